@@ -14,7 +14,7 @@ from .codegen.transpose import LANES, SIDE
 
 THREADS = 256  # per block
 MAX_ROW_ELEMENTS_PER_THREAD = 40
-MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS = 8
+MAX_ELEMENTS_PER_THREAD_SMALL_GRID = 8
 MAX_CACHED_BYTES_PER_THREAD = 160  # of a row, in shared memory
 LONG_ROW_THREADS = 1024  # threads of a row that leaves no room for another one on its multiprocessor
 EXCLUSIVE_ROW_BYTES = 100 * 1024  # bytes of a row from which on it is alone on its multiprocessor
@@ -94,7 +94,7 @@ def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeome
     Short rows share a block. The more bytes of each element are cached in shared memory, the fewer elements a thread gets,
     so that many threads fit.
     """
-    per_thread = MAX_ELEMENTS_PER_THREAD_OF_FEW_ROWS
+    per_thread = MAX_ELEMENTS_PER_THREAD_SMALL_GRID
     if count >= MIN_BUSY_BLOCKS:
         per_thread = min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
     is_whole = is_wide and last % VECTOR_WIDTH == 0

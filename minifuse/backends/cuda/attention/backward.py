@@ -26,11 +26,8 @@ from ..tile_shapes import GpuKernel
 from .forward import LANES_ACROSS, LANES_DOWN, NO_LIMIT, PAD, UNROLLED_STEPS, AttentionTile, signature_of
 
 SHORT_TILE = AttentionTile(1, 16, 32, 4)  # for few rows
-QUERY_TILES = {
-    32: AttentionTile(4, 32, 32, 2),
-    64: AttentionTile(4, 16, 64, 2),
-    128: AttentionTile(4, 16, 32, 1),
-}  # by width of a row
+# by width of a row
+QUERY_TILES = {32: AttentionTile(4, 32, 32, 2), 64: AttentionTile(4, 16, 64, 2), 128: AttentionTile(4, 16, 32, 1)}
 KEY_TILES = {32: AttentionTile(8, 16, 64, 1), 64: AttentionTile(8, 16, 64, 1), 128: AttentionTile(4, 16, 32, 1)}
 
 
@@ -129,7 +126,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
                 weights = weights_of(weights, scale2, shift)
                 store_scores(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
             wait_copies()
-            cuda.syncthreads()  # the reverse
+            cuda.syncthreads()  # untransposed k is visible to all threads; transposed k and v may be overwritten
             if step + 1 < steps:
                 gk += BN * k_row
                 gv += BN * v_row
@@ -271,7 +268,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                 gradients = gradients_of(weights, gradients, mean)
                 store_scores(S, start_p + m + n * pitch_m, weights)
             wait_copies()
-            cuda.syncthreads()  # the reverse
+            cuda.syncthreads()  # untransposed q and g are visible to all threads; transposed ones may be overwritten
             if col0 + BN < M:
                 gq += BN * q_row
                 gg += BN * g_row

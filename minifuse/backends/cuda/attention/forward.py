@@ -54,11 +54,8 @@ class AttentionTile(NamedTuple):
 
 
 SHORT_TILE = AttentionTile(1, 32, 32, 6)  # for few rows
-TILES = {
-    32: AttentionTile(4, 32, 64, 2),
-    64: AttentionTile(4, 16, 64, 3),
-    128: AttentionTile(4, 16, 32, 2),
-}  # by the width of a row
+# by width of a row
+TILES = {32: AttentionTile(4, 32, 64, 2), 64: AttentionTile(4, 16, 64, 3), 128: AttentionTile(4, 16, 32, 2)}
 WIDTHS = tuple(TILES)
 
 

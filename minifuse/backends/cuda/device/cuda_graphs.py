@@ -87,7 +87,7 @@ class GraphReplay:
             node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, last, len(last), node.params))
             last = [node.handle]
         self.handle = driver.check(self.bindings.cuGraphInstantiate(graph, 0))
-        weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # the driver exits too
+        weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # not at exit: the driver ends
 
     def update(self, k: int, ready: Sequence[ReadyLaunch]) -> bool:
         """Set other arguments for launch k. Return False, and change nothing, if it now uses other kernels."""

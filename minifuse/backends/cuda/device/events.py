@@ -16,7 +16,7 @@ class GpuEvent:
 
     def __init__(self, bindings: Any) -> None:
         self.handle = driver.check(bindings.cuEventCreate(0))
-        weakref.finalize(self, bindings.cuEventDestroy, self.handle).atexit = False  # the driver exits too
+        weakref.finalize(self, bindings.cuEventDestroy, self.handle).atexit = False  # not at exit: the driver ends
 
 
 class EventClock:

@@ -41,7 +41,7 @@ class DeviceBuffer(MemoryBuffer):
         raise AttributeError("__array_interface__")
 
 
-class PreparedLaunch(partial[None]):
+class GpuLaunch(partial[None]):
     """A launch of a loaded kernel without its arguments."""
 
     kernel: Any
@@ -202,7 +202,7 @@ class GpuDevice:
         kernel.attributes.num_regs  # noqa: B018  # loads the kernel, so that a damaged file is detected here
         return kernel
 
-    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> PreparedLaunch:
+    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> GpuLaunch:
         """Return launch(*arguments) for a loaded kernel. Pointers and int64 are passed as ints, others as NumPy scalars."""
         from cuda.core import LaunchConfig, launch
 
@@ -213,13 +213,13 @@ class GpuDevice:
             if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # keep the maximum
                 driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        ready = PreparedLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        ready = GpuLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
         ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
         return ready
 
     def fast_entry(
         self,
-        runs: Sequence[tuple[PreparedLaunch, Sequence[CallValue | int]]],
+        runs: Sequence[tuple[GpuLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],
         fallback: Callable[..., Any],
         aligned_addresses: Iterable[int] = (),

@@ -12,8 +12,8 @@ import numpy as np
 
 from . import driver
 
-NBYTES = 128  # bytes of a map
-MAX_CACHED_MAPS = 4096  # maps
+MAP_BYTES = 128
+MAX_CACHED_MAPS = 4096
 DIMS = 4  # two for the matrix, two for the batch
 TENSOR_MAP_TYPES = {"tf32": "TFLOAT32", "bf16": "BFLOAT16"}  # the copy rounds float32 to tf32
 ITEMSIZE = {"tf32": 4, "bf16": 2}
@@ -49,7 +49,7 @@ class TensorMaps:
 
     def make_map(self, box: TensorMapBox, address: int) -> Any:
         """Copy a new map to the device."""
-        buffer = self.device.pool.allocate(NBYTES)
+        buffer = self.device.pool.allocate(MAP_BYTES)
         self.device.copy_in(encode(self.device.bindings, box, address), buffer.address)
         return buffer
 

@@ -115,9 +115,8 @@ def outer_products(
     registers.
     """
     is_a_swizzled, is_b_swizzled = are_swizzled
-    exact = (
-        np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
-    )  # float32 * float32 is exact in float64
+    # products of float32 are exact in float64
+    exact = np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
     read_a = tile_reader(rows, steps, pitch_a, is_a_swizzled, exact)
     read_b = tile_reader(columns, steps, pitch_b, is_b_swizzled, exact)
 

@@ -40,7 +40,7 @@ publish_barriers = hopper_intrinsic(
 )
 expect_bytes = hopper_intrinsic("expect_bytes", "on_two", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;")
 arrive = hopper_intrinsic("arrive", "on_one", "mbarrier.arrive.shared::cta.b64 _, [$0];")
-wait_barrier = hopper_intrinsic(  # labels belong to the braces around them
+wait_barrier = hopper_intrinsic(  # labels are local to the enclosing braces
     "wait_for",
     "on_two",
     "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again;}",

@@ -12,7 +12,7 @@ from llvmlite import ir
 from numba import types
 from numba.cuda.extending import intrinsic
 
-from .base import vector_alignment
+from .base import ALL_LANES, vector_alignment
 from .gemm_llvm import ELEMENTS, I32, I64, SHARED_SPACE, address, vector_at
 
 F32 = ir.FloatType()
@@ -23,7 +23,6 @@ INSTRUCTIONS = {  # the instruction's k and types, and flags for operands contig
 }
 ROW_BYTES = 128  # bytes of a row of a tile
 FRAGMENT_REGISTERS = 8  # registers of a lane: 16 rows and 16 k of a left operand
-FULL_LANES = 0xFFFFFFFF
 
 
 def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
@@ -227,7 +226,7 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> Any:
     `pairs` are indices into a group of four sums: the pair of one row, then that of the other.
     """
 
-    text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {FULL_LANES:#x};"
+    text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {ALL_LANES:#x};"
 
     @intrinsic
     def exchange(typingctx: Any, acc: Any, is_odd: Any) -> Any:

@@ -13,14 +13,13 @@ from functools import cache
 
 from ....core.dtypes import DType, bool_
 from ..intrinsics import base
-from ..intrinsics.base import cuda, device, load4
+from ..intrinsics.base import ALL_LANES, cuda, device, load4
 from ..tile_shapes import GpuKernel, TileShape
 from .element_types import accumulate_functions, element_name
 from .epilogue import NO_HOOKS, GemmHooks
 
 FOUR, WARPS, AHEAD = 4, 8, 4  # columns per lane or warp; warps per block; k per lane and step of make_gemv_dots
 WARP_STEP_K = 32 * AHEAD  # k per warp and step of make_gemv_dots
-ALL_LANES = 0xFFFFFFFF
 
 
 def signature_of(dtype: DType, hooks: GemmHooks) -> tuple[str, ...]:

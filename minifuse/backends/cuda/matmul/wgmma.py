@@ -23,7 +23,7 @@ The hardware's requirements, and how the kernel meets them:
 
 Measured on one H200, relative to cuBLAS's tf32 in the same run, whose TFLOP/s follow; 4096^3:
 
-    a @ b.T, from PTX: each wgmma waits for the one before (see `compiler.compile_lto_cubin`)   0.79 of 395
+    a @ b.T, from PTX: each wgmma waits for the one before (see `compile_lto_cubin`)        0.79 of 395
     a @ b.T, link-time optimized: a product starts while the one before still runs          0.96 of 411, 0.99 of 354
     a @ b, b crosswise, 128 x 128 sums per warpgroup, waiting for each product              0.90 of 400
     a @ b, b packed by a separate kernel, which is counted                                  0.89 of 404

@@ -596,7 +596,7 @@ def test_what_cannot_be_fused_is_one_error():
     lines, first = inspect.getsourcelines(f.function)
     line = next(first + k for k, text in enumerate(lines) if "# here" in text)
     assert f"{__file__}:{line}: f: cannot branch on the value of a tensor" in str(found.value)
-    assert "there are no values; use where(condition, a, b)" in str(found.value)
+    assert "use mf.where(condition, a, b)" in str(found.value)
     assert ran.total == 1, "not tried on another path"
     assert x.tolist() == [1, 2], "nothing half-written"
 

@@ -87,7 +87,7 @@ def test_a_backend_without_multi_tensor_launches_in_sequence():
     assert [y.shape for y in mf.fuse(halves)(xs)] == [(3,), (4,)]
 
 
-# What is joined
+# Which launches are batched
 
 
 def test_dense_arrays_of_any_shape_and_order_are_one_axis():
@@ -125,15 +125,15 @@ def doubling(target, source, start=0, n=5):
     [
         ([doubling(2, 0), doubling(3, 1)], [0, 0]),
         ([doubling(2, 0), doubling(3, 0)], [0, 0]),  # both may read one array
-        ([doubling(2, 0), doubling(3, 2)], [0, 1]),  # one reads what the other stores
-        ([doubling(2, 0), doubling(0, 1)], [0, 1]),  # one changes what the other reads
-        ([doubling(2, 0), doubling(2, 1)], [0, 1]),  # both store in one place
-        ([doubling(2, 0), doubling(2, 1, start=5)], [0, 0]),  # both store in one array, apart
+        ([doubling(2, 0), doubling(3, 2)], [0, 1]),  # one reads an array that the other stores
+        ([doubling(2, 0), doubling(0, 1)], [0, 1]),  # one overwrites an array that the other reads
+        ([doubling(2, 0), doubling(2, 1)], [0, 1]),  # both store in the same elements
+        ([doubling(2, 0), doubling(2, 1, start=5)], [0, 0]),  # both store in one array, in disjoint parts
         ([doubling(2, 0), doubling(2, 1, start=4)], [0, 1]),
-        ([doubling(2, 0), doubling(3, 2), doubling(4, 1)], [0, 1, 1]),  # with the last one that it may join
+        ([doubling(2, 0), doubling(3, 2), doubling(4, 1)], [0, 1, 1]),  # it joins the last step that it may run with
         ([doubling(2, 0), doubling(3, 2), doubling(4, 3), doubling(5, 1)], [0, 1, 2, 2]),
         ([doubling(2, 0), doubling(3, 1), doubling(4, 3), doubling(5, 2)], [0, 0, 1, 1]),
-        ([doubling(2, 0), doubling(3, 2, n=0), doubling(4, 1)], [0, 1, 0]),  # nothing is stored by that one
+        ([doubling(2, 0), doubling(3, 2, n=0), doubling(4, 1)], [0, 1, 0]),  # the step between stores nothing
     ],
 )
 def test_dependent_steps_stay_in_order(steps, order):
@@ -147,7 +147,7 @@ def test_dependent_steps_stay_in_order(steps, order):
 
 def test_a_reader_runs_after_its_writer():
     def chain(x, y):
-        a = (x * 2).sum(0, keepdim=True)  # a fold, so the kernels are apart
+        a = (x * 2).sum(0, keepdim=True)  # a reduction between them keeps the kernels separate
         return x * 2, a * 2, y * 2
 
     x, y = arrays([(5,), (7,)])
@@ -216,7 +216,7 @@ def test_an_integer_that_overflows_is_an_error():
         add(xs, 2**40)
 
 
-# What is said of it
+# Reports
 
 
 def test_traffic_launches_and_formula():

@@ -112,4 +112,4 @@ def test_a_joined_program_agrees_with_numpy():
 def test_the_arena_is_as_large_as_two_live_buffers():
     inputs = [mf.ones(64, 64)] * 20
     (nbytes,) = re.findall(r"workspace = allocate\((\d+)\)", Plan(layers, inputs).text)
-    assert int(nbytes) == 2 * 64 * 64 * 4  # what a product reads, and what it stores
+    assert int(nbytes) == 2 * 64 * 64 * 4  # the input and the output of a matmul

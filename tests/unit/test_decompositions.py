@@ -60,7 +60,7 @@ class Knowing(PythonBackend):
         def launch(*addresses):
             self.calls += 1
             y, total, x = [Operand.at(a, float32, layout) for a, layout in zip(addresses, [*outputs, *inputs], strict=True)]
-            y.array()[...] = np.nan  # so that it shows if x lies there too
+            y.array()[...] = np.nan  # so that a wrong result shows if x is stored there, too
             y.array()[...] = x.array() * by
             total.array()[...] = (x.array() * by).sum(-1)
 

@@ -137,7 +137,7 @@ def test_a_reduction_that_several_kernels_read_is_computed_once():
 
     plan = plan_of(function, X)
     rows, columns = plan.steps
-    assert len(rows.outputs) == 2  # the largest quotients, and the sums
+    assert len(rows.outputs) == 2  # the maxima of the quotients, and the sums
     assert rows.outputs[1][0] in [slot for slot, _ in columns.inputs]
     np.testing.assert_allclose(plan.run(mf.tensor(X))[1], (X / X.sum(1, keepdims=True)).max(0))
 
@@ -149,7 +149,7 @@ def test_a_materialized_value_is_stored_by_the_kernel_of_its_rows():
 
     plan = plan_of(function, X, X + 1, X * 2)
     rows, columns, total = plan.steps
-    assert (rows.dims, len(rows.outputs)) == ((1,), 1)  # neither the largest of a row nor the sum of its powers
+    assert (rows.dims, len(rows.outputs)) == ((1,), 1)  # neither the maximum of a row nor the sum of its exponentials
     assert rows.outputs == columns.inputs == total.inputs
     found = plan.run(*map(mf.tensor, (X, X + 1, X * 2)))[0]
     np.testing.assert_allclose(found, (2 * X + 1 + np.exp(2 * X) / np.exp(2 * X).sum(1, keepdims=True)).sum(0))
@@ -181,7 +181,7 @@ def test_the_number_of_ops_in_a_kernel_is_limited():
     assert any("ops" in reason for reason in reasons(plan))
 
 
-# Changes in place
+# In-place changes
 
 
 def test_an_in_place_change_is_stored_by_the_kernel_that_computes_it():
@@ -221,7 +221,7 @@ def test_a_matmul_is_added_in_place():
     np.testing.assert_allclose(y, 1 + X @ W)
 
 
-# Launches together
+# Launches submitted together
 
 
 def test_joined_launches_have_the_same_results(monkeypatch):
@@ -240,7 +240,7 @@ def test_joined_launches_have_the_same_results(monkeypatch):
         assert y.tolist() == z.tolist()
 
 
-# What was decided, in order
+# The fusion log
 
 
 def decisions_of(function, *arrays):
@@ -442,5 +442,5 @@ def test_nothing_is_logged_without_an_active_log(monkeypatch):
         plan = plan_of(long, X)
     assert len(record.decisions) > 400
     assert calls(KernelScheduler.note.__code__) + calls(KernelScheduler.begin_kernel.__code__) <= 4 * len(plan.steps)
-    monkeypatch.setattr(FusionLog, "note", None)  # whoever notes something fails
+    monkeypatch.setattr(FusionLog, "note", None)  # logging anything fails
     assert len(plan_of(long, X).steps) == len(plan.steps)

@@ -43,7 +43,7 @@ def test_each_part_of_a_chain_is_short_and_stores_one_value():
 
 def test_a_kernel_is_split_where_the_least_is_stored():
     y = X
-    for _ in range(MAX_OPS):  # up to three values live on inside of each round, one between two
+    for _ in range(MAX_OPS):  # up to three values are live inside of each iteration, one between two
         y = mf.maximum(mf.maximum(y + 1, y * 2), y * 3) - 3
     found = split_points(order_of(y), inputs_of, [y])
     assert found

@@ -48,7 +48,7 @@ def exact(x):
 def test_disjoint_slices_are_written_into_one_array(backend):
     fused, x = gradient_of(thirds), leaf(backend)
     plan = fused.plan(x)
-    assert len(plan.steps) == 3  # one for each part: they leave no gap, so nothing is filled before
+    assert len(plan.steps) == 3  # one for each slice: they leave no gap, so nothing is filled first
     assert len({slot for step in plan.steps for slot, _ in step.outputs}) == 1
     np.testing.assert_allclose(fused(x).numpy(), exact(X))
 
@@ -58,7 +58,7 @@ def test_disjoint_slices_are_written_into_one_array(backend):
     [
         (slice(0, 7), slice(5, 12)),
         (slice(None), slice(2, 4)),
-        (slice(0, 12, 2), slice(1, 12, 2)),  # apart, but not as ranges
+        (slice(0, 12, 2), slice(1, 12, 2)),  # disjoint, but not as ranges
         (slice(11, 4, -1), slice(7, 0, -1)),
     ],
 )

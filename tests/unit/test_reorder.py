@@ -12,8 +12,8 @@ from minifuse.compiler import pipeline
 from minifuse.compiler.reorder import reorder_for_memory
 from minifuse.ir.steps import NO_BUFFER
 
-ARGUMENTS, BUFFERS = 2, 6  # the first slots are arguments of the call: nothing lets go of them
-WHOLE = None  # a layout, of which the order knows nothing
+ARGUMENTS, BUFFERS = 2, 6  # the first slots are arguments of the call, which are never freed
+WHOLE = None  # a layout: the order does not depend on it
 
 
 def step(outputs, inputs):

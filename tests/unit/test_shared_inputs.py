@@ -46,4 +46,4 @@ def test_the_search_ends_at_a_node_that_all_groups_read():
 
 def test_links_are_transitive():
     assert connected_components([0b011, 0b111, 0b110, 0b1000]) == [[0, 1, 2], [3]]
-    assert connected_components([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last of each
+    assert connected_components([0b101, 0b010, 0b101]) == [[1], [0, 2]]  # in the order of the last member of each

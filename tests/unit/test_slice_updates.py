@@ -32,7 +32,7 @@ def same(function, *arrays, rtol=1e-12):
     return mf.fuse(function).plan(*inputs)
 
 
-# Of an array of (ROWS, COLUMNS), and of two more, what has the shape of so many of its rows and columns.
+# Functions of three arrays and of m rows and n columns that return an array of shape (m, n).
 VALUES = {
     "pointwise": lambda a, b, w, m, n: (a * 2 + 1)[:m, :n],
     "product": lambda a, b, w, m, n: b[:m] @ w[:, :n],
@@ -79,7 +79,7 @@ def test_a_target_that_no_strides_describe_for_a_matmul(then):
         return y
 
     plan = same(function, rng.standard_normal((15, 6)), rng.standard_normal((6, 4)))
-    assert len(copied(plan)) == 1  # behind a product that has memory of its own
+    assert len(copied(plan)) == 1  # after a matmul that has a buffer of its own
 
 
 def test_slices_without_gaps_need_no_fill():
@@ -113,7 +113,7 @@ def test_the_old_array_is_computed_in_the_final_buffer():
 
     plan = same(function, A, B, W)
     assert not filled(plan)
-    assert len(copied(plan)) == 1  # the rows of a product that are put there
+    assert len(copied(plan)) == 1  # the rows of a matmul that are stored there
     assert len({slot for step in plan.steps for slot, _ in step.outputs}) == 2
 
 

@@ -32,8 +32,9 @@ DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
 
 
 class ReductionCall(metaclass=Interned):
-    """A reduction as one call uses it: its dims, and the state that it reads from outside. Called on nodes it returns a
-    node.
+    """A reduction as one call uses it: its dims, and the state that it reads from outside.
+
+    Called on nodes it returns a node.
     """
 
     __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")

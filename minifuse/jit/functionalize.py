@@ -1,8 +1,8 @@
-"""Functionalize in-place operations while tracing: a store gives memory a new value, and overlapping inputs become views of
-one memory.
+"""Functionalize in-place operations while tracing: a store gives memory a new value.
 
-Inputs that share bytes as elements of two dtypes stay separate here. When the trace has shown how they are used, the
-call reads one of them from a copy, or is refused (`aliasing.inputs_to_copy`).
+Inputs that overlap modified memory become views of one storage. Inputs that share bytes as elements of two dtypes stay
+separate here. When the trace has shown how they are used, the call reads one of them from a copy, or is refused
+(`aliasing.inputs_to_copy`).
 """
 
 from collections.abc import Sequence

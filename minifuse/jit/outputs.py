@@ -1,6 +1,4 @@
-"""Build the outputs of a trace: the values that the function returned, as outputs of a graph, inputs, and memory that they
-share.
-"""
+"""Build the outputs of a trace: the values that the function returned become outputs of a graph, or inputs."""
 
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import Any
@@ -122,9 +120,9 @@ def contains_tracer(x: Any) -> bool:
 def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
     """Return the layout of a call's result without tracing: elementwise results like the inputs, others row-major."""
     under = strip_views(result)
-    is_point_by_point = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
-    is_plain = not is_point_by_point or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
-    if is_plain or all(x.spec.layout.is_contiguous for x in inputs):
+    is_elementwise = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
+    is_row_major = not is_elementwise or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
+    if is_row_major or all(x.spec.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     input_nodes = {x.node for x in inputs}
     read = set(toposort([under], lambda x: () if isinstance(x.function, Matmul) or x in input_nodes else x.inputs))

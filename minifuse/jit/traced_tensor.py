@@ -1,9 +1,8 @@
-"""Traced tensors: the arguments of a function while it is traced. They have metadata and a node of the graph, but no
-elements.
+"""Traced tensors: the arguments of a function while it is traced.
 
-A traced tensor is a Tensor, so shapes, dtypes, strides and Python's `isinstance` work as usual. Nodes are immutable; an
-in-place operation assigns another node to the storage that several traced tensors view. So `y = x[1:]; y += 1` changes
-`x`, and the graph contains no memory.
+They have metadata and a node of the graph, but no elements. A traced tensor is a Tensor, so shapes, dtypes, strides and
+Python's `isinstance` work as usual. Nodes are immutable; an in-place operation assigns another node to the storage that
+several traced tensors view. So `y = x[1:]; y += 1` changes `x`, and the graph contains no memory.
 """
 
 from typing import Any
@@ -65,8 +64,9 @@ class TracedStorage:
 
 
 def view_chain(value: Node, views: tuple[View, ...]) -> Node:
-    """Return a node through views. A slice that was stored at the same or a disjoint place is found without reading the
-    whole.
+    """Return a node through views.
+
+    A slice that was stored at the same place, or beside stored slices, is found without reading the whole.
     """
     while views and isinstance(value.function, SliceUpdate):
         old, new = value.inputs

@@ -125,9 +125,7 @@ def are_disjoint(buffers: Sequence[Any]) -> bool:
 
 
 def shares_memory(x: Any, y: Any) -> bool:
-    """Return whether two tensors share bytes. The answer is exact, except for layouts that are too hard to decide (then
-    True).
-    """
+    """Return whether two tensors share bytes: exactly, or True for layouts that are too hard to decide."""
     return ranges_intersect(x, y) and layouts_share_bytes(
         x.spec.layout, x.dtype, y.spec.layout, y.dtype, y.address - x.address
     )

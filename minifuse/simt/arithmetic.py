@@ -70,43 +70,23 @@ CASTS: Final[dict[str, Any]] = {
     **{"complex64": np.complex64, "complex128": np.complex128},
 }
 DTYPES: Final[dict[Any, np.dtype[Any]]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
-DTYPE_ALIASES: Final[dict[str, str]] = {  # other names in Numba and NumPy -> name in CASTS
-    **{
-        "boolean": "bool",
-        "bool_": "bool",
-        "intc": "int32",
-        "uintc": "uint32",
-        "intp": "int64",
-        "uintp": "uint64",
-        "int_": "int64",
-    },
-    **{"byte": "uint8", "char": "int8", "short": "int16", "ushort": "uint16", "uint": "uint64", "longlong": "int64"},
-    **{
-        "ulonglong": "uint64",
-        "long_": "int64",
-        "ulong": "uint64",
-        "half": "float16",
-        "double": "float64",
-        "single": "float32",
-    },
-    **{
-        "float_": "float32",
-        "b1": "bool",
-        "i1": "int8",
-        "i2": "int16",
-        "i4": "int32",
-        "i8": "int64",
-        "u1": "uint8",
-        "u2": "uint16",
-    },
-    **{"u4": "uint32", "u8": "uint64", "f2": "float16", "f4": "float32", "f8": "float64"},
-    **{"c8": "complex64", "c16": "complex128", "csingle": "complex64", "cdouble": "complex128"},
+ALIASES_BY_DTYPE: Final = {  # other names in Numba and NumPy
+    "bool": "boolean bool_ b1",
+    "int8": "char i1",
+    "int16": "short i2",
+    "int32": "intc i4",
+    "int64": "intp int_ long_ longlong i8",
+    "uint8": "byte u1",
+    "uint16": "ushort u2",
+    "uint32": "uintc u4",
+    "uint64": "uintp uint ulong ulonglong u8",
+    "float16": "half f2",
+    "float32": "single float_ f4",
+    "float64": "double f8",
+    "complex64": "csingle c8",
+    "complex128": "cdouble c16",
 }
-
-
-def cast_for(dtype: np.dtype[Any]) -> Any:
-    """Return the function that converts a number to a dtype, or None if kernels do not have the dtype."""
-    return CASTS.get(dtype.name)
+DTYPE_ALIASES: Final = {alias: name for name, aliases in ALIASES_BY_DTYPE.items() for alias in aliases.split()}
 
 
 def dtype_named(kind: Any) -> np.dtype[Any] | None:
@@ -372,18 +352,18 @@ MATH: Final[Mapping[str, Any]] = {
     **{name: from_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
     **{name: from_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
     **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
-    **{
-        "pow": real_power,
-        "cbrt": cbrt,
-        "frexp": frexp,
-        "modf": modf,
-        "ldexp": ldexp,
-        "remainder": remainder,
-    },
-    **{"erf": from_python(math.erf, lambda _: math.nan), "erfc": from_python(math.erfc, lambda _: math.nan)},
+    "pow": real_power,
+    "cbrt": cbrt,
+    "frexp": frexp,
+    "modf": modf,
+    "ldexp": ldexp,
+    "remainder": remainder,
+    "erf": from_python(math.erf, lambda _: math.nan),
+    "erfc": from_python(math.erfc, lambda _: math.nan),
     "gamma": from_python(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
     "lgamma": from_python(math.lgamma, lambda _: math.inf),
-    **{"gcd": gcd, "pi": math.pi, "e": math.e, "tau": math.tau, "inf": math.inf, "nan": math.nan},
+    "gcd": gcd,
+    **{name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")},
 }
 
 CMATH: Final[Mapping[str, Any]] = {
@@ -416,23 +396,21 @@ NUMPY: Final[Mapping[str, Any]] = {
 }
 
 KERNEL_BUILTINS.update(
-    **{
-        "abs": abs,
+    {
+        **{
+            name: getattr(builtins, name)
+            for name in split_names("abs divmod bool range len print enumerate zip tuple slice")
+        },
+        **{name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)},
         "min": minimum_ignoring_nan,
         "max": maximum_ignoring_nan,
         "round": round_to_even,
         "pow": power,
-        "divmod": divmod,
-    },
-    **{
         "int": int_cast,
         "float": float_cast,
         "complex": complex_cast,
-        "bool": bool,
-        "range": range,
-        "len": len,
-        "print": print,
-    },
-    **{"enumerate": enumerate, "zip": zip, "tuple": tuple, "slice": slice, "True": True, "False": False, "None": None},
-    **{name: kind for name, kind in vars(builtins).items() if isinstance(kind, type) and issubclass(kind, Exception)},
+        "True": True,
+        "False": False,
+        "None": None,
+    }
 )

@@ -1,4 +1,4 @@
-"""Group columns: combine several columns into one key, find runs of equal keys, unique pairs, and expand ranges into rows.
+"""Group columns: combine columns into one key, find runs of equal keys and unique pairs, and expand ranges into rows.
 
 `metrics` and `races` use it. Everything is based on sorting, so a million rows take tenths of a second and no step is
 quadratic.

@@ -20,14 +20,14 @@ import numpy.typing as npt
 
 from .columnar import WARP_SIZE
 
-Array = npt.NDArray[Any]
+FragmentArray = npt.NDArray[Any]
 
 
 class FragmentIndex(NamedTuple):
     """Row and column of each element of a fragment: arrays of shape (WARP_SIZE, elements of a lane)."""
 
-    row: Array
-    column: Array
+    row: FragmentArray
+    column: FragmentArray
 
 
 def fragment_index(rows: list[Any], columns: list[Any]) -> FragmentIndex:
@@ -49,7 +49,7 @@ ACCUMULATOR_INDEX: Final = fragment_index([G, G, G + 8, G + 8], [2 * T, 2 * T + 
 K_SIZE: Final = {"tf32": 8, "bf16": 16}
 
 
-def decode_registers(kind: str, registers: Array) -> Array:
+def decode_registers(kind: str, registers: FragmentArray) -> FragmentArray:
     """Return the values that the tensor cores read from registers (WARP_SIZE, n). tf32 drops the low bits."""
     if kind == "tf32":
         return (registers.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
@@ -58,7 +58,7 @@ def decode_registers(kind: str, registers: Array) -> Array:
     return halves.reshape(WARP_SIZE, -1).view(np.float32)
 
 
-def multiply(kind: str, a: Array, b: Array, c: Array) -> Array:
+def multiply(kind: str, a: FragmentArray, b: FragmentArray, c: FragmentArray) -> FragmentArray:
     """Return the fragments of a @ b + c, (WARP_SIZE, 4) float32, given those of a, b and c."""
     index_a, index_b = OPERAND_INDICES[kind]
     left, right, sums = np.zeros((16, K_SIZE[kind])), np.zeros((K_SIZE[kind], 8)), np.zeros((16, 8))
@@ -66,5 +66,5 @@ def multiply(kind: str, a: Array, b: Array, c: Array) -> Array:
     right[index_b.row, index_b.column] = decode_registers(kind, b)
     sums[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column] = c
     with np.errstate(all="ignore"):
-        result: Array = (left @ right + sums)[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column].astype(np.float32)
+        result: FragmentArray = (left @ right + sums)[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column].astype(np.float32)
     return result

@@ -16,29 +16,41 @@ from .memory import KernelArray
 
 ScalarFunction = Callable[..., Any]
 FLOAT_FUNCTIONS: Final[dict[str, ScalarFunction]] = {
-    **{name: MATH[name] for name in split_names("exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh")},
     **{
         name: MATH[name]
-        for name in split_names("asin acos atan asinh acosh atanh atan2 pow fmod hypot ceil floor trunc erf erfc")
+        for name in split_names(
+            "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh "
+            "atan2 pow fmod hypot ceil floor trunc erf erfc fabs copysign nextafter remainder lgamma"
+        )
     },
-    **{name: MATH[name] for name in split_names("fabs copysign nextafter remainder lgamma")},
-    **{"tgamma": MATH["gamma"], "fma": fma, "fmin": minimum_ignoring_nan, "fmax": maximum_ignoring_nan, "rint": np.rint},
-    **{"exp10": lambda x: np.power(type(x)(10), x), "rsqrt": lambda x: 1 / np.sqrt(x), "rcbrt": lambda x: 1 / np.cbrt(x)},
-    **{
-        "fdividef": operator.truediv,
-        "fdivide": operator.truediv,
-        "saturate": lambda x: minimum_ignoring_nan(maximum_ignoring_nan(x, 0), 1),
-    },
-    **{
-        "sinpi": lambda x: np.sin(np.pi * x),
-        "cospi": lambda x: np.cos(np.pi * x),
-        "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
-    },
-    **{"fdim": lambda x, y: maximum_ignoring_nan(x - y, 0), "sincos": lambda x: (np.sin(x), np.cos(x))},
+    "tgamma": MATH["gamma"],
+    "fma": fma,
+    "fmin": minimum_ignoring_nan,
+    "fmax": maximum_ignoring_nan,
+    "rint": np.rint,
+    "exp10": lambda x: np.power(type(x)(10), x),
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "rcbrt": lambda x: 1 / np.cbrt(x),
+    "fdividef": operator.truediv,
+    "fdivide": operator.truediv,
+    "saturate": lambda x: minimum_ignoring_nan(maximum_ignoring_nan(x, 0), 1),
+    "sinpi": lambda x: np.sin(np.pi * x),
+    "cospi": lambda x: np.cos(np.pi * x),
+    "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
+    "fdim": lambda x, y: maximum_ignoring_nan(x - y, 0),
+    "sincos": lambda x: (np.sin(x), np.cos(x)),
 }
 FP16_ARITHMETIC: Final[dict[str, ScalarFunction]] = {
-    **{"add": operator.add, "sub": operator.sub, "mul": operator.mul, "div": operator.truediv, "neg": operator.neg},
-    **{"abs": abs, "max": maximum_ignoring_nan, "min": minimum_ignoring_nan, "fma": fma, "rcp": lambda x: 1 / x},
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "neg": operator.neg,
+    "abs": abs,
+    "max": maximum_ignoring_nan,
+    "min": minimum_ignoring_nan,
+    "fma": fma,
+    "rcp": lambda x: 1 / x,
     **{
         name: FLOAT_FUNCTIONS[name]
         for name in split_names("sin cos log log2 log10 exp exp2 exp10 sqrt rsqrt floor ceil trunc rint")

@@ -50,20 +50,8 @@ class KernelArray:
     """
 
     __slots__ = (
-        *(
-            "_allocation",
-            "_flat",
-            "_flat_written",
-            "_is_plain",
-            "_load_tag",
-            "_machine",
-            "_origin",
-            "_record",
-            "_row",
-            "_store_tag",
-            "_written",
-        ),
-        *("data", "dtype", "itemsize", "name", "ndim", "shape", "size", "strides"),
+        *("_allocation", "_flat", "_flat_written", "_is_plain", "_load_tag", "_machine", "_origin", "_record", "_row"),
+        *("_store_tag", "_written", "data", "dtype", "itemsize", "name", "ndim", "shape", "size", "strides"),
     )
     __array_ufunc__ = None
     __hash__ = None  # type: ignore[assignment]
@@ -88,10 +76,8 @@ class KernelArray:
         self._written = written
         recorder = machine.recorder
         self._record: Callable[..., None] | None = None if recorder is None or row < 0 else recorder.add
-        self._load_tag, self._store_tag = (
-            pack_tag(max(row, 0), data.itemsize, LOAD),
-            pack_tag(max(row, 0), data.itemsize, STORE),
-        )
+        self._load_tag = pack_tag(max(row, 0), data.itemsize, LOAD)
+        self._store_tag = pack_tag(max(row, 0), data.itemsize, STORE)
 
     def __getitem__(self, index: Any) -> Any:
         offset = self._offset(index)

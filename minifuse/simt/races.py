@@ -23,6 +23,7 @@ from .fences import ReleaseAcquireOrder
 from .record import LOAD, STORE, ArrayInfo, Barrier, Collective, Events, Instruction
 
 NO_ROW: Final = np.iinfo(np.int64).max
+MAX_CELL_BYTES: Final = 32
 SCOPES: Final = ("warp", "block", "grid")
 
 
@@ -124,7 +125,7 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     low, high = np.full(count, NO_ROW), np.zeros(count, np.int64)
     np.minimum.at(low, events.array, events.address)
     np.maximum.at(high, events.array, events.address + events.nbytes)
-    unit = np.full(count, WARP_SIZE, np.int64)
+    unit = np.full(count, MAX_CELL_BYTES, np.int64)
     alignment = events.address | events.nbytes
     np.minimum.at(unit, events.array, alignment & -alignment)
     by_address = np.argsort(low, kind="stable")

@@ -150,17 +150,17 @@ class AddressSpaces:
     ) -> KernelArray:
         """Return the shared array of the lane's block that this instruction creates."""
         arrays = self._shared.setdefault(lane.block, {})
-        found = arrays.get(key)
-        if found is None:
-            found = arrays[key] = self._make_shared(lane.block, key, frame, shape, dtype, alignment)
-        elif shape != found.shape and (shape,) != found.shape and shape not in (0, (0,)):
+        array = arrays.get(key)
+        if array is None:
+            array = arrays[key] = self._make_shared(lane.block, key, frame, shape, dtype, alignment)
+        elif shape != array.shape and (shape,) != array.shape and shape not in (0, (0,)):
             file, line = frame_line(frame)
             raise SimtError(
-                f"shared array '{found.name}' at {file_name(file)}:{line} has shape {found.shape} for one lane and {shape} "
+                f"shared array '{array.name}' at {file_name(file)}:{line} has shape {array.shape} for one lane and {shape} "
                 "for another; the shape of a shared array must be a constant",
                 lines=((file, line),),
             )
-        return found
+        return array
 
     def _make_shared(
         self, block: int, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None

@@ -213,10 +213,10 @@ def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, valu
     values = values[0] if len(values) == 1 else values
     if not any(isinstance(value, float | np.floating) for value in values):
         return of_integers(values)
-    found = values[0]
+    result = values[0]
     for value in values[1:]:
-        found = of_floats(found, value)
-    return found
+        result = of_floats(result, value)
+    return result
 
 
 def float_cast(value: Any = 0.0) -> np.float64:
@@ -270,10 +270,10 @@ def nearest_float64(exact: Fraction) -> float:
 
 def round_to_odd(exact: Fraction) -> float:
     """Round to float64 so that rounding again to a narrower type is correct: take the neighbor whose last bit is odd."""
-    found = nearest_float64(exact)
-    if math.isinf(found) or Fraction(found) == exact or np.float64(found).view(np.int64) & 1:
-        return found
-    return math.nextafter(found, math.inf if exact > Fraction(found) else -math.inf)
+    nearest = nearest_float64(exact)
+    if math.isinf(nearest) or Fraction(nearest) == exact or np.float64(nearest).view(np.int64) & 1:
+        return nearest
+    return math.nextafter(nearest, math.inf if exact > Fraction(nearest) else -math.inf)
 
 
 def frexp(x: Any) -> tuple[Any, int]:
@@ -284,8 +284,8 @@ def frexp(x: Any) -> tuple[Any, int]:
 
 def modf(x: Any) -> tuple[Any, Any]:
     """Return the fraction and the integer part."""
-    behind, before = np.modf(x)
-    return behind, before
+    fraction, integer = np.modf(x)
+    return fraction, integer
 
 
 def ldexp(x: Any, exponent: int) -> Any:

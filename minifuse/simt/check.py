@@ -234,12 +234,12 @@ def numba_exception(error: SimtError, launch: ScriptLaunch) -> Exception:
     if not (launch.kernel.options.get("debug") and is_raised and isinstance(cause, Exception)):
         return error
     try:
-        found = type(cause)(*cause.args)
+        exception = type(cause)(*cause.args)
     except TypeError:
         return error
-    found.add_note(str(error))
-    found.__cause__ = error
-    return found
+    exception.add_note(str(error))
+    exception.__cause__ = error
+    return exception
 
 
 def reportable_hazards(trace: Trace) -> list[SimtError]:
@@ -375,8 +375,8 @@ def script_traceback(report: Report) -> str:
     summary = traceback.TracebackException.from_exception(error)
     part: traceback.TracebackException | None = summary
     while part is not None:
-        kept = [frame for frame in part.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
-        part.stack = traceback.StackSummary.from_list(kept)
+        frames = [frame for frame in part.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
+        part.stack = traceback.StackSummary.from_list(frames)
         part = part.__cause__ or part.__context__
     return "".join(summary.format())
 

@@ -162,12 +162,12 @@ def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
 
 def return_lines(code: CodeType) -> list[int]:
     """Return the lines at which a function returns."""
-    line, found = code.co_firstlineno, set()
+    line, lines = code.co_firstlineno, set()
     for step in dis.get_instructions(code):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
         if step.opname.startswith("RETURN_"):
-            found.add(line)
-    return sorted(found - {code.co_firstlineno})
+            lines.add(line)
+    return sorted(lines - {code.co_firstlineno})
 
 
 def format_others(lanes: list[Lane]) -> str:

@@ -71,8 +71,8 @@ class ReleaseAcquireOrder:
         queried = _points(events, rows, lanes)
         columns: list[Ints] = []
         for address in np.unique(events.address[atomics[is_release]]):
-            here = atomics[events.address[atomics] == address]
-            points = _points(events, here, lanes)
+            at_address = atomics[events.address[atomics] == address]
+            points = _points(events, at_address, lanes)
             release = _min_value_later(fences, points, points.time)
             columns.append(_min_value_later(queried, fences, release))
             columns.append(_min_value_later(queried, _reversed(points), -points.time, backwards=True))

@@ -129,12 +129,12 @@ def frame_line(frame: FrameType) -> tuple[str, int]:
 
 def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
     """Return the file and line of the kernel that raised an exception, or None if no kernel code ran."""
-    found = None
+    line = None
     while traceback is not None:
         if traceback.tb_frame.f_builtins is KERNEL_BUILTINS:
-            found = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
+            line = traceback.tb_frame.f_code.co_filename, traceback.tb_lineno
         traceback = traceback.tb_next
-    return found
+    return line
 
 
 def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) -> SimtError:

@@ -168,9 +168,9 @@ def counter_instructions(constant: int, position: SourcePosition) -> Iterator[By
 def loop_line(frame: FrameType) -> tuple[str, int]:
     """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
     steps = decode_instructions(frame.f_code)
-    here = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
+    current = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
     lines = [frame.f_lineno]
-    jump = next((step for step in steps[here + 1 : here + 4] if step.is_backward), None)
+    jump = next((step for step in steps[current + 1 : current + 4] if step.is_backward), None)
     if jump is not None and jump.target is not None:
         before = steps[max(0, steps.index(jump.target) - 1)]  # a NOP here is the line of a `while True`
         parts = [jump.target, *([before] if before.name == "NOP" else [])]

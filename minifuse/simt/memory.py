@@ -113,8 +113,8 @@ class KernelArray:
 
     def load(self, index: int, width: int) -> tuple[Any, ...]:
         """Read `width` adjacent elements from a flat index: one event, with the alignment that the hardware requires."""
-        found = KernelArray.peek(self, index, width)
-        values = tuple(found.tolist() if self._is_plain else found)
+        elements = KernelArray.peek(self, index, width)
+        values = tuple(elements.tolist() if self._is_plain else elements)
         if self._record is not None:
             offset = self._origin + int(index) * self.itemsize
             self._record_access(

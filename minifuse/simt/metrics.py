@@ -225,10 +225,10 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
     >>> reuse(events, 0, ArrayInfo("a", "global", 256, (8,), (4,), 4, "float32"))
     Reuse(loads=3, distinct=2, minimum=1, maximum=2, mean=1.5)
     """
-    here = (events.array == array) & (events.kind == LOAD)
-    offset = events.address[here] - info.base
-    row, element = expand_ranges(offset // info.itemsize, (offset + events.nbytes[here] - 1) // info.itemsize)
-    memory = events.block[here][row] if info.space == "shared" else np.zeros_like(element)
+    is_load = (events.array == array) & (events.kind == LOAD)
+    offset = events.address[is_load] - info.base
+    row, element = expand_ranges(offset // info.itemsize, (offset + events.nbytes[is_load] - 1) // info.itemsize)
+    memory = events.block[is_load][row] if info.space == "shared" else np.zeros_like(element)
     loads = np.unique(combine_keys(memory, element), return_counts=True)[1]
     if not len(loads):
         return Reuse(0, 0, 0, 0, 0.0)

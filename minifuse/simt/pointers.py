@@ -132,9 +132,9 @@ class OffsetArray(KernelArray):
         super().__init__(machine, pointer.data, name, allocation, row)
         self._low = pointer.low
 
-    def _memory_index(self, given: Any) -> int:
+    def _memory_index(self, allowed_index: Any) -> int:
         """Convert an allowed index to an index in memory."""
-        index = self._check_integer(given)
+        index = self._check_integer(allowed_index)
         if not self._low <= index < self._low + self.size:
             raise lane_error(
                 OutOfBoundsError,
@@ -186,9 +186,9 @@ class PointerTableArray(KernelArray):
     def follow(self, index: int, dtype: DTypeLike) -> KernelArray:
         """Load an address, and return the array of this dtype that is stored there."""
         self[index]
-        found = self._targets.get(index)
-        if found is None or found.dtype != dtype:
-            what = "no address" if found is None else f"the address of '{found.name}', of {found.dtype}"
+        target = self._targets.get(index)
+        if target is None or target.dtype != dtype:
+            what = "no address" if target is None else f"the address of '{target.name}', of {target.dtype}"
             advice = f"expected the address of memory of {np.dtype(dtype)}"
             raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
-        return found
+        return target

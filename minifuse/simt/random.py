@@ -111,13 +111,13 @@ def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
     array([(10451216379200822465, 10451216379200822465), ...],
           dtype=...)
     """
-    found, state = np.empty(n, STATE_DTYPE), seed_state(seed & MASK_64)
+    result, state = np.empty(n, STATE_DTYPE), seed_state(seed & MASK_64)
     for _ in range(subsequence_start):
         state = jump(*state)
     for i in range(n):
-        found[i] = state
+        result[i] = state
         state = jump(*state)
-    return found
+    return result
 
 
 def advance(states: Any, index: int) -> int:

@@ -89,11 +89,11 @@ class ReboundKernel:
         ]
         for name, lookup, key, value in self._seen:
             try:
-                now = lookup(key)
+                current = lookup(key)
             except ValueError:
-                now = MISSING
-            is_equal = now is value or (
-                type(now) is type(value) and isinstance(now, (*PLAIN_TYPES, np.generic)) and now == value
+                current = MISSING
+            is_equal = current is value or (
+                type(current) is type(value) and isinstance(current, (*PLAIN_TYPES, np.generic)) and current == value
             )
             if not is_equal:
                 changed.append(name)

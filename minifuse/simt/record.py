@@ -238,14 +238,14 @@ def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays:
     """Round values to the dtype of their array: a value stored in a float32 array is rounded to float32."""
     for row, info in enumerate(arrays):
         dtype = np.dtype(info.dtype)
-        here = array == row
+        is_row = array == row
         if dtype.kind == "f" and dtype.itemsize < 8:
             with np.errstate(all="ignore"):
-                value[here] = value[here].astype(dtype)
+                value[is_row] = value[is_row].astype(dtype)
         elif dtype.kind in "iu":
-            value[here] = np.trunc(value[here])
+            value[is_row] = np.trunc(value[is_row])
         elif dtype.kind == "b":
-            value[here] = value[here] != 0
+            value[is_row] = value[is_row] != 0
     return value
 
 

@@ -170,8 +170,8 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
     from numba.core import types
 
     host = HostFunctions(handler)
-    own = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
-    states = {name: own.pop(name) for name in list(own) if "xoroshiro" in name}
+    host_functions = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
+    states = {name: host_functions.pop(name) for name in list(host_functions) if "xoroshiro" in name}
     generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
     numbers = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
     errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
@@ -183,7 +183,7 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
         DeviceNDArray=DeviceArray,
         is_cuda_ndarray=host.is_cuda_array,
     )
-    below = {
+    submodules = {
         "random": StandInModule(
             f"{MODULE_NAME}.random",
             missing_name_error("random"),
@@ -209,15 +209,15 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
         python_semantics=cuda_api.cuda,
         _targets=partial(cuda_target, handler),
         **numbers,
-        **below,
-        **own,
+        **submodules,
+        **host_functions,
         **stateless_functions(),
     )
-    found: dict[str, ModuleType] = {
+    modules: dict[str, ModuleType] = {
         MODULE_NAME: cuda,
         **{module.__name__: module for module in (driver, error, devicearray)},
     }
-    return found | {f"{MODULE_NAME}.{name}": module for name, module in below.items()}
+    return modules | {f"{MODULE_NAME}.{name}": module for name, module in submodules.items()}
 
 
 def missing_name_error(name: str) -> Callable[[str], Any]:

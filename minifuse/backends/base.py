@@ -157,7 +157,7 @@ class Backend:
 
         def launch(*addresses: int) -> None:
             pairs = zip(addresses, (out, a, b), strict=True)
-            out_, a_, b_ = [Operand.at(address, dtype, layout) for address, layout in pairs]
+            out_, a_, b_ = [Operand.at_address(address, dtype, layout) for address, layout in pairs]
             self.matmul(a_, b_, out_)
 
         return launch

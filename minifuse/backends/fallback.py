@@ -136,7 +136,7 @@ class FallbackKernel:
         self.evaluate_all([e for _, (e, _) in outputs], known, values)
         for k, (e, layout) in outputs:
             shape = layout.shape if k < first_row else self.row_shape
-            target = Operand.at(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
+            target = Operand.at_address(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
             self.backend.map(identity, Operand(known[e].data, known[e].layout.expand(*shape)), target)
 
     def evaluate_all(self, roots: Sequence[Expression], known: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
@@ -148,7 +148,7 @@ class FallbackKernel:
     def locate(self, e: IndexedAccess, known: dict[Expression, Operand], values: tuple[Any, ...]) -> tuple[Operand, Any]:
         """Return the operand of an indexed access, and its positions in the operand's flat array, one for each point."""
         layout = self.raws[e.index]
-        operand = Operand.at(values[self.starts[1] + e.index], e.dtype, layout)
+        operand = Operand.at_address(values[self.starts[1] + e.index], e.dtype, layout)
         positions = np.full(self.shapes[e], operand.layout.offset)
         for d, (x, n, stride) in enumerate(zip(e.inputs, layout.shape, layout.strides, strict=False)):
             index = np.broadcast_to(known[x].array(), self.shapes[e])
@@ -177,14 +177,14 @@ class FallbackKernel:
         if isinstance(e, Load):
             layout, first = self.inputs[e.index], values[self.starts[0] + e.index]
             layout = Layout(self.shapes[e], layout.strides, layout.offset)
-            return index_values(layout, first) if isinstance(e, IndexValue) else Operand.at(first, e.dtype, layout)
+            return index_values(layout, first) if isinstance(e, IndexValue) else Operand.at_address(first, e.dtype, layout)
         if isinstance(e, IndexedAccess):
             operand, positions = self.locate(e, known, values)
             return Operand(operand.data[positions].reshape(-1), row_major(self.shapes[e]))
         if isinstance(e, ReadOutput):
-            operand = Operand.at(values[e.index], e.dtype, self.outputs[e.index])
+            operand = Operand.at_address(values[e.index], e.dtype, self.outputs[e.index])
             return Operand(operand.array().copy().reshape(-1), row_major(operand.layout.shape))
-        out = Operand.new(self.shapes[e], e.dtype)
+        out = Operand.empty(self.shapes[e], e.dtype)
         if isinstance(e, Constant | KernelParameter):
             number = e.value if isinstance(e, Constant) else values[self.starts[2] + e.index]
             try:
@@ -192,7 +192,7 @@ class FallbackKernel:
             except OverflowError:
                 raise overflow_error(number, e.dtype) from None
         elif isinstance(e, ReduceExpr):
-            x = Operand.new(self.shape, e.dtype) if self.is_empty else known[e.inputs[0]]
+            x = Operand.empty(self.shape, e.dtype) if self.is_empty else known[e.inputs[0]]
             self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
         elif isinstance(e, Op):
             self.elementwise(e.operator or caster(e.dtype), [self.expand(e, known[x]) for x in e.inputs], out)

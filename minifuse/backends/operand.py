@@ -23,7 +23,7 @@ class Operand(NamedTuple):
     layout: Layout
 
     @classmethod
-    def at(cls, address: int, dtype: DType, layout: Layout) -> "Operand":
+    def at_address(cls, address: int, dtype: DType, layout: Layout) -> "Operand":
         """Wrap memory at an address. The flat array covers it from the lowest to the highest element of the layout."""
         low, high = layout.span()
         memory = (ctypes.c_char * ((high - low) * dtype.itemsize)).from_address(address + low * dtype.itemsize)
@@ -31,13 +31,13 @@ class Operand(NamedTuple):
         return cls(flat, Layout(layout.shape, layout.strides, layout.offset - low))
 
     @classmethod
-    def new(cls, shape: Shape, dtype: DType) -> "Operand":
+    def empty(cls, shape: Shape, dtype: DType) -> "Operand":
         """Allocate uninitialized elements in row-major order."""
         layout = row_major(shape)
         return cls(np.empty(layout.size, dtype.numpy), layout)
 
     @classmethod
-    def of(cls, array: npt.NDArray[Any]) -> "Operand":
+    def from_array(cls, array: npt.NDArray[Any]) -> "Operand":
         """Wrap a NumPy array without a copy."""
         size = array.itemsize
         strides = tuple(stride // size for stride in array.strides)
@@ -62,7 +62,7 @@ class Operand(NamedTuple):
 
 def index_values(layout: Layout, first: int) -> Operand:
     """Return the memory positions of a layout's elements as int64 values, where `first` is the position of the first."""
-    positions = Operand.new(layout.shape, int64)
+    positions = Operand.empty(layout.shape, int64)
     indices = [np.arange(n).reshape(-1, *[1] * (layout.ndim - d - 1)) for d, n in enumerate(layout.shape)]
     positions.array()[...] = first + sum(i * stride for i, stride in zip(indices, layout.strides, strict=True))
     return positions

@@ -81,7 +81,7 @@ def followed(request: Request, cell: int, backend: str) -> tuple[str, CellProven
 
 def memory_of(arrays: list[Any]) -> dict[str, Any]:
     """The memory of inputs, flat, by the name that an origin gives them."""
-    return {f"in{k}": Operand.of(array).data for k, array in enumerate(arrays)}
+    return {f"in{k}": Operand.from_array(array).data for k, array in enumerate(arrays)}
 
 
 # Facts.

@@ -185,7 +185,7 @@ def converted(array: Array, dtype: DType | str | None) -> Array:
     """A floating array as another dtype, in the same layout."""
     if dtype is None or array.dtype.kind != "f":
         return array
-    flat, layout = Operand.of(array)
+    flat, layout = Operand.from_array(array)
     return Operand(flat.astype(as_dtype(dtype).numpy), layout).array()
 
 
@@ -207,7 +207,7 @@ def run(fn: Callable[..., Any], arrays: Sequence[Array], backend: str, wants_gra
 
 def over(array: Array, backend: str, requires_grad: bool) -> Tensor:
     """A tensor over a copy of an array, in the same layout."""
-    flat, layout = Operand.of(array)
+    flat, layout = Operand.from_array(array)
     x = Tensor.from_numpy(Operand(flat.copy(), layout).array(), get_backend(backend))
     x.requires_grad = requires_grad and x.dtype.is_float
     return x

@@ -57,7 +57,7 @@ def some_array(request):
 @pytest.mark.parametrize("view", ZOO)
 def test_an_operand_of_an_array_is_the_array(view):
     array = np.asarray(ZOO[view])
-    operand = Operand.of(array)
+    operand = Operand.from_array(array)
     assert operand.data.ndim == 1
     np.testing.assert_array_equal(operand.array(), array)
     if array.size:
@@ -68,7 +68,7 @@ def test_an_operand_of_an_array_is_the_array(view):
 def test_an_operand_at_an_address_is_what_lies_there(view):
     array = np.asarray(ZOO[view])
     layout = Layout(array.shape, tuple(s // 8 for s in array.strides), 0)
-    operand = Operand.at(array.ctypes.data, float64, layout)
+    operand = Operand.at_address(array.ctypes.data, float64, layout)
     np.testing.assert_array_equal(operand.array(), array)
     low, high = layout.span()
     assert operand.data.size == high - low  # no more of the memory than the elements span
@@ -76,18 +76,18 @@ def test_an_operand_at_an_address_is_what_lies_there(view):
 
 def test_operands_share_memory():
     array = np.zeros((3, 4))
-    Operand.of(array[::-1, 1:]).array()[0, 0] = 5
-    Operand.at(array.ctypes.data + 8, float64, Layout((3,), (4,), 0)).data[0] = 7
+    Operand.from_array(array[::-1, 1:]).array()[0, 0] = 5
+    Operand.at_address(array.ctypes.data + 8, float64, Layout((3,), (4,), 0)).data[0] = 7
     assert array[2, 1] == 5
     assert array[0, 1] == 7
 
 
 def test_a_new_operand_is_row_major():
-    operand = Operand.new((2, 3), int32)
+    operand = Operand.empty((2, 3), int32)
     assert operand.layout is row_major((2, 3))
     assert operand.data.dtype == np.int32
-    assert Operand.new((), bool_).array().shape == ()
-    assert Operand.new((0, 3), bool_).data.size == 0
+    assert Operand.empty((), bool_).array().shape == ()
+    assert Operand.empty((0, 3), bool_).data.size == 0
 
 
 # The four methods
@@ -98,8 +98,8 @@ def test_a_new_operand_is_row_major():
     [(op.exp, np.exp), (op.relu, lambda x: np.maximum(x, 0)), (op.gelu, None)],
 )
 def test_map_an_operator(backend, array, function, expected):
-    out = Operand.new(array.shape, float64)
-    backend.map(function, Operand.of(array), out)
+    out = Operand.empty(array.shape, float64)
+    backend.map(function, Operand.from_array(array), out)
     wanted = expected(array) if expected else np.vectorize(function.body, otypes=[float])(array)
     np.testing.assert_allclose(out.array(), wanted, rtol=1e-14)
 
@@ -115,8 +115,8 @@ def test_map_an_operator(backend, array, function, expected):
     ids=["arithmetic", "branch", "math", "constant"],
 )
 def test_map_any_function(backend, some_array, function, expected):
-    out = Operand.new(some_array.shape, float64)
-    backend.map(function, Operand.of(some_array), out)
+    out = Operand.empty(some_array.shape, float64)
+    backend.map(function, Operand.from_array(some_array), out)
     np.testing.assert_allclose(out.array(), expected(some_array), rtol=1e-14)
 
 
@@ -128,8 +128,8 @@ def test_map_with_a_loop(backend):
             steps += 1
         return steps
 
-    out = Operand.new((6,), int64)
-    backend.map(collatz, Operand.of(np.array([1, 2, 3, 7, 27, 97])), out)
+    out = Operand.empty((6,), int64)
+    backend.map(collatz, Operand.from_array(np.array([1, 2, 3, 7, 27, 97])), out)
     assert out.data.tolist() == [0, 1, 7, 16, 111, 118]
 
 
@@ -145,16 +145,16 @@ def test_map_with_a_loop(backend):
 )
 def test_zip_any_function(backend, some_array, function, expected):
     other = another(some_array)
-    out = Operand.new(some_array.shape, float64)
-    backend.zip(function, Operand.of(some_array), Operand.of(other), out)
+    out = Operand.empty(some_array.shape, float64)
+    backend.zip(function, Operand.from_array(some_array), Operand.from_array(other), out)
     np.testing.assert_allclose(out.array(), expected(some_array, other), rtol=1e-14, atol=1e-15)
 
 
 @pytest.mark.parametrize(("operator", "expected"), [(op.mul, np.multiply), (op.maximum, np.maximum)])
 def test_zip_an_operator(backend, array, operator, expected):
     other = another(array)
-    out = Operand.new(array.shape, float64)
-    backend.zip(operator, Operand.of(array), Operand.of(other), out)
+    out = Operand.empty(array.shape, float64)
+    backend.zip(operator, Operand.from_array(array), Operand.from_array(other), out)
     np.testing.assert_array_equal(out.array(), expected(array, other))
 
 
@@ -165,10 +165,10 @@ def another(array):
 
 def test_results_are_stored_in_any_layout(backend):
     memory = np.zeros((4, 12))
-    backend.map(op.neg, Operand.of(BASE[0]), Operand.of(memory[::-1, ::2]))
+    backend.map(op.neg, Operand.from_array(BASE[0]), Operand.from_array(memory[::-1, ::2]))
     np.testing.assert_array_equal(memory[::-1, ::2], -BASE[0])
     assert not memory[:, 1::2].any()
-    backend.map(lambda x: x if x > 1 else 0.5, Operand.of(BASE[0]), Operand.of(memory[::-1, ::2]))
+    backend.map(lambda x: x if x > 1 else 0.5, Operand.from_array(BASE[0]), Operand.from_array(memory[::-1, ::2]))
     np.testing.assert_array_equal(memory[::-1, ::2], np.where(BASE[0] > 1, BASE[0], 0.5))
 
 
@@ -204,22 +204,22 @@ def check_reduce(backend, array, function):
             if 0 in folded and function in (op.maximum, larger):
                 continue
             shape = tuple(1 if d in dims else n for d, n in enumerate(array.shape))
-            out = Operand.new(shape, float64)
-            backend.reduce(function, Operand.of(array), out, dims)
+            out = Operand.empty(shape, float64)
+            backend.reduce(function, Operand.from_array(array), out, dims)
             np.testing.assert_allclose(out.array(), numpy(array, dims, keepdims=True), rtol=1e-13, err_msg=str(dims))
 
 
 def test_reduce_keeps_the_order_of_elements(backend):
     """a - b is neither commutative nor associative: the fold goes from the first element to the last."""
-    out = Operand.new((2, 1), float64)
-    backend.reduce(lambda a, b: a - b, Operand.of(np.array([[10.0, 1, 2], [7.0, 3, 1]])), out, (1,))
+    out = Operand.empty((2, 1), float64)
+    backend.reduce(lambda a, b: a - b, Operand.from_array(np.array([[10.0, 1, 2], [7.0, 3, 1]])), out, (1,))
     assert out.data.tolist() == [7, 3]
 
 
 def test_the_fold_of_nothing_is_the_identity(backend):
-    empty = Operand.of(np.zeros((3, 0)))
+    empty = Operand.from_array(np.zeros((3, 0)))
     for function, expected in ((op.add, 0), (op.mul, 1), (op.maximum, -math.inf), (product, 1)):
-        out = Operand.new((3, 1), float64)
+        out = Operand.empty((3, 1), float64)
         backend.reduce(function, empty, out, (1,))
         assert out.data.tolist() == [expected] * 3, function
 
@@ -228,30 +228,30 @@ def test_the_fold_of_nothing_without_an_identity_is_an_error(backend):
     with pytest.raises(
         DTypeError, match=r"reduce: larger has no identity, so it cannot reduce shape \(3, 0\); set larger.identity"
     ):
-        backend.reduce(larger, Operand.of(np.zeros((3, 0))), Operand.new((3, 1), float64), (1,))
+        backend.reduce(larger, Operand.from_array(np.zeros((3, 0))), Operand.empty((3, 1), float64), (1,))
 
 
 def test_an_operator_that_cannot_fold_says_so(backend):
     with pytest.raises(DTypeError, match="sub has no identity, so it cannot reduce"):
-        backend.reduce(op.sub, Operand.of(BASE), Operand.new((5, 4, 1), float64), (2,))
+        backend.reduce(op.sub, Operand.from_array(BASE), Operand.empty((5, 4, 1), float64), (2,))
 
 
 @pytest.mark.parametrize("name", ["maximum", "minimum"])
 def test_extremes_of_bools(backend, name):
     bools = np.array([[False, False], [True, False], [True, True]])
-    out = Operand.new((3, 1), bool_)
-    backend.reduce(getattr(op, name), Operand.of(bools), out, (1,))
+    out = Operand.empty((3, 1), bool_)
+    backend.reduce(getattr(op, name), Operand.from_array(bools), out, (1,))
     assert out.data.tolist() == ([False, True, True] if name == "maximum" else [False, False, True])
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_methods_on_every_dtype(backend, dtype):
     array = np.array([[1, 0, 1], [1, 1, 1]]).astype(dtype.numpy)
-    out = Operand.new((2, 3), dtype)
-    backend.map(lambda x: x, Operand.of(array), out)
+    out = Operand.empty((2, 3), dtype)
+    backend.map(lambda x: x, Operand.from_array(array), out)
     np.testing.assert_array_equal(out.array(), array)
-    total = Operand.new((2, 1), dtype)
-    backend.reduce(op.mul, Operand.of(array), total, (1,))
+    total = Operand.empty((2, 1), dtype)
+    backend.reduce(op.mul, Operand.from_array(array), total, (1,))
     np.testing.assert_array_equal(total.array(), array.astype(int).prod(1, keepdims=True))
 
 
@@ -274,16 +274,16 @@ def test_matmul(backend, a, b):
         (x[..., ::-1, :], y),
         (np.swapaxes(np.ascontiguousarray(np.swapaxes(x, -1, -2)), -1, -2), y),
     ):
-        out = Operand.of(np.full((*a[:-1], b[-1]), np.nan))
-        backend.matmul(Operand.of(left), Operand.of(right), out)
+        out = Operand.from_array(np.full((*a[:-1], b[-1]), np.nan))
+        backend.matmul(Operand.from_array(left), Operand.from_array(right), out)
         np.testing.assert_allclose(out.array(), left @ right, rtol=1e-12, atol=1e-14)
 
 
 def test_matmul_of_a_repeated_batch(backend):
     x, y = np.random.default_rng(0).standard_normal((2, 3, 4))
-    many = Operand.of(np.broadcast_to(x, (5, 3, 4)))
-    out = Operand.new((5, 3, 3), float64)
-    backend.matmul(many, Operand.of(np.broadcast_to(y.T, (5, 4, 3))), out)
+    many = Operand.from_array(np.broadcast_to(x, (5, 3, 4)))
+    out = Operand.empty((5, 3, 3), float64)
+    backend.matmul(many, Operand.from_array(np.broadcast_to(y.T, (5, 4, 3))), out)
     np.testing.assert_allclose(out.array(), np.broadcast_to(x @ y.T, (5, 3, 3)))
 
 
@@ -388,7 +388,7 @@ def test_where_a_fold_starts():
 
 
 def test_a_backend_without_methods_says_nothing_else():
-    operand = Operand.of(np.zeros(3))
+    operand = Operand.from_array(np.zeros(3))
     for call in (
         lambda b: b.map(op.exp, operand, operand),
         lambda b: b.zip(op.add, operand, operand, operand),

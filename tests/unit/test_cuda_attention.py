@@ -57,7 +57,7 @@ def ran(kind, given, exact, is_causal, seen=lambda x: x, scale=0.3, run=None):
     """Compute one function over arrays as `seen` sees them, compare, and give what `run` made of its launches."""
     names, reads = PASSES[kind]
     outputs = [seen(np.full(exact[name].shape, np.nan, np.float32)) for name in names]
-    operands = [Operand.of(x) for x in (*outputs, *[seen(given[name]) for name in reads])]
+    operands = [Operand.from_array(x) for x in (*outputs, *[seen(given[name]) for name in reads])]
     layouts = [x.layout.without_offset() for x in operands]
     bound = CudaAttentionLauncher(get_device(0), kind(is_causal, scale), layouts[: len(names)], layouts[len(names) :])
     addresses = [x.address for x in operands]

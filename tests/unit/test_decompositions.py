@@ -59,7 +59,9 @@ class Knowing(PythonBackend):
 
         def launch(*addresses):
             self.calls += 1
-            y, total, x = [Operand.at(a, float32, layout) for a, layout in zip(addresses, [*outputs, *inputs], strict=True)]
+            y, total, x = [
+                Operand.at_address(a, float32, layout) for a, layout in zip(addresses, [*outputs, *inputs], strict=True)
+            ]
             y.array()[...] = np.nan  # so that a wrong result shows if x is stored there, too
             y.array()[...] = x.array() * by
             total.array()[...] = (x.array() * by).sum(-1)

@@ -45,14 +45,14 @@ def compiled(monkeypatch):
 
 
 def test_arithmetic_is_traced_into_a_kernel_of_ours(compiled):
-    out = Operand.new((5,), float64)
+    out = Operand.empty((5,), float64)
     text = []
 
     def polynomial(x):
         text.append(type(x).__name__)
         return x * x + 0.625
 
-    backend.map(polynomial, Operand.of(np.arange(5.0)), out)
+    backend.map(polynomial, Operand.from_array(np.arange(5.0)), out)
     assert out.data.tolist() == [0.625, 1.625, 4.625, 9.625, 16.625]
     assert compiled == []
     assert text == ["TracedExpression"]  # called once, with an expression
@@ -65,11 +65,11 @@ def test_a_branch_is_compiled_as_it_is(compiled):
     def distance(a, b):
         return a - b if a > b else b - a
 
-    out = Operand.new((4,), float32)
-    x = Operand.of(np.array([-1.0, 0.0, 2.0, np.nan], np.float32))
+    out = Operand.empty((4,), float32)
+    x = Operand.from_array(np.array([-1.0, 0.0, 2.0, np.nan], np.float32))
     backend.map(leaky, x, out)
     np.testing.assert_allclose(out.data, np.array([-0.1, 0, 2, np.nan], np.float32))
-    backend.zip(distance, x, Operand.of(np.ones(4, np.float32)), out)
+    backend.zip(distance, x, Operand.from_array(np.ones(4, np.float32)), out)
     np.testing.assert_allclose(out.data, [2, 1, 1, np.nan])
     assert compiled == ["leaky", "distance"]
 

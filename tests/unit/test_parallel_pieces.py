@@ -76,16 +76,16 @@ def larger(a, b):
 @pytest.mark.parametrize("length", [1, 3, 4, 5, 9])
 def test_functions_that_branch_run_in_pieces(length):
     backend, n = get_backend("parallel"), np.arange(1, length + 1)
-    out = Operand.of(np.empty(length, np.int64))
-    backend.map(collatz, Operand.of(n), out)
+    out = Operand.from_array(np.empty(length, np.int64))
+    backend.map(collatz, Operand.from_array(n), out)
     assert out.array().tolist() == [collatz(k) for k in n.tolist()]
-    backend.zip(larger, Operand.of(n), Operand.of(n[::-1].copy()), out)
+    backend.zip(larger, Operand.from_array(n), Operand.from_array(n[::-1].copy()), out)
     assert out.array().tolist() == np.maximum(n, n[::-1]).tolist()
 
 
 @pytest.mark.parametrize("shape", [(1, 9), (5, 2), (3, 4), (2, 5), (7, 1)])
 def test_folds_of_functions_that_branch_run_in_pieces(shape):
     rows = np.random.default_rng(0).permutation(shape[0] * shape[1]).reshape(shape)
-    out = Operand.of(np.empty((shape[0], 1), np.int64))
-    get_backend("parallel").reduce(larger, Operand.of(rows), out, [1])
+    out = Operand.from_array(np.empty((shape[0], 1), np.int64))
+    get_backend("parallel").reduce(larger, Operand.from_array(rows), out, [1])
     assert out.array()[:, 0].tolist() == rows.max(1).tolist()

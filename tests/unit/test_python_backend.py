@@ -27,8 +27,8 @@ def test_a_function_sees_numpys_scalars_and_any_python_runs():
         seen.append((type(x), float(x)))
         return {1.0: 10, 2.0: 20}[float(x)]
 
-    out = Operand.new((2,), float32)
-    backend.map(spy, Operand.of(np.array([1, 2], np.float32)), out)
+    out = Operand.empty((2,), float32)
+    backend.map(spy, Operand.from_array(np.array([1, 2], np.float32)), out)
     assert seen == [(np.float32, 1), (np.float32, 2)]
     assert out.data.tolist() == [10, 20]
 
@@ -36,27 +36,27 @@ def test_a_function_sees_numpys_scalars_and_any_python_runs():
 def test_float32_folds_and_multiplies_in_float64():
     """In float32, 2**24 + 1 is 2**24: sixteen million ones would be lost one by one."""
     a = np.array([2.0**24, *[1.0] * 64], np.float32)
-    out = Operand.new((1,), float32)
-    backend.reduce(operators.add, Operand.of(a), out, (0,))
+    out = Operand.empty((1,), float32)
+    backend.reduce(operators.add, Operand.from_array(a), out, (0,))
     assert out.data[0] == 2**24 + 64
-    product = Operand.new((1, 1), float32)
-    backend.matmul(Operand.of(a[None]), Operand.of(np.ones((65, 1), np.float32)), product)
+    product = Operand.empty((1, 1), float32)
+    backend.matmul(Operand.from_array(a[None]), Operand.from_array(np.ones((65, 1), np.float32)), product)
     assert product.data[0] == 2**24 + 64
 
 
 def test_integers_wrap_around_without_a_warning():
     a = np.array([2**31 - 1, -(2**31)], np.int32)
-    out = Operand.new((2,), int32)
-    backend.zip(operators.add, Operand.of(a), Operand.of(np.array([1, -1], np.int32)), out)
+    out = Operand.empty((2,), int32)
+    backend.zip(operators.add, Operand.from_array(a), Operand.from_array(np.array([1, -1], np.int32)), out)
     assert out.data.tolist() == [-(2**31), 2**31 - 1]
-    backend.map(operators.abs, Operand.of(a), out)
+    backend.map(operators.abs, Operand.from_array(a), out)
     assert out.data.tolist() == [2**31 - 1, -(2**31)]
 
 
 def test_a_product_of_bools_is_logic():
     a = np.array([[True, False], [False, False]])
-    out = Operand.new((2, 2), bool_)
-    backend.matmul(Operand.of(a), Operand.of(~a), out)
+    out = Operand.empty((2, 2), bool_)
+    backend.matmul(Operand.from_array(a), Operand.from_array(~a), out)
     assert out.array().tolist() == (a @ ~a).tolist()
 
 
@@ -67,8 +67,8 @@ def test_reduce_goes_along_dims_with_the_last_fastest():
         order.append(int(x))
         return x
 
-    out = Operand.new((1, 2, 1), int64)
-    backend.reduce(note, Operand.of(np.arange(12).reshape(2, 2, 3)), out, (0, 2))
+    out = Operand.empty((1, 2, 1), int64)
+    backend.reduce(note, Operand.from_array(np.arange(12).reshape(2, 2, 3)), out, (0, 2))
     assert order == [1, 2, 6, 7, 8, 4, 5, 9, 10, 11]
 
 
@@ -85,7 +85,7 @@ def test_errors_in_a_function_come_out_as_they_are():
         raise LookupError("as it is")
 
     with pytest.raises(LookupError, match="as it is"):
-        backend.map(fail, Operand.of(np.ones(1)), Operand.of(np.ones(1)))
+        backend.map(fail, Operand.from_array(np.ones(1)), Operand.from_array(np.ones(1)))
 
 
 def test_its_module_needs_no_compiler():

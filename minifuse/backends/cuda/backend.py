@@ -217,9 +217,9 @@ class CudaBackend(Backend):
 
     def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
         """Copy an array to the device in the same layout, unless that would copy far more than its elements."""
-        operand = Operand.of(array)
+        operand = Operand.from_array(array)
         if operand.data.size > 16 * max(array.size, 64):
-            operand = Operand.of(np.ascontiguousarray(array))
+            operand = Operand.from_array(np.ascontiguousarray(array))
         flat = np.ascontiguousarray(operand.data)
         buffer: MemoryBuffer = self.allocate(round_to_size_class(flat.nbytes))
         self.device.copy_in(flat, buffer.address)
@@ -309,8 +309,8 @@ class CudaBackend(Backend):
         count, length = out.layout.size, prod(a.layout.shape[d] for d in dims)
         if not length:
             raise empty_reduction_error(op, a.layout.shape)
-        rows = Operand.of(np.ascontiguousarray(dims_last).reshape(count, length))
-        totals = Operand.of(np.empty(count, out.data.dtype))
+        rows = Operand.from_array(np.ascontiguousarray(dims_last).reshape(count, length))
+        totals = Operand.from_array(np.empty(count, out.data.dtype))
         with self._on_device([rows], totals) as addresses:
             reduce_without_identity(
                 self.device, op, count, length, [BY_NUMPY[x.data.dtype] for x in (totals, rows)], addresses

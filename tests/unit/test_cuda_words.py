@@ -146,7 +146,7 @@ def test_four_neighbours_that_are_not_aligned_are_an_error():
 
 def test_four_neighbours_past_the_end_are_an_error():
     kernel = kernel_from_text("def kernel(out, a):\n    store4(out, 4, load4(a, 0))\n")
-    with pytest.raises(OutOfBoundsError, match="outside"):
+    with pytest.raises(OutOfBoundsError, match="out of bounds"):
         simt.run(kernel, 1, 1, np.zeros(6, "f4"), np.arange(8, dtype="f4"))
 
 

@@ -8,7 +8,7 @@ The training itself, to be read first, is `minifuse/cli/training.py`. It needs `
 
 import argparse
 
-from minifuse.cli.training import Result, train_digits
+from minifuse.cli.training import TrainingResult, train_digits
 
 
 def main() -> None:
@@ -24,14 +24,14 @@ def main() -> None:
         tell(seed, result)
 
 
-def tell_losses(result: Result) -> None:
+def tell_losses(result: TrainingResult) -> None:
     """A line an epoch, with a bar as long as its loss is large."""
     largest = max(result.losses)
     for epoch, loss in enumerate(result.losses, start=1):
         print(f"epoch {epoch:3}   loss {loss:.4f} {'#' * round(50 * loss / largest)}")
 
 
-def tell(seed: int, result: Result) -> None:
+def tell(seed: int, result: TrainingResult) -> None:
     print(f"seed {seed}: {result.accuracy:.1%} of the held-out digits read right, after {result.seconds:.2f} s of training")
 
 

@@ -1,4 +1,4 @@
-"""The command `minifuse`. Each command has a file of its own, which is imported when it is called."""
+"""The command `minifuse`. Each subcommand has its own file, which is imported when it is called."""
 
 import sys
 from importlib import import_module

@@ -1,7 +1,7 @@
-"""`minifuse app`: the visualizer, served to a browser on this machine. It prints the address and opens nothing.
+"""`minifuse app`: serve the visualizer to a browser on this machine. It prints the address and opens no window.
 
-The pages lie in `project/`, beside the package in a clone and inside it in a wheel. They run in a process of their own, by
-Streamlit; what is here finds them, finds a port, waits until they answer, and ends them.
+The pages are in `project/`, beside the package in a clone and inside it in a wheel. Streamlit runs them in a separate
+process; this file finds the pages and a free port, waits until the server answers, and ends it.
 """
 
 import os
@@ -19,107 +19,107 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
-from .files import PLACES
-from .subjects import kernel_in
+from .files import VISUALIZER_FOLDERS
+from .subjects import load_kernel
 
 HOST, PORT = "127.0.0.1", 8501
-PORTS = 100  # how many are tried, one after the other
-KERNEL = "MINIFUSE_APP_KERNEL"  # for the pages: /absolute/FILE.py:name
-START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # to wait for the first answer, between two questions, for the end
+MAX_PORTS = 100  # number of ports tried, one after the other
+KERNEL_VARIABLE = "MINIFUSE_APP_KERNEL"  # environment variable read by the pages: /absolute/FILE.py:name
+START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # for the first answer, between two requests, for the end
 
 
 def run(port: int | None, kernel: str | None) -> int:
-    """Serve until Ctrl-C; the exit status is 1 where the server ends by itself, 2 where the request makes no sense."""
+    """Serve until Ctrl-C; return 1 if the server ends by itself, 2 if the request is invalid."""
     try:
-        root = visualizer()
+        root = find_visualizer()
         if find_spec("streamlit") is None:
             raise MissingPartError(
                 'the visualizer needs streamlit, which is not installed; run: pip install "minifuse[app]"'
             )
-        environment = os.environ | ({KERNEL: kernel_of(kernel)} if kernel else {})
+        environment = os.environ | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
         found = free_port(PORT if port is None else port)
     except MinifuseError as error:
         sys.stderr.write(f"minifuse app: {error}\n")
         return 2
     if port not in (None, found):
-        say(f"port {port} is taken; the visualizer is at port {found} instead")
-    with served(command(root, found), environment) as server:
+        print_line(f"port {port} is in use; using port {found} instead")
+    with run_server(server_command(root, found), environment) as server:
         if not wait_for(server, found):
             sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_S:.0f} s\n")
             return 1
-        say(f"The visualizer is at http://{HOST}:{found}    (Ctrl-C ends it)")
+        print_line(f"The visualizer is at http://{HOST}:{found}    (Ctrl-C ends it)")
         server.wait()
     return 1
 
 
-def say(text: str) -> None:
-    """Print a line at once, whatever reads it."""
+def print_line(text: str) -> None:
+    """Print a line and flush it."""
     sys.stdout.write(text + "\n")
     sys.stdout.flush()
 
 
-def visualizer() -> Path:
-    """The folder in which `project` lies.
+def find_visualizer() -> Path:
+    """Return the folder that contains `project`.
 
     Raises
     ------
     MissingPartError
-        There is none.
+        The pages of the visualizer are not installed.
     """
-    for place in PLACES:
+    for place in VISUALIZER_FOLDERS:
         if (place / "project" / "app.py").is_file():
             return place
     raise MissingPartError(
-        f"the pages of the visualizer are in neither of {' and '.join(map(str, PLACES))}; "
+        f"the pages of the visualizer are in neither of {' and '.join(map(str, VISUALIZER_FOLDERS))}; "
         "install minifuse from a wheel or a clone: pip install -e '.[app]'"
     )
 
 
-def kernel_of(text: str) -> str:
-    """A kernel in a file of the user's, by an absolute path. The file runs once, so that a mistake is told here."""
+def resolve_kernel(text: str) -> str:
+    """Return FILE.py:name with an absolute path. The file runs once, so that errors are reported here."""
     before, dot, name = text.rpartition(".py:")
     path = Path(before + ".py").absolute()
     if not dot or not path.is_file():
-        raise MinifuseError(f"--kernel {text}: expected a kernel of a file, as in --kernel my_kernels.py:scale")
-    kernel_in(path, name)
+        raise MinifuseError(f"--kernel {text}: expected a kernel in a file, as in --kernel my_kernels.py:scale")
+    load_kernel(path, name)
     return f"{path}:{name}"
 
 
 def free_port(first: int) -> int:
-    """The first port from `first` on that nobody listens at."""
-    for port in range(first, min(first + PORTS, 1 << 16)):
+    """Return the first free port, starting at `first`."""
+    for port in range(first, min(first + MAX_PORTS, 1 << 16)):
         with socket.socket() as probe:
-            if os.name != "nt":  # there it would share a port that is taken
+            if os.name != "nt":  # on Windows it would share a port in use
                 probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:
                 probe.bind((HOST, port))
             except OSError:
                 continue
             return port
-    raise MinifuseError(f"--port {first}: this port and those after it are taken; name another one")
+    raise MinifuseError(f"--port {first}: this port and the {MAX_PORTS - 1} after it are in use; choose another one")
 
 
-def command(root: Path, port: int) -> list[str]:
-    """What starts the server. The settings are those of `.streamlit/`, whatever folder the user is in."""
+def server_command(root: Path, port: int) -> list[str]:
+    """Return the command that starts the server, with the settings of `.streamlit/` from any working directory."""
     settings = tomllib.loads((root / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
-    options = [f"--{name}={value}" for name, value in flat(settings)]
+    options = [f"--{name}={value}" for name, value in flatten_settings(settings)]
     address = [f"--server.address={HOST}", f"--server.port={port}", "--server.headless=true", "--logger.level=warning"]
     return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options, *address]
 
 
-def flat(settings: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
-    """Settings of nested tables by their full names, as options spell them."""
+def flatten_settings(settings: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+    """Flatten nested settings to full names, as options spell them."""
     for name, value in settings.items():
         if isinstance(value, dict):
-            yield from flat(value, f"{before}{name}.")
+            yield from flatten_settings(value, f"{before}{name}.")
         else:
             yield f"{before}{name}", str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextmanager
-def served(line: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """A server while the block runs; it ends with this process, however that ends. What it greets with is not shown."""
-    before = signal.signal(signal.SIGTERM, leave)
+def run_server(line: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server while the block runs; it ends with this process in any case. Its standard output is dropped."""
+    before = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
         with subprocess.Popen(line, stdout=subprocess.DEVNULL, env=environment) as server:
             try:
@@ -134,13 +134,13 @@ def served(line: list[str], environment: dict[str, str]) -> Iterator[subprocess.
         signal.signal(signal.SIGTERM, before)
 
 
-def leave(number: int, _: object) -> NoReturn:
-    """End as a shell expects of a process that got a signal."""
+def exit_on_signal(number: int, _: object) -> NoReturn:
+    """Exit with the status that shells expect after a signal."""
     raise SystemExit(128 + number)
 
 
 def wait_for(server: subprocess.Popen[bytes], port: int) -> bool:
-    """Whether the server answers before it ends and before the time is over."""
+    """Return True if the server answers before it ends and before the timeout."""
     end = time.monotonic() + START_S
     while server.poll() is None and time.monotonic() < end:
         if is_up(port):
@@ -150,7 +150,7 @@ def wait_for(server: subprocess.Popen[bytes], port: int) -> bool:
 
 
 def is_up(port: int) -> bool:
-    """Whether the server answers."""
+    """Return True if the server answers."""
     connection = HTTPConnection(HOST, port, timeout=START_S)
     try:
         connection.request("GET", "/_stcore/health")

@@ -1,6 +1,6 @@
-"""The command line where only NumPy and Numba are installed: help, the version, and `doctor`.
+"""The command line if only NumPy and Numba are installed: help, version, and `doctor`.
 
-All other commands need typer and rich. Each of them says here which line installs its packages.
+All other commands need typer and rich. Calling one of them prints the line that installs its packages.
 """
 
 import argparse
@@ -25,7 +25,7 @@ EXTRAS = {
     "train": "train",
     "warmup": "cli",
 }
-"""The extras that a command needs. A command that is not here needs none."""
+"""The extras that each command needs. Commands that are not listed need none."""
 
 
 def run(arguments: Sequence[str], missing: str) -> int:
@@ -39,9 +39,11 @@ def run(arguments: Sequence[str], missing: str) -> int:
         A package that is not installed.
     """
     if arguments and arguments[0] in EXTRAS:
-        sys.stderr.write(f"minifuse {arguments[0]} needs {missing}, which is not installed; run: {line(arguments[0])}\n")
+        sys.stderr.write(
+            f"minifuse {arguments[0]} needs {missing}, which is not installed; run: {install_command(arguments[0])}\n"
+        )
         return 2
-    front = parser()
+    front = build_parser()
     chosen = front.parse_args(arguments)
     if chosen.command is None:
         front.print_help()
@@ -51,31 +53,31 @@ def run(arguments: Sequence[str], missing: str) -> int:
     return doctor(chosen.json)
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the commands that need no extra; its help lists the others."""
     front = argparse.ArgumentParser(
         "minifuse",
         description="minifuse: a tensor engine to read in a week.",
-        epilog=others(),
+        epilog=format_extras(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
     front.add_argument("--version", action="version", version=f"minifuse {__version__}")
     commands = front.add_subparsers(title="commands", dest="command", metavar="COMMAND")
-    summary = "Say what this machine has, what is missing, and the line that installs it."
+    summary = "Check this machine: print what is installed, what is missing, and how to install it."
     doctor = commands.add_parser("doctor", help=summary, description=summary, allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="Print the facts as JSON, and nothing else.")
     return front
 
 
-def others() -> str:
+def format_extras() -> str:
     """Return the commands that need an extra, below the line that installs it."""
-    lines = {line(name): [other for other in EXTRAS if EXTRAS[other] == EXTRAS[name]] for name in EXTRAS}
+    lines = {install_command(name): [other for other in EXTRAS if EXTRAS[other] == EXTRAS[name]] for name in EXTRAS}
     parts = [fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ") for names in lines.values()]
     pairs = zip(lines, parts, strict=True)
     return "these commands need more packages:\n" + "\n".join(f"{names}\n      {how}" for how, names in pairs)
 
 
-def line(command: str) -> str:
+def install_command(command: str) -> str:
     """Return the line that installs the packages of a command."""
     return f'pip install "minifuse[{EXTRAS[command]}]"'

@@ -1,7 +1,7 @@
-"""`minifuse bench`: minifuse side by side with the libraries that people use, on this machine.
+"""`minifuse bench`: time minifuse and other libraries side by side on this machine.
 
-What runs is `project/benchmarks`, beside the package in a clone and inside it in a wheel, in a process of its own: how many
-threads everybody has, and how they wait, must be settled before a library is loaded.
+The benchmarks are in `project/benchmarks`, beside the package in a clone and inside it in a wheel. They run in a separate
+process, since numbers of threads and how threads wait must be set before a library is loaded.
 """
 
 import os
@@ -12,14 +12,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ..core.errors import MissingPartError
-from .app import visualizer
+from .app import find_visualizer
 
 START = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What was asked for, as the options of `project.benchmarks` say it."""
+class BenchRequest:
+    """The options of `project.benchmarks`."""
 
     rows: Sequence[str]
     against: str | None = None
@@ -30,7 +30,7 @@ class Request:
     picture: Path | None = None
 
     def words(self, json: bool) -> list[str]:
-        """The words of the command line. A run of a user's is written where the user says, and kept nowhere else."""
+        """Return the command line arguments. Results are only stored where the user asks for it."""
         options = {
             "--against": self.against,
             "--seed": self.seed,
@@ -41,21 +41,23 @@ class Request:
         return ["--no-keep", *["--quick"] * self.is_quick, *["--list"] * self.is_list, *given, "--", *self.rows]
 
 
-def run(request: Request, json: bool) -> int:
-    """Measure until it is done; the exit status is 1 where a result is wrong, 2 where the request makes no sense."""
+def run(request: BenchRequest, json: bool) -> int:
+    """Run the benchmarks; return 1 if a result is wrong, 2 if the request is invalid."""
     if json and request.out:
-        sys.stderr.write("minifuse bench: --json prints the results, and --out writes them; leave out one of the two\n")
+        sys.stderr.write(
+            "minifuse bench: got --json and --out, expected one: --json prints the results, --out writes them\n"
+        )
         return 2
     try:
-        root = visualizer()
+        root = find_visualizer()
     except MissingPartError as error:
         sys.stderr.write(f"minifuse bench: {error}\n")
         return 2
     places = [str(root), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(filter(None, places))  # `project` first, whatever else is called so; then this very minifuse
+    path = os.pathsep.join(filter(None, places))  # this `project` and this minifuse first
     line = [sys.executable, "-P", "-c", START, *request.words(json)]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": path}) as process:
         try:
             return process.wait()
         except KeyboardInterrupt:
-            return process.wait()  # it got the signal too, and ends by itself
+            return process.wait()  # it also received the signal, and ends by itself

@@ -1,9 +1,9 @@
-"""`minifuse trace --cell`: the elements that one cell of an output is made of, in order, and how they are combined.
+"""`minifuse trace --cell`: list the inputs that one output element is computed from, in order, and how they are combined.
 
-    TRACED    it ran, on names instead of numbers: what was read and combined, by whom, in which order
-    DERIVED   from that: how deep the tree is, and what its order makes of the numbers in float64
+    TRACED    recorded while the kernel ran on names instead of numbers: reads and operators, by which thread, in which order
+    DERIVED   computed from that: the depth of the tree, and the result of its order in float64
 
-The kernel of the parallel backend runs as the Python that it is written in; LLVM may add up a row in another order.
+The kernel of the parallel backend runs as Python source; LLVM may sum a row in another order.
 """
 
 import json as json_
@@ -31,22 +31,31 @@ from ..inspect.provenance import (
     earlier_results,
     trace_cell,
 )
-from .subjects import DEFAULT, Request, RequestError, arrays_of, dtype_of, folding, shape_of, title_of
-
-FOLDS = ("sum", "prod", "max", "min", "mean")
-OPERATORS = tuple(name for name, entry in TABLE.items() if entry.result != "bool" and entry.accepts_floats)
-MOST_LINES, MOST_NUMBERS, MOST_TEXT = 12, 8, 60
-CAVEAT = (
-    "The text of the CPU kernel ran as Python. LLVM compiles it with leave to reassociate: it may add up a row in the lanes "
-    "of a vector, in an order that the text does not show."
+from .subjects import (
+    DEFAULT_SHAPE,
+    RequestError,
+    TraceRequest,
+    format_title,
+    parse_shape,
+    random_arrays,
+    reduction_named,
+    requested_dtype,
 )
-POOL = "Threads of the pool take the chunks one after the other; which thread takes which is not decided before."
+
+REDUCTIONS = ("sum", "prod", "max", "min", "mean")
+OPERATORS = tuple(name for name, entry in TABLE.items() if entry.result != "bool" and entry.accepts_floats)
+MAX_LINES, MAX_NUMBERS, MAX_TEXT = 12, 8, 60
+CAVEAT = (
+    "The source of the CPU kernel ran as Python. LLVM compiles it with permission to reassociate: it may sum a row in "
+    "vector lanes, in another order than the source."
+)
+POOL = "Threads of the pool take the chunks one after the other; which thread takes which chunk is decided at run time."
 
 
-def run_cell(request: Request, cell: int, backend: str | None, json: bool) -> int:
-    """Say what a cell is made of; the exit status is 2 where the request makes no sense."""
+def run_cell(request: TraceRequest, cell: int, backend: str | None, json: bool) -> int:
+    """Trace one output element and print its inputs; return 2 if the request is invalid."""
     try:
-        title, origin, inputs, value = followed(request, cell, backend or "cuda")
+        title, origin, inputs, value = trace_request(request, cell, backend or "cuda")
     except MinifuseError as error:
         sys.stderr.write(f"minifuse trace: {error}\n")
         return 2
@@ -58,29 +67,31 @@ def run_cell(request: Request, cell: int, backend: str | None, json: bool) -> in
     return 0
 
 
-def followed(request: Request, cell: int, backend: str) -> tuple[str, CellProvenance, dict[str, Any], float | None]:
-    """The title of a request, what a cell of it is made of, the memory of its inputs, and what the backend stores."""
+def trace_request(
+    request: TraceRequest, cell: int, backend: str
+) -> tuple[str, CellProvenance, dict[str, Any], float | None]:
+    """Trace one output element: return a title, its provenance, the memory of the inputs, and the stored value."""
     if backend not in BACKENDS:
-        raise RequestError(f"--backend {backend}: there are {', '.join(BACKENDS)}")
-    if request.what not in (*FOLDS, *OPERATORS):
-        raise RequestError(f"--cell follows {', '.join(FOLDS)}, and operators of floats; got {request.what}")
-    of_files = f"is for kernels of a file; the library chooses those of {request.what}"
+        raise RequestError(f"--backend {backend}: expected one of {', '.join(BACKENDS)}")
+    if request.what not in (*REDUCTIONS, *OPERATORS):
+        raise RequestError(f"--cell: got {request.what}, expected {', '.join(REDUCTIONS)}, or an operator of floats")
+    of_files = f"only applies to kernels in a file, not to {request.what}"
     request.refuse(["arguments", "grid", "block", "shared", *["dim"] * (request.what in TABLE)], of_files)
     entry = TABLE.get(request.what)
-    shapes = [shape_of(text) for text in request.shapes] or [DEFAULT]
+    shapes = [parse_shape(text) for text in request.shapes] or [DEFAULT_SHAPE]
     shapes = shapes * entry.arity if entry and len(shapes) == 1 else shapes
     if len(shapes) != (entry.arity if entry else 1):
-        raise RequestError(f"{request.what} takes one --shape, or one for each operand; got {len(shapes)}")
-    dtype = dtype_of(request, "float32")
-    arrays = arrays_of(shapes, [dtype] * len(shapes), request.layout)
-    title = title_of(request.what, shapes, dtype, request) + (f", dim {request.dim}" if request.dim is not None else "")
-    function = entry or folding(request.what, request.dim)
+        raise RequestError(f"{request.what}: expected one --shape, or one for each operand; got {len(shapes)}")
+    dtype = requested_dtype(request, "float32")
+    arrays = random_arrays(shapes, [dtype] * len(shapes), request.layout)
+    title = format_title(request.what, shapes, dtype, request) + (f", dim {request.dim}" if request.dim is not None else "")
+    function = entry or reduction_named(request.what, request.dim)
     origin = trace_cell(function, arrays, backend, cell)
-    return title, origin, memory_of(arrays), compute_cell(function, arrays, backend, cell)
+    return title, origin, input_memory(arrays), compute_cell(function, arrays, backend, cell)
 
 
-def memory_of(arrays: list[Any]) -> dict[str, Any]:
-    """The memory of inputs, flat, by the name that an origin gives them."""
+def input_memory(arrays: list[Any]) -> dict[str, Any]:
+    """Return the flat memory of the inputs, by the names used in the provenance."""
     return {f"in{k}": Operand.from_array(array).data for k, array in enumerate(arrays)}
 
 
@@ -88,7 +99,7 @@ def memory_of(arrays: list[Any]) -> dict[str, Any]:
 
 
 def facts_of(origin: CellProvenance, inputs: dict[str, Any], value: float | None) -> dict[str, Any]:
-    """All that is known of a cell, as plain numbers and texts."""
+    """Return the facts of an output element as plain data."""
     tree, reads = origin.tree, origin.reads
     values = tree.values(inputs)
     return {
@@ -128,7 +139,7 @@ def facts_of(origin: CellProvenance, inputs: dict[str, Any], value: float | None
 
 
 def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
-    """One part of a tree; `of` says which parts an operator combines, by their places."""
+    """Return one part of a tree as plain data; `of` lists the indices of an operator's inputs."""
     part = tree.parts[k]
     if part.is_element:
         return {"array": part.array, "element": part.element}
@@ -138,11 +149,11 @@ def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
     return facts | {"block": part.thread[0], "thread": part.thread[1]} | ({"way": part.exchange} if part.exchange else {})
 
 
-# For people.
+# Text output.
 
 
 def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], console: Console) -> None:
-    """Print where the cell comes from, then its tree."""
+    """Print the reads of an output element, then its tree."""
     console.print(Text(f"{facts['title']}: cell {origin.cell} on the {origin.backend} backend", "bold"), soft_wrap=True)
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
@@ -151,13 +162,13 @@ def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], 
     for row in overview(facts, origin):
         table.add_row(*row)
     console.print(table)
-    console.print("\n[bold]what is read, in order[/]")
-    lines = list(read_in_order(origin))
-    for line in lines[:MOST_LINES]:
+    console.print("\n[bold]elements read, in order[/]")
+    lines = list(format_reads(origin))
+    for line in lines[:MAX_LINES]:
         console.print(Text(line), no_wrap=True, overflow="ellipsis")
-    if len(lines) > MOST_LINES:
-        console.print(f"and so on, {len(lines) - MOST_LINES:,} more lines; --json has all", style="dim")
-    console.print("\n[bold]how it becomes one number[/]")
+    if len(lines) > MAX_LINES:
+        console.print(f"and so on, {len(lines) - MAX_LINES:,} more lines; --json has all", style="dim")
+    console.print("\n[bold]how they are combined[/]")
     values = origin.tree.values(inputs)
     for stage in all_stages(origin.tree):
         show_stage(stage, origin, values, console)
@@ -167,7 +178,7 @@ def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], 
 
 
 def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[str, str, str]]:
-    """A label, a name and a text in each row."""
+    """Iterate over the summary rows: label, name and text."""
     traced, derived = facts["TRACED"], facts["DERIVED"]
     who = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
     by = (
@@ -177,19 +188,19 @@ def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[st
     )
     yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, {traced['turns']:,} one after the other"
     if traced["pieces"]:
-        yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} pieces, then the fold of their results"
+        yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} pieces, then a reduction of their results"
     for k, ran in enumerate(origin.launches, start=1):
         if who and ran.total > 1:
             what = "blocks" if origin.backend == "cuda" else "chunks"
-            yield "TRACED", f"launch {k}", f"{what} {few(ran.chosen)} of {ran.total} ran"
-    yield "DERIVED", "depth", f"{derived['depth']:,} operators wait for one another, of {derived['operators']:,} in all"
+            yield "TRACED", f"launch {k}", f"{what} {format_range(ran.chosen)} of {ran.total} ran"
+    yield "DERIVED", "depth", f"{derived['depth']:,} dependent operators, of {derived['operators']:,} in total"
     if traced["value"] is not None:
         yield "TRACED", "stored", f"{traced['value']:.9g}"
     yield "DERIVED", "this order", f"{derived['value_in_this_order']:.17g} in float64"
 
 
-def few(numbers: tuple[int, ...]) -> str:
-    """Numbers that rise, in short.
+def format_range(numbers: tuple[int, ...]) -> str:
+    """Format increasing numbers in a short form.
 
     Examples
     --------
@@ -198,19 +209,19 @@ def few(numbers: tuple[int, ...]) -> str:
     """
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:
         return f"{numbers[0]}..{numbers[-1]}"
-    shown = ", ".join(map(str, numbers[:MOST_NUMBERS]))
-    return shown + (f" and {len(numbers) - MOST_NUMBERS} more" if len(numbers) > MOST_NUMBERS else "")
+    shown = ", ".join(map(str, numbers[:MAX_NUMBERS]))
+    return shown + (f" and {len(numbers) - MAX_NUMBERS} more" if len(numbers) > MAX_NUMBERS else "")
 
 
-def reader(origin: CellProvenance, launch: int, who: tuple[int, int]) -> str:
-    """Who reads or combines, in words."""
+def format_reader(origin: CellProvenance, launch: int, who: tuple[int, int]) -> str:
+    """Format the thread, chunk or loop that reads or combines."""
     if origin.backend == "cuda":
         return f"block {who[0]}, thread {who[1]}"
     return f"chunk {who[0]}" if origin.backend == "parallel" else "the loop"
 
 
-def read_in_order(origin: CellProvenance) -> Iterator[str]:
-    """Runs of neighbours that one thread reads."""
+def format_reads(origin: CellProvenance) -> Iterator[str]:
+    """Iterate over lines with the runs of adjacent elements that one thread reads."""
     for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
         runs: list[list[Any]] = []
         for read in group:
@@ -220,35 +231,35 @@ def read_in_order(origin: CellProvenance) -> Iterator[str]:
             else:
                 runs.append([read.array, read.element, read.element])
         texts = [f"{a}[{first}]" if first == last else f"{a}[{first}..{last}]" for a, first, last in runs]
-        more = f" and {len(texts) - MOST_NUMBERS:,} more" if len(texts) > MOST_NUMBERS else ""
+        more = f" and {len(texts) - MAX_NUMBERS:,} more" if len(texts) > MAX_NUMBERS else ""
         part = f"launch {launch + 1}, " if len({read.launch for read in origin.reads}) > 1 else ""
-        yield f"  {part}{reader(origin, launch, who)}: {', '.join(texts[:MOST_NUMBERS])}{more}"
+        yield f"  {part}{format_reader(origin, launch, who)}: {', '.join(texts[:MAX_NUMBERS])}{more}"
 
 
 def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[Any], console: Console) -> None:
-    """One step of the tree: the first few numbers, and how they were made."""
+    """Print one step of the tree: its first few numbers, and how they were computed."""
     tree = origin.tree
     where = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
     count = len(stage.parts)
     console.print(Text(f"{where}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
-    for k in stage.parts[:MOST_NUMBERS]:
-        console.print(Text(f"  {told(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
-    if count > MOST_NUMBERS:
-        console.print(f"  and {count - MOST_NUMBERS:,} more", style="dim")
+    for k in stage.parts[:MAX_NUMBERS]:
+        console.print(Text(f"  {format_part(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
+    if count > MAX_NUMBERS:
+        console.print(f"  and {count - MAX_NUMBERS:,} more", style="dim")
 
 
-def told(origin: CellProvenance, k: int, values: list[Any]) -> str:
-    """One part in words: who made it, its value, and what of."""
+def format_part(origin: CellProvenance, k: int, values: list[Any]) -> str:
+    """Format one part: the thread that computed it, its value, and its inputs."""
     tree, part = origin.tree, origin.tree.parts[k]
     if not part.operator:
         return (
             f"{float(values[k]):.6g}  =  {tree.text(k)}"
             if part.is_element
-            else f"{part.number:g}, of a thread that reads nothing"
+            else f"{part.number:g}, of a thread without elements"
         )
     names = {piece: f"piece{n}" for n, piece in enumerate(earlier_results(tree))}
-    text = tree.text(k, MOST_TEXT, {} if k in names else names)
+    text = tree.text(k, MAX_TEXT, {} if k in names else names)
     if part.exchange:
         symbol, numbers = TABLE[part.operator].symbol, [f"{float(values[p]):.6g}" for p in part.parts]
         text = f" {symbol} ".join(numbers) if symbol else f"{part.operator}({', '.join(numbers)})"
-    return f"{reader(origin, part.launch, part.thread)}: {float(values[k]):.6g}  =  {text}"
+    return f"{format_reader(origin, part.launch, part.thread)}: {float(values[k]):.6g}  =  {text}"

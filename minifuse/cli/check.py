@@ -1,4 +1,4 @@
-"""`minifuse check`: what is wrong with the kernels of a script, block by block, with the lines that take part."""
+"""`minifuse check`: find hazards in the kernels of a script, and print each with its source lines."""
 
 import json as json_
 import linecache
@@ -35,7 +35,7 @@ def run(
 
 
 def show(report: Report, console: Console, trace: Path | None, limit: int) -> None:
-    """Print a block for each hazard, then what depends on the order, then the verdict."""
+    """Print each hazard, then results that depend on the order of execution, then the verdict."""
     for finding in report.findings:
         show_finding(finding, console)
     for schedule in report.schedules:
@@ -43,27 +43,27 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
             f" and {pluralize(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
         )
         verb = "differ" if others else "differs"
-        say(
-            f"what {schedule.kernel} gives in launch {schedule.launch} at {format_line(schedule.line)}{others} {verb} in "
+        print_wrapped(
+            f"the result of {schedule.kernel} in launch {schedule.launch} at {format_line(schedule.line)}{others} {verb} in "
             f"{len(schedule.seeds)} of {schedule.tried} schedules; seed {schedule.seeds[0]} replays it.\n",
             console,
         )
     if report.tried > 1 and report.launches and not (report.schedules or report.findings or report.unrecorded):
-        say(f"no results differ in {report.tried} schedules of each launch", console)
+        print_wrapped(f"no results differ in {report.tried} schedules of each launch", console)
     if report.unrecorded:
         have = pluralize(len(report.unrecorded), "launch has", "launches have")
-        say(f"{have} more than {limit} accesses to memory; races were looked for among these alone (--limit)", console)
+        print_wrapped(f"{have} more than {limit} memory accesses; only these were checked for races (--limit)", console)
     for hint in report.hints:
-        say(f"hint: {hint}", console)
+        print_wrapped(f"hint: {hint}", console)
     if trace is not None and report.launches:
         console.print(f"trace in {trace}", soft_wrap=True)
     console.print(Text(report.verdict(), style="red" if report.findings else "green"))
 
 
 def show_finding(finding: HazardFinding, console: Console) -> None:
-    """Print one hazard: the sentence, the lines of the source, and the launch."""
+    """Print one hazard: its message, the source lines, and the launch."""
     error = finding.error
-    say(f"{type(error).__name__}: {error}", console, head="bold red")
+    print_wrapped(f"{type(error).__name__}: {error}", console, head="bold red")
     lines = list(dict.fromkeys(error.lines))
     width = max((len(format_line(line)) for line in lines), default=0)
     for line in lines:
@@ -71,12 +71,12 @@ def show_finding(finding: HazardFinding, console: Console) -> None:
         console.print(Text(f"  {format_line(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
     if finding.kernel is not None:
         times = f", and in {pluralize(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
-        say(f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{times}", console)
+        print_wrapped(f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{times}", console)
     console.print()
 
 
-def say(sentence: str, console: Console, head: str = "") -> None:
-    """Print a sentence in lines that fit, the part before the colon in a style of its own."""
+def print_wrapped(sentence: str, console: Console, head: str = "") -> None:
+    """Print a wrapped sentence; the part before the colon gets a style of its own."""
     lines = [
         textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in sentence.split("\n")
     ]

@@ -1,4 +1,4 @@
-"""The commands and their options; what they do is in the files beside this one."""
+"""The commands and their options. Their implementations are in the files beside this one."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,20 +10,20 @@ from .. import __version__
 
 
 class Commands(TyperGroup):
-    """The commands below, and `course`, which has commands of its own and is imported when it is called."""
+    """The commands below, and `course`, a group of commands that is imported when it is called."""
 
     def list_commands(self, ctx: Any) -> list[str]:
-        """All names, in the order of help."""
+        """Return all names in the order of the help."""
         return [*super().list_commands(ctx), "course"]
 
     def get_command(self, ctx: Any, cmd_name: str) -> Any:
-        """The command of a name."""
+        """Return the command with a name."""
         if cmd_name != "course":
             return super().get_command(ctx, cmd_name)
         from .course import app as course
 
         command = typer.main.get_command(course)
-        command.name = cmd_name  # the help prints it
+        command.name = cmd_name  # shown in the help
         return command
 
 
@@ -36,13 +36,13 @@ app = typer.Typer(
 )
 
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
-Backend = Annotated[str | None, typer.Option(help="The backend to use; the default one if left out.")]
-LoopLimit = Annotated[int, typer.Option(min=1, help="Loop iterations of a launch after which a thread must have ended.")]
-LOOP_LIMIT = 3_000_000  # as in simt.machine, which the commands import only where they need it
+Backend = Annotated[str | None, typer.Option(help="Run on this backend. Default: the default backend.")]
+LoopLimit = Annotated[int, typer.Option(min=1, help="Stop a thread after this many loop iterations per launch.")]
+LOOP_LIMIT = 3_000_000  # as in simt.machine, which is imported only by the commands that need it
 
 
 def show_version(is_wanted: bool) -> None:
-    """Print the version of minifuse and end, for `--version`."""
+    """Print the version of minifuse and exit, for `--version`."""
     if is_wanted:
         typer.echo(f"minifuse {__version__}")
         raise typer.Exit()
@@ -60,12 +60,14 @@ def minifuse(
 @app.command()
 def demo(
     backend: Backend = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="How often the network sees each digit; 20 if left out.")] = None,
-    seed: Annotated[int, typer.Option(help="Of the split, the weights and the order.")] = 0,
-    digits: Annotated[int | None, typer.Option(min=8, help="How many digits to train on; all 1,437 if left out.")] = None,
+    epochs: Annotated[
+        int | None, typer.Option(min=1, help="Train for this many passes over the digits. Default: 20.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the split, the weights and the order of the digits.")] = 0,
+    digits: Annotated[int | None, typer.Option(min=8, help="Train on this many digits. Default: all 1,437.")] = None,
     json: Json = False,
 ) -> None:
-    """Train a network on 1,797 handwritten digits, then show that the backends agree on it, and how fast each is."""
+    """Train a network on 1,797 handwritten digits, then compare results and speed of all backends."""
     from .demo import run
 
     run(backend, epochs, seed, digits, json)
@@ -74,10 +76,10 @@ def demo(
 @app.command()
 def equivalence(
     html: Annotated[Path | None, typer.Option(help="Also write the table to this file.")] = None,
-    backends: Annotated[str | None, typer.Option(help="Names with commas between; all if left out.")] = None,
+    backends: Annotated[str | None, typer.Option(help="Backends to compare, separated by commas. Default: all.")] = None,
     json: Json = False,
 ) -> None:
-    """Hold every operator, on every backend and in every layout, against NumPy in float64."""
+    """Compare every operator, on every backend and in every layout, with NumPy in float64."""
     from .equivalence import run
 
     raise typer.Exit(run(backends.split(",") if backends else None, html, json))
@@ -85,7 +87,7 @@ def equivalence(
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """Say what this machine has, what is missing, and the line that installs it."""
+    """Check this machine: print what is installed, what is missing, and how to install it."""
     from .doctor import run
 
     raise typer.Exit(run(json))
@@ -93,15 +95,17 @@ def doctor(json: Json = False) -> None:
 
 @app.command(context_settings={"ignore_unknown_options": True})
 def check(
-    script: Annotated[Path, typer.Argument(help="A script of numba.cuda, or a file of tests for pytest.")],
-    arguments: Annotated[list[str] | None, typer.Argument(help="For the script; after -- whatever they look like.")] = None,
-    trace: Annotated[Path | None, typer.Option(help="Save a trace: of the first launch with a hazard, or the last.")] = None,
+    script: Annotated[Path, typer.Argument(help="A script that uses numba.cuda, or a test file for pytest.")],
+    arguments: Annotated[list[str] | None, typer.Argument(help="Arguments of the script; write -- before options.")] = None,
+    trace: Annotated[
+        Path | None, typer.Option(help="Save a trace of the first launch with a hazard, or the last one.")
+    ] = None,
     schedules: Annotated[int, typer.Option(min=1, help="Run each launch in this many orders of warps and blocks.")] = 1,
-    limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
+    limit: Annotated[int, typer.Option(min=1, help="Record at most this many memory accesses per launch.")] = 1_000_000,
     loop_limit: LoopLimit = LOOP_LIMIT,
     json: Json = False,
 ) -> None:
-    """Run a numba.cuda script without a GPU, and judge its kernels: races, bounds, barriers, reads before writes."""
+    """Run a numba.cuda script without a GPU and find errors: races, bounds, barriers, reads of uninitialized memory."""
     from .check import run
 
     raise typer.Exit(run(script, arguments or [], trace, schedules, limit, loop_limit, json))
@@ -109,34 +113,45 @@ def check(
 
 @app.command()
 def explain(
-    what: Annotated[str, typer.Argument(help="FILE.py:function; fused or not. The file is imported, the function not run.")],
+    what: Annotated[
+        str, typer.Argument(help="FILE.py:function, fused or not. The file is imported; the function is not run.")
+    ],
     shape: Annotated[
-        str | None, typer.Option(help="Of the arguments: 1024x1024,1024,0.5; else EXAMPLE = (...) in the file says it.")
+        str | None,
+        typer.Option(
+            help="Shapes of the arguments, separated by commas: 1024x1024,1024. A plain number such as 0.5 is passed as a "
+            "scalar. Default: EXAMPLE in the file."
+        ),
     ] = None,
-    dtype: Annotated[str | None, typer.Option(help="Of the arguments of --shape: one, or one for each with commas.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Dtype of the arguments of --shape: one for all, or one for each, separated by commas."),
+    ] = None,
     backend: Backend = None,
     grad: Annotated[
-        bool, typer.Option("--grad", help="Take gradients of all arguments: explain the backward pass too.")
+        bool, typer.Option("--grad", help="Explain the backward pass, too: the gradients of all arguments.")
     ] = False,
-    source: Annotated[bool, typer.Option("--source", help="Show the host program and the kernels too.")] = False,
+    source: Annotated[bool, typer.Option("--source", help="Print the host program and the kernels.")] = False,
     steps: Annotated[
-        bool, typer.Option("--steps", help="Say how it came to these kernels: a line for each decision.")
+        bool, typer.Option("--steps", help="Print the decisions that led to these kernels, one in each line.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Say what fusion makes of a function: kernels, launches, bytes moved, peak memory, and every refused merge."""
-    from .explain import Request, run
+    """Explain how a function is fused: kernels, launches, bytes moved, peak memory, and why ops were not fused."""
+    from .explain import ExplainRequest, run
 
-    raise typer.Exit(run(Request(what, shape, dtype, backend, grad), source, json, steps))
+    raise typer.Exit(run(ExplainRequest(what, shape, dtype, backend, grad), source, json, steps))
 
 
 @app.command()
 def grad(
-    what: Annotated[str, typer.Argument(help="FILE.py:function, of tensors. The file is imported, and the function runs.")],
-    shape: Annotated[str, typer.Option(help="Of the arguments: 2x3,3 makes two.")],
+    what: Annotated[
+        str, typer.Argument(help="FILE.py:function, which takes tensors. The file is imported; the function runs.")
+    ],
+    shape: Annotated[str, typer.Option(help="Shapes of the arguments, separated by commas: 2x3,3.")],
     json: Json = False,
 ) -> None:
-    """Walk the backward pass of a function call by call, and hold its gradients against finite differences."""
+    """Print the backward pass of a function call by call, and compare its gradients with finite differences."""
     from .grad import run
 
     raise typer.Exit(run(what, shape, json))
@@ -147,48 +162,60 @@ def trace(
     what: Annotated[
         str | None, typer.Argument(help="add, exp, sum, softmax, matmul, matmul:naive, FILE.py:kernel, ...")
     ] = None,
-    list_all: Annotated[bool, typer.Option("--list", help="Say what can be traced.")] = False,
-    shape: Annotated[list[str] | None, typer.Option(help="32,32 for all operands, or once for each; matmul: M,N,K.")] = None,
-    dim: Annotated[int | None, typer.Option(help="The dim that is folded; all if left out (softmax: the last).")] = None,
-    dtype: Annotated[str | None, typer.Option(help="float32 if left out.")] = None,
-    layout: Annotated[str | None, typer.Option(help="How the operands lie in memory; see --list.")] = None,
-    arg: Annotated[list[str] | None, typer.Option(help="Of a kernel in a file: x=32,32:float32 (random) or n=32.")] = None,
-    grid: Annotated[str | None, typer.Option(help="Of a kernel in a file: blocks along x, y, z, as in 4,2.")] = None,
-    block: Annotated[str | None, typer.Option(help="Of a kernel in a file: threads along x, y, z.")] = None,
-    shared: Annotated[int | None, typer.Option(min=0, help="Of a kernel in a file: bytes of dynamic shared memory.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Another order of warps and blocks; 0: by their numbers.")] = 0,
-    limit: Annotated[int, typer.Option(min=1, help="Accesses to memory that are recorded of a launch.")] = 1_000_000,
-    loop_limit: LoopLimit = LOOP_LIMIT,
-    save: Annotated[Path | None, typer.Option(help="Write the trace to this .npz; several are numbered.")] = None,
-    source: Annotated[bool, typer.Option("--source", help="Show the whole kernel too.")] = False,
-    cell: Annotated[
-        int | None, typer.Option(help="Say instead what this cell of the output is made of, in order, and its tree.")
+    list_all: Annotated[bool, typer.Option("--list", help="List everything that can be traced.")] = False,
+    shape: Annotated[
+        list[str] | None, typer.Option(help="Shape of all operands, as in 32,32; or one --shape for each. matmul: M,N,K.")
     ] = None,
-    backend: Annotated[str | None, typer.Option(help="With --cell: cuda if left out, parallel or python.")] = None,
+    dim: Annotated[int | None, typer.Option(help="Reduce this dim. Default: all dims (softmax: the last).")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Dtype of the operands. Default: float32.")] = None,
+    layout: Annotated[str | None, typer.Option(help="Memory layout of the operands; see --list.")] = None,
+    arg: Annotated[
+        list[str] | None,
+        typer.Option(help="Argument of a kernel in a file: x=32,32:float32 (a random array) or n=32."),
+    ] = None,
+    grid: Annotated[str | None, typer.Option(help="Grid of a kernel in a file: blocks along x, y, z, as in 4,2.")] = None,
+    block: Annotated[str | None, typer.Option(help="Block of a kernel in a file: threads along x, y, z.")] = None,
+    shared: Annotated[int | None, typer.Option(min=0, help="Dynamic shared memory of a kernel in a file, in bytes.")] = None,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of the order of warps and blocks; 0 runs them in order.")] = 0,
+    limit: Annotated[int, typer.Option(min=1, help="Record at most this many memory accesses per launch.")] = 1_000_000,
+    loop_limit: LoopLimit = LOOP_LIMIT,
+    save: Annotated[Path | None, typer.Option(help="Save the trace to this .npz file; several traces are numbered.")] = None,
+    source: Annotated[bool, typer.Option("--source", help="Print the source of the kernel.")] = False,
+    cell: Annotated[
+        int | None,
+        typer.Option(help="Trace one element of the output: print the inputs it depends on, in order, as a tree."),
+    ] = None,
+    backend: Annotated[
+        str | None, typer.Option(help="With --cell: trace on cuda, parallel or python. Default: cuda.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Run a kernel lane by lane, and say what it does to memory: requests, sectors, bank conflicts, hazards."""
-    from .subjects import Request
+    """Run a kernel lane by lane and report its memory accesses: requests, sectors, bank conflicts, hazards."""
+    from .subjects import TraceRequest
     from .trace import run, run_list
 
     if list_all:
         raise typer.Exit(run_list(json))
-    request = Request(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
+    request = TraceRequest(what or "", shape or (), dim, dtype, layout, arg or (), grid, block, shared)
     raise typer.Exit(run(request, seed, limit, loop_limit, save, source, json, cell, backend))
 
 
 @app.command()
 def layout(
-    shape: Annotated[str, typer.Option(help="Of a fresh tensor x: 3,4; nothing at all for a single number.")] = "3,4",
-    views: Annotated[str, typer.Option(help="Of x, in order: .T, [::2, 1:], .permute(1, 0), .flip(0), ...")] = "",
+    shape: Annotated[str, typer.Option(help="Shape of a new tensor x, as in 3,4; empty for a 0-d tensor.")] = "3,4",
+    views: Annotated[
+        str, typer.Option(help="Views to apply to x, in order: .T, [::2, 1:], .permute(1, 0), .flip(0), ...")
+    ] = "",
     other: Annotated[
-        str | None, typer.Option("--with", help="The shape of a tensor y that x meets: say how they broadcast.")
+        str | None, typer.Option("--with", help="Shape of a second tensor y: print how x and y broadcast.")
     ] = None,
-    operation: Annotated[str, typer.Option(help='Of --with: "x + y" or "x * y".')] = "x + y",
-    element: Annotated[str | None, typer.Option(help="Of the view, or of the result: an index, as in 0,1.")] = None,
+    operation: Annotated[str, typer.Option(help='Operation of --with: "x + y" or "x * y".')] = "x + y",
+    element: Annotated[
+        str | None, typer.Option(help="Explain one element of the view or result: an index such as 0,1.")
+    ] = None,
     json: Json = False,
 ) -> None:
-    """Say where the elements of a view lie, or how two shapes broadcast and what the gradients sum."""
+    """Print where the elements of a view are in memory, or how two shapes broadcast and what their gradients sum."""
     from .layout import run
 
     raise typer.Exit(run(shape, views, other, operation, element, json))
@@ -197,11 +224,13 @@ def layout(
 @app.command()
 def race(
     operation: Annotated[str, typer.Argument(help='"a + b", "exp(x)", "x.sum()", "softmax of rows" or "a @ b".')] = "a + b",
-    players: Annotated[str | None, typer.Option(help="NumPy and backends, with commas; all fast ones if left out.")] = None,
-    roof: Annotated[bool, typer.Option("--roof", help="Measure what the machine can do at most, too.")] = False,
+    players: Annotated[
+        str | None, typer.Option(help="NumPy and backends to time, separated by commas. Default: all except python.")
+    ] = None,
+    roof: Annotated[bool, typer.Option("--roof", help="Also measure the peak performance of this machine.")] = False,
     json: Json = False,
 ) -> None:
-    """Time one operation on each backend and in NumPy, over sizes, in about a second."""
+    """Time one operation on each backend and in NumPy, for several sizes, in about a second."""
     from .race import run
 
     raise typer.Exit(run(operation, players, roof, json))
@@ -211,52 +240,58 @@ def race(
 def bench(
     rows: Annotated[
         list[str] | None,
-        typer.Argument(help="Parts of names or groups; all of the main suite if left out. The first one names the suite."),
+        typer.Argument(
+            help="Parts of names or groups of benchmarks; the first one selects the suite. Default: the main suite."
+        ),
     ] = None,
     against: Annotated[
-        str | None, typer.Option(help="Peers with commas, as torch,cupy; all that are there if left out.")
+        str | None, typer.Option(help="Libraries to compare with, separated by commas: torch,cupy. Default: all installed.")
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small sizes and one call each: that it works, not how fast.")
+        bool, typer.Option("--quick", help="Run small sizes, one call each: a test that everything works, without timings.")
     ] = False,
-    list_all: Annotated[bool, typer.Option("--list", help="Say which rows there are, and against whom.")] = False,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the random numbers; a new one if left out.")] = None,
-    out: Annotated[Path | None, typer.Option(help="Also write the results to this file, as JSON.")] = None,
-    picture: Annotated[Path | None, typer.Option(help="Draw curves, and rows under the roof, to this .svg.")] = None,
+    list_all: Annotated[
+        bool, typer.Option("--list", help="List the benchmarks and the libraries they compare with.")
+    ] = False,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of the random inputs. Default: a new one.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write the results to this JSON file.")] = None,
+    picture: Annotated[Path | None, typer.Option(help="Draw curves and a roofline to this .svg file.")] = None,
     json: Json = False,
 ) -> None:
-    """Measure minifuse side by side with NumPy, torch and others: checked, interleaved, under the roof of the machine."""
-    from .bench import Request, run
+    """Time minifuse against NumPy, torch and others. Results are checked, runs interleaved, peaks of the machine shown."""
+    from .bench import BenchRequest, run
 
-    raise typer.Exit(run(Request(rows or (), against, quick, list_all, seed, out, picture), json))
+    raise typer.Exit(run(BenchRequest(rows or (), against, quick, list_all, seed, out, picture), json))
 
 
 @app.command()
 def train(
     name: Annotated[
         str | None,
-        typer.Argument(help="mlp, lenet, sentences, gpt; or simple, diagonal, split, xor, circle, spiral, moons, digits."),
+        typer.Argument(
+            help="A recipe (mlp, lenet, sentences, gpt) or a data set (simple, diagonal, split, xor, circle, spiral, moons, "
+            "digits)."
+        ),
     ] = None,
     backend: Backend = None,
-    epochs: Annotated[int | None, typer.Option(min=1, help="How often each example is seen.")] = None,
-    rate: Annotated[float | None, typer.Option(help="The learning rate.")] = None,
-    batch: Annotated[int | None, typer.Option(min=1, help="Examples a step.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Of the data, the weights and the order; 0 if left out.")] = None,
+    epochs: Annotated[int | None, typer.Option(min=1, help="Train for this many passes over the data.")] = None,
+    rate: Annotated[float | None, typer.Option(help="Learning rate.")] = None,
+    batch: Annotated[int | None, typer.Option(min=1, help="Number of examples in a batch.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Seed of data, weights and order. Default: 0.")] = None,
     fuse: Annotated[
-        bool | None, typer.Option("--fuse/--no-fuse", help="Whether a step is one fused function. Of the first four.")
+        bool | None, typer.Option("--fuse/--no-fuse", help="Recipes: fuse each training step into one function.")
     ] = None,
-    option: Annotated[
-        list[str] | None, typer.Option("--set", help="NAME=VALUE: an option of one of the first four, such as width=64.")
-    ] = None,
-    out: Annotated[Path | None, typer.Option(help="The folder of the run; one below runs/ if left out.")] = None,
-    resume: Annotated[Path | None, typer.Option(help="Go on with the run in this folder, where it was stopped.")] = None,
-    hidden: Annotated[int | None, typer.Option(min=1, help="Hidden values; of the others, as what follows.")] = None,
-    activation: Annotated[str | None, typer.Option(help="ReLU or Tanh.")] = None,
-    optimizer: Annotated[str | None, typer.Option(help='"SGD with momentum" or Adam.')] = None,
-    points: Annotated[int | None, typer.Option(min=8, help="Of a set of points; 120 if left out.")] = None,
+    option: Annotated[list[str] | None, typer.Option("--set", help="Recipes: set an option, as in --set width=64.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Recipes: folder of the run. Default: a new one in runs/.")] = None,
+    resume: Annotated[Path | None, typer.Option(help="Recipes: continue the run in this folder.")] = None,
+    hidden: Annotated[int | None, typer.Option(min=1, help="Data: size of the hidden layer.")] = None,
+    activation: Annotated[str | None, typer.Option(help="Data: ReLU or Tanh.")] = None,
+    optimizer: Annotated[str | None, typer.Option(help='Data: "SGD with momentum" or Adam.')] = None,
+    points: Annotated[int | None, typer.Option(min=8, help="Data: number of points. Default: 120.")] = None,
     json: Json = False,
 ) -> None:
-    """Train a model, and say what it has learned. The first four keep a folder, and go on after any interruption."""
+    """Train a model and report its results. A recipe writes checkpoints to a folder and can be resumed after any "
+    "interruption."""
     from ..recipes import MODULES
 
     common = {"backend": backend, "epochs": epochs, "rate": rate, "batch": batch, "seed": seed}
@@ -265,16 +300,20 @@ def train(
     is_recipe = resume is not None or name in MODULES
     foreign = next((key for key, value in (of_points if is_recipe else of_recipes).items() if value is not None), None)
     if foreign:
-        known = "--set NAME=VALUE for the options of a recipe" if is_recipe else f"it is one of {', '.join(MODULES)}"
-        typer.echo(f"minifuse train: --{foreign} is not for {name or resume or 'circle'}; {known}", err=True)
+        advice = (
+            "use --set NAME=VALUE for the options of a recipe" if is_recipe else f"it is for recipes: {', '.join(MODULES)}"
+        )
+        typer.echo(f"minifuse train: --{foreign} does not apply to {name or resume or 'circle'}; {advice}", err=True)
         raise typer.Exit(2)
     if is_recipe:
         from . import recipes
 
-        raise typer.Exit(recipes.run(recipes.Choice(name, {**common, "fuse": fuse}, option or (), out, resume), json))
-    from .train import Choice, run
+        raise typer.Exit(recipes.run(recipes.RecipeOptions(name, {**common, "fuse": fuse}, option or (), out, resume), json))
+    from .train import NetworkOptions, run
 
-    chosen = Choice(name or "circle", backend, epochs or 100, hidden, activation, optimizer, rate, batch, points, seed)
+    chosen = NetworkOptions(
+        name or "circle", backend, epochs or 100, hidden, activation, optimizer, rate, batch, points, seed
+    )
     raise typer.Exit(run(chosen, json))
 
 
@@ -282,31 +321,36 @@ def train(
 def warmup(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help="demo, mlp, lenet, sentences, gpt, or FILE.py:function; the first five if left out."),
+        typer.Argument(
+            help="What to compile: demo, mlp, lenet, sentences, gpt, or FILE.py:function. Default: the first five."
+        ),
     ] = None,
-    shape: Annotated[str | None, typer.Option(help="Of a function's arguments, as minifuse explain takes it.")] = None,
-    dtype: Annotated[str | None, typer.Option(help="Of the arguments of --shape: one, or one for each with commas.")] = None,
+    shape: Annotated[str | None, typer.Option(help="Shapes of a function's arguments, as in minifuse explain.")] = None,
+    dtype: Annotated[
+        str | None,
+        typer.Option(help="Dtype of the arguments of --shape: one for all, or one for each, separated by commas."),
+    ] = None,
     backend: Backend = None,
-    grad: Annotated[bool, typer.Option("--grad", help="Compile a function's backward pass too.")] = False,
+    grad: Annotated[bool, typer.Option("--grad", help="Also compile a function's backward pass.")] = False,
     jobs: Annotated[
-        int | None, typer.Option(min=1, help="Processes that compile; one for each processor if left out.")
+        int | None, typer.Option(min=1, help="Compile in this many processes. Default: one for each processor.")
     ] = None,
     json: Json = False,
 ) -> None:
-    """Compile what the demo, the recipes or a function of yours need, and keep it on disk: then nothing waits for it."""
-    from .warmup import Request, run
+    """Compile the kernels of the demo, the recipes or your function in advance, and store them on disk."""
+    from .warmup import WarmupRequest, run
 
-    raise typer.Exit(run(Request(tuple(names or ()), shape, dtype, backend, grad, jobs), json))
+    raise typer.Exit(run(WarmupRequest(tuple(names or ()), shape, dtype, backend, grad, jobs), json))
 
 
 @app.command("app")
 def visualizer(
     port: Annotated[
-        int | None, typer.Option(min=1, max=65535, help="8501 if left out; the next free one where it is taken.")
+        int | None, typer.Option(min=1, max=65535, help="Port of the server. Default: 8501, or the next free one.")
     ] = None,
-    kernel: Annotated[str | None, typer.Option(help="FILE.py:name: a kernel of yours, for the pages to take apart.")] = None,
+    kernel: Annotated[str | None, typer.Option(help="FILE.py:name: a kernel of yours to show on the pages.")] = None,
 ) -> None:
-    """Serve the visualizer to a browser on this machine, and print its address: the library's kernels, taken apart."""
+    """Start the visualizer, which shows the library's kernels in a browser on this machine, and print its address."""
     from .app import run
 
     raise typer.Exit(run(port, kernel))

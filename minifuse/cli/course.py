@@ -1,4 +1,4 @@
-"""`minifuse course`: a folder of one's own, tasks, checks that find the smallest case, hints, grades."""
+"""`minifuse course`: create a folder with tasks, check solutions with smallest failing cases, show hints, and grade."""
 
 import json as json_
 import secrets
@@ -19,43 +19,51 @@ from ..course import report, runner, workspace
 from ..course.registry import TASKS, task_named, tasks_of
 from ..course.task import Effort, Result, Task
 
-app = typer.Typer(no_args_is_help=True, help="Write the engine yourself, one function at a time; the rest is there.")
+app = typer.Typer(
+    no_args_is_help=True, help="Write the engine yourself, one function at a time; minifuse supplies the rest."
+)
 
 
-LONGEST_S = 86_400.0  # a day: the clocks of the system end at some time, so a limit is a finite number
+MAX_LIMIT_S = 86_400.0  # a day: timeouts of the system must be finite
 
 
-def path_of(text: str | Path) -> Path:
-    """Return a path of the command line; a name must not be empty, which `Path` would take for the folder here."""
+def parse_path(text: str | Path) -> Path:
+    """Return a path of the command line; refuse an empty name, which `Path` would take for the current folder."""
     if not str(text):
-        raise typer.BadParameter("got an empty name, expected a path; write . for the folder that you are in")
+        raise typer.BadParameter("got an empty name, expected a path; write . for the current folder")
     return Path(text)
 
 
 Folder = Annotated[
     Path,
-    typer.Option("--dir", metavar="DIR", parser=path_of, help="The folder of the course; the one around here if left out."),
+    typer.Option("--dir", metavar="DIR", parser=parse_path, help="Folder of the course. Default: the one you are in."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
-Names = Annotated[list[str] | None, typer.Argument(metavar="[TASK]...", help="2.3, a function's name, or 2 for a module.")]
-One = Annotated[str, typer.Argument(metavar="TASK", help="2.3, or a function's name.")]
-Examples = Annotated[int, typer.Option(min=1, help="How many each demand is tried on.")]
-Limit = Annotated[float, typer.Option(min=1, max=LONGEST_S, help="Seconds after which a task is stopped.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Your functions alone: other tasks' are not lent to you.")]
+Names = Annotated[
+    list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function, or 2 for a module.")
+]
+One = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
+Examples = Annotated[int, typer.Option(min=1, help="Number of examples for each check.")]
+Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after this many seconds.")]
+Strict = Annotated[
+    bool,
+    typer.Option("--strict", help="Run only your functions. Do not fill in missing ones from the reference solution."),
+]
 
 
 def console() -> Console:
-    """Of at most 80 columns, on standard output as it is now."""
+    """Create a console of at most 80 columns on the current standard output."""
     return Console(width=min(report.WIDTH, Console().width), highlight=False)
 
 
 @app.command()
 def init(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=path_of, help="A folder, new or with none of these files.")
+        Path,
+        typer.Argument(metavar="DIR", parser=parse_path, help="A new folder, or one without any of the course's files."),
     ],
 ) -> None:
-    """Make a folder with all files of the course, for you to write in."""
+    """Create a folder with all files of the course for your solutions."""
     written = workspace.init(folder)
     out = console()
     out.print(f"{folder} is yours: {', '.join(path.name for path in written)}", soft_wrap=True)
@@ -67,14 +75,14 @@ def check(
     names: Names = None,
     folder: Folder = Path(),
     json: Json = False,
-    seed: Annotated[int | None, typer.Option(help="Other examples than those of each time.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of other examples. Default: the same examples each time.")] = None,
     examples: Examples = Effort.examples,
     limit: Limit = runner.TIME_S,
     strict: Strict = False,
 ) -> None:
-    """Judge tasks: the first demand that does not hold, with the smallest case that shows it.
+    """Check tasks: for each, report the first check that fails, with the smallest failing case.
 
-    All tasks if none is named. Ends with 0 if all that were named hold, 1 if not.
+    Checks all tasks if none is named. Exits with 0 if all of them pass, else with 1.
     """
     place, tasks, out = workspace.found(folder), tasks_of(names or []), console()
     results = []
@@ -85,25 +93,25 @@ def check(
             out.print(report.of_result(task, result))
             out.print()
     if json:
-        sys.stdout.write(json_.dumps([facts(result) for result in results], indent=2) + "\n")
+        sys.stdout.write(json_.dumps([result_facts(result) for result in results], indent=2) + "\n")
     raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
 
 
-def facts(result: Result) -> dict[str, object]:
-    """A result for programs."""
+def result_facts(result: Result) -> dict[str, object]:
+    """Return a result as plain data."""
     return {"verdict": result.verdict, **asdict(result)}
 
 
 @app.command()
 def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TIME_S) -> None:
-    """Say where you are, by judging every task now; nothing is remembered."""
+    """Check all tasks now and show your progress. Nothing is stored."""
     place, out = workspace.found(folder), console()
     results: dict[str, Result] = {}
-    with out.status("judging ...") if not json else out.capture():
+    with out.status("checking ...") if not json else out.capture():
         for result in runner.run(place, TASKS, effort=Effort(examples=30), time_s=limit):
             results[result.task] = result
     if json:
-        sys.stdout.write(json_.dumps([facts(result) for result in results.values()], indent=2) + "\n")
+        sys.stdout.write(json_.dumps([result_facts(result) for result in results.values()], indent=2) + "\n")
         return
     out.print(report.of_status(results))
     out.print(report.inside(report.of_progress(results)))
@@ -112,13 +120,13 @@ def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TI
 @app.command()
 def watch(
     name: Annotated[
-        str | None, typer.Argument(metavar="[TASK]", help="To begin with; the first that does not hold.")
+        str | None, typer.Argument(metavar="[TASK]", help="The task to start with. Default: the first that fails.")
     ] = None,
     folder: Folder = Path(),
     limit: Limit = runner.TIME_S,
     strict: Strict = False,
 ) -> None:
-    """Judge whatever you save, at once: one failure, how far you are, and keys for hints, the picture, the next task."""
+    """Check each file when you save it: one failure, your progress, and keys for hints, pictures and the next task."""
     from .watch import run
 
     raise typer.Exit(run(workspace.found(folder), None if name is None else task_named(name), limit, strict))
@@ -126,9 +134,10 @@ def watch(
 
 @app.command()
 def hint(
-    name: One, number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3, each says more.")] = 1
+    name: One,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint tells more.")] = 1,
 ) -> None:
-    """Say what a task asks, and how to think of it."""
+    """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
     out.print(report.of_hints(task, number))
     if number < 3:
@@ -137,57 +146,63 @@ def hint(
 
 @app.command()
 def diff(name: One, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> None:
-    """Hold your solution against the reference, once the task holds. Only a clone of the repository has the reference."""
+    """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
     place, task = workspace.found(folder), task_named(name)
     (result,) = runner.run(place, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
-            f"task {task.id} does not hold yet, and the reference would spoil it; minifuse course check {task.id}"
+            f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"
         )
     lines = workspace.difference(place, task)
-    console().print(Syntax("\n".join(lines), "diff", background_color="default") if lines else "The same, line by line.")
+    console().print(
+        Syntax("\n".join(lines), "diff", background_color="default")
+        if lines
+        else "Your solution is identical to the reference."
+    )
 
 
 @app.command()
 def reset(name: One, folder: Folder = Path()) -> None:
-    """Put the functions of a task back to what they were at first; what you had is kept."""
+    """Reset the functions of a task to their initial state, and keep a copy of yours."""
     place, task = workspace.found(folder), task_named(name)
     copy = workspace.reset(place, task)
-    kept = f"; what you had is in {copy.relative_to(place)}" if copy else ""
-    console().print(f"{', '.join(task.slots)} in {task.file} are as at first{kept}", soft_wrap=True)
+    kept = f"; a copy of yours is in {copy.relative_to(place)}" if copy else ""
+    console().print(f"{', '.join(task.slots)} in {task.file} are reset{kept}", soft_wrap=True)
 
 
 @app.command()
 def upgrade(
     folder: Folder = Path(),
-    mine: Annotated[bool, typer.Option("--mine", help="Keep your lines where the course changed the same ones.")] = False,
+    mine: Annotated[bool, typer.Option("--mine", help="If both changed the same lines, keep yours.")] = False,
 ) -> None:
-    """Bring a folder to this version of the course; what you wrote stays."""
-    said = workspace.upgrade(workspace.found(folder), mine)
-    console().print("\n".join(said) or "Nothing has changed since.", soft_wrap=True)
+    """Update a folder to this version of the course, and keep your solutions."""
+    changes = workspace.upgrade(workspace.found(folder), mine)
+    console().print("\n".join(changes) or "The folder is up to date.", soft_wrap=True)
 
 
 @app.command()
 def grade(
     folder: Annotated[
-        Path, typer.Argument(metavar="DIR", parser=path_of, help="A student's folder; their .py files are enough.")
+        Path, typer.Argument(metavar="DIR", parser=parse_path, help="Folder of a student; their .py files are enough.")
     ],
     names: Names = None,
     out: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", parser=path_of, help="Write results.json here: exercism's format, version 3."),
+        typer.Option(
+            metavar="FILE", parser=parse_path, help="Write the results to this file, in exercism's format, version 3."
+        ),
     ] = None,
-    seed: Annotated[int | None, typer.Option(help="To repeat a grading; a new one each time if left out.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Seed of an earlier grading to repeat. Default: a new one.")] = None,
     examples: Examples = Effort.examples,
     limit: Limit = runner.TIME_S,
     strict: Strict = False,
 ) -> None:
-    """Grade a folder with examples that nobody has seen, each task in a process with limits on time and memory.
+    """Grade a folder with new examples, each task in a process with limits on time and memory.
 
-    Ends with 0 if at least one check of each task could ask the student's functions, whatever came of it; with 1 if not.
+    Exits with 0 if at least one check of each task could call the student's functions, whatever its result; else with 1.
     """
     if not folder.is_dir():
-        raise CourseError(f"{folder} is no folder; name the one with the student's files")
+        raise CourseError(f"{folder} is not a folder; write the path of the one with the student's files")
     tasks, effort = tasks_of(names or []), Effort(examples, secrets.randbelow(1 << 32) if seed is None else seed)
     results = list(
         runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, is_whole=True, time_s=limit)
@@ -195,12 +210,12 @@ def grade(
     found = grades.results(tasks, results, effort, strict)
     if out:
         workspace.write(out, json_.dumps(found, indent=2) + "\n")
-    tell(tasks, results, effort.seed)
+    print_grades(tasks, results, effort.seed)
     raise typer.Exit(int(not all(result.has_run for result in results)))
 
 
-def tell(tasks: list[Task], results: list[Result], seed: int | None) -> None:
-    """A grading in lines: what does not hold, then the points."""
+def print_grades(tasks: list[Task], results: list[Result], seed: int | None) -> None:
+    """Print the failed tasks, then the points."""
     out = console()
     for task, result in zip(tasks, results, strict=True):
         if result.verdict not in ("passed", "pending"):
@@ -210,6 +225,6 @@ def tell(tasks: list[Task], results: list[Result], seed: int | None) -> None:
     out.print(report.of_status(by_id, tasks=tasks))
     got, of = report.points(by_id, tasks)
     unasked = [result.task for result in results if not result.has_run]
-    out.print(Text(f"{got} of {of} points; the same again: --seed {seed}", style="bold"))
+    out.print(Text(f"{got} of {of} points; repeat with --seed {seed}", style="bold"))
     if unasked:
-        out.print(Text(f"no check could ask anything of {', '.join(unasked)}", style="red"))
+        out.print(Text(f"no check could call the functions of {', '.join(unasked)}", style="red"))

@@ -1,4 +1,4 @@
-"""`minifuse equivalence`: every operator and fold, in every layout, on every backend, held against float64."""
+"""`minifuse equivalence`: compare every operator and reduction, in every layout and on every backend, with float64."""
 
 import json as json_
 from collections.abc import Callable, Iterator, Sequence
@@ -19,20 +19,20 @@ from ..core.errors import MinifuseError
 from ..core.operators import TABLE
 from ..runtime.atomic_files import replace_content
 from ..testing import Recipe, assert_backends_agree
-from .simulation import explain, is_simulated, shown
+from .simulation import explain_simulation, format_backend, is_simulated
 
 SHAPE = (5, 4, 6)
-EVERY = slice(None)
+ALL = slice(None)
 LAYOUTS = {
     "plain": Recipe(SHAPE),
     "permuted": Recipe((6, 5, 4), (("permute", (1, 2, 0)),)),
-    "sliced": Recipe((11, 4, 15), (("index", (slice(1, None, 2), EVERY, slice(2, 14, 2))),)),
-    "flipped": Recipe(SHAPE, (("index", (slice(None, None, -1), EVERY, slice(None, None, -1))),)),
+    "sliced": Recipe((11, 4, 15), (("index", (slice(1, None, 2), ALL, slice(2, 14, 2))),)),
+    "flipped": Recipe(SHAPE, (("index", (slice(None, None, -1), ALL, slice(None, None, -1))),)),
     "expanded": Recipe((5, 1, 6), (("expand", SHAPE),)),
     "element": Recipe((3, 4), (("index", (1, 2)),)),
-    "empty": Recipe(SHAPE, (("index", (EVERY, slice(2, 2))),)),
+    "empty": Recipe(SHAPE, (("index", (ALL, slice(2, 2))),)),
 }
-FOLDS = {
+REDUCTIONS = {
     "sum(1)": lambda x: x.sum(1),
     "mean(0, 2)": lambda x: x.mean((0, 2)),
     "max(2)": lambda x: x.max(2),
@@ -47,7 +47,7 @@ FOLDS = {
 
 @dataclass(frozen=True)
 class Cell:
-    """One operation in one layout on one backend: the largest deviation from float64, or what is wrong."""
+    """One operation in one layout on one backend: the largest deviation from float64, or the failure."""
 
     operation: str
     layout: str
@@ -58,18 +58,18 @@ class Cell:
 
 
 def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
-    """(name, function, how many operands, kind of elements) of all that is compared."""
+    """Iterate over (name, function, number of operands, kind of elements) of all operations."""
     for name, entry in TABLE.items():
         kind = (
             "where" if name == "where" else "float" if entry.accepts_floats else "bool" if entry.accepts_bools else "integer"
         )
         yield name, entry, entry.arity, kind
-    for name, function in FOLDS.items():
+    for name, function in REDUCTIONS.items():
         yield name, function, 1, "float"
 
 
-def operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
-    """Random arrays in a layout, away from poles and steps."""
+def make_operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
+    """Create random arrays in a layout, away from poles and discontinuities."""
     random = np.random.default_rng(0)
     arrays = []
     for k in range(count):
@@ -84,7 +84,7 @@ def operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
 
 
 def compare(name: str, function: Callable[..., Any], arrays: Sequence[Any], layout: str, backend: str) -> Cell:
-    """One cell of the table."""
+    """Compare one operation, and return its cell of the table."""
     try:
         found = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
     except (AssertionError, MinifuseError) as error:
@@ -92,12 +92,12 @@ def compare(name: str, function: Callable[..., Any], arrays: Sequence[Any], layo
     return Cell(name, layout, backend, found.value, found.gradient)
 
 
-def table_of(cells: Sequence[Cell], names: Sequence[str]) -> Table:
-    """A row an operation: the largest deviation over all layouts on each backend, or the layout that is wrong."""
+def deviation_table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
+    """Return a table with the largest deviation of each operation over all layouts, or the layouts that fail."""
     table = Table(box=None, pad_edge=False, title=f"largest deviation from float64, over {len(LAYOUTS)} layouts")
     table.add_column("operation")
     for name in names:
-        table.add_column(shown(name), justify="right")
+        table.add_column(format_backend(name), justify="right")
         table.add_column("gradient", justify="right", style="dim")
     for operation in dict.fromkeys(cell.operation for cell in cells):
         row = [operation]
@@ -107,19 +107,22 @@ def table_of(cells: Sequence[Cell], names: Sequence[str]) -> Table:
             if wrong:
                 row += [f"[red]wrong: {', '.join(wrong)}[/]", ""]
             else:
-                row += [rounded(max(cell.value for cell in mine)), rounded(max(cell.gradient for cell in mine))]
+                row += [
+                    format_deviation(max(cell.value for cell in mine)),
+                    format_deviation(max(cell.gradient for cell in mine)),
+                ]
         table.add_row(*row)
     return table
 
 
-def rounded(deviation: float) -> str:
-    """A deviation in few characters."""
+def format_deviation(deviation: float) -> str:
+    """Format a deviation in few characters."""
     return "exact" if deviation == 0 else f"{deviation:.0e}"
 
 
-def page_of(cells: Sequence[Cell], names: Sequence[str]) -> str:
-    """The whole table as a page: a row an operation, a column a layout and backend."""
-    heads = "".join(f"<th>{escape(layout)}<br>{escape(shown(name))}" for layout in LAYOUTS for name in names)
+def html_page(cells: Sequence[Cell], names: Sequence[str]) -> str:
+    """Return the whole table as an HTML page: one row per operation, one column per layout and backend."""
+    heads = "".join(f"<th>{escape(layout)}<br>{escape(format_backend(name))}" for layout in LAYOUTS for name in names)
     found = {(cell.operation, cell.layout, cell.backend): cell for cell in cells}
     rows = []
     for operation in dict.fromkeys(cell.operation for cell in cells):
@@ -132,7 +135,7 @@ def page_of(cells: Sequence[Cell], names: Sequence[str]) -> str:
                 elif cell.failure:
                     row.append(f'<td class="wrong" title="{escape(cell.failure)}">wrong')
                 else:
-                    row.append(f"<td>{rounded(cell.value)}<br><small>{rounded(cell.gradient)}</small>")
+                    row.append(f"<td>{format_deviation(cell.value)}<br><small>{format_deviation(cell.gradient)}</small>")
         rows.append("".join(row))
     return PAGE.format(heads=heads, rows="\n".join(rows), count=len(cells), wrong=sum(bool(cell.failure) for cell in cells))
 
@@ -147,7 +150,7 @@ th, td {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #888
 </style>
 <h1>Equivalence of backends</h1>
 <p>Each cell: the largest deviation of float32 from float64, and below it that of the gradients.
-{count} cells, {wrong} wrong. A dash: the operation has no meaning in that layout.</p>
+{count} cells, {wrong} wrong. A dash: the operation is not defined for that layout.</p>
 <div><table><tr><th>operation{heads}
 {rows}
 </table></div></html>
@@ -155,28 +158,28 @@ th, td {{ padding: .2rem .6rem; text-align: right; border-bottom: 1px solid #888
 
 
 def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
-    """Compare, and show it; the exit status is 1 if anything is wrong."""
+    """Compare and print; return 1 if a comparison fails."""
     names = [get_backend(name).name for name in backends or all_backends()]
     cells, all_cases = [], list(cases())
     with Progress(transient=True, disable=json) as progress:
         for name, function, count, kind in progress.track(all_cases, description="comparing"):
             for layout, recipe in LAYOUTS.items():
-                if name in FOLDS and layout in ("element", "empty"):
-                    continue  # no dims to fold, or nothing to choose from
-                arrays = operands(recipe, count, kind)
+                if name in REDUCTIONS and layout in ("element", "empty"):
+                    continue  # no dims to reduce, or no elements
+                arrays = make_operands(recipe, count, kind)
                 cells += [compare(name, function, arrays, layout, backend) for backend in names]
     wrong = [cell for cell in cells if cell.failure]
     if html is not None:
-        replace_content(html, page_of(cells, names), is_durable=False)
+        replace_content(html, html_page(cells, names), is_durable=False)
     if json:
         print(json_.dumps([asdict(cell) for cell in cells], indent=1))
     else:
         console = Console()
-        console.print(table_of(cells, names))
+        console.print(deviation_table(cells, names))
         for cell in wrong:
             console.print(f"\n[red]{cell.operation}[/], {cell.layout}, {cell.backend}:\n{cell.failure}", highlight=False)
         if any(map(is_simulated, names)):
-            console.print(explain("with every access checked"), style="dim")
+            console.print(explain_simulation("with every access checked"), style="dim")
         verdict = f"{len(wrong)} wrong" if wrong else "all agree"
         console.print(f"{len(cells)} comparisons of values and gradients: {verdict}")
     return int(bool(wrong))

@@ -1,7 +1,7 @@
-"""`minifuse explain FILE.py:function`: what fusion makes of a function of the user's, for arguments like those it will get.
+"""`minifuse explain FILE.py:function`: explain how a function of the user is fused, for example arguments.
 
-The file is imported as a module, so what stands under `if __name__ == "__main__":` does not run; nor does the function: it
-is captured. A function that is not fused is explained as `mf.fuse` would fuse it.
+The file is imported as a module, so code under `if __name__ == "__main__":` does not run. The function is traced, not run.
+A function without `@mf.fuse` is explained as if it had it.
 """
 
 import inspect
@@ -34,30 +34,30 @@ from ..simt.check import script_environment
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .files import file_and_name
-from .subjects import RequestError, fill
+from .subjects import RequestError, random_elements
 
 WIDTH = 80  # columns
-MOST = 1 << 30  # bytes of one argument
-SHAPES = "--shape 1024x1024,1024 makes two: sizes with x between, arguments with commas"
+MAX_BYTES = 1 << 30  # of one argument
+SHAPES = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is to be explained; texts as the command line has them."""
+class ExplainRequest:
+    """The options, as given on the command line."""
 
     what: str
     shape: str | None = None
     dtype: str | None = None
     backend: str | None = None
-    grad: bool = False  # whether gradients are wanted of all tensors of floats
+    grad: bool = False  # explain the gradients of all float tensors, too
 
 
-def run(request: Request, source: bool, json: bool, steps: bool = False) -> int:
-    """Explain, print, and give the exit status: 2 where the request makes no sense. JSON has all steps anyway."""
+def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) -> int:
+    """Explain and print; return 2 if the request is invalid. JSON always contains all steps."""
     try:
         chosen = use_backend(request.backend) if request.backend else nullcontext()
         with redirect_stdout(sys.stderr) if json else nullcontext(), chosen:
-            fused, inputs = subject_of(request)
+            fused, inputs = load_function(request)
             found = fused.explain(*inputs)
             text = fused.source(*inputs) if source else ""
     except MinifuseError as error:
@@ -72,7 +72,7 @@ def run(request: Request, source: bool, json: bool, steps: bool = False) -> int:
 
 
 def show(found: Explanation, source: str, steps: bool, console: Console) -> None:
-    """Print the totals, the graph, how it became kernels if that is asked for, the kernels, and what was not fused."""
+    """Print the totals, the graph, the fusion steps if requested, the kernels, and the ops that were not fused."""
     console.print(Text(format_headline(found), style="bold"))
     totals = Table(box=None, pad_edge=False)
     for k, title in enumerate(table_of_totals(found)[0]):
@@ -96,41 +96,41 @@ def show(found: Explanation, source: str, steps: bool, console: Console) -> None
         console.print(Text(source), soft_wrap=True)
 
 
-# What is asked for.
+# The function and its arguments.
 
 
-def subject_of(request: Request) -> tuple[Fused, list[Any]]:
-    """The function, fused, and arguments for it.
+def load_function(request: ExplainRequest) -> tuple[Fused, list[Any]]:
+    """Return the fused function, and arguments for it.
 
     Raises
     ------
     RequestError
-        There is no such file or function, or nothing says what its arguments are.
+        The file or function does not exist, or its arguments are unknown.
     """
     path, name = file_and_name(request.what)
-    values = imported(path)
-    function = function_in(values, path, name)
-    inputs = tree_map(arguments_of(function, name, values, request), lambda x: placed(x, request))
+    values = import_file(path)
+    function = find_function(values, path, name)
+    inputs = tree_map(find_arguments(function, name, values, request), lambda x: with_requested_grad(x, request))
     return (function if isinstance(function, Fused) else fuse(function)), list(inputs)
 
 
-def imported(path: Path) -> dict[str, Any]:
-    """What a file defines, imported as a module."""
+def import_file(path: Path) -> dict[str, Any]:
+    """Import a file as a module, and return its globals."""
     path = path.resolve()
     try:
         with script_environment(path, []):
             return runpy.run_path(str(path), run_name=path.stem)
     except SyntaxError as error:
-        raise RequestError(f"{path.name} is no Python: {error}") from error
+        raise RequestError(f"{path.name} is not valid Python: {error}") from error
     except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         place = f"{path.name}:{lines[-1]}" if lines else path.name
-        advice = "the file is imported, so what runs a program belongs under if __name__ == '__main__'"
-        raise RequestError(f"{place} ends with {type(error).__name__}: {error}; {advice}") from error
+        advice = "the file is imported, so move code that runs the program under if __name__ == '__main__'"
+        raise RequestError(f"importing {place} raised {type(error).__name__}: {error}; {advice}") from error
 
 
-def function_in(values: dict[str, Any], path: Path, name: str) -> Any:
-    """The function of this name, or a method of an object, as in `model.forward`."""
+def find_function(values: dict[str, Any], path: Path, name: str) -> Any:
+    """Find a function by name, or a method of an object, as in `model.forward`."""
     first, *rest = name.split(".")
     found = values.get(first)
     for part in rest:
@@ -140,31 +140,31 @@ def function_in(values: dict[str, Any], path: Path, name: str) -> Any:
     known = [key for key, x in values.items() if is_function_of(x, path)]
     near = get_close_matches(name, known, 1)
     if not name:
-        raise RequestError(f"{path.name} has {', '.join(known) or 'no functions'}; name one, as in {path.name}:function")
+        raise RequestError(f"{path.name} has {', '.join(known) or 'no functions'}; choose one: {path.name}:function")
     hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known) or 'none'}"
     raise RequestError(f"{path.name} has no function {name!r}{hint}")
 
 
 def is_function_of(x: Any, path: Path) -> bool:
-    """Whether a value is a function that was written in a file."""
+    """Return True if a value is a function defined in the file."""
     function = inspect.unwrap(x.function) if isinstance(x, Fused) else x
     return inspect.isfunction(function) and function.__code__.co_filename == str(path.resolve())
 
 
-def arguments_of(function: Any, name: str, values: dict[str, Any], request: Request) -> Sequence[Any]:
-    """Arguments from --shape, or from EXAMPLE in the file, which is a tuple, or a dict of one for each function."""
+def find_arguments(function: Any, name: str, values: dict[str, Any], request: ExplainRequest) -> Sequence[Any]:
+    """Create arguments from --shape, or take them from EXAMPLE in the file: a tuple, or a dict with one per function."""
     if request.shape is not None:
         random, dtypes = np.random.default_rng(0), (request.dtype or "float32").split(",")
         texts = request.shape.split(",")
         if len(dtypes) not in (1, len(texts)):
             raise RequestError(
-                f"--dtype {request.dtype}: {len(dtypes)} for {len(texts)} arguments; give one, or one for each"
+                f"--dtype {request.dtype}: got {len(dtypes)} for {len(texts)} arguments, expected one, or one for each"
             )
         kinds = dtypes * len(texts) if len(dtypes) == 1 else dtypes
-        inputs: Sequence[Any] = [value_of(text, kind, random) for text, kind in zip(texts, kinds, strict=True)]
+        inputs: Sequence[Any] = [parse_argument(text, kind, random) for text, kind in zip(texts, kinds, strict=True)]
     else:
         if request.dtype is not None:
-            raise RequestError("--dtype is for arguments that --shape makes")
+            raise RequestError("--dtype only applies to arguments of --shape")
         example = values.get("EXAMPLE", ())
         inputs = example.get(name, ()) if isinstance(example, dict) else example
         inputs = inputs if isinstance(inputs, tuple) else (inputs,)
@@ -172,27 +172,27 @@ def arguments_of(function: Any, name: str, values: dict[str, Any], request: Requ
         inspect.signature(function).bind(*inputs)
     except TypeError as error:
         given = (
-            f"from --shape {request.shape}" if request.shape is not None else "from EXAMPLE" if inputs else "from nowhere"
+            f"from --shape {request.shape}" if request.shape is not None else "from EXAMPLE" if inputs else "from no source"
         )
         raise RequestError(
-            f"{name}{inspect.signature(function)}: {error}; its arguments were taken {given}. {SHAPES}; or write "
+            f"{name}{inspect.signature(function)}: {error}; its arguments were taken {given}; {SHAPES}, or "
             "EXAMPLE = (mf.ones(1024, 1024), 2.0) in the file"
         ) from None
     return inputs
 
 
-def value_of(text: str, dtype: str, random: np.random.Generator) -> Any:
-    """A tensor of a shape such as 1024x33, or a number such as 0.5 or 3e-4."""
+def parse_argument(text: str, dtype: str, random: np.random.Generator) -> Any:
+    """Parse a shape such as 1024x33 to a random tensor, or a number such as 0.5 or 3e-4."""
     if re.fullmatch(r"\d+(x\d+)*", text):
         shape = tuple(map(int, text.split("x")))
-        if prod(shape) * as_dtype(dtype).itemsize > MOST:
-            raise RequestError(f"--shape {text}: {prod(shape):,} elements, more than an example needs; ask for fewer")
-        return tensor(fill(shape, as_dtype(dtype).name, random))
+        if prod(shape) * as_dtype(dtype).itemsize > MAX_BYTES:
+            raise RequestError(f"--shape {text}: got {prod(shape):,} elements, expected at most {MAX_BYTES:,} bytes")
+        return tensor(random_elements(shape, as_dtype(dtype).name, random))
     with suppress(ValueError):
         return float(text)
-    raise RequestError(f"--shape {text}: expected sizes with x between, or a number with a point; {SHAPES}")
+    raise RequestError(f"--shape {text}: expected sizes separated by x, or a number with a point; {SHAPES}")
 
 
-def placed(x: Any, request: Request) -> Any:
-    """An argument, with the gradient that was asked for."""
+def with_requested_grad(x: Any, request: ExplainRequest) -> Any:
+    """Return an argument that requires a gradient if gradients were requested."""
     return x.detach().requires_grad_() if request.grad and isinstance(x, Tensor) and x.dtype.is_float else x

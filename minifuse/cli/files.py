@@ -1,38 +1,41 @@
-"""`FILE.py:name` on the command line: a file of the user, or one of the visualizer's pages wherever they are installed."""
+"""`FILE.py:name` on the command line: a file of the user, or a page of the visualizer wherever it is installed."""
 
 from pathlib import Path
 
 from ..core.errors import MinifuseError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-PLACES = (PACKAGE / "_visualizer", PACKAGE.parent)  # of the visualizer: in a wheel (setup.py puts it there), in a clone
-PAGES = "project"  # the folder there; commands that pages show name files in it
+VISUALIZER_FOLDERS = (
+    PACKAGE / "_visualizer",
+    PACKAGE.parent,
+)  # in a wheel (see setup.py), in a clone
+PAGES = "project"  # commands shown on the pages name files in this folder
 
 
 class RequestError(MinifuseError, ValueError):
-    """A command asks for something that does not exist, or that does not fit together."""
+    """A command got an argument that does not exist, or arguments that do not fit together."""
 
 
 def file_and_name(what: str, shown: str = "FILE.py:function") -> tuple[Path, str]:
-    """Return the file and the name in `FILE.py:name`; the name is empty where none is given.
+    """Split `FILE.py:name` into file and name; the name is empty if it is missing.
 
     Raises
     ------
     RequestError
-        It has another form, or there is no such file.
+        The argument has another form, or the file does not exist.
     """
     before, dot_py, name = what.rpartition(".py")
     if not dot_py:
-        raise RequestError(f"{what}: expected {shown}")
-    return found(Path(before + dot_py)), name.removeprefix(":")
+        raise RequestError(f"got {what}, expected {shown}")
+    return find_file(Path(before + dot_py)), name.removeprefix(":")
 
 
-def found(path: Path) -> Path:
-    """Return a file that exists: in the current folder, or a page's below the visualizer."""
+def find_file(path: Path) -> Path:
+    """Find a file: relative to the current folder, or a page of the visualizer."""
     if path.is_file():
         return path
     if path.parts[:1] == (PAGES,):
-        for place in PLACES:
+        for place in VISUALIZER_FOLDERS:
             if (place / path).is_file():
                 return place / path
     raise RequestError(f"{path} is not a file")

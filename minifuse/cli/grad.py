@@ -1,7 +1,7 @@
-"""`minifuse grad FILE.py:function`: the backward pass of a function, call by call, held against finite differences.
+"""`minifuse grad FILE.py:function`: print the backward pass of a function, and compare it with finite differences.
 
-It says what the page "Autodiff" of the visualizer shows, by the same functions: the arguments are float64 numbers between
-0.5 and 2 in no order, the same each time, and the sum of the result is differentiated. The file is imported as a module.
+Prints what the page "Autodiff" of the visualizer shows. The arguments are random float64 numbers between 0.5 and 2, equal in
+each run, and the sum of the result is differentiated. The file is imported as a module.
 """
 
 import inspect
@@ -22,35 +22,35 @@ from ..core.errors import MinifuseError
 from ..jit.fuse import Fused
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .explain import function_in, imported
+from .explain import find_function, import_file
 from .files import file_and_name
-from .layout import WIDTH, show_facts, told, views_of
+from .layout import WIDTH, facts_as_dicts, import_views, show_facts
 from .subjects import RequestError
 
-MOST = 1024  # elements of all arguments: each is moved twice for the differences
-MOST_DIMS = 8
+MAX_ELEMENTS = 1024  # of all arguments: each needs two calls of the function
+MAX_DIMS = 8
 
 
 @dataclass(frozen=True)
-class Found:
-    """A backward pass."""
+class BackwardPass:
+    """A backward pass as plain data."""
 
     sentence: str
     steps: list[dict[str, Any]]
-    """The calls in the order in which they are asked: what each sends to whom."""
+    """The calls in the order of the backward pass, with the gradients that each sends to its inputs."""
     gradients: dict[str, Any]
-    """By the name of the argument; nested lists."""
+    """Nested lists by argument name."""
     differences: dict[str, Any]
-    """The same by central differences."""
+    """The central differences, in the same form."""
     facts: list[dict[str, Any]]
     is_right: bool
 
 
 def run(what: str, shape: str, json: bool) -> int:
-    """Walk backward and print; the exit status is 1 where a gradient is wrong, 2 where the request makes no sense."""
+    """Run backward and print; return 1 if a gradient is wrong, 2 if the request is invalid."""
     try:
         with redirect_stdout(sys.stderr) if json else nullcontext():
-            found = walk(what, shape)
+            found = trace_backward(what, shape)
     except MinifuseError as error:
         sys.stderr.write(f"minifuse grad: {error}\n")
         return 2
@@ -61,56 +61,59 @@ def run(what: str, shape: str, json: bool) -> int:
     return int(not found.is_right)
 
 
-def walk(what: str, shape: str) -> Found:
-    """The backward pass of a function in a file, for arguments of these shapes.
+def trace_backward(what: str, shape: str) -> BackwardPass:
+    """Trace the backward pass of a function in a file, for arguments of these shapes.
 
     Raises
     ------
     MinifuseError
-        There is no such function, the shapes do not fit it, or it cannot be differentiated.
+        The function does not exist, does not accept the shapes, or cannot be differentiated.
     """
     path, name = file_and_name(what)
-    function = function_in(imported(path), path, name)
+    function = find_function(import_file(path), path, name)
     function = inspect.unwrap(function.function) if isinstance(function, Fused) else function
-    shapes = shapes_of(shape)
+    shapes = parse_shapes(shape)
     try:
         inspect.signature(function).bind(*shapes)
     except TypeError as error:
         raise RequestError(
             f"{name}{inspect.signature(function)}: {error}; --shape {shape} makes {len(shapes)} arguments"
         ) from None
-    autodiff, functions = views_of("autodiff", "functions")
+    autodiff, functions = import_views("autodiff", "functions")
     example = functions.Example(name, function, shapes, "")
-    check(example)
-    return found_of(autodiff, autodiff.walked(example, 0))
+    check_output(example)
+    return describe_backward(autodiff, autodiff.walked(example, 0))
 
 
-def shapes_of(text: str) -> tuple[tuple[int, ...], ...]:
-    """Shapes with x between sizes and commas between arguments."""
+def parse_shapes(text: str) -> tuple[tuple[int, ...], ...]:
+    """Parse shapes: sizes separated by x, arguments by commas."""
     parts = text.split(",")
     for part in parts:
-        if not re.fullmatch(r"\d{1,6}(x\d{1,6})*", part) or part.count("x") >= MOST_DIMS:
-            raise RequestError(f"--shape {text}: expected sizes with x between and arguments with commas, as in 2x3,3")
+        if not re.fullmatch(r"\d{1,6}(x\d{1,6})*", part) or part.count("x") >= MAX_DIMS:
+            raise RequestError(f"--shape {text}: expected sizes separated by x and arguments by commas, as in 2x3,3")
     shapes = tuple(tuple(map(int, part.split("x"))) for part in parts)
-    if (count := sum(map(prod, shapes))) > MOST:
+    if (count := sum(map(prod, shapes))) > MAX_ELEMENTS:
         raise RequestError(
-            f"--shape {text}: {count:,} elements, of which each is moved for the differences; at most {MOST:,}"
+            f"--shape {text}: got {count:,} elements, expected at most {MAX_ELEMENTS:,}, since each is varied for the "
+            "differences"
         )
     return shapes
 
 
-def check(example: Any) -> None:
-    """Raise unless the function gives a tensor that has a gradient."""
+def check_output(example: Any) -> None:
+    """Raise unless the function returns a tensor that requires a gradient."""
     leaves = [tensor(array, backend="python", requires_grad=True) for array in example.arrays(0, "float64")]
     out = example.function(*leaves)
     if not isinstance(out, Tensor):
-        raise RequestError(f"{example.name} gives a {type(out).__name__}; expected one tensor")
+        raise RequestError(f"{example.name} returned {type(out).__name__}, expected one tensor")
     if not out.requires_grad:
-        raise RequestError(f"{example.name} gives {out.dtype} that depends on no argument, so nothing has a gradient")
+        raise RequestError(
+            f"{example.name} returned a tensor of {out.dtype} that depends on no argument, so there is no gradient"
+        )
 
 
-def found_of(autodiff: Any, seen: Any) -> Found:
-    """What was walked, as plain data."""
+def describe_backward(autodiff: Any, seen: Any) -> BackwardPass:
+    """Convert a traced backward pass to plain data."""
     steps = [
         {
             "call": autodiff.titled(seen, here),
@@ -134,18 +137,22 @@ def found_of(autodiff: Any, seen: Any) -> Found:
         for arrays in (seen.gradients, seen.differences)
     )
     sentence = autodiff.sentence(seen).rstrip()
-    return Found(sentence, steps, gradients, differences, told(autodiff.facts(seen)), bool(autodiff.is_right(seen)))
+    return BackwardPass(
+        sentence, steps, gradients, differences, facts_as_dicts(autodiff.facts(seen)), bool(autodiff.is_right(seen))
+    )
 
 
-def show(found: Found, console: Console) -> None:
-    """Print the steps, and the facts."""
+def show(found: BackwardPass, console: Console) -> None:
+    """Print the steps and the facts."""
     console.print(escape(found.sentence) + "\n")
-    steps = Table("asked", "sends to", "shape", "on the way", box=None, pad_edge=False)
+    steps = Table("call", "sends to", "shape", "notes", box=None, pad_edge=False)
     for step in found.steps:
         for k, sent in enumerate(step["sends"]):
-            notes = [f"summed along {dims}" for dims in sent["sums"]] + ["added to what is there"] * sent["is_added"]
+            notes = [f"summed along {dims}" for dims in sent["sums"]] + ["added to the gradient there"] * sent["is_added"]
             shape = f"({', '.join(map(str, sent['shape']))})"
             steps.add_row(escape(step["call"]) if not k else "", escape(sent["to"]), shape, escape("; ".join(notes)))
     console.print(steps)
     show_facts(found.facts, console)
-    console.print("[green]gradients are right[/]" if found.is_right else "[red]a gradient is not what differences say[/]")
+    console.print(
+        "[green]all gradients match[/]" if found.is_right else "[red]a gradient differs from the finite differences[/]"
+    )

@@ -1,4 +1,4 @@
-"""`minifuse race`: one operation on each backend and in NumPy, over sizes, as the page "Race the backends" measures it."""
+"""`minifuse race`: time one operation on each backend and in NumPy, for several sizes, as the page "Race the backends"."""
 
 import json as json_
 import sys
@@ -9,12 +9,12 @@ from rich.markup import escape
 from rich.table import Table
 
 from ..core.errors import MinifuseError
-from .layout import WIDTH, show_facts, told, views_of
+from .layout import WIDTH, facts_as_dicts, import_views, show_facts
 
 
 def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
-    """Race and print; the exit status is 2 where the request makes no sense, or a result is wrong."""
-    (race,) = views_of("race")
+    """Time and print; return 2 if the request is invalid or a result is wrong."""
+    (race,) = import_views("race")
     who = players.split(",") if players else [name for name in race.players() if name != "python"]
     try:
         found = race.race(operation, who)
@@ -22,7 +22,7 @@ def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
     except MinifuseError as error:
         sys.stderr.write(f"minifuse race: {error}\n")
         return 2
-    rows, sentence, facts = race.rows(found, roofs), race.sentence(found), told(race.facts(found, roofs))
+    rows, sentence, facts = race.rows(found, roofs), race.sentence(found), facts_as_dicts(race.facts(found, roofs))
     if json:
         sys.stdout.write(json_.dumps({"sentence": sentence, "times": rows, "facts": facts}, indent=2) + "\n")
     else:
@@ -31,7 +31,7 @@ def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
 
 
 def show(rows: list[dict[str, Any]], sentence: str, facts: list[dict[str, Any]], console: Console) -> None:
-    """Print a line for each size, a column for each player, and the facts."""
+    """Print one line for each size, with a column for each player, and the facts."""
     console.print(escape(sentence) + "\n")
     names = list(dict.fromkeys(row["who"] for row in rows))
     times = {(row["who"], row["elements"]): row["us"] for row in rows}

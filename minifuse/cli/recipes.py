@@ -1,4 +1,4 @@
-"""`minifuse train mlp|lenet|sentences|gpt`: a recipe, in a folder, with a progress bar; stopped and resumed at any time."""
+"""`minifuse train mlp|lenet|sentences|gpt`: train a recipe in a folder, with a progress bar. Runs can be resumed."""
 
 import json as json_
 import signal
@@ -24,36 +24,36 @@ from ..training.run_folder import CONFIG, CURVES
 
 WIDTH = 80  # columns
 RUNS = Path("runs")
-SMOOTH = 0.9  # of the loss that is shown, what stays from step to step
-STOPPED = 130  # the exit status of what Ctrl-C has ended
+LOSS_SMOOTHING = 0.9  # weight of the previous value in the displayed loss
+EXIT_INTERRUPTED = 130  # exit status after Ctrl-C
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was asked for; None where the recipe's own value counts."""
+class RecipeOptions:
+    """The options of a run; None for the recipe's default."""
 
     name: str | None
     asked: Mapping[str, Any]
     options: Sequence[str]
-    """name=value, of the recipe's own."""
+    """Options of the recipe, as name=value."""
     out: Path | None
     resume: Path | None
 
 
-def run(choice: Choice, json: bool) -> int:
-    """Train; the exit status is 1 where training failed, 2 where the request makes no sense, 130 where it was stopped."""
+def run(choice: RecipeOptions, json: bool) -> int:
+    """Train; return 1 if training failed, 2 if the request is invalid, 130 if it was interrupted."""
     console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
     try:
-        trainer, folder = begun(choice)
+        trainer, folder = start_run(choice)
     except MinifuseError as error:
         sys.stderr.write(f"minifuse train: {error}\n")
         return 2
     console.print(
-        f"{escape(trainer.recipe.name)}: {escape(trainer.recipe.about)}; {trainer.steps - trainer.done:,} steps to do"
+        f"{escape(trainer.recipe.name)}: {escape(trainer.recipe.about)}; {trainer.steps - trainer.done:,} steps left"
     )
     console.print(f"in {escape(str(folder.path))}")
     try:
-        with shown(trainer, console) as tell, stopping() as is_asked:
+        with show_progress(trainer, console) as tell, stop_on_interrupt() as is_asked:
             is_done = fit(trainer, folder, lambda told, numbers: tell(told, numbers) or is_asked())
     except MinifuseError as error:
         sys.stderr.write(f"minifuse train: {error}\n")
@@ -69,39 +69,40 @@ def run(choice: Choice, json: bool) -> int:
         console.print(f"\n{escape(said)}" if said else "", end="\n" if said else "")
     if not is_done:
         console.print(
-            f"stopped after step {trainer.done:,}; go on: minifuse train --resume {escape(quote(str(folder.path)))}"
+            f"stopped after step {trainer.done:,}; to continue: minifuse train --resume {escape(quote(str(folder.path)))}"
         )
-        return STOPPED
+        return EXIT_INTERRUPTED
     return 0
 
 
-def begun(choice: Choice) -> tuple[Trainer, RunFolder]:
-    """A run at its beginning, or where it stood."""
+def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
+    """Create a run, or restore the one to resume."""
     if choice.resume is not None:
         given = [name for name, value in choice.asked.items() if value is not None] + ["set"] * bool(choice.options)
         if given or choice.out:
             raise TrainingError(
-                f"--resume goes on as the run was begun, and takes no --{(given or ['out'])[0]}; begin a new run for that"
+                f"--resume continues with the settings of the run, got --{(given or ['out'])[0]}; start a new run to "
+                "change them"
             )
         folder = RunFolder(choice.resume)
         name = folder.config()["recipe"]
         if choice.name not in (None, name):
             raise TrainingError(f"{choice.resume} is a run of {name}, not of {choice.name}")
         if name not in MODULES:
-            raise TrainingError(f"{folder.path / CONFIG}: there is no recipe {name!r}; expected one of {', '.join(MODULES)}")
+            raise TrainingError(f"{folder.path / CONFIG}: unknown recipe {name!r}; expected one of {', '.join(MODULES)}")
         recipe = recipe_named(name)
         settings = folder.settings(recipe)
-        folder.lock()  # the data and the model take a while
+        folder.lock()  # early, since data and model take a while
         trainer = Trainer(recipe, settings)
         resume(trainer, folder)
         return trainer, folder
     assert choice.name is not None
     recipe = recipe_named(choice.name)
-    trainer = Trainer(recipe, recipe.settings.changed({**choice.asked, "options": dict(map(option, choice.options))}))
-    return trainer, RunFolder.create(choice.out or new_place(recipe.name), recipe.name, trainer.settings.as_dict())
+    trainer = Trainer(recipe, recipe.settings.changed({**choice.asked, "options": dict(map(parse_option, choice.options))}))
+    return trainer, RunFolder.create(choice.out or create_run_folder(recipe.name), recipe.name, trainer.settings.as_dict())
 
 
-def new_place(name: str) -> Path:
+def create_run_folder(name: str) -> Path:
     """Create an empty folder under `runs`, named after a recipe and the time.
 
     Raises
@@ -117,25 +118,25 @@ def new_place(name: str) -> Path:
         except FileExistsError:
             continue
         except OSError as error:
-            raise TrainingError(f"{place} cannot be created: {reason(error)}; name another folder with --out") from None
+            raise TrainingError(f"{place} cannot be created: {reason(error)}; choose another folder with --out") from None
         return place
     raise AssertionError("count is infinite")
 
 
-def option(text: str) -> tuple[str, str]:
-    """name=value."""
+def parse_option(text: str) -> tuple[str, str]:
+    """Parse name=value."""
     name, sign, value = text.partition("=")
     if not sign:
         raise TrainingError(f"--set {text}: expected NAME=VALUE, such as width=64")
     return name.strip(), value.strip()
 
 
-Tell = Callable[[list[dict[str, Any]], Mapping[str, float] | None], None]
+ProgressCallback = Callable[[list[dict[str, Any]], Mapping[str, float] | None], None]
 
 
 @contextmanager
-def shown(trainer: Trainer, console: Console) -> Iterator[Tell]:
-    """A bar with the loss, examples a second and the time that is left; a line for each epoch."""
+def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallback]:
+    """Show a progress bar with loss, speed and remaining time, and a line for each evaluation."""
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=16),
@@ -148,20 +149,20 @@ def shown(trainer: Trainer, console: Console) -> Iterator[Tell]:
 
         def tell(told: list[dict[str, Any]], numbers: Mapping[str, float] | None) -> None:
             for one in told:
-                keep = SMOOTH if held[1] else 0.0
+                keep = LOSS_SMOOTHING if held[1] else 0.0
                 held[0] = keep * held[0] + (1 - keep) * one["loss"]
                 held[1] = trainer.settings.batch / one["seconds"]
             progress.update(bar, completed=trainer.done, description=f"loss {held[0]:.3f}", more=f"{held[1]:,.0f}/s, left")
             if numbers is not None:
                 line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {held[0]:.4f}"
-                progress.console.print(f"{line}   {target} of what is held out {numbers[target]:.4f}")
+                progress.console.print(f"{line}   held-out {target} {numbers[target]:.4f}")
 
         yield tell
 
 
 @contextmanager
-def stopping() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C is asked for between two steps; the second one ends at once."""
+def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
+    """Stop after the current step on the first Ctrl-C, and at once on the second one."""
     asked = list[int]()
 
     def note(number: int, frame: Any) -> None:

@@ -1,6 +1,6 @@
-"""What `minifuse trace` can trace, by name: operations, rungs of the matmul ladder, kernels in files. Gives launch plans.
+"""Find what `minifuse trace` should trace: operations, kernels of the matmul ladder, kernels in files. Returns launch plans.
 
-An operation is planned as the cuda backend plans it, over random arrays of the shapes, dtype and layout that were asked for.
+An operation is planned as on the cuda backend, with random arrays of the given shapes, dtype and layout.
 """
 
 import inspect
@@ -32,28 +32,28 @@ from .files import RequestError as RequestError
 from .files import file_and_name
 
 Shape = tuple[int, ...]
-EVERY = slice(None)
-FOLDS = (
+ALL = slice(None)
+REDUCTIONS = (
     *("sum", "prod", "mean", "max", "min", "any", "all", "var", "std", "argmax", "argmin"),
     *("softmax", "log_softmax", "logsumexp"),
 )
 NEEDS_DIM = ("softmax", "log_softmax")
-DEFAULT = (32, 32)
-ELEMENTS = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
-MOST = 1 << 24  # elements of one operand
+DEFAULT_SHAPE = (32, 32)
+ELEMENT_TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
+MAX_ELEMENTS = 1 << 24  # of one operand
 LAYOUTS = {
     "plain": "row-major and dense",
-    "permuted": "dims in reverse order: the transpose of a dense array",
+    "permuted": "reversed dims: the transpose of a contiguous array",
     "sliced": "every second element of the last dim",
-    "flipped": "the last dim backwards",
+    "flipped": "the last dim reversed",
     "expanded": "one entry along the first dim, repeated",
-    "shifted": "rows without their first element: no multiples of 16 bytes",
+    "shifted": "rows without their first element: not aligned to 16 bytes",
 }
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is to be traced; texts as the command line has them."""
+class TraceRequest:
+    """The options, as given on the command line."""
 
     what: str
     shapes: Sequence[str] = ()
@@ -66,7 +66,7 @@ class Request:
     shared: int | None = None  # bytes of dynamic shared memory
 
     def refuse(self, options: Sequence[str], why: str) -> None:
-        """Raise where one of these options was given."""
+        """Raise RequestError if one of these options was given."""
         names = {"shapes": "--shape", "arguments": "--arg"}
         for option in options:
             if getattr(self, option) not in (None, (), []):
@@ -74,46 +74,45 @@ class Request:
 
 
 @dataclass(frozen=True)
-class Subject:
-    """What is traced: a sentence, and its launches in order."""
+class TraceSubject:
+    """A title, and the launches to trace in order."""
 
     title: str
     plans: list[LaunchPlan]
 
 
-def subject_of(request: Request) -> Subject:
-    """Find what was asked for, and plan its launches.
+def plan_subject(request: TraceRequest) -> TraceSubject:
+    """Find the subject, and plan its launches.
 
     Raises
     ------
     MinifuseError
-        There is no such thing, or the options do not fit it.
+        The subject does not exist, or the options do not fit it.
     """
     what = request.what
     if not what:
-        raise RequestError("what is to be traced? minifuse trace --list names all")
+        raise RequestError("got nothing to trace; minifuse trace --list prints all subjects")
     if ".py:" in what or what.endswith(".py"):
-        request.refuse(["dim"], "is for folds, such as sum")
+        request.refuse(["dim"], "only applies to reductions, such as sum")
         if request.shapes:
-            return of_function(request)
-        request.refuse(["dtype", "layout"], "is for operations; give a kernel its arguments with --arg")
-        return of_file(request)
-    request.refuse(
-        ["arguments", "grid", "block", "shared"], f"is for kernels of a file; the library chooses those of {what}"
-    )
+            return plan_function(request)
+        request.refuse(["dtype", "layout"], "only applies to operations; write --arg for the arguments of a kernel")
+        return plan_kernel(request)
+    request.refuse(["arguments", "grid", "block", "shared"], f"only applies to kernels in a file, not to {what}")
     if what == "matmul" or what.startswith("matmul:"):
-        request.refuse(["dim"], "is for folds, such as sum")
-        return of_product(request)
-    if what not in names():
-        near = ", ".join(get_close_matches(what, list(names()), 3))
-        raise RequestError(f"{what!r} is not known{f'; near are {near}' if near else ''}; minifuse trace --list names all")
-    return of_operation(request)
+        request.refuse(["dim"], "only applies to reductions, such as sum")
+        return plan_matmul(request)
+    if what not in traceable_names():
+        near = ", ".join(get_close_matches(what, list(traceable_names()), 3))
+        hint = f"; did you mean {near}?" if near else ""
+        raise RequestError(f"unknown subject {what!r}{hint}; minifuse trace --list prints all")
+    return plan_operation(request)
 
 
-def names() -> Iterator[str]:
-    """All names but those of files."""
+def traceable_names() -> Iterator[str]:
+    """Iterate over all names except those of files."""
     yield from TABLE
-    yield from FOLDS
+    yield from REDUCTIONS
     yield "matmul"
     yield from (f"matmul:{rung}" for rung in LADDER)
 
@@ -121,28 +120,28 @@ def names() -> Iterator[str]:
 # Operations of the library.
 
 
-def of_operation(request: Request) -> Subject:
-    """An operator or a fold over random arrays."""
+def plan_operation(request: TraceRequest) -> TraceSubject:
+    """Plan an operator or a reduction of random arrays."""
     name, dim = request.what, request.dim
     entry = TABLE.get(name)
     if entry is not None:
-        request.refuse(["dim"], "is for folds, such as sum")
-    function = entry or folding(name, -1 if dim is None and name in NEEDS_DIM else dim)
+        request.refuse(["dim"], "only applies to reductions, such as sum")
+    function = entry or reduction_named(name, -1 if dim is None and name in NEEDS_DIM else dim)
     count = entry.arity if entry else 1
-    shapes = [shape_of(text) for text in request.shapes] or [DEFAULT]
+    shapes = [parse_shape(text) for text in request.shapes] or [DEFAULT_SHAPE]
     if len(shapes) not in (1, count):
         takes = "one --shape" if count == 1 else f"one --shape for all {count} operands, or one for each"
-        raise RequestError(f"{name} takes {takes}; got {len(shapes)}")
+        raise RequestError(f"{name}: expected {takes}; got {len(shapes)}")
     shapes = shapes * count if len(shapes) == 1 else shapes
     takes_floats, takes_bools = (entry.accepts_floats, entry.accepts_bools) if entry else (name not in ("any", "all"), True)
-    dtype = dtype_of(request, "float32" if takes_floats else "bool" if takes_bools else "int64")
+    dtype = requested_dtype(request, "float32" if takes_floats else "bool" if takes_bools else "int64")
     dtypes = ["bool", dtype, dtype] if name == "where" else [dtype] * count
-    plans = launches_of(function, *arrays_of(shapes, dtypes, request.layout))
-    return Subject(title_of(name, shapes, dtype, request) + (f", dim {dim}" if dim is not None else ""), plans)
+    plans = launches_of(function, *random_arrays(shapes, dtypes, request.layout))
+    return TraceSubject(format_title(name, shapes, dtype, request) + (f", dim {dim}" if dim is not None else ""), plans)
 
 
-def folding(name: str, dim: int | None) -> Callable[[Any], Any]:
-    """A fold along a dim, or along all."""
+def reduction_named(name: str, dim: int | None) -> Callable[[Any], Any]:
+    """Return a function that reduces one dim, or all."""
 
     def fold(x: Any) -> Any:
         return getattr(x, name)(dim)
@@ -151,74 +150,76 @@ def folding(name: str, dim: int | None) -> Callable[[Any], Any]:
     return fold
 
 
-def of_product(request: Request) -> Subject:
-    """A matrix product: as the library does it, or by one kernel of the ladder."""
+def plan_matmul(request: TraceRequest) -> TraceSubject:
+    """Plan a matmul: as the library computes it, or by one kernel of the ladder."""
     _, _, rung = request.what.partition(":")
-    a, b = factors_of(request)
-    dtype = dtype_of(request, "float32")
-    arrays = arrays_of([a, b], [dtype] * 2, request.layout)
-    title = title_of(request.what, [a, b], dtype, request)
+    a, b = parse_matmul_shapes(request)
+    dtype = requested_dtype(request, "float32")
+    arrays = random_arrays([a, b], [dtype] * 2, request.layout)
+    title = format_title(request.what, [a, b], dtype, request)
     if request.what == "matmul":
-        return Subject(title, launches_of(lambda x, y: x @ y, *arrays))
+        return TraceSubject(title, launches_of(lambda x, y: x @ y, *arrays))
     if rung not in LADDER:
-        raise RequestError(f"the ladder of matmul has no rung {rung!r}; from slow to fast there are {', '.join(LADDER)}")
+        raise RequestError(f"unknown matmul kernel {rung!r}; from slow to fast there are {', '.join(LADDER)}")
     if len(a) != 2 or len(b) != 2 or a[1] != b[0]:
-        raise RequestError(f"{request.what} takes two matrices, (M, K) and (K, N); got {a} and {b}")
+        raise RequestError(f"{request.what}: expected two matrices, (M, K) and (K, N); got {a} and {b}")
     if dtype != "float32" or (request.layout or "plain") != "plain":
-        raise RequestError(f"{request.what} takes dense float32 matrices; got {dtype}, {request.layout or 'plain'}")
-    return Subject(title, [LADDER[rung].plan(np.zeros((a[0], b[1]), np.float32), *arrays)])
+        raise RequestError(f"{request.what}: expected contiguous float32 matrices; got {dtype}, {request.layout or 'plain'}")
+    return TraceSubject(title, [LADDER[rung].plan(np.zeros((a[0], b[1]), np.float32), *arrays)])
 
 
-def factors_of(request: Request) -> tuple[Shape, Shape]:
-    """The shapes of both factors, from M,N,K or from a shape each."""
-    shapes = [shape_of(text) for text in request.shapes] or [(32, 32, 32)]
+def parse_matmul_shapes(request: TraceRequest) -> tuple[Shape, Shape]:
+    """Return the shapes of both operands, from M,N,K or one shape for each."""
+    shapes = [parse_shape(text) for text in request.shapes] or [(32, 32, 32)]
     if len(shapes) == 2:
         return shapes[0], shapes[1]
     if len(shapes) > 2 or len(shapes[0]) != 3:
         got = " ".join(f"--shape {text}" for text in request.shapes)
-        raise RequestError(f"matmul takes --shape M,N,K, or --shape twice, once for each factor; got {got}")
+        raise RequestError(f"matmul: expected --shape M,N,K, or --shape twice; got {got}")
     rows, columns, depth = shapes[0]
     return (rows, depth), (depth, columns)
 
 
-def title_of(name: str, shapes: Sequence[Shape], dtype: str, request: Request) -> str:
-    """What is traced, in words."""
+def format_title(name: str, shapes: Sequence[Shape], dtype: str, request: TraceRequest) -> str:
+    """Format the title of a subject."""
     layout = request.layout or "plain"
     return f"{name} of {dtype} {' and '.join(map(str, shapes))}, {layout}"
 
 
-def shape_of(text: str) -> Shape:
-    """Sizes with commas between."""
+def parse_shape(text: str) -> Shape:
+    """Parse sizes separated by commas."""
     if not re.fullmatch(r"\d+(,\d+)*|", text):
-        raise RequestError(f"--shape {text}: expected sizes with commas between, as in --shape 32,32")
+        raise RequestError(f"--shape {text}: expected sizes separated by commas, as in --shape 32,32")
     shape = tuple(map(int, text.split(","))) if text else ()
-    if prod(shape) > MOST:
-        raise RequestError(f"--shape {text}: {prod(shape):,} elements; a trace takes each access down, so ask for fewer")
+    if prod(shape) > MAX_ELEMENTS:
+        raise RequestError(
+            f"--shape {text}: got {prod(shape):,} elements, expected at most {MAX_ELEMENTS:,}: a trace stores each access"
+        )
     return shape
 
 
-def dtype_of(request: Request, default: str) -> str:
-    """The name of the dtype that was asked for."""
+def requested_dtype(request: TraceRequest, default: str) -> str:
+    """Return the name of the requested dtype."""
     return as_dtype(request.dtype).name if request.dtype else default
 
 
-def arrays_of(shapes: Sequence[Shape], dtypes: Sequence[str], layout: str | None) -> list[npt.NDArray[Any]]:
-    """Random arrays in a layout, the same each time."""
+def random_arrays(shapes: Sequence[Shape], dtypes: Sequence[str], layout: str | None) -> list[npt.NDArray[Any]]:
+    """Create random arrays in a layout, equal in each run."""
     random = np.random.default_rng(0)
-    recipes = [recipe_of(layout or "plain", shape) for shape in shapes]
-    return [recipe(fill(recipe.base, dtype, random)) for recipe, dtype in zip(recipes, dtypes, strict=True)]
+    recipes = [layout_recipe(layout or "plain", shape) for shape in shapes]
+    return [recipe(random_elements(recipe.base, dtype, random)) for recipe, dtype in zip(recipes, dtypes, strict=True)]
 
 
-def recipe_of(layout: str, shape: Shape) -> Recipe:
-    """How an array of this shape gets a layout."""
+def layout_recipe(layout: str, shape: Shape) -> Recipe:
+    """Return the views that give an array of this shape a layout."""
     if layout not in LAYOUTS:
-        raise RequestError(f"--layout {layout} does not exist; there are {', '.join(LAYOUTS)}")
+        raise RequestError(f"--layout {layout}: expected one of {', '.join(LAYOUTS)}")
     if layout == "plain":
         return Recipe(shape)
     if not shape:
-        raise RequestError(f"--layout {layout}: an array of no dims has no layout but plain")
+        raise RequestError(f"--layout {layout}: a 0-d array only has the layout plain")
     *rows, last = shape
-    others = [EVERY] * len(rows)
+    others = [ALL] * len(rows)
     match layout:
         case "permuted":
             return Recipe(shape[::-1], [("permute", tuple(reversed(range(len(shape)))))])
@@ -231,8 +232,8 @@ def recipe_of(layout: str, shape: Shape) -> Recipe:
     return Recipe((*rows, last + 1), [("index", (*others, slice(1, None)))])
 
 
-def fill(shape: Shape, dtype: str, random: np.random.Generator) -> npt.NDArray[Any]:
-    """Random elements, away from poles."""
+def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> npt.NDArray[Any]:
+    """Create random elements away from poles of functions."""
     found = np.dtype(dtype)
     if found.kind == "b":
         return random.random(shape) > 0.5
@@ -241,95 +242,99 @@ def fill(shape: Shape, dtype: str, random: np.random.Generator) -> npt.NDArray[A
     return random.uniform(0.25, 2, shape).astype(found)
 
 
-# Kernels of a file.
+# Kernels and functions in a file.
 
 
-def of_file(request: Request) -> Subject:
-    """A kernel of a file: a plain function over `minifuse.simt.cuda`, or one of `numba.cuda`."""
+def plan_kernel(request: TraceRequest) -> TraceSubject:
+    """Plan a kernel in a file: a plain function that uses `minifuse.simt.cuda`, or one of `numba.cuda`."""
     path, name = file_and_name(request.what)
-    kernel = kernel_in(path, name)
+    kernel = load_kernel(path, name)
     if request.grid is None or request.block is None:
-        raise RequestError(
-            f"{name}: how many blocks and threads? Give both, as in --grid 4 --block 128, or --grid 2,2 --block 8,8"
-        )
-    grid, block = sizes_of("--grid", request.grid), sizes_of("--block", request.block)
-    arguments = arguments_of(kernel, name, request.arguments)
-    return Subject(f"{name} of {path}", [LaunchPlan(kernel, grid, block, arguments, request.shared or 0)])
+        raise RequestError(f"{name}: expected --grid and --block, as in --grid 4 --block 128, or --grid 2,2 --block 8,8")
+    grid, block = parse_sizes("--grid", request.grid), parse_sizes("--block", request.block)
+    arguments = parse_kernel_arguments(kernel, name, request.arguments)
+    return TraceSubject(f"{name} of {path}", [LaunchPlan(kernel, grid, block, arguments, request.shared or 0)])
 
 
-def of_function(request: Request) -> Subject:
-    """A function of tensors in a file, over random arrays: the launches that the library makes of it."""
-    request.refuse(["arguments", "grid", "block", "shared"], "is for kernels; a function of tensors takes --shape")
+def plan_function(request: TraceRequest) -> TraceSubject:
+    """Plan the launches of a function of tensors in a file, called with random arrays."""
+    request.refuse(
+        ["arguments", "grid", "block", "shared"], "only applies to kernels; write --shape for a function of tensors"
+    )
     path, name = file_and_name(request.what)
-    function = kernel_in(path, name)
+    function = load_kernel(path, name)
     if isinstance(function, ScriptKernel):
-        request.refuse(["shapes"], "is for operations; give a kernel its arguments with --arg")
+        request.refuse(["shapes"], "only applies to operations; write --arg for the arguments of a kernel")
     count = len(inspect.signature(function).parameters)
-    shapes = [shape_of(text) for text in request.shapes]
+    shapes = [parse_shape(text) for text in request.shapes]
     if len(shapes) not in (1, count):
-        raise RequestError(f"{name} takes one --shape for all {count} arguments, or one for each; got {len(shapes)}")
+        raise RequestError(f"{name}: expected one --shape for all {count} arguments, or one for each; got {len(shapes)}")
     shapes = shapes * count if len(shapes) == 1 else shapes
-    dtype = dtype_of(request, "float32")
-    plans = launches_of(function, *arrays_of(shapes, [dtype] * count, request.layout))
-    return Subject(title_of(f"{name}() of {path.name},", shapes, dtype, request), plans)
+    dtype = requested_dtype(request, "float32")
+    plans = launches_of(function, *random_arrays(shapes, [dtype] * count, request.layout))
+    return TraceSubject(format_title(f"{name}() of {path.name},", shapes, dtype, request), plans)
 
 
-def kernel_in(path: Path, name: str) -> Callable[..., Any]:
-    """The function of this name in a file. The file runs, with the interpreter in the place of numba.cuda."""
+def load_kernel(path: Path, name: str) -> Callable[..., Any]:
+    """Load a function from a file. The file runs, with the interpreter in place of numba.cuda."""
     path = path.resolve()
-    with script_environment(path, []), substitute_modules(stand_in_modules(Runner()), path.parent), told(path):
+    with (
+        script_environment(path, []),
+        substitute_modules(stand_in_modules(FileRunner()), path.parent),
+        translate_errors(path),
+    ):
         found = runpy.run_path(str(path), run_name=path.stem)
     kernels = {key: value for key, value in found.items() if is_kernel(value, path)}
     if name not in kernels:
         known = ", ".join(kernels) or "none"
-        wrong = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; name one, as in FILE.py:kernel"
+        wrong = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; choose one: FILE.py:kernel"
         raise RequestError(f"{path.name} has {wrong}")
     kernel: Callable[..., Any] = kernels[name]
     return kernel
 
 
-class Runner:
-    """Runs what a file launches when it is read: that is not what is traced."""
+class FileRunner:
+    """Runs the kernels that a file launches when it is imported. They are not traced."""
 
     def launch(self, launch: ScriptLaunch) -> None:
-        """Run it."""
+        """Run a launch."""
         simt.run(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
-        """Nothing is judged."""
+        """Ignore an error."""
 
 
 @contextmanager
-def told(path: Path) -> Iterator[None]:
-    """Say what ended the file, and at which of its lines."""
+def translate_errors(path: Path) -> Iterator[None]:
+    """Convert an error of the file to a RequestError with its line."""
     try:
         yield
     except SyntaxError as error:
-        raise RequestError(f"{path.name} is no Python: {error}") from error
+        raise RequestError(f"{path.name} is not valid Python: {error}") from error
     except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
         place = f"{path.name}:{lines[-1]}" if lines else path.name
         raise RequestError(
-            f"{place} ends with {type(error).__name__}: {error}; a kernel that is traced needs a file that can be imported"
+            f"importing {place} raised {type(error).__name__}: {error}; correct the file so that it can be imported"
         ) from error
 
 
 def is_kernel(value: Any, path: Path) -> bool:
-    """Whether a value of a module can be launched, and was written there."""
+    """Return True if a value is a kernel that was defined in this file."""
     if isinstance(value, ScriptKernel):
         return not value.is_device
     return inspect.isfunction(value) and value.__code__.co_filename == str(path)
 
 
-def sizes_of(option: str, text: str) -> Shape:
-    """One to three positive sizes."""
+def parse_sizes(option: str, text: str) -> Shape:
+    """Parse one to three positive sizes."""
     if not re.fullmatch(r"0*[1-9]\d*(,0*[1-9]\d*){0,2}", text):
-        raise RequestError(f"{option} {text}: expected one to three positive sizes with commas between, as in {option} 4,2")
+        raise RequestError(f"{option} {text}: expected one to three positive sizes separated by commas, as in {option} 4,2")
     return tuple(map(int, text.split(",")))
 
 
-def arguments_of(kernel: Any, name: str, given: Sequence[str]) -> tuple[Any, ...]:
-    """The arguments of a kernel, in its order."""
+def parse_kernel_arguments(kernel: Any, name: str, given: Sequence[str]) -> tuple[Any, ...]:
+    """Parse the arguments of a kernel, in the order of its parameters."""
     random, values = np.random.default_rng(0), dict[str, Any]()
     parameters = inspect.signature(kernel).parameters
     for text in given:
@@ -338,7 +343,7 @@ def arguments_of(kernel: Any, name: str, given: Sequence[str]) -> tuple[Any, ...
             raise RequestError(f"--arg {text}: expected name=shape:dtype or name=number, as in x=32,32:float32 or n=32")
         if key not in parameters:
             raise RequestError(f"--arg {text}: {name} has no parameter {key!r}; it has {', '.join(parameters)}")
-        values[key] = value_of(text, value, random)
+        values[key] = parse_argument(text, value, random)
     missing = [key for key, p in parameters.items() if key not in values and p.default is p.empty]
     if missing:
         raise RequestError(
@@ -348,13 +353,13 @@ def arguments_of(kernel: Any, name: str, given: Sequence[str]) -> tuple[Any, ...
     return tuple(values.get(key, p.default) for key, p in parameters.items())
 
 
-def value_of(text: str, value: str, random: np.random.Generator) -> Any:
-    """A random array of shape:dtype, or a number."""
+def parse_argument(text: str, value: str, random: np.random.Generator) -> Any:
+    """Parse shape:dtype to a random array, or a number."""
     shape, colon, dtype = value.partition(":")
-    if colon and dtype in ELEMENTS:
-        return fill(shape_of(shape), dtype, random)
+    if colon and dtype in ELEMENT_TYPES:
+        return random_elements(parse_shape(shape), dtype, random)
     if colon:
-        raise RequestError(f"--arg {text}: {dtype!r} is no dtype here; there are {', '.join(ELEMENTS)}")
+        raise RequestError(f"--arg {text}: unknown dtype {dtype!r}, expected one of {', '.join(ELEMENT_TYPES)}")
     for kind in (int, float):
         with suppress(ValueError):
             return kind(value)

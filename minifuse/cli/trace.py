@@ -1,10 +1,10 @@
-"""`minifuse trace`: what a kernel does to memory, launch by launch, line by line, with every number under its label.
+"""`minifuse trace`: report the memory accesses of a kernel, launch by launch and line by line. Numbers have labels:
 
-    TRACED    it ran: accesses, bytes, barriers
-    DERIVED   from those, by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
-    THEORY    from the sizes of the hardware: occupancy
+    TRACED    recorded while it ran: accesses, bytes, barriers
+    DERIVED   computed from those by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
+    THEORY    computed from hardware limits: occupancy
 
-The kernels run in the interpreter, on a machine with a GPU too.
+The kernels run in the interpreter, also on a machine with a GPU.
 """
 
 import json as json_
@@ -32,12 +32,12 @@ from ..simt.columnar import WARP_SIZE
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding
-from .subjects import FOLDS, LAYOUTS, Request, RequestError, Subject, subject_of
+from .subjects import LAYOUTS, REDUCTIONS, RequestError, TraceRequest, TraceSubject, plan_subject
 
 WIDTH = 80  # columns
-CAPABILITY = SimulatedDevice.capability  # that occupancy is told for
-UNWANTED = ("kernel", "launch", "launched_at", "count")  # of a hazard's facts: what only a script has
-COLUMNS = {  # of the tables: the label and name of a number -> its heading, in two lines
+CAPABILITY = SimulatedDevice.capability  # used for the occupancy
+SCRIPT_FIELDS = ("kernel", "launch", "launched_at", "count")  # facts of a hazard that only a script has
+COLUMNS = {  # (label, name) of a number -> its two-line heading
     ("TRACED", "loads"): ("", "loads"),
     ("TRACED", "stores"): ("", "stores"),
     ("TRACED", "atomics"): ("", "atomics"),
@@ -50,11 +50,11 @@ COLUMNS = {  # of the tables: the label and name of a number -> its heading, in 
     ("DERIVED", "wavefronts"): ("wave-", "fronts"),
     ("DERIVED", "bank_conflicts"): ("con-", "flicts"),
 }
-SHARES = ("lanes", "efficiency")
+FRACTION_COLUMNS = ("lanes", "efficiency")
 
 
 def run(
-    request: Request,
+    request: TraceRequest,
     seed: int,
     limit: int,
     loop_limit: int,
@@ -64,20 +64,20 @@ def run(
     cell: int | None = None,
     backend: str | None = None,
 ) -> int:
-    """Trace, show it, and give the exit status: 1 where there is a hazard, 2 where the request makes no sense."""
+    """Trace and print; return 1 if there is a hazard, 2 if the request is invalid."""
     if cell is not None:
         return run_cell(request, cell, backend, json)
     try:
         if backend is not None:
-            raise RequestError("--backend goes with --cell; without it the kernels are those of cuda")
+            raise RequestError("--backend only applies with --cell; otherwise the kernels of cuda are traced")
         with redirect_stdout(sys.stderr) if json else nullcontext():
-            subject = subject_of(request)
-            traces = traces_of(subject, seed, limit, loop_limit)
+            subject = plan_subject(request)
+            traces = run_launches(subject, seed, limit, loop_limit)
             saved = save_all(traces, save) if save else []
     except MinifuseError as error:
         sys.stderr.write(f"minifuse trace: {error}\n")
         return 2
-    launches = [facts_of(trace, plan.kernel, source) for trace, plan in zip(traces, subject.plans, strict=False)]
+    launches = [launch_facts(trace, plan.kernel, source) for trace, plan in zip(traces, subject.plans, strict=False)]
     if json:
         facts = {"what": request.what, "title": subject.title, "launches": launches, "saved": list(map(str, saved))}
         sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
@@ -86,8 +86,8 @@ def run(
     return int(any(launch["hazards"] for launch in launches))
 
 
-def traces_of(subject: Subject, seed: int, limit: int, loop_limit: int) -> list[simt.Trace]:
-    """Run the launches one after the other; what comes after one that was cut short would mean nothing."""
+def run_launches(subject: TraceSubject, seed: int, limit: int, loop_limit: int) -> list[simt.Trace]:
+    """Run the launches in order, until one is cut short, since later launches may depend on it."""
     traces: list[simt.Trace] = []
     for plan in subject.plans:
         traces.append(simt.trace(plan, seed=seed, limit=limit, loop_limit=loop_limit))
@@ -97,44 +97,44 @@ def traces_of(subject: Subject, seed: int, limit: int, loop_limit: int) -> list[
 
 
 def save_all(traces: Sequence[simt.Trace], path: Path) -> list[Path]:
-    """Write each trace to a file of its own; several are numbered."""
+    """Save each trace to its own file; several are numbered."""
     path = path.with_suffix(".npz")
     paths = [path] if len(traces) == 1 else [path.with_stem(f"{path.stem}-{k}") for k, _ in enumerate(traces, start=1)]
     for trace, target in zip(traces, paths, strict=True):
         try:
             trace.save(target)
         except OSError as error:
-            raise RequestError(f"--save {target}: {error.strerror}; choose a place that can be written") from error
+            raise RequestError(f"--save {target}: {error.strerror}; choose a path that you can write to") from error
     return paths
 
 
 # Facts.
 
 
-def facts_of(trace: simt.Trace, kernel: Any, with_source: bool) -> dict[str, Any]:
-    """All that is known of one launch, as plain numbers and texts."""
+def launch_facts(trace: simt.Trace, kernel: Any, with_source: bool) -> dict[str, Any]:
+    """Return the facts of one launch as plain data."""
     facts = trace.summary()
     for line in facts["lines"]:
         line["text"] = linecache.getline(line["file"], line["line"]).strip()
-        line["DERIVED"]["lanes"] = share(line["DERIVED"]["active_lanes"], line["DERIVED"]["possible_lanes"])
+        line["DERIVED"]["lanes"] = ratio(line["DERIVED"]["active_lanes"], line["DERIVED"]["possible_lanes"])
     hazards = [finding_as_dict(HazardFinding(error, None, None, ("", 0))) for error in trace.hazards()]
-    facts["hazards"] = [{key: value for key, value in hazard.items() if key not in UNWANTED} for hazard in hazards]
+    facts["hazards"] = [{key: value for key, value in hazard.items() if key not in SCRIPT_FIELDS} for hazard in hazards]
     facts["arguments"] = dict(trace.arguments)
-    facts["THEORY"] = {"occupancy": occupancy_of(trace)}
+    facts["THEORY"] = {"occupancy": launch_occupancy(trace)}
     if with_source:
-        facts["source"] = source_of(getattr(kernel, "py_func", kernel))
+        facts["source"] = kernel_source(getattr(kernel, "py_func", kernel))
     return facts
 
 
-def source_of(kernel: Any) -> dict[str, Any]:
-    """The text of a kernel; of a generated one with the functions that it calls, which stand above it."""
+def kernel_source(kernel: Any) -> dict[str, Any]:
+    """Return the source of a kernel; for a generated one, including the functions that it calls."""
     file = kernel.__code__.co_filename
     lines, first = getsourcelines(kernel) if Path(file).is_file() else (linecache.getlines(file), 1)
     return {"first_line": first, "text": "".join(lines)}
 
 
-def occupancy_of(trace: simt.Trace) -> dict[str, Any]:
-    """How many blocks fit on a multiprocessor at once."""
+def launch_occupancy(trace: simt.Trace) -> dict[str, Any]:
+    """Compute how many blocks fit on a multiprocessor at once."""
     places = {(info.base, info.itemsize * prod(info.shape)) for info in trace.arrays if info.space == "shared"}
     nbytes = max(sum(nbytes for _, nbytes in places), trace.shared)
     found = occupancy(trace.threads, nbytes, None, CAPABILITY)
@@ -142,18 +142,18 @@ def occupancy_of(trace: simt.Trace) -> dict[str, Any]:
     return {**found._asdict(), "capability": capability, "shared_nbytes": nbytes, "registers": None}
 
 
-def share(part: int, whole: int) -> float | None:
-    """A part of a whole; None of nothing."""
+def ratio(part: int, whole: int) -> float | None:
+    """Divide; return None if the whole is 0."""
     return part / whole if whole else None
 
 
-# For people.
+# Text output.
 
 
 def show(
-    subject: Subject, traces: Sequence[simt.Trace], launches: list[Any], saved: Sequence[Path], console: Console
+    subject: TraceSubject, traces: Sequence[simt.Trace], launches: list[Any], saved: Sequence[Path], console: Console
 ) -> None:
-    """Print the launches, one after the other, then what is not modelled, then the verdict."""
+    """Print the launches in order, what is not modeled, and the verdict."""
     number, cut = len(subject.plans), len(traces) < len(subject.plans)
     console.print(f"[bold]{subject.title}[/]")
     console.print(f"{pluralize(number, 'launch', 'launches')}, run lane by lane in the interpreter")
@@ -180,23 +180,23 @@ def show(
 
 
 def show_wrapped(text: str, console: Console) -> None:
-    """Print a sentence on as many lines as it takes."""
+    """Print a wrapped sentence."""
     console.print(textwrap.fill(text, console.width), style="dim", soft_wrap=True)
 
 
 def show_head(facts: dict[str, Any], title: str, console: Console) -> None:
-    """The kernel, and how large its launch is."""
+    """Print the kernel and the size of its launch."""
     place = f"{Path(facts['file']).name}:{facts['line']}"
     console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({place})"))
     warps = -(-prod(facts["block"]) // WARP_SIZE)
     console.print(
-        f"grid {sizes(facts['grid'], 'block')}, block {sizes(facts['block'], 'thread')} in {pluralize(warps, 'warp')}"
-        + (f", {facts['shared']:,} bytes of dynamic shared memory" if facts["shared"] else "")
+        f"grid {format_sizes(facts['grid'], 'block')}, block {format_sizes(facts['block'], 'thread')} in "
+        f"{pluralize(warps, 'warp')}" + (f", {facts['shared']:,} bytes of dynamic shared memory" if facts["shared"] else "")
     )
 
 
-def sizes(along: Sequence[int], what: str) -> str:
-    """Sizes along x, y and z, without the last ones that are 1.
+def format_sizes(along: Sequence[int], what: str) -> str:
+    """Format sizes along x, y and z, without trailing ones that are 1.
 
     Examples
     --------
@@ -210,51 +210,55 @@ def sizes(along: Sequence[int], what: str) -> str:
 
 
 def overview(facts: dict[str, Any]) -> Table:
-    """What the launch did in all: a label, a name and a text in each row."""
+    """Return a summary table of a launch: label, name and text in each row."""
     table = Table(box=None, pad_edge=False, show_header=False)
     table.add_column(style="dim", no_wrap=True)
     table.add_column(no_wrap=True)
     table.add_column()
-    for row in (*traced(facts), *derived(facts), ("THEORY", "occupancy", filled(facts["THEORY"]["occupancy"]))):
+    for row in (
+        *traced_rows(facts),
+        *derived_rows(facts),
+        ("THEORY", "occupancy", format_occupancy(facts["THEORY"]["occupancy"])),
+    ):
         table.add_row(*row)
     return table
 
 
-def traced(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    """What ran."""
+def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
+    """Iterate over the summary rows of traced numbers."""
     found, spaces = facts["TRACED"], facts["spaces"]
     kinds = {kind: sum(space["TRACED"][kind] for space in spaces.values()) for kind in ("loads", "stores", "atomics")}
     told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number) or "none"
     yield "TRACED", "events", f"{found['events']:,} accesses: {told}"
     asked = {name: space["TRACED"]["bytes_requested"] for name, space in spaces.items()}
     yield "TRACED", "bytes", ", ".join(f"{nbytes:,} of {name} memory" for name, nbytes in asked.items() if nbytes) or "none"
-    yield "TRACED", "barriers", listed(found["barriers"]) + " over all blocks" * bool(found["barriers"])
-    yield "TRACED", "collectives", listed(found["collectives"])
+    yield "TRACED", "barriers", format_counts(found["barriers"]) + " over all blocks" * bool(found["barriers"])
+    yield "TRACED", "collectives", format_counts(found["collectives"])
     if found["elements_not_written"]:
-        yield "TRACED", "not written", listed(found["elements_not_written"], "elements of ")
+        yield "TRACED", "not written", format_counts(found["elements_not_written"], "elements of ")
 
 
-def derived(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
-    """What follows from it."""
+def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
+    """Iterate over the summary rows of derived numbers."""
     found, memory, shared = facts["DERIVED"], *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared"))
     partial = found["partial_requests"]
     lanes = f"{partial:,} of them with idle lanes" if partial else "all with every lane of their warp"
     yield "DERIVED", "requests", f"{found['requests']:,} by warps, {lanes}"
     lines = [line["DERIVED"] for line in facts["lines"]]
     active, possible = (sum(line[name] for line in lines) for name in ("active_lanes", "possible_lanes"))
-    yield "DERIVED", "divergence", f"{percent(share(active, possible))} of lanes active at an access"
+    yield "DERIVED", "divergence", f"{format_percent(ratio(active, possible))} of lanes active at an access"
     if memory["sectors"]:
         is_shared = memory["efficiency"] > 1
-        efficiency = f"efficiency {percent(memory['efficiency'])}{', since lanes share elements' * is_shared}"
+        efficiency = f"efficiency {format_percent(memory['efficiency'])}{', since lanes share elements' * is_shared}"
         yield "DERIVED", "sectors", f"{memory['sectors']:,} of 32 bytes, ideal {memory['ideal_sectors']:,}: {efficiency}"
         yield "DERIVED", "bytes moved", f"{memory['bytes_moved']:,} between memory and the kernel, caches aside"
     if shared["wavefronts"]:
         yield "DERIVED", "wavefronts", f"{shared['wavefronts']:,}, of which {shared['bank_conflicts']:,} for bank conflicts"
-    yield "DERIVED", "hazards", listed(found["hazards"])
+    yield "DERIVED", "hazards", format_counts(found["hazards"])
 
 
-def filled(found: dict[str, Any]) -> str:
-    """The occupancy in words."""
+def format_occupancy(found: dict[str, Any]) -> str:
+    """Format the occupancy as a sentence."""
     if not found["blocks"]:
         return f"none: a block has more than a multiprocessor of compute capability {found['capability']}"
     limits = " and ".join(
@@ -262,27 +266,27 @@ def filled(found: dict[str, Any]) -> str:
     )
     most = MULTIPROCESSORS[CAPABILITY].warps
     return (
-        f"{found['warps']} of {most} warps ({percent(found['fraction'])}) on compute capability {found['capability']}, "
-        f"limited by {limits}; registers not counted"
+        f"{found['warps']} of {most} warps ({format_percent(found['fraction'])}) on compute capability "
+        f"{found['capability']}, limited by {limits}; registers not counted"
     )
 
 
-def listed(numbers: dict[str, int], of: str = "") -> str:
-    """Numbers with their names."""
+def format_counts(numbers: dict[str, int], of: str = "") -> str:
+    """Format numbers with their names."""
     return ", ".join(f"{number:,} {of}{name}" for name, number in numbers.items()) or "none"
 
 
-def percent(fraction: float | None) -> str:
-    """A fraction in percent; a dash where there is none."""
+def format_percent(fraction: float | None) -> str:
+    """Format a fraction in percent; None as a dash."""
     return "-" if fraction is None else f"{fraction:.0%}"
 
 
 def show_places(facts: dict[str, Any], console: Console) -> None:
-    """The numbers of each array and of each line of the source, with its text above them, in columns."""
+    """Print the numbers of each array and each source line in columns, with the source above them."""
     arrays = [row for row in facts["arrays"] if row["DERIVED"]["requests"]]
     rows = [*arrays, *facts["lines"]]
-    columns = [key for key in COLUMNS if any(number_of(row, key) for row in rows)]
-    widths = [max(map(len, (*COLUMNS[key], *(cell(row, key) for row in rows)))) for key in columns]
+    columns = [key for key in COLUMNS if any(cell_number(row, key) for row in rows)]
+    widths = [max(map(len, (*COLUMNS[key], *(format_cell(row, key) for row in rows)))) for key in columns]
     gap = " " * (2 if sum(widths) + 2 * len(widths) <= console.width else 1)
 
     def show_cells(cells: Iterable[str], style: str = "") -> None:
@@ -298,40 +302,40 @@ def show_places(facts: dict[str, Any], console: Console) -> None:
     for title, group in (("by array", arrays), ("by line", facts["lines"])):
         console.print(f"[bold]{title}[/]")
         for row in group:
-            console.print(Text(title_of(row), "cyan"), overflow="ellipsis", no_wrap=True)
-            show_cells(cell(row, key) for key in columns)
+            console.print(Text(row_title(row), "cyan"), overflow="ellipsis", no_wrap=True)
+            show_cells(format_cell(row, key) for key in columns)
 
 
-def title_of(row: dict[str, Any]) -> str:
-    """An array or a line of the source in words."""
+def row_title(row: dict[str, Any]) -> str:
+    """Format the title of an array or a source line."""
     if "text" in row:
         return f"{row['line']:4}  {row['text']}"
     return f"{row['name']}: {row['space']} memory, {row['dtype']} {tuple(row['shape'])}"
 
 
-def number_of(row: dict[str, Any], key: tuple[str, str]) -> Any:
-    """The number of an array or line in a column; None where it has none."""
+def cell_number(row: dict[str, Any], key: tuple[str, str]) -> Any:
+    """Return the number in a column, or None."""
     return row[key[0]].get(key[1])
 
 
-def cell(row: dict[str, Any], key: tuple[str, str]) -> str:
-    """That number as text."""
-    number = number_of(row, key)
-    return percent(number) if key[1] in SHARES else f"{number:,}"
+def format_cell(row: dict[str, Any], key: tuple[str, str]) -> str:
+    """Format the number in a column."""
+    number = cell_number(row, key)
+    return format_percent(number) if key[1] in FRACTION_COLUMNS else f"{number:,}"
 
 
 def show_source(facts: dict[str, Any], console: Console) -> None:
-    """The kernel, with the numbers of its lines."""
+    """Print the kernel with line numbers."""
     console.print("\n[bold]source[/]")
     for number, line in enumerate(facts["source"]["text"].splitlines(), start=facts["source"]["first_line"]):
         console.print(Text(f"{number:4}  {line}"), soft_wrap=True)
 
 
 def run_list(json: bool) -> int:
-    """Say what can be traced."""
+    """Print everything that can be traced."""
     rungs = {f"matmul:{rung.name}": rung.reason for rung in LADDER.values()}
     if json:
-        facts = {"operators": list(TABLE), "folds": list(FOLDS), "products": ["matmul", *rungs], "layouts": LAYOUTS}
+        facts = {"operators": list(TABLE), "folds": list(REDUCTIONS), "products": ["matmul", *rungs], "layouts": LAYOUTS}
         sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
         return 0
     console = Console(width=min(WIDTH, Console().width), highlight=False)
@@ -339,11 +343,11 @@ def run_list(json: bool) -> int:
     table.add_column(style="bold", no_wrap=True)
     table.add_column()
     table.add_row("operators", " ".join(TABLE))
-    table.add_row("folds", f"{' '.join(FOLDS)}  (along one dim with --dim)")
-    table.add_row("matmul", "as the library does it; --shape M,N,K")
+    table.add_row("folds", f"{' '.join(REDUCTIONS)}  (along one dim with --dim)")
+    table.add_row("matmul", "as computed by the library; --shape M,N,K")
     for name, reason in rungs.items():
         table.add_row(name, reason)
-    table.add_row("FILE.py:kernel", "your own, of numba.cuda or plain, with --grid, --block and --arg")
+    table.add_row("FILE.py:kernel", "your own kernel, for numba.cuda or plain, with --grid, --block and --arg")
     console.print(table)
     console.print("\n[bold]layouts[/] for --layout")
     for name, what in LAYOUTS.items():

@@ -1,4 +1,4 @@
-"""`minifuse train`: a small network learns, as on the page "Train", by the same loop and the same numbers."""
+"""`minifuse train`: train a small network on a data set, with the same loop and results as the page "Train"."""
 
 import json as json_
 import sys
@@ -11,13 +11,13 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError
-from .layout import WIDTH, show_facts, told, views_of
+from .layout import WIDTH, facts_as_dicts, import_views, show_facts
 from .subjects import RequestError
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was asked for; None where the page's own value counts."""
+class NetworkOptions:
+    """The options of a training run; None for the page's default."""
 
     data: str
     backend: str | None
@@ -31,11 +31,11 @@ class Choice:
     seed: int | None
 
 
-def run(choice: Choice, json: bool) -> int:
-    """Train and print; the exit status is 2 where the request makes no sense."""
+def run(choice: NetworkOptions, json: bool) -> int:
+    """Train and print; return 2 if the request is invalid."""
     console = Console(width=min(WIDTH, Console().width), highlight=False)
     try:
-        sentence, losses, facts = trained(choice, console if not json else None)
+        sentence, losses, facts = train_network(choice, console if not json else None)
     except MinifuseError as error:
         sys.stderr.write(f"minifuse train: {error}\n")
         return 2
@@ -47,9 +47,9 @@ def run(choice: Choice, json: bool) -> int:
     return 0
 
 
-def trained(choice: Choice, console: Console | None) -> tuple[str, list[float], list[dict[str, Any]]]:
-    """What a network has learned: in words, the mean loss of each epoch, the facts."""
-    (train,) = views_of("train")
+def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[dict[str, Any]]]:
+    """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
+    (train,) = import_views("train")
     for name, asked, known in (
         ("data", choice.data, train.SETS),
         ("--activation", choice.activation, train.ACTIVATIONS),
@@ -64,4 +64,4 @@ def trained(choice: Choice, console: Console | None) -> tuple[str, list[float], 
         bar = progress.add_task("epochs", total=choice.epochs)
         while found.epochs < choice.epochs and train.advance(found, choice.epochs, inf):
             progress.update(bar, completed=found.epochs, description=f"loss {found.losses[-1]:.4f}")
-    return train.sentence(found), list(found.losses), told(train.facts(found))
+    return train.sentence(found), list(found.losses), facts_as_dicts(train.facts(found))

@@ -1,4 +1,4 @@
-"""A network that learns to read handwritten digits: what `minifuse demo` and `project/run_digits.py` run.
+"""Train a network on handwritten digits: used by `minifuse demo` and `project/run_digits.py`.
 
 It is written as a user would write it, with public names only, and prints nothing.
 """
@@ -11,13 +11,13 @@ import minifuse as mf
 
 
 @dataclass(frozen=True)
-class Result:
-    """What training gave."""
+class TrainingResult:
+    """The result of a training run."""
 
     model: mf.nn.Module
-    accuracy: float  # the share of held-out digits that are read right
-    losses: list[float]  # the mean of each epoch
-    seconds: float  # of training: no import, no data, no test
+    accuracy: float  # the fraction of test digits classified correctly
+    losses: list[float]  # the mean loss of each epoch
+    seconds: float  # of training only, without import, data and test
 
 
 def train_digits(
@@ -28,34 +28,34 @@ def train_digits(
     digits: int | None = None,
     hidden: int = 128,
     batch_size: int = 64,
-) -> Result:
-    """Train a network of two layers on four fifths of the digits, and test it on the rest.
+) -> TrainingResult:
+    """Train a two-layer network on four fifths of the digits, and test it on the rest.
 
     Parameters
     ----------
     seed : int
-        Of the first weights, the split and the order of the batches; the same seed gives the same result.
+        Seed of the initial weights, the split and the order of the batches; equal seeds give equal results.
     epochs : int
-        How often each digit is seen.
+        Number of passes over the digits.
     on_batch : function of (batches done, batches in all, loss), optional
         Called after each batch, to show progress.
     backend : str, optional
-        What computes; the default backend if left out.
+        The backend to use. Default: the default backend.
     digits : int, optional
-        Train on so many digits, and test on a quarter of that; all if left out.
+        Number of digits to train on; a quarter as many are used to test. Default: all.
     hidden : int
-        Values between the two layers.
+        Size of the hidden layer.
     batch_size : int
-        Digits a step.
+        Number of digits in a batch.
 
     Returns
     -------
     Result
-        The model, its accuracy on held-out digits, the losses and the time.
+        The model, its accuracy on test digits, the losses and the time.
 
     Notes
     -----
-    `python project/run_digits.py --seeds 5` shows 97 % and more for the seeds 0 to 4, after 0.15 s of training each.
+    `python project/run_digits.py --seeds 5` reports 97 % and more for the seeds 0 to 4, after 0.15 s of training each.
 
     Examples
     --------
@@ -85,15 +85,15 @@ def train_digits(
                 on_batch(epoch * len(loader) + k, epochs * len(loader), loss.item())
         losses.append(total / len(loader))
     seconds = perf_counter() - start
-    return Result(model, accuracy(model, *test), losses, seconds)
+    return TrainingResult(model, accuracy(model, *test), losses, seconds)
 
 
 def network(hidden: int = 128) -> mf.nn.Module:
-    """64 pixels, hidden values, 10 digits."""
+    """Create a network with 64 inputs, one hidden layer and 10 outputs."""
     return mf.nn.Sequential(mf.nn.Linear(64, hidden), mf.nn.ReLU(), mf.nn.Linear(hidden, 10))
 
 
 @mf.no_grad()
 def accuracy(model: mf.nn.Module, x: mf.Tensor, y: mf.Tensor) -> float:
-    """The share of examples whose largest logit is that of the right class."""
+    """Return the fraction of examples whose largest logit is that of the right class."""
     return float((model(x).argmax(1) == y).to(mf.float32).mean())

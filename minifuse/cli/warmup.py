@@ -1,7 +1,7 @@
-"""`minifuse warmup [NAME ...]`: what the demo, the recipes or a function of the user's need is compiled, and kept on disk.
+"""`minifuse warmup [NAME ...]`: compile the kernels of the demo, the recipes or a function, and store them on disk.
 
-First everything is planned, and what the plans lack is compiled in several processes. Then each subject runs once, in small,
-for what only running shows: functions that are not fused, gradients, what a model says in the end.
+First all plans are made, and several processes compile the missing kernels. Then each subject runs once on little data, for
+kernels that are only known at run time: functions that are not fused, gradients, text generation.
 """
 
 import json as json_
@@ -26,31 +26,31 @@ from ..runtime.kernel_cache import MissingKernel, cache
 from ..tensors.tensor import Tensor
 from ..training import Trainer
 from . import explain
-from .recipes import STOPPED
+from .recipes import EXIT_INTERRUPTED
 from .simulation import is_simulated
 from .subjects import RequestError
 
 WIDTH = 80  # columns
 NAMES = ("demo", *MODULES)
-FEW_DIGITS = 128  # of the demo: two batches
+DEMO_DIGITS = 128  # for the demo: two batches
 
 
 @dataclass(frozen=True)
-class Request:
-    """What is to be compiled; texts as the command line has them."""
+class WarmupRequest:
+    """The options, as given on the command line."""
 
     names: Sequence[str] = ()
-    """Of NAMES, or FILE.py:function; all of NAMES if there are none."""
+    """Names in NAMES, or FILE.py:function; empty for all of NAMES."""
     shape: str | None = None
     dtype: str | None = None
     backend: str | None = None
     grad: bool = False
-    jobs: int | None = None  # processes; one for each processor if left out
+    jobs: int | None = None  # number of processes; None for one per processor
 
 
 @dataclass(frozen=True)
-class Subject:
-    """Something that needs kernels: a call of a fused function, where there is one, and what runs all of it once."""
+class WarmupSubject:
+    """Something to compile: a call of a fused function, if there is one, and a function that runs everything once."""
 
     name: str
     fused: Fused | None
@@ -58,26 +58,26 @@ class Subject:
     run: Callable[[], Any]
 
 
-def run(request: Request, json: bool) -> int:
-    """Compile, and say what there is; 1 where kernels cannot be kept, 2 for a request without sense, 130 if stopped."""
+def run(request: WarmupRequest, json: bool) -> int:
+    """Compile and report; return 1 if kernels cannot be stored, 2 if the request is invalid, 130 if interrupted."""
     console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
     try:
-        refuse_where_nothing_compiles(request.backend)
+        require_compiler(request.backend)
         with redirect_stdout(sys.stderr) if json else nullcontext(), use_backend(get_backend(request.backend).name):
-            subjects = [subject_of(name, request) for name in request.names or NAMES]
+            subjects = [load_subject(name, request) for name in request.names or NAMES]
     except MinifuseError as error:
         sys.stderr.write(f"minifuse warmup: {error}\n")
         return 2
     try:
         cache.check()
-        with redirect_stdout(sys.stderr):  # a function of the user's may print
-            facts = warmed(subjects, request, console, json)
+        with redirect_stdout(sys.stderr):  # the user's function may print
+            facts = compile_subjects(subjects, request, console, json)
     except MinifuseError as error:
         sys.stderr.write(f"minifuse warmup: {error}\n")
         return 1
     except KeyboardInterrupt:
-        sys.stderr.write("minifuse warmup: stopped; what was compiled until then is kept\n")
-        return STOPPED
+        sys.stderr.write("minifuse warmup: stopped; kernels compiled so far are stored\n")
+        return EXIT_INTERRUPTED
     if json:
         sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
     else:
@@ -86,24 +86,26 @@ def run(request: Request, json: bool) -> int:
 
 
 def summary(facts: Mapping[str, Any]) -> str:
-    """What was done, in a few words."""
+    """Format the result as one line."""
     place = f"{facts['nbytes'] / 1e6:,.1f} MB of kernels in {facts['folder']}"
     if not facts["compiled"]:
-        return f"all {facts['kernels']:,} kernels are there; {place}"
-    found = f"{facts['compiled']:,} kernels compiled, {facts['found']:,} were there, in {facts['seconds']:,.1f} s"
+        return f"all {facts['kernels']:,} kernels exist already; {place}"
+    found = f"{facts['compiled']:,} kernels compiled, {facts['found']:,} existed already, in {facts['seconds']:,.1f} s"
     return f"{found}; {place}"
 
 
-def refuse_where_nothing_compiles(name: str | None) -> None:
-    """Raise for a backend that has no compiler here."""
+def require_compiler(name: str | None) -> None:
+    """Raise RequestError for a backend without a compiler on this machine."""
     if is_simulated(name):
-        raise RequestError("cuda is simulated here, and the interpreter compiles nothing; choose --backend parallel")
+        raise RequestError("cuda is simulated here, and the interpreter compiles nothing; use --backend parallel")
     if get_backend(name).name == "python":
-        raise RequestError("the python backend compiles nothing; choose --backend parallel or cuda")
+        raise RequestError("the python backend compiles nothing; use --backend parallel or cuda")
 
 
-def warmed(subjects: Sequence[Subject], request: Request, console: Console, json: bool) -> dict[str, Any]:
-    """Compile what the subjects need; what was done, as JSON has it."""
+def compile_subjects(
+    subjects: Sequence[WarmupSubject], request: WarmupRequest, console: Console, json: bool
+) -> dict[str, Any]:
+    """Compile the kernels of the subjects, and return the facts for JSON."""
     start, before, known = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
     processes = request.jobs or count_processors()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
@@ -114,7 +116,7 @@ def warmed(subjects: Sequence[Subject], request: Request, console: Console, json
         def tell(done: int, total: int) -> None:
             progress.update(bar, description="compiling", completed=done, total=total)
 
-        built = compile_all(lambda: wanted_by(subjects), processes, tell) if processes > 1 else 0
+        built = compile_all(lambda: missing_kernels(subjects), processes, tell) if processes > 1 else 0
         progress.reset(bar, total=len(subjects))
         for subject in subjects:
             progress.update(bar, description=f"running {escape(subject.name)}")
@@ -124,8 +126,8 @@ def warmed(subjects: Sequence[Subject], request: Request, console: Console, json
     lost = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in known]
     if lost:
         raise MinifuseError(
-            f"{len(lost)} of {after.in_memory} kernels are not in {after.folder}: there is no room, or "
-            "MINIFUSE_CACHE_LIMIT_MB is too small for them"
+            f"{len(lost)} of {after.in_memory} kernels could not be stored in {after.folder}; free space there, or raise "
+            "MINIFUSE_CACHE_LIMIT_MB"
         )
     compiled = built + after.compiled - before.compiled
     kernels = after.in_memory - before.in_memory
@@ -143,12 +145,12 @@ def warmed(subjects: Sequence[Subject], request: Request, console: Console, json
 
 
 def count_processors() -> int:
-    """How many processors this process may use."""
+    """Return the number of processors that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-def wanted_by(subjects: Sequence[Subject]) -> dict[str, MissingKernel]:
-    """The kernels that the calls of fused functions lack."""
+def missing_kernels(subjects: Sequence[WarmupSubject]) -> dict[str, MissingKernel]:
+    """Return the kernels that calls of the fused functions need and that are not compiled."""
     found: dict[str, MissingKernel] = {}
     for subject in subjects:
         if subject.fused is not None:
@@ -156,30 +158,30 @@ def wanted_by(subjects: Sequence[Subject]) -> dict[str, MissingKernel]:
     return found
 
 
-# What there is to compile.
+# Subjects.
 
 
-def subject_of(name: str, request: Request) -> Subject:
-    """What a name means.
+def load_subject(name: str, request: WarmupRequest) -> WarmupSubject:
+    """Find the subject with a name.
 
     Raises
     ------
     MinifuseError
-        There is no such thing, or its arguments are not known.
+        The subject is unknown, or its arguments are.
     """
     if name in MODULES:
-        return of_recipe(name, request.backend)
+        return recipe_subject(name, request.backend)
     if name == "demo":
-        return Subject(name, None, (), lambda: run_demo(request.backend))
+        return WarmupSubject(name, None, (), lambda: run_demo(request.backend))
     if ".py" not in name:
-        raise RequestError(f"{name!r} is not known; expected one of {', '.join(NAMES)}, or FILE.py:function")
-    asked = explain.Request(name, request.shape, request.dtype, request.backend, request.grad)
-    fused, inputs = explain.subject_of(asked)
-    return Subject(name.rpartition(os.sep)[2], fused, inputs, lambda: run_function(fused, inputs, request.grad))
+        raise RequestError(f"unknown subject {name!r}; expected one of {', '.join(NAMES)}, or FILE.py:function")
+    asked = explain.ExplainRequest(name, request.shape, request.dtype, request.backend, request.grad)
+    fused, inputs = explain.load_function(asked)
+    return WarmupSubject(name.rpartition(os.sep)[2], fused, inputs, lambda: run_function(fused, inputs, request.grad))
 
 
-def of_recipe(name: str, backend: str | None) -> Subject:
-    """A recipe: a step of training, a look at what is held out, and what the model says."""
+def recipe_subject(name: str, backend: str | None) -> WarmupSubject:
+    """Prepare a recipe: a training step, an evaluation, and its text output."""
     recipe = recipe_named(name)
     trainer = Trainer(recipe, recipe.settings.changed({"backend": get_backend(backend).name}))
     batch = next(trainer.batches(1))
@@ -190,31 +192,31 @@ def of_recipe(name: str, backend: str | None) -> Subject:
         recipe.says(trainer.model, trainer.data, 0)
 
     assert isinstance(trainer.step, Fused)
-    return Subject(name, trainer.step, batch, run)
+    return WarmupSubject(name, trainer.step, batch, run)
 
 
 def run_demo(backend: str | None) -> None:
-    """The demo in small: training, and the step that it times."""
-    from .demo import BATCH, Course, evaluate
+    """Run the demo on little data: training, and the step that it times."""
+    from .demo import COMPARED_DIGITS, DemoSize, evaluate
     from .training import train_digits
 
-    course, name = Course(), get_backend(backend).name
-    result = train_digits(0, 1, None, name, FEW_DIGITS, course.hidden, course.batch_size)
+    course, name = DemoSize(), get_backend(backend).name
+    result = train_digits(0, 1, None, name, DEMO_DIGITS, course.hidden, course.batch_size)
     state = {key: p.numpy().copy() for key, p in result.model.named_parameters()}
-    evaluate(state, course.hidden, BATCH, name, "float32")
+    evaluate(state, course.hidden, COMPARED_DIGITS, name, "float32")
 
 
 def run_function(fused: Fused, inputs: Sequence[Any], grad: bool) -> None:
-    """A function of the user's, and its gradient where that is asked for."""
-    for y in tensors_in(fused(*inputs)):
+    """Run a function of the user, and its gradient if requested."""
+    for y in iterate_tensors(fused(*inputs)):
         if grad and y.requires_grad:
             y.sum().backward(retain_graph=True)
 
 
-def tensors_in(x: Any) -> Iterator[Tensor]:
-    """The tensors in a result."""
+def iterate_tensors(x: Any) -> Iterator[Tensor]:
+    """Iterate over the tensors in a result."""
     if isinstance(x, Tensor):
         yield x
     elif isinstance(x, tuple | list | dict):
         for y in x.values() if isinstance(x, dict) else x:
-            yield from tensors_in(y)
+            yield from iterate_tensors(y)

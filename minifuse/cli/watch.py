@@ -1,6 +1,6 @@
-"""`minifuse course watch` in a terminal: threads that listen to files, keys and the run, and one loop that shows.
+"""`minifuse course watch` in a terminal: threads that listen to files, keys and runs, and one loop that shows the state.
 
-Whatever happens is an event in one queue, so that no run holds up a key. What the events mean is in `course.watch`.
+Everything that happens is an event in one queue, so that keys work during a run. `course.watch` handles the events.
 """
 
 import os
@@ -25,29 +25,31 @@ from ..course.task import Result, Task
 from ..course.watch import Watch
 from . import app
 
-Event = tuple[str, int, Any]  # its name as Watch has it, the number of the run that it comes from (0: of none), its argument
-PAUSE_S = 0.1  # between two looks whether to end
-END_S = 5.0  # to wait at most for a thread that is told to end
+Event = tuple[str, int, Any]  # a method of Watch, the number of its run (0 for none), its argument
+PAUSE_S = 0.1  # between two checks whether to end
+END_S = 5.0  # to wait for a thread to end
 SETTLED_MS = 100  # an editor saves in several steps
 
 
 def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> int:
-    """Watch until somebody presses q, or Ctrl-C."""
+    """Watch until q or Ctrl-C is pressed."""
     try:
         import watchfiles  # noqa: F401
     except ImportError:
-        raise MissingPartError('to watch files, install the course: pip install "minifuse[course]"') from None
+        raise MissingPartError(
+            'watching files needs watchfiles, which is not installed; run: pip install "minifuse[course]"'
+        ) from None
     events: SimpleQueue[Event] = SimpleQueue()
     over = threading.Event()
-    pictures = Pictures()
-    before = signal.signal(signal.SIGTERM, app.leave)
+    pictures = VisualizerServer()
+    before = signal.signal(signal.SIGTERM, app.exit_on_signal)
     listeners: list[threading.Thread] = []
     try:
         with single_keys() as has_keys:
             watch = Watch(folder, first, pictures.address)
-            listeners.append(listen(files, folder, events, over))
+            listeners.append(listen(watch_files, folder, events, over))
             if has_keys:
-                listeners.append(listen(pressed_keys, events, over))
+                listeners.append(listen(watch_keys, events, over))
             loop(watch, events, limit_s, is_strict)
     finally:
         over.set()
@@ -59,7 +61,7 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
 
 
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
-    """Run what is wanted, take what happens, show what is to be seen; where nobody looks at a terminal, results alone."""
+    """Start runs, handle events and show the screen; without a terminal, print results only."""
     console = Console(width=min(report.WIDTH, Console().width), highlight=False)
     number, now, is_news = 0, None, False
     try:
@@ -81,7 +83,7 @@ def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: 
 
 
 def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> Run | None:
-    """Begin the run that is wanted; its events carry its number."""
+    """Start the requested run; its events contain its number."""
     number = watch.number
     if watch.running is None:
         return None
@@ -102,7 +104,7 @@ def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict:
 
 
 def show(watch: Watch, console: Console) -> None:
-    """The screen, anew."""
+    """Clear and print the screen."""
     with console:
         console.clear()
         console.print(watch.screen())
@@ -115,8 +117,8 @@ def listen(function: Any, *arguments: Any) -> threading.Thread:
     return thread
 
 
-def files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> None:
-    """Say which files of a folder were saved."""
+def watch_files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> None:
+    """Put an event with the names of saved files into the queue."""
     from watchfiles import watch
 
     def is_of_interest(_: Any, path: str) -> bool:
@@ -126,8 +128,8 @@ def files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> 
         events.put(("saved", 0, sorted({Path(path).name for _, path in changes})))
 
 
-def pressed_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
-    """Say which keys are pressed."""
+def watch_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
+    """Put an event for each pressed key into the queue."""
     while not over.is_set():
         if select.select([sys.stdin], [], [], PAUSE_S)[0]:
             data = os.read(sys.stdin.fileno(), 64)
@@ -140,7 +142,7 @@ def pressed_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
 
 @contextmanager
 def single_keys() -> Iterator[bool]:
-    """While keys come one by one, unseen; whether they do. The terminal is afterwards as it was."""
+    """Read single keys without echo while the block runs, and restore the terminal afterwards. Yield False if impossible."""
     try:
         import termios
         import tty
@@ -158,24 +160,26 @@ def single_keys() -> Iterator[bool]:
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
 
 
-class Pictures:
-    """The visualizer: where it is, and one that is started where there is none."""
+class VisualizerServer:
+    """A running visualizer, started if there is none."""
 
     def __init__(self) -> None:
         self._server: subprocess.Popen[bytes] | None = None
         self._port = app.PORT
 
     def address(self, link: str) -> str:
-        """The address of a page, and what becomes of the server."""
+        """Return the address of a page, or why there is none."""
         try:
             if self._server is not None and self._server.poll() is None:
                 return self._at(link)
             if app.is_up(app.PORT):
                 self._port = app.PORT
                 return self._at(link)
-            app.visualizer()
+            app.find_visualizer()
             if find_spec("streamlit") is None:
-                raise MissingPartError('the picture needs the visualizer: pip install "minifuse[app]"')
+                raise MissingPartError(
+                    'pictures need the visualizer, which is not installed; run: pip install "minifuse[app]"'
+                )
             self._port = app.free_port(app.PORT)
         except MinifuseError as error:
             return str(error)
@@ -186,13 +190,13 @@ class Pictures:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        return f"{self._at(link)}   (starts now; give it a few seconds)"
+        return f"{self._at(link)}   (starting; wait a few seconds)"
 
     def _at(self, link: str) -> str:
         return f"http://{app.HOST}:{self._port}/{link}"
 
     def close(self) -> None:
-        """End the server that was started here."""
+        """Stop the server if it was started here."""
         if self._server is not None:
             self._server.terminate()
             self._server.wait(2 * app.END_S)

@@ -146,7 +146,7 @@ class Watch:
     def _diff(self) -> None:
         """Show the student's functions beside the reference, if they hold."""
         if not self.holds(self.task):
-            self._said = f"{self.task.id} does not hold yet, and the reference would spoil it"
+            self._said = f"{self.task.id} does not pass yet, and the reference would spoil it"
             return
         try:
             self._difference = workspace.difference(self.folder, self.task)

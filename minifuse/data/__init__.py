@@ -1,12 +1,12 @@
-"""Data to learn from: sets that are there without a download, files, text, and all of it in batches by seed.
+"""Data sets that need no download, readers of files, text as numbers, train/test splits, and seeded batches.
 
-    x, y = mf.data.digits()                                             digits.py, bundled.py, plane.py: x and y by name
-    x = mf.data.read_idx("train-images-idx3-ubyte.gz", "float32")       files.py, tables.py: MNIST's idx, npz, CSV
-    text = mf.data.Text(mf.data.sonnets(), context=128)                 characters.py, words.py: text as numbers
-    train, test = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y) parts.py
+    x, y = mf.data.digits()                                             digits.py, bundled.py, toy_2d.py: data sets by name
+    x = mf.data.read_idx("train-images-idx3-ubyte.gz", "float32")       files.py, tables.py: MNIST's idx format, npz, CSV
+    text = mf.data.Text(mf.data.sonnets(), context=128)                 char_vocab.py, word_vocab.py: text as numbers
+    train, test = mf.data.split(x, y, fraction=0.8, seed=0, stratify=y) split.py
     for x, y in mf.data.Loader(*train, batch_size=64, prefetch=2): ...  loader.py
 
-Stands on tensors; all of it is NumPy's work on the CPU. Not here: downloads, pictures, several processes.
+Depends on tensors; the work is done by NumPy on the CPU. Not here: downloads, image formats, multiple processes.
 """
 
 from .bundled import breast_cancer, diabetes, iris, linnerud, names, wine

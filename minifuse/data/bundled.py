@@ -1,7 +1,7 @@
-"""The sets that come with scikit-learn: small, real, and there without a download.
+"""The data sets that come with scikit-learn: small, real, and available without a download.
 
-Each is features x and what is to be told from them, y; `names` says what the columns are. What belongs to no column, such as
-the story of a set, stays with scikit-learn. Numbers are as they were measured; `standardize` brings them to one scale.
+Each function returns features x and targets y; `names` returns the names of the columns. Values are as measured;
+`standardize` scales them. The description of a data set is in scikit-learn's documentation.
 """
 
 from typing import Any, NamedTuple
@@ -22,34 +22,34 @@ LOADERS = {
 }
 
 
-class Names(NamedTuple):
-    """What the columns of a set mean."""
+class DatasetNames(NamedTuple):
+    """Names of the features and the targets of a data set."""
 
     features: tuple[str, ...]
-    """Of x, a name a column."""
+    """One name for each column of x."""
     targets: tuple[str, ...]
-    """The classes that y counts; where y is measured, a name a column."""
+    """The names of the classes in y; for regression, one name for each column of y."""
 
 
 def iris(backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """150 irises of three kinds, measured: the oldest set of them all.
+    """Load 150 iris flowers of three species, with four measurements each: classification.
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (150, 4)
-        Lengths and widths in centimetres, 0.1 to 7.9.
+        Lengths and widths in centimeters, 0.1 to 7.9.
     y : Tensor of int64 (150,)
-        The kind, 0 to 2, 50 of each.
+        The species, 0 to 2, 50 of each.
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     References
     ----------
@@ -62,28 +62,28 @@ def iris(backend: str | None = None) -> tuple[Tensor, Tensor]:
     >>> x.shape, mf.data.names("iris").targets[y[-1].item()]
     ((150, 4), 'virginica')
     """
-    return classes("iris", backend)
+    return load_classification("iris", backend)
 
 
 def wine(backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """178 wines of three growers, by what a chemist finds in them.
+    """Load 178 wines of three growers, with 13 chemical measurements each: classification.
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (178, 13)
-        Measurements of very different size, 0.1 to 1,680: `standardize` them.
+        Measurements of very different scales, 0.1 to 1,680: `standardize` them.
     y : Tensor of int64 (178,)
         The grower, 0 to 2: 59, 71 and 48 wines.
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     References
     ----------
@@ -96,28 +96,28 @@ def wine(backend: str | None = None) -> tuple[Tensor, Tensor]:
     >>> x.shape, mf.data.names("wine").features[0], round(x[0, 0].item(), 2)
     ((178, 13), 'alcohol', 14.23)
     """
-    return classes("wine", backend)
+    return load_classification("wine", backend)
 
 
 def breast_cancer(backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """569 tumours, by the shape of their cell nuclei under a microscope: malignant or benign.
+    """Load 569 tumors, malignant or benign, with measurements of their cell nuclei: classification.
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (569, 30)
-        Measurements of very different size, 0 to 4,254: `standardize` them.
+        Measurements of very different scales, 0 to 4,254: `standardize` them.
     y : Tensor of int64 (569,)
-        0, malignant, 212 of them, or 1, benign, 357.
+        0 for malignant (212 tumors), 1 for benign (357).
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     References
     ----------
@@ -131,28 +131,28 @@ def breast_cancer(backend: str | None = None) -> tuple[Tensor, Tensor]:
     >>> x.shape, y.sum().item()
     ((569, 30), 357)
     """
-    return classes("breast_cancer", backend)
+    return load_classification("breast_cancer", backend)
 
 
 def diabetes(backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """442 patients with diabetes, and how far the illness went within a year: regression.
+    """Load 442 patients with diabetes, and the progression of the disease after a year: regression.
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (442, 10)
         Age, sex, body mass index, blood pressure and six blood values in their own units: `standardize` them.
     y : Tensor of float32 (442, 1)
-        25 to 346; a column, as the output of a `Linear(..., 1)` is one.
+        25 to 346; a column, like the output of `Linear(..., 1)`.
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     References
     ----------
@@ -166,32 +166,32 @@ def diabetes(backend: str | None = None) -> tuple[Tensor, Tensor]:
     ((442, 10), (442, 1), tensor([[151.],
             [ 75.]]))
     """
-    return measures("diabetes", backend)
+    return load_regression("diabetes", backend)
 
 
 def linnerud(backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """20 men at a fitness club, three exercises and three measures of the body: regression of several numbers at once.
+    """Load 20 men at a fitness club, with three exercises and three body measurements: multi-output regression.
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (20, 3)
-        How many chin-ups, sit-ups and jumps.
+        Numbers of chin-ups, sit-ups and jumps.
     y : Tensor of float32 (20, 3)
-        Weight in pounds, waist in inches, pulse a minute.
+        Weight in pounds, waist in inches, pulse per minute.
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     Notes
     -----
-    Enough to try shapes on, too few to learn from.
+    Enough to try out shapes, but not to train a model.
 
     References
     ----------
@@ -204,11 +204,11 @@ def linnerud(backend: str | None = None) -> tuple[Tensor, Tensor]:
     >>> mf.data.names("linnerud").targets, y[0]
     (('Weight', 'Waist', 'Pulse'), tensor([191.,  36.,  50.]))
     """
-    return measures("linnerud", backend)
+    return load_regression("linnerud", backend)
 
 
-def names(name: str) -> Names:
-    """What the columns of x and the classes or columns of y mean.
+def names(name: str) -> DatasetNames:
+    """Return the names of the columns of x, and of the classes or columns of y.
 
     Parameters
     ----------
@@ -218,14 +218,14 @@ def names(name: str) -> Names:
     Returns
     -------
     Names
-        features, targets: tuples of str.
+        Has the fields `features` and `targets`, tuples of str.
 
     Raises
     ------
     MinifuseError
-        There is no such set.
+        The data set is unknown.
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     Examples
     --------
@@ -234,32 +234,32 @@ def names(name: str) -> Names:
     ('sepal length (cm)', ('setosa', 'versicolor', 'virginica'))
     """
     if name not in LOADERS:
-        raise MinifuseError(f"names: there is no set {name!r}; expected one of {', '.join(LOADERS)}")
-    found = bundle(name)
+        raise MinifuseError(f"names: unknown data set {name!r}; expected one of {', '.join(LOADERS)}")
+    found = load_bundle(name)
     targets = ["disease progression"] if name == "diabetes" else found.target_names
-    return Names(tuple(map(str, found.feature_names)), tuple(map(str, targets)))
+    return DatasetNames(tuple(map(str, found.feature_names)), tuple(map(str, targets)))
 
 
-def classes(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
-    """Features, and the class of each example."""
-    found = bundle(name)
+def load_classification(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
+    """Load features, and the class of each example."""
+    found = load_bundle(name)
     return tensor(found.data.astype(np.float32), backend=backend), tensor(found.target.astype(np.int64), backend=backend)
 
 
-def measures(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
-    """Features, and columns of numbers to be told from them."""
-    found = bundle(name)
+def load_regression(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
+    """Load features, and target columns."""
+    found = load_bundle(name)
     y = found.target.reshape(len(found.data), -1)
     return tensor(found.data.astype(np.float32), backend=backend), tensor(y.astype(np.float32), backend=backend)
 
 
-def bundle(name: str) -> Any:
-    """A set as scikit-learn has it."""
+def load_bundle(name: str) -> Any:
+    """Load a data set with scikit-learn."""
     try:
         import sklearn.datasets as datasets
     except ImportError:
         raise MissingPartError(
-            f'{name}: the data come with scikit-learn, which is not installed; install it with `pip install "minifuse[cli]"`'
+            f'{name}: needs scikit-learn, which contains the data and is not installed; run: pip install "minifuse[cli]"'
         ) from None
-    options = {"scaled": False} if name == "diabetes" else {}  # its own scale is the column's norm, which depends on n
+    options = {"scaled": False} if name == "diabetes" else {}  # scaled=True would divide by a norm that depends on n
     return getattr(datasets, LOADERS[name])(**options)

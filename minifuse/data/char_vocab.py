@@ -1,8 +1,8 @@
-"""Text as numbers, letter by letter: a vocabulary, windows of inputs and of what follows each, and Shakespeare's sonnets.
+"""Text as numbers, character by character: a vocabulary, windows of inputs and next characters, and Shakespeare's sonnets.
 
-A model of language learns to tell the next letter from those before. So an example is a window of a text, and its target
-is the same window one letter on. Windows are views of one row of numbers and take no memory; `Loader` gives them in batches,
-shuffled or in order. Words are in words.py.
+A language model learns to predict the next character from those before. So an example is a window of a text, and its target
+is the same window shifted by one character. Windows are views of one array and need no memory; `Loader` makes batches of
+them, shuffled or in order. For words, see word_vocab.py.
 """
 
 from collections.abc import Sequence
@@ -19,12 +19,12 @@ Windows = tuple[Tensor, Tensor]
 
 
 def sonnets() -> str:
-    """William Shakespeare, Sonnets, 1609, public domain: all 154, in 94,614 characters.
+    """Load William Shakespeare, Sonnets, 1609 (public domain): all 154, in 94,614 characters.
 
     Returns
     -------
     str
-        2,155 lines of plain ASCII, with an empty line between two sonnets and two spaces before the lines of a couplet.
+        2,155 lines of plain ASCII, with an empty line between two sonnets and two spaces before each line of a couplet.
 
     Examples
     --------
@@ -37,22 +37,22 @@ def sonnets() -> str:
 
 
 class Characters:
-    """The letters of a text, in the order of Unicode, each with its number from 0.
+    """A vocabulary of characters: those of a text, in Unicode order, numbered from 0.
 
     Parameters
     ----------
     text : str
-        All letters that there are to be.
+        Contains all characters of the vocabulary.
 
     Attributes
     ----------
     letters : str
-        Each once.
+        All characters, each once.
 
     Raises
     ------
     DataError
-        There are none.
+        The text is empty.
 
     Examples
     --------
@@ -66,23 +66,23 @@ class Characters:
 
     def __init__(self, text: str) -> None:
         if not text:
-            raise DataError("Characters: got an empty text, expected one letter at least")
+            raise DataError("Characters: got an empty text, expected at least one character")
         self.letters = "".join(sorted(set(text)))
         self.known = np.array([ord(letter) for letter in self.letters], np.int64)
 
     def __len__(self) -> int:
-        """How many letters there are."""
+        """Return the number of characters."""
         return len(self.letters)
 
     def encode(self, text: str, backend: str | None = None) -> Tensor:
-        """The numbers of letters.
+        """Convert characters to numbers.
 
         Parameters
         ----------
         text : str
-            Of letters that are known.
+            Characters of the vocabulary.
         backend : str, optional
-            Where the tensor lives; the default backend if left out.
+            The backend of the tensor. Default: the default backend.
 
         Returns
         -------
@@ -92,7 +92,7 @@ class Characters:
         Raises
         ------
         DataError
-            A letter that is not in the vocabulary.
+            A character is not in the vocabulary.
         """
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
         codes = np.searchsorted(self.known, points).clip(max=len(self) - 1)
@@ -100,13 +100,13 @@ class Characters:
         if is_unknown.any():
             place = int(is_unknown.argmax())
             raise DataError(
-                f"Characters: {text[place]!r} at {place} of the text is none of the {len(self)} letters known, "
-                f"{self.letters!r:.80}; leave it out, or make the vocabulary of a text that has it"
+                f"Characters.encode: got {text[place]!r} at index {place}, expected one of the {len(self)} characters "
+                f"{self.letters!r:.80}; remove it, or create the vocabulary from a text that contains it"
             )
         return from_numpy(codes, backend)
 
     def decode(self, codes: Tensor | Sequence[int]) -> str:
-        """The letters of numbers.
+        """Convert numbers to characters.
 
         Parameters
         ----------
@@ -116,33 +116,33 @@ class Characters:
         Returns
         -------
         str
-            N letters.
+            N characters.
 
         Raises
         ------
         DataError
-            A number that no letter has.
+            A number is out of range.
         """
         found = [int(code) for code in (codes.tolist() if isinstance(codes, Tensor) else codes)]
         wrong = next((code for code in found if not 0 <= code < len(self)), None)
         if wrong is not None:
             raise DataError(
-                f"Characters: got the code {wrong}, expected 0 to {len(self) - 1}, there are {len(self)} letters"
+                f"Characters.decode: got {wrong}, expected numbers from 0 to {len(self) - 1} for {len(self)} characters"
             )
         return "".join(self.letters[code] for code in found)
 
 
 def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
-    """Every stretch of a row of numbers, and the same one place on.
+    """Cut a row of numbers into windows, each with the same window shifted by one as its target.
 
     Parameters
     ----------
     codes : Tensor (N,)
-        A text in numbers.
+        An encoded text.
     context : int
-        How many are in a window.
+        Length of a window.
     step : int
-        From the start of one window to the next: 1 for all that there are, `context` for windows that do not overlap.
+        Distance from one window to the next: 1 for all possible windows, `context` for windows that do not overlap.
 
     Returns
     -------
@@ -154,12 +154,12 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
     Raises
     ------
     ShapeError
-        `codes` is no row, or too short for one window; `context` or `step` is not at least 1.
+        `codes` is not 1-D, or too short for one window; or `context` or `step` is less than 1.
 
     Notes
     -----
-    Both are views of `codes`; of a GPU's, they are copies. So let the codes of a long text live on the CPU, and give the
-    `Loader` a backend.
+    Both are views of `codes`, but on a GPU they are copies. So keep the codes of a long text on the CPU, and pass a backend
+    to the `Loader`.
 
     Examples
     --------
@@ -169,14 +169,15 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
     ([[0, 1, 2], [2, 3, 4]], [[1, 2, 3], [3, 4, 5]])
     """
     if not isinstance(codes, Tensor):
-        raise DTypeError(f"windows: expected a tensor, got {type(codes).__name__}; encode the text first")
+        raise DTypeError(f"windows: expected a tensor, got {type(codes).__name__}; write Characters(text).encode(text)")
     if codes.ndim != 1 or context < 1 or step < 1:
         raise ShapeError(
-            f"windows: got codes of shape {codes.shape}, context={context}, step={step}; expected a row, and both at least 1"
+            f"windows: got codes of shape {codes.shape}, context={context}, step={step}; expected 1-D codes, and both at "
+            "least 1"
         )
     if len(codes) <= context:
         raise ShapeError(
-            f"windows: {len(codes)} codes have no window of {context} and one to follow; expected {context + 1} or more"
+            f"windows: got {len(codes)} codes for context={context}, expected at least {context + 1}; use a longer text"
         )
     both = np.lib.stride_tricks.sliding_window_view(codes.numpy(), context + 1)[::step]
     backend = codes.spec.backend
@@ -184,38 +185,38 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
 
 
 class Text:
-    """A text to learn from: its letters, and windows of its beginning and of its end.
+    """A text for training: its vocabulary, windows of its first part to train on, and of its end to test with.
 
     Parameters
     ----------
     text : str
-        What there is.
+        The whole text.
     context : int
-        Letters in a window.
+        Number of characters in a window.
     held_out : float
-        The share at the end of the text that is kept to test with.
+        The fraction at the end of the text that is used as test data.
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Attributes
     ----------
     characters : Characters
-        The letters of all of the text, with `encode` and `decode`.
+        The vocabulary of the whole text, with `encode` and `decode`.
     train : Tensor of int64 (W, context), Tensor of int64 (W, context)
-        Inputs and targets at every place of the first part.
+        Inputs and targets of all windows of the training part.
     test : Tensor of int64 (V, context), Tensor of int64 (V, context)
-        The same of the second, one window after the other.
+        Inputs and targets of the windows of the test part, which do not overlap.
 
     Raises
     ------
     DataError
         The text is empty.
     ShapeError
-        A part is shorter than a window and one letter more.
+        A part has fewer than `context` + 1 characters.
 
     Notes
     -----
-    Windows are views, see `windows`: those of the sonnets would take 170 MB with a context of 128, and take none.
+    Windows are views, see `windows`: those of the sonnets with a context of 128 would take 170 MB as copies.
 
     Examples
     --------

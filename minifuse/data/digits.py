@@ -1,4 +1,4 @@
-"""The handwritten digits that come with scikit-learn: small, real, and there without a download."""
+"""The handwritten digits that come with scikit-learn: small, real, and available without a download."""
 
 from functools import cache
 from importlib.util import find_spec
@@ -10,37 +10,37 @@ import numpy.typing as npt
 
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
-from .bundled import bundle
+from .bundled import load_bundle
 
-FILE = "datasets", "data", "digits.csv.gz"  # in scikit-learn's folder
-LARGEST = 16  # of a pixel, as it is stored
+DIGITS_FILE = "datasets", "data", "digits.csv.gz"  # in the folder of scikit-learn
+MAX_PIXEL = 16  # the largest stored pixel value
 
 
 def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """1,797 handwritten digits of 8 x 8 pixels, and what they are.
+    """Load 1,797 handwritten digits of 8 x 8 pixels, with their classes.
 
     Parameters
     ----------
     images : bool
-        Whether each digit keeps its rows and columns.
+        If True, keep rows and columns, as (8, 8).
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (1797, 64), or (1797, 8, 8)
-        Pixels from 0, paper, to 1, ink.
+        Pixels from 0 (paper) to 1 (ink).
     y : Tensor of int64 (1797,)
         The digits, 0 to 9, about 180 of each.
 
     Raises
     ------
     MissingPartError
-        scikit-learn, which brings the data, is not installed.
+        scikit-learn, which contains the data, is not installed.
 
     Notes
     -----
-    Read once, from scikit-learn's own file: importing all of scikit-learn for it would take a second.
+    Read once and cached, directly from scikit-learn's file: importing scikit-learn would take a second.
 
     References
     ----------
@@ -53,22 +53,22 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
     >>> x.shape, y[:5]
     ((1797, 64), tensor([0, 1, 2, 3, 4]))
     """
-    pixels, labels = arrays()
-    x = tensor((pixels / LARGEST).astype(np.float32), backend=backend)
+    pixels, labels = load_arrays()
+    x = tensor((pixels / MAX_PIXEL).astype(np.float32), backend=backend)
     return x.reshape(-1, 8, 8) if images else x, tensor(labels.astype(np.int64), backend=backend)
 
 
 @cache
-def arrays() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
-    """Pixels (1797, 64) from 0 to 16, and labels (1797,); by scikit-learn itself where its file lies elsewhere."""
+def load_arrays() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Use scikit-learn if its file is not at the known path."""
     try:
         spec = find_spec("sklearn")
-    except ValueError:  # somebody keeps it from being imported
+    except ValueError:  # sys.modules["sklearn"] is None: its import is blocked
         spec = None
     for place in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(place, *FILE)
+        file = Path(place, *DIGITS_FILE)
         if file.is_file():
             table = np.loadtxt(file, delimiter=",")
             return table[:, :-1], table[:, -1]
-    found = bundle("digits")
+    found = load_bundle("digits")
     return found.data, found.target

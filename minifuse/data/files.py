@@ -1,8 +1,8 @@
-"""Examples from files of arrays: MNIST's idx, and NumPy's npz.
+"""Readers of array files: the idx format of MNIST, and NumPy's npz.
 
-What a file says of itself is held against its length before memory is asked for, nothing in it is ever run (NumPy's pickles
-are refused), and whatever is wrong is a `DataError` with the path, what was found there and what was expected. Text is read
-in tables.py; not here: downloads, pictures.
+Sizes in a header are compared with the length of the file before memory is allocated, and nothing in a file is executed
+(NumPy pickles are refused). Every fault is a `DataError` with the path, what was found and what was expected. Text files are
+read in tables.py. Not here: downloads, image formats.
 """
 
 import gzip
@@ -27,44 +27,44 @@ from ..tensors.tensor import Tensor
 StrPath = str | os.PathLike[str]
 
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
-MOST_DIMS = 64  # of an array of NumPy
-GZIP = b"\x1f\x8b"
-INFLATION = 1032  # bytes that a byte of DEFLATE stands for at most
-SLACK = 1 << 16  # bytes: so little is never refused as too much
-PIECE = 1 << 20  # bytes read at a time
-DAMAGED = (EOFError, zlib.error, gzip.BadGzipFile)
-# What zipfile and NumPy's parser of headers raise at bytes that are not what they should be.
-UNPARSED = (zipfile.BadZipFile, struct.error, ValueError, TypeError, RuntimeError, OverflowError, SyntaxError)
-METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+MAX_DIMS = 64  # NumPy's limit
+GZIP_MAGIC = b"\x1f\x8b"
+MAX_COMPRESSION_RATIO = 1032  # of DEFLATE
+MIN_SIZE_LIMIT = 1 << 16  # bytes: arrays up to this size are always read
+READ_CHUNK = 1 << 20  # bytes
+DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
+# Raised by zipfile and NumPy's header parser for malformed bytes.
+PARSE_ERRORS = (zipfile.BadZipFile, struct.error, ValueError, TypeError, RuntimeError, OverflowError, SyntaxError)
+ZIP_METHODS = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
 
 
 def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None) -> Tensor:
-    """An array from a file in the idx format, in which MNIST and its like are kept; gzip is undone.
+    """Read an array from a file in the idx format of MNIST, which may be compressed by gzip.
 
     Parameters
     ----------
     path : path
-        "train-images-idx3-ubyte" or "train-labels-idx1-ubyte.gz"; the name means nothing, the content does.
+        "train-images-idx3-ubyte" or "train-labels-idx1-ubyte.gz". The format is detected from the content, not the name.
     dtype : DType, str or type, optional
-        The element type: float32 for pixels, int64 for classes. If left out, integers of up to 32 bits become int32,
-        floats stay as they are.
+        The dtype of the result: float32 for pixels, int64 for classes. Default: int32 for integers of up to 32 bits, and
+        the dtype of the file for floats.
     backend : str, optional
-        Where the tensor lives; the default backend if left out.
+        The backend of the tensor. Default: the default backend.
 
     Returns
     -------
     Tensor
-        Of the shape that the file says: (60000, 28, 28) for images, (60000,) for labels. Pixels go from 0 to 255.
+        The shape given in the file: (60000, 28, 28) for images, (60000,) for labels. Pixels are from 0 to 255.
 
     Raises
     ------
     DataError
-        The file is missing or unreadable, is no idx file, or is longer or shorter than its header says.
+        The file is missing or unreadable, is not an idx file, or is longer or shorter than its header says.
 
     Notes
     -----
     The header is two zero bytes, the code of the element type (8: uint8, 9: int8, 11: int16, 12: int32, 13: float32,
-    14: float64), the number of dims, and the size of each in four bytes; then come the elements; all big-endian.
+    14: float64), the number of dims, and the size of each dim in four bytes. The elements follow. Numbers are big-endian.
 
     References
     ----------
@@ -79,54 +79,56 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
     tensor([7, 2, 1])
     """
     wanted = None if dtype is None else as_dtype(dtype)
-    with opened(path, "read_idx") as (file, nbytes):
-        is_packed = file.read(2) == GZIP
+    with open_file(path, "read_idx") as (file, nbytes):
+        is_packed = file.read(2) == GZIP_MAGIC
         file.seek(0)
         stream = gzip.GzipFile(fileobj=file) if is_packed else file
         try:
-            data, shape = idx_elements(path, stream, nbytes * INFLATION + SLACK if is_packed else nbytes, is_packed)
-        except DAMAGED as error:
-            raise DataError(f"read_idx: {path} is a damaged gzip file ({error}); fetch it again") from None
+            data, shape = read_idx_elements(
+                path, stream, nbytes * MAX_COMPRESSION_RATIO + MIN_SIZE_LIMIT if is_packed else nbytes, is_packed
+            )
+        except DECOMPRESSION_ERRORS as error:
+            raise DataError(f"read_idx: {path} is a damaged gzip file ({error}); download it again") from None
     if wanted is None:
         wanted = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype("int32")
     return tensor(data.reshape(shape), dtype=wanted, backend=backend)
 
 
-def idx_elements(path: StrPath, stream: Any, most: int, is_packed: bool) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
-    """The elements of an idx file and their shape; `most` bytes could be there, if it were all the file holds."""
+def read_idx_elements(path: StrPath, stream: Any, most: int, is_packed: bool) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
+    """Return the elements of an idx file and their shape. `most` is the largest size in bytes that the file can contain."""
     start = stream.read(4)
-    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in IDX_TYPES or start[3] > MOST_DIMS:
+    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in IDX_TYPES or start[3] > MAX_DIMS:
         codes = ", ".join(str(code) for code in IDX_TYPES)
         raise DataError(
-            f"read_idx: {path} starts with the bytes [{start.hex(' ')}], expected 00 00, a code of an element type "
-            f"({codes}), and the number of dims (0 to {MOST_DIMS}); is it an idx file?"
+            f"read_idx: {path} starts with the bytes [{start.hex(' ')}], expected 00 00, the code of an element type "
+            f"({codes}), and the number of dims (0 to {MAX_DIMS}); is it an idx file?"
         )
     element, ndim = np.dtype(IDX_TYPES[start[2]]), start[3]
     sizes = stream.read(4 * ndim)
     if len(sizes) < 4 * ndim:
         raise DataError(
-            f"read_idx: {path} ends in its header: {len(sizes)} of {4 * ndim} bytes of the sizes are there; fetch it again"
+            f"read_idx: {path} ends in its header: got {len(sizes)} of {4 * ndim} bytes of the sizes; download it again"
         )
     shape = struct.unpack(f">{ndim}I", sizes)
     expected, header = math.prod(shape) * element.itemsize, 4 + 4 * ndim
     says = f"its header says shape {shape} of {element.newbyteorder('=').name}, {expected:,} bytes"
     if header + expected > most:
-        there = f"it cannot hold more than {most - header:,}" if is_packed else f"{most - header:,} follow"
-        raise DataError(f"read_idx: {path} is cut short or damaged: {says}, and {there}; fetch it again")
+        there = f"it cannot contain more than {most - header:,}" if is_packed else f"{most - header:,} follow"
+        raise DataError(f"read_idx: {path} is truncated or damaged: {says}, and {there}; download it again")
     data = np.empty(expected, np.uint8)
-    found = filled(stream, data.data)
+    found = read_into(stream, data.data)
     if found < expected:
-        raise DataError(f"read_idx: {path} is cut short: {says}, and {found:,} follow; fetch it again")
+        raise DataError(f"read_idx: {path} is truncated: {says}, and {found:,} follow; download it again")
     if stream.read(1):
-        raise DataError(f"read_idx: {path} goes on after its last element: {says}, and more follow; is it damaged?")
+        raise DataError(f"read_idx: {path} is longer than its header says: {says}, and more follow; is it damaged?")
     return data.view(element), shape
 
 
-def filled(stream: Any, memory: memoryview) -> int:
-    """Read until memory is full or the stream ends; the bytes that came."""
+def read_into(stream: Any, memory: memoryview) -> int:
+    """Read until the memory is full or the stream ends, and return the number of bytes read."""
     found = 0
     while found < len(memory):
-        count = stream.readinto(memory[found : found + PIECE])
+        count = stream.readinto(memory[found : found + READ_CHUNK])
         if not count:
             break
         found += count
@@ -134,25 +136,26 @@ def filled(stream: Any, memory: memoryview) -> int:
 
 
 def read_npz(path: StrPath, backend: str | None = None) -> dict[str, Tensor]:
-    """The arrays of a file that `numpy.savez` or `numpy.savez_compressed` wrote.
+    """Read the arrays of a file written by `numpy.savez` or `numpy.savez_compressed`.
 
     Parameters
     ----------
     path : path
         The file.
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     dict of str to Tensor
-        By name. Smaller integers become int32, float16 becomes float32; all other dtypes must be minifuse's.
+        The arrays by name. Smaller integers become int32, float16 becomes float32; other dtypes must be supported by
+        minifuse.
 
     Raises
     ------
     DataError
-        The file is missing, unreadable or damaged, or an array holds something else than numbers. Pickled objects, which
-        could run any code, are never loaded.
+        The file is missing, unreadable or damaged, or an array contains anything but numbers. Pickled objects, which could
+        run any code, are never loaded.
 
     Examples
     --------
@@ -162,28 +165,30 @@ def read_npz(path: StrPath, backend: str | None = None) -> dict[str, Tensor]:
     >>> {name: (x.shape, x.dtype) for name, x in mf.data.read_npz(path).items()}
     {'x': ((3, 2), float32), 'y': ((3,), int64)}
     """
-    with opened(path, "read_npz") as (file, nbytes):
+    with open_file(path, "read_npz") as (file, nbytes):
         try:
             archive = zipfile.ZipFile(file)
             members = archive.infolist()
-        except (*UNPARSED, *DAMAGED) as error:
-            raise DataError(f"read_npz: {path} is no npz file, or cut short ({error}); write it with numpy.savez") from None
-        return {info.filename.removesuffix(".npy"): member(path, archive, info, nbytes, backend) for info in members}
+        except (*PARSE_ERRORS, *DECOMPRESSION_ERRORS) as error:
+            raise DataError(
+                f"read_npz: {path} is not an npz file, or truncated ({error}); write it with numpy.savez"
+            ) from None
+        return {info.filename.removesuffix(".npy"): read_member(path, archive, info, nbytes, backend) for info in members}
 
 
-def member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, nbytes: int, backend: str | None) -> Tensor:
-    """One array of an npz file of so many bytes."""
+def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, nbytes: int, backend: str | None) -> Tensor:
+    """Read one array of an npz file of the given size."""
     name = f"read_npz: {path}, array {info.filename.removesuffix('.npy')!r}"
-    if info.compress_type not in METHODS:
-        raise DataError(f"{name} is packed by method {info.compress_type}, expected that of numpy.savez; it is damaged")
-    if info.file_size > nbytes * INFLATION + SLACK:
-        raise DataError(f"{name}: {info.file_size:,} bytes are said to lie in a file of {nbytes:,}; it is damaged")
+    if info.compress_type not in ZIP_METHODS:
+        raise DataError(f"{name}: got compression method {info.compress_type}, expected that of numpy.savez; it is damaged")
+    if info.file_size > nbytes * MAX_COMPRESSION_RATIO + MIN_SIZE_LIMIT:
+        raise DataError(f"{name}: got a size of {info.file_size:,} bytes in a file of {nbytes:,}; it is damaged")
     try:
         with archive.open(info) as stream:
-            data = npy_elements(name, stream, info.file_size)
+            data = read_npy_elements(name, stream, info.file_size)
     except DataError:
         raise
-    except (*UNPARSED, *DAMAGED) as error:
+    except (*PARSE_ERRORS, *DECOMPRESSION_ERRORS) as error:
         raise DataError(f"{name} is damaged ({error}); write the file again with numpy.savez") from None
     narrow = {"i": "int32", "u": "int32" if data.dtype.itemsize < 4 else "int64", "f": "float32"}
     dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype(narrow[data.dtype.kind])
@@ -192,20 +197,20 @@ def member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, nbyte
     try:
         return tensor(data, dtype=dtype, backend=backend)
     except DTypeError as error:
-        raise DataError(f"{name} is of {data.dtype}: {error}") from None
+        raise DataError(f"{name} has dtype {data.dtype}: {error}") from None
 
 
-def npy_elements(name: str, stream: IO[bytes], nbytes: int) -> npt.NDArray[Any]:
-    """The array of a stream of so many bytes in NumPy's npy format."""
+def read_npy_elements(name: str, stream: IO[bytes], nbytes: int) -> npt.NDArray[Any]:
+    """Read an array from a stream of the given size in NumPy's npy format."""
     version = np.lib.format.read_magic(stream)
     if version not in {(1, 0), (2, 0)}:
-        raise DataError(f"{name} is in version {version} of NumPy's format, expected 1.0 or 2.0; are its names plain?")
+        raise DataError(f"{name} has version {version} of NumPy's format, expected 1.0 or 2.0; write it without field names")
     read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
     shape, is_fortran, dtype = read(stream)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise DataError(
-            f"{name} is of dtype {dtype}, expected bool, integers or floats of up to 64 bits; objects are never unpickled, "
-            "and records are kept as one array a field"
+            f"{name} has dtype {dtype}, expected bool, integers or floats of up to 64 bits; objects are never unpickled; "
+            "save the fields of a record as separate arrays"
         )
     count = math.prod(shape)
     there = nbytes - stream.tell()
@@ -215,25 +220,25 @@ def npy_elements(name: str, stream: IO[bytes], nbytes: int) -> npt.NDArray[Any]:
             "it is damaged, write the file again with numpy.savez"
         )
     memory = np.empty(there, np.uint8)
-    if filled(stream, memory.data) < there:  # at the last byte, zipfile compares the checksum
-        raise DataError(f"{name} is cut short; write the file again with numpy.savez")
+    if read_into(stream, memory.data) < there:  # at the last byte, zipfile compares the checksum
+        raise DataError(f"{name} is truncated; write the file again with numpy.savez")
     data = memory.view(dtype)
     if data.dtype == np.bool_:
-        data = data.view(np.uint8) != 0  # any other byte than 0 and 1 would be a third truth
+        data = data.view(np.uint8) != 0  # a bool array must only contain the bytes 0 and 1
     return data.reshape(shape, order="F" if is_fortran else "C")
 
 
 @contextmanager
-def opened(path: StrPath, caller: str) -> Iterator[tuple[IO[bytes], int]]:
-    """A file to read and its length in bytes; what the system reports while it is read is said in our words."""
+def open_file(path: StrPath, caller: str) -> Iterator[tuple[IO[bytes], int]]:
+    """Open a file and return it with its size in bytes; convert errors of the system to `DataError`."""
     try:
         with Path(path).open("rb") as file:
             yield file, os.fstat(file.fileno()).st_size
     except FileNotFoundError:
-        raise DataError(f"{caller}: there is no file {path}; is the path right, from {Path.cwd()}?") from None
+        raise DataError(f"{caller}: {path} does not exist; is the path right, relative to {Path.cwd()}?") from None
     except IsADirectoryError:
-        raise DataError(f"{caller}: {path} is a folder, expected a file; name the file in it") from None
+        raise DataError(f"{caller}: {path} is a folder, expected a file; write the path of a file in it") from None
     except PermissionError:
-        raise DataError(f"{caller}: {path} may not be read by this user; change its permissions") from None
+        raise DataError(f"{caller}: {path} is not readable; change its permissions") from None
     except OSError as error:
         raise DataError(f"{caller}: {path} cannot be read: {error.strerror or error}") from None

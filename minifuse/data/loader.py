@@ -1,7 +1,7 @@
-"""Batches of examples: at random, yet the same for the same seed, prepared by a thread if wanted, and resumed anywhere.
+"""Batches of examples, shuffled by a seed, optionally prepared by a thread, and resumable at any batch.
 
-What a batch holds follows from seed, epoch and position alone; whether a thread prepares it, and whether the walk was broken
-off and taken up again in another process, changes nothing. Examples lie in memory; not here: files, several processes.
+The content of a batch depends only on seed, epoch and position, not on whether a thread prepares it, or whether the
+iteration was interrupted and resumed in another process. Examples are in memory. Not here: files, multiple processes.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -24,48 +24,48 @@ T = TypeVar("T")
 
 
 class Loader:
-    """Batches of examples, in a new random order each time that it is walked.
+    """Iterate over batches of examples, in a new random order in each epoch.
 
     Parameters
     ----------
     tensors : Tensor (N, ...)
-        One row an example; rows of the same index stay together.
+        One row for each example. Rows of the same index belong together.
     batch_size : int
-        Examples in a batch; the last batch may have fewer.
+        Number of examples in a batch; the last batch may have fewer.
     shuffle : bool
-        Whether the order is random; else it is that of the tensors.
+        If True, shuffle. If False, use the order of the tensors.
     seed : int
-        The order of epoch e follows from (seed, e) alone.
+        The order in epoch e depends on (seed, e) only.
     drop_last : bool
-        Whether a last batch of fewer examples is left out.
+        If True, skip a last batch with fewer examples.
     prefetch : int
-        How many batches a thread prepares ahead of the loop; 0 for no thread.
+        Number of batches that a thread prepares in advance; 0 for no thread.
     transform : callable, optional
-        `transform(rng, x, y)` gets the arrays of a batch, which are copies and may be written to, and returns the arrays to
-        use instead, as a tuple: noise, flips, normalisation. Draw from `rng`, a numpy.random.Generator that follows from
-        seed, epoch and position. With a prefetch it runs in the thread.
+        `transform(rng, x, y)` gets the arrays of a batch, which are copies and may be modified, and returns a tuple of
+        arrays to use instead: noise, flips, normalization. Use random numbers of `rng`, a numpy.random.Generator that
+        depends on seed, epoch and position only. With `prefetch` it runs in the thread.
     backend : str, optional
-        Where batches go; if left out, to the backend of their tensor.
+        The backend of the batches. Default: the backend of each tensor.
 
     Attributes
     ----------
     epoch : int
-        How often it was walked; set it to repeat an epoch.
+        The number of completed epochs; set it to repeat an epoch.
 
     Raises
     ------
     ShapeError
-        Lengths differ, `batch_size` is not at least 1, or `prefetch` is below 0.
+        The lengths differ, `batch_size` is less than 1, or `prefetch` is negative.
 
     Notes
     -----
-    A batch is copied, row by row, into memory of the pool: when the one before is let go, the next lies in its place.
+    A batch is copied row by row into memory of the pool: when a batch is freed, the next one reuses its memory.
 
-    Prefetching helps where the thread has something to do that lets go of Python's lock, as NumPy's copies and arithmetic
-    do, and a core to do it on. The thread ends with the walk, be it at its end, by `break`, or by an error. What goes wrong
-    in it is raised in the loop.
+    Prefetching helps if the thread does work that releases Python's global lock, as NumPy's copies and arithmetic do, and if
+    it has a core to run on. The thread ends with the iteration, also by `break` or an error. Its errors are raised in the
+    loop.
 
-    Walks side by side do not disturb each other; `state_dict` speaks of the one that gave the last batch.
+    Several iterations at the same time are independent; `state_dict` describes the one that returned the last batch.
 
     Examples
     --------
@@ -92,9 +92,9 @@ class Loader:
         backend: str | None = None,
     ) -> None:
         if batch_size < 1:
-            raise ShapeError(f"Loader: batch_size is {batch_size}, expected at least 1 example")
+            raise ShapeError(f"Loader: got batch_size={batch_size}, expected at least 1")
         if prefetch < 0:
-            raise ShapeError(f"Loader: prefetch is {prefetch}, expected 0, for no thread, or a number of batches")
+            raise ShapeError(f"Loader: got prefetch={prefetch}, expected a number of batches, or 0 for no thread")
         self.length = common_length("Loader", tensors)
         self.tensors, self.batch_size, self.shuffle, self.seed = tensors, batch_size, shuffle, seed
         self.drop_last, self.prefetch, self.transform = drop_last, prefetch, transform
@@ -103,32 +103,32 @@ class Loader:
 
     @property
     def epoch(self) -> int:
-        """How often it was walked, which is the epoch that the next walk gives."""
+        """The number of completed epochs, which is the number of the next epoch."""
         return self._epoch
 
     @epoch.setter
     def epoch(self, epoch: int) -> None:
         self._epoch = epoch
-        self._next = epoch, 0  # epoch and position of the batch to come
+        self._next = epoch, 0  # epoch and position of the next batch
 
     def __len__(self) -> int:
-        """The number of batches of an epoch."""
+        """Return the number of batches in an epoch."""
         whole, rest = divmod(self.length, self.batch_size)
         return whole + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Generator[tuple[Tensor, ...], None, None]:
         epoch = self._epoch
-        begin = self._next[1] if self._next[0] == epoch else 0  # within the epoch only after load_state_dict
+        begin = self._next[1] if self._next[0] == epoch else 0  # not 0 after load_state_dict
         self._epoch, self._next = epoch + 1, (epoch, begin)
         batches = self.batches(epoch, begin)
-        with closing(ahead(batches, self.prefetch) if self.prefetch else batches) as arrays:
+        with closing(prefetch_items(batches, self.prefetch) if self.prefetch else batches) as arrays:
             for position, batch in enumerate(arrays, begin + 1):
                 self._next = epoch, position
-                yield self.placed(batch)
+                yield self.to_tensors(batch)
         self._next = epoch + 1, 0
 
     def batches(self, epoch: int, begin: int) -> Generator[Arrays, None, None]:
-        """The arrays of an epoch's batches, from one on."""
+        """Iterate over the arrays of an epoch's batches, starting at a position."""
         order, arrays = self.order(epoch), [x.numpy() for x in self.tensors]
         for k in range(begin, len(self)):
             rows = order[k * self.batch_size : (k + 1) * self.batch_size]
@@ -137,8 +137,8 @@ class Loader:
                 batch = self.transform(np.random.default_rng([self.seed, epoch, k + 1]), *batch)
             yield batch
 
-    def placed(self, batch: Arrays) -> tuple[Tensor, ...]:
-        """The arrays of a batch as tensors where they are wanted."""
+    def to_tensors(self, batch: Arrays) -> tuple[Tensor, ...]:
+        """Convert the arrays of a batch to tensors on their backend."""
         kinds = [type(array).__name__ for array in batch] if isinstance(batch, tuple) else type(batch).__name__
         if kinds != ["ndarray"] * len(self.tensors):
             got = f"a tuple of {', '.join(kinds)}" if isinstance(kinds, list) else kinds
@@ -148,18 +148,18 @@ class Loader:
         )
 
     def order(self, epoch: int) -> Indices:
-        """The indices of all examples as they come in an epoch."""
+        """Return the indices of all examples in the order of an epoch."""
         if not self.shuffle:
             return np.arange(self.length)
         return np.random.default_rng([self.seed, epoch]).permutation(self.length)
 
     def state_dict(self) -> dict[str, int]:
-        """Where the loader stands: what the next batch follows from, and what must be equal where it is loaded.
+        """Return the position of the loader, and the settings that must match when it is loaded.
 
         Returns
         -------
         dict of str to int
-            seed; epoch and position of the batch to come; length, batch_size, shuffle, drop_last. JSON can keep it.
+            seed; epoch and position of the next batch; length, batch_size, shuffle, drop_last. Can be stored as JSON.
 
         Examples
         --------
@@ -177,39 +177,40 @@ class Loader:
         [3, 5]
         """
         epoch, position = self._next
-        return {"seed": self.seed, "epoch": epoch, "position": position, **self.fixed()}
+        return {"seed": self.seed, "epoch": epoch, "position": position, **self.batch_settings()}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
-        """Go on where another loader of the same examples stood: the next walk gives what was left of its epoch.
+        """Continue at the position of another loader of the same examples: the next iteration returns the rest of its epoch.
 
         Parameters
         ----------
         state : mapping of str to int
-            What `state_dict` gave. The seed is taken over.
+            The result of `state_dict`. The seed is loaded, too.
 
         Raises
         ------
         CheckpointError
-            It is the state of a loader of more or fewer examples, of other batches, or none at all. Nothing is changed.
+            The state has another form, or belongs to a loader of another length or batch size. Nothing is changed.
         """
-        expected = {"seed", "epoch", "position", *self.fixed()}
+        expected = {"seed", "epoch", "position", *self.batch_settings()}
         if set(state) != expected:
             raise CheckpointError(
                 f"Loader: got a state with {', '.join(map(str, state)) or 'nothing'}, expected {', '.join(sorted(expected))}"
-                "; pass what state_dict() gave"
+                "; pass the result of state_dict()"
             )
-        for name, value in self.fixed().items():
+        for name, value in self.batch_settings().items():
             if state[name] != value:
                 raise CheckpointError(
-                    f"Loader: the state has {name}={state[name]}, this loader {name}={value}; make it with the same settings"
+                    f"Loader: got a state with {name}={state[name]}, but this loader has {name}={value}; create it with "
+                    "the same settings"
                 )
         seed, epoch, position = state["seed"], state["epoch"], state["position"]
         if epoch < 0 or not 0 <= position <= len(self):
-            raise CheckpointError(f"Loader: the state is at batch {position} of epoch {epoch}, expected 0 to {len(self)}")
+            raise CheckpointError(f"Loader: got a state at batch {position} of epoch {epoch}, expected 0 to {len(self)}")
         self.seed, self._epoch, self._next = seed, epoch, (epoch, position)
 
-    def fixed(self) -> dict[str, int]:
-        """What decides which examples make a batch, besides the seed."""
+    def batch_settings(self) -> dict[str, int]:
+        """Return the settings that determine the batches, besides the seed."""
         return {
             "length": self.length,
             "batch_size": self.batch_size,
@@ -218,15 +219,15 @@ class Loader:
         }
 
 
-class Failed(NamedTuple):
-    """What went wrong in a thread, on its way to the loop."""
+class WorkerFailure(NamedTuple):
+    """An exception raised in the prefetching thread."""
 
     error: BaseException
 
 
-def ahead(items: Iterator[T], count: int) -> Generator[T, None, None]:
-    """The items of an iterator, of which a thread prepares up to `count` before they are asked for."""
-    ready: SimpleQueue[T | Failed | None] = SimpleQueue()
+def prefetch_items(items: Iterator[T], count: int) -> Generator[T, None, None]:
+    """Iterate over items of which a thread prepares up to `count` in advance."""
+    ready: SimpleQueue[T | WorkerFailure | None] = SimpleQueue()
     room, is_over = Semaphore(count), Event()
 
     def prepare() -> None:
@@ -238,7 +239,7 @@ def ahead(items: Iterator[T], count: int) -> Generator[T, None, None]:
                 if is_over.is_set():
                     return
         except BaseException as error:
-            ready.put(Failed(error))
+            ready.put(WorkerFailure(error))
         else:
             ready.put(None)
 
@@ -246,7 +247,7 @@ def ahead(items: Iterator[T], count: int) -> Generator[T, None, None]:
     thread.start()
     try:
         while (item := ready.get()) is not None:
-            if isinstance(item, Failed):
+            if isinstance(item, WorkerFailure):
                 raise item.error
             room.release()
             yield item

@@ -1,4 +1,4 @@
-"""Tensors of examples, shared out in two parts and brought to one scale: at random, yet the same for the same seed."""
+"""Random train/test splits and standardization of tensors of examples; the same seed gives the same split."""
 
 from typing import Any
 
@@ -17,28 +17,28 @@ Indices = npt.NDArray[np.int64]
 def split(
     *tensors: Tensor, fraction: float = 0.8, seed: int = 0, stratify: Tensor | None = None
 ) -> tuple[tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """Share out examples at random: each goes to one of two parts, with all that belongs to it.
+    """Split examples at random into two parts.
 
     Parameters
     ----------
     tensors : Tensor (N, ...)
-        One row an example; rows of the same index belong together.
+        One row for each example. Rows of the same index stay together.
     fraction : float
-        The share of the first part; round(fraction * N) examples.
+        The fraction of examples in the first part: round(fraction * N) examples.
     seed : int
         The same seed gives the same parts.
     stratify : Tensor (N,), optional
-        Classes of the examples: each is shared out by the same fraction, to within one example.
+        Classes of the examples: each class is split by the same fraction, to within one example.
 
     Returns
     -------
     first, second : tuple of Tensor
-        Copies, one for each of `tensors`, in random order.
+        Copies of the rows, one for each of `tensors`, in random order.
 
     Raises
     ------
     ShapeError
-        Lengths differ, or a part would be empty.
+        The lengths differ, or a part would be empty.
 
     Examples
     --------
@@ -51,7 +51,9 @@ def split(
     n = common_length("split", tensors)
     first = round(fraction * n)
     if not 0 < first < n:
-        raise ShapeError(f"split: fraction={fraction} of {n} examples leaves a part empty; expected both to have one")
+        raise ShapeError(
+            f"split: got fraction={fraction} of {n} examples, which leaves a part empty; choose another fraction"
+        )
     order = np.random.default_rng(seed).permutation(n)
     ranked = order
     if stratify is not None:
@@ -68,30 +70,30 @@ def split(
 
 
 def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
-    """Bring each feature to mean 0 and standard deviation 1, as found in the first tensor.
+    """Scale each feature to mean 0 and standard deviation 1, as measured in the first tensor.
 
     Parameters
     ----------
     train : Tensor of floats (N, ...)
-        The examples that mean and deviation are taken from.
+        The examples that mean and standard deviation are computed from.
     others : Tensor of floats (M, ...)
-        More examples of the same features, held-out ones say, which are shifted and scaled as the first.
+        More examples of the same features, such as test data, which are scaled in the same way.
 
     Returns
     -------
     tuple of Tensor
-        New tensors, one for each.
+        New tensors, one for each argument.
 
     Raises
     ------
     DTypeError
-        Something that is no tensor of floats.
+        An argument is not a tensor of floats.
     ShapeError
-        No examples, or features of another shape.
+        There are no examples, or features have another shape.
 
     Notes
     -----
-    A feature that is the same in all examples is only shifted. Mean and deviation are computed in float64.
+    A feature that is equal in all examples is only shifted. Mean and standard deviation are computed in float64.
 
     Examples
     --------
@@ -103,11 +105,11 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     for x in (train, *others):
         common_length("standardize", (x,))
         if not x.dtype.is_float:
-            raise DTypeError(f"standardize: got a tensor of {x.dtype}, expected floats; convert it, x.to(mf.float32)")
+            raise DTypeError(f"standardize: got dtype {x.dtype}, expected floats; write x.to(mf.float32)")
         if x.shape[1:] != train.shape[1:]:
             raise ShapeError(f"standardize: got features of shapes {train.shape[1:]} and {x.shape[1:]}, expected the same")
     if not len(train):
-        raise ShapeError("standardize: got no examples, expected one at least to take mean and deviation from")
+        raise ShapeError("standardize: got no examples, expected at least one in the first tensor")
     known = train.numpy().astype(np.float64)
     mean, deviation = known.mean(0), known.std(0)
     deviation = np.where(deviation > 0, deviation, 1)
@@ -116,24 +118,24 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
 
 
 def gather(array: npt.NDArray[Any], rows: Indices) -> npt.NDArray[Any]:
-    """Rows of an array, copied one after another into memory of the pool."""
+    """Copy rows of an array into memory of the pool."""
     layout = row_major((len(rows), *array.shape[1:]))
     buffer = allocate(round_to_size_class(layout.size * array.dtype.itemsize))
     result = as_array(buffer, buffer.address, BY_NUMPY[array.dtype], layout)
     if array.flags.c_contiguous:
-        array.take(rows, 0, result, "clip")  # all are in range, and "clip" needs no buffer in between
+        array.take(rows, 0, result, "clip")  # all indices are valid, and "clip" needs no temporary buffer
     else:
-        result[...] = array[rows]  # `take` would copy all of the array first
+        result[...] = array[rows]  # `take` would copy the whole array first
     return result
 
 
 def common_length(name: str, tensors: tuple[Tensor, ...]) -> int:
-    """The number of examples, the same in all tensors."""
+    """Return the number of examples; raise ShapeError if it differs between tensors."""
     for x in tensors:
         if not isinstance(x, Tensor):
-            raise DTypeError(f"{name}: expected tensors, got {type(x).__name__}; wrap it in mf.tensor or mf.from_numpy")
+            raise DTypeError(f"{name}: expected tensors, got {type(x).__name__}; write mf.tensor(...) or mf.from_numpy(...)")
     lengths = [x.shape[0] if x.shape else None for x in tensors]
     if not lengths or None in lengths or len(set(lengths)) > 1:
         shapes = ", ".join(str(x.shape) for x in tensors) or "none"
-        raise ShapeError(f"{name}: got tensors of shapes {shapes}, expected at least one, and the same first size in all")
+        raise ShapeError(f"{name}: got tensors of shapes {shapes}, expected at least one, and the same first dim in all")
     return int(lengths[0] or 0)

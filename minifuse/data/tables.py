@@ -1,7 +1,7 @@
-"""Examples from tables in text files: CSV, and whatever else stands between the numbers.
+"""Tables of numbers in text files: CSV, with any delimiter.
 
-The file is read once, row by row, and every complaint names the line and the column. Numbers only: columns of words, dates
-and gaps are work for a library made for tables, whose arrays `mf.tensor` takes.
+The file is read once, row by row, and every error names the line and the column. Only numbers are supported: for columns of
+words, dates or missing values use pandas, and pass its arrays to `mf.tensor`.
 """
 
 import csv
@@ -15,7 +15,7 @@ import numpy.typing as npt
 from ..core.errors import DataError
 from ..tensors.creation import from_numpy
 from ..tensors.tensor import Tensor
-from .files import StrPath, opened
+from .files import StrPath, open_file
 
 
 @overload
@@ -33,38 +33,37 @@ def read_csv(
     header: bool | None = None,
     backend: str | None = None,
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """A table of numbers from a text file, a row a line; one column may be what is to be learned.
+    """Read a table of numbers from a text file, one row in each line; optionally separate a target column.
 
     Parameters
     ----------
     path : path
-        Text in UTF-8. Entries may stand in double quotes; empty lines are passed over.
+        UTF-8 text. Entries may be in double quotes; empty lines are skipped.
     target : str or int, optional
-        The column that is to be told from the others: its name in the header, or its number from 0, from -1 backwards.
+        The column to predict: its name in the header, or its number from 0; negative numbers count from the end.
     delimiter : str
-        What stands between two entries: one character.
+        The character between two entries.
     header : bool, optional
-        Whether the first line holds names. If left out, it does where an entry of it is no number.
+        If True, the first line contains names. Default: True if one of its entries is not a number.
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (N, columns)
-        All columns, or all but the target.
+        All columns, or all except the target.
     y : Tensor of int64 or float32 (N,)
-        With a target only: int64, for classes, where each entry is written as a whole number, and float32 otherwise.
+        Only with a target: int64 (classes) if each entry is written as a whole number, else float32.
 
     Raises
     ------
     DataError
-        The file is missing, unreadable or empty; a row is of another length than the first; an entry is no number, or
-        beyond float32. The message gives line and column, each from 1.
+        The file is missing, unreadable or empty; a row has another length than the first; an entry is not a number, or too
+        large for float32. The message gives line and column, counted from 1.
 
     Notes
     -----
-    "nan" and "inf" are numbers. About five million entries a second, a third of what
-    `numpy.loadtxt` reads.
+    "nan" and "inf" are numbers. Reads about five million entries per second, a third of the speed of `numpy.loadtxt`.
 
     Examples
     --------
@@ -77,26 +76,26 @@ def read_csv(
             [  5. , 124. ]]), tensor([310, 480]))
     """
     if len(delimiter) != 1 or delimiter in '"\r\n':
-        raise DataError(f"read_csv: the delimiter is {delimiter!r}, expected one character, no quote and no end of a line")
-    with opened(path, "read_csv") as (file, _):
-        table = Table(path, csv_rows(path, file, delimiter), header, target)
+        raise DataError(f"read_csv: got delimiter={delimiter!r}, expected one character, not a quote or a newline")
+    with open_file(path, "read_csv") as (file, _):
+        table = CsvTable(path, csv_rows(path, file, delimiter), header, target)
     x, y = table.arrays()
     return from_numpy(x, backend) if y is None else (from_numpy(x, backend), from_numpy(y, backend))
 
 
 def csv_rows(path: StrPath, file: IO[bytes], delimiter: str) -> Iterator[tuple[int, list[str]]]:
-    """The rows that are not empty, each with the line on which it ends."""
+    """Iterate over the rows that are not empty, each with the number of its last line."""
     rows = csv.reader(text_lines(path, file), delimiter=delimiter, strict=True)
     try:
         for row in rows:
             if row:
                 yield rows.line_num, row
     except csv.Error as error:
-        raise DataError(f"read_csv: {path}, line {rows.line_num}: {error}; expected a row a line") from None
+        raise DataError(f"read_csv: {path}, line {rows.line_num}: {error}; expected one row in each line") from None
 
 
 def text_lines(path: StrPath, file: IO[bytes]) -> Iterator[str]:
-    """The lines of a file in UTF-8."""
+    """Iterate over the lines of a UTF-8 file."""
     for k, line in enumerate(file):
         try:
             yield line.decode("utf-8" if k else "utf-8-sig")
@@ -106,19 +105,19 @@ def text_lines(path: StrPath, file: IO[bytes]) -> Iterator[str]:
             ) from None
 
 
-class Table:
-    """The rows of a file as numbers, and what messages need to know of them.
+class CsvTable:
+    """The rows of a file as numbers, with their line numbers and column names for messages.
 
     Parameters
     ----------
     path : path
-        For messages.
+        Used in messages.
     rows : iterator of (int, list of str)
-        Lines, and the entries of each row.
+        Line number and entries of each row.
     header : bool, optional
-        Whether the first row holds names; if None, see whether it is all numbers.
+        If True, the first row contains names; None to detect it.
     target : str or int, optional
-        The column to set apart.
+        The column to separate.
     """
 
     def __init__(
@@ -126,36 +125,36 @@ class Table:
     ) -> None:
         self.path, self.names = path, list[str]()
         self.numbers, self.lines = array("d"), array("q")
-        self.integers: array[int] | None = array("q")  # the target's, as long as all are written as such
+        self.integers: array[int] | None = array("q")  # of the target; None once an entry is not a whole number
         first = next(rows, None)
         if first is None:
             raise DataError(f"read_csv: {path} is empty, expected rows of numbers; is it the right file?")
         line, row = first
         self.width = len(row)
-        has_names = numbers_of(row) is None if header is None else header
+        has_names = parse_numbers(row) is None if header is None else header
         if has_names:
             self.names = [name.strip() for name in row]
-        self.target = self.column(target)
+        self.target = self.find_column(target)
         if not has_names:
-            self.take(line, row)
+            self.add_row(line, row)
         for line, row in rows:
-            self.take(line, row)
+            self.add_row(line, row)
         if not self.lines:
-            raise DataError(f"read_csv: {path} has a header and no row below it, expected rows of numbers; is it cut short?")
+            raise DataError(f"read_csv: {path} has a header and no rows, expected rows of numbers; is it truncated?")
 
-    def take(self, line: int, row: list[str]) -> None:
-        """Add a row."""
+    def add_row(self, line: int, row: list[str]) -> None:
+        """Append a row."""
         if len(row) != self.width:
             raise DataError(
                 f"read_csv: {self.path}, line {line}: got {len(row)} entries, expected {self.width} as in the first row; "
-                "correct the line, or give another delimiter="
+                "correct the line, or pass another delimiter=..."
             )
-        found = numbers_of(row)
+        found = parse_numbers(row)
         if found is None:
-            k = next(k for k, entry in enumerate(row) if numbers_of([entry]) is None)
+            k = next(k for k, entry in enumerate(row) if parse_numbers([entry]) is None)
             raise DataError(
-                f"read_csv: {self.path}, line {line}, column {self.called(k)}: got {row[k]!r:.60}, expected a number; "
-                "correct the entry, or leave the column out"
+                f"read_csv: {self.path}, line {line}, column {self.format_column(k)}: got {row[k]!r:.60}, expected a "
+                "number; correct the entry, or remove the column"
             )
         self.numbers.extend(found)
         self.lines.append(line)
@@ -165,15 +164,15 @@ class Table:
             except (ValueError, OverflowError):
                 self.integers = None
 
-    def column(self, target: str | int | None) -> int | None:
-        """The number of the target's column."""
+    def find_column(self, target: str | int | None) -> int | None:
+        """Return the index of the target column."""
         if target is None:
             return None
         if isinstance(target, str):
             if self.names.count(target) == 1:
                 return self.names.index(target)
-            known = f"one of its header: {', '.join(self.names)}" if self.names else "a number, as there are no names"
-            raise DataError(f"read_csv: {self.path} has no one column {target!r}, expected {known}")
+            known = f"one of {', '.join(self.names)}" if self.names else "a number, since the file has no header"
+            raise DataError(f"read_csv: {self.path} does not have exactly one column {target!r}, expected {known}")
         if not -self.width <= target < self.width:
             raise DataError(
                 f"read_csv: {self.path} has {self.width} columns, got target={target}; expected {-self.width} to "
@@ -181,12 +180,12 @@ class Table:
             )
         return target % self.width
 
-    def called(self, column: int) -> str:
-        """A column in messages: its number from 1, and its name if it has one."""
+    def format_column(self, column: int) -> str:
+        """Return the number of a column, from 1, and its name, for messages."""
         return f"{column + 1} ({self.names[column]})" if self.names else str(column + 1)
 
     def arrays(self) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.float32] | npt.NDArray[np.int64] | None]:
-        """The columns but the target's (N, columns), and the target (N,)."""
+        """Return the columns except the target (N, columns), and the target (N,)."""
         numbers = np.frombuffer(self.numbers, np.float64).reshape(-1, self.width)
         with np.errstate(over="ignore"):
             narrow = numbers.astype(np.float32)
@@ -194,8 +193,8 @@ class Table:
         if beyond.any():
             row, k = (int(i) for i in np.argwhere(beyond)[0])
             raise DataError(
-                f"read_csv: {self.path}, line {self.lines[row]}, column {self.called(k)}: got {numbers[row, k]}, "
-                "expected at most 3.4e38, the largest float32; choose another unit"
+                f"read_csv: {self.path}, line {self.lines[row]}, column {self.format_column(k)}: got {numbers[row, k]}, "
+                "expected at most 3.4e38, the largest float32; use another unit"
             )
         if self.target is None:
             return narrow, None
@@ -203,8 +202,8 @@ class Table:
         return np.delete(narrow, self.target, 1), narrow[:, self.target].copy() if whole is None else whole
 
 
-def numbers_of(row: list[str]) -> list[float] | None:
-    """The entries as numbers; None where one is not. Python's 1_000 is no number of a table."""
+def parse_numbers(row: list[str]) -> list[float] | None:
+    """Convert entries to numbers; return None if one is not a number. Python's form 1_000 is not accepted."""
     try:
         return None if "_" in "".join(row) else list(map(float, row))
     except ValueError:

@@ -1,7 +1,7 @@
-"""Points in the plane with two classes, made by seed: small data sets on which one sees what a network learns.
+"""Seeded 2-D points of two classes: small data sets that show what a network learns.
 
-All lie in the square from -1 to 1. Where a set has a rule, its class is a matter of where a point lies, and `RULES` says it;
-the two others are made class by class. Real data are elsewhere in this package.
+All points are in the square from -1 to 1. For most data sets, the class is a function of the position, see `RULES`; "spiral"
+and "moons" are generated class by class.
 """
 
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from ..tensors.tensor import Tensor
 
 Points = npt.NDArray[np.float32]
 Classes = npt.NDArray[np.int64]
-TURNS = 1.0  # of each arm of the spiral
-ARM = 0.95  # the spiral's radius: some room to the edge of the square
+SPIRAL_TURNS = 1.0  # of each arm
+SPIRAL_RADIUS = 0.95  # with some margin to the edge of the square
 
 RULES: dict[str, Callable[[Points], npt.NDArray[np.bool_]]] = {
     "simple": lambda p: p[:, 0] > 0,
@@ -29,36 +29,36 @@ POINTS = (*RULES, "spiral", "moons")
 
 
 def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: str | None = None) -> tuple[Tensor, Tensor]:
-    """Points in the plane, each of one of two classes.
+    """Generate 2-D points of two classes.
 
     Parameters
     ----------
     name : str
-        "simple": to the left or right of a line; "diagonal": above or below one; "split": in the middle or at either side;
-        "xor": in two opposite quarters or the two others; "circle": inside or outside; "spiral": on one of two arms that
-        wind about each other; "moons": on one of two half circles that reach into each other.
+        "simple": left or right of a line; "diagonal": above or below a diagonal; "split": in the middle or at the sides;
+        "xor": in two opposite quadrants or the two others; "circle": inside or outside a circle; "spiral": on one of two
+        interleaved spiral arms; "moons": on one of two interleaved half circles.
     n : int
-        How many points.
+        Number of points.
     seed : int
         The same seed gives the same points.
     noise : float
-        The standard deviation of what is added to each coordinate after the classes are settled.
+        Standard deviation of the noise added to each coordinate after the classes are determined.
     backend : str, optional
-        Where the tensors live; the default backend if left out.
+        The backend of the tensors. Default: the default backend.
 
     Returns
     -------
     x : Tensor of float32 (n, 2)
-        From -1 to 1; noise does not lead out of the square.
+        Coordinates from -1 to 1, also with noise.
     y : Tensor of int64 (n,)
-        0 or 1; of "spiral" and "moons" in turn, else as the points fall.
+        Classes 0 and 1; alternating for "spiral" and "moons".
 
     Raises
     ------
     MinifuseError
-        There is no such set.
+        The data set is unknown.
     ShapeError
-        `n` or `noise` is negative, or `noise` not finite.
+        `n` or `noise` is negative, or `noise` is not finite.
 
     Examples
     --------
@@ -68,9 +68,9 @@ def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: 
     ((6, 2), True)
     """
     if name not in POINTS:
-        raise MinifuseError(f"points: there is no set {name!r}; expected one of {', '.join(POINTS)}")
+        raise MinifuseError(f"points: unknown data set {name!r}; expected one of {', '.join(POINTS)}")
     if n < 0 or not 0 <= noise < np.inf:
-        raise ShapeError(f"points: got n={n} and noise={noise}, expected neither below 0, and a noise that is finite")
+        raise ShapeError(f"points: got n={n} and noise={noise}, expected both at least 0, and a finite noise")
     rng = np.random.default_rng(seed)
     if name in RULES:
         x = rng.uniform(-1, 1, (n, 2)).astype(np.float32)
@@ -83,16 +83,16 @@ def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: 
 
 
 def spiral(n: int, rng: np.random.Generator) -> tuple[Points, Classes]:
-    """Two arms, half a turn apart, each wider outside; points come from both in turn."""
+    """Generate points alternating between two spiral arms, half a turn apart."""
     y = np.arange(n, dtype=np.int64) % 2
     along = rng.uniform(0.1, 1, n)
-    angle = 2 * np.pi * TURNS * along + np.pi * y
-    x = ARM * np.stack([along * np.cos(angle), along * np.sin(angle)], 1)
+    angle = 2 * np.pi * SPIRAL_TURNS * along + np.pi * y
+    x = SPIRAL_RADIUS * np.stack([along * np.cos(angle), along * np.sin(angle)], 1)
     return x.astype(np.float32), y
 
 
 def moons(n: int, rng: np.random.Generator) -> tuple[Points, Classes]:
-    """An arch, and to the right and lower an arch upside down; points come from both in turn."""
+    """Generate points alternating between an upper half circle and a lower one, shifted to the right."""
     y = np.arange(n, dtype=np.int64) % 2
     angle = rng.uniform(0, np.pi, n)
     sign = 1 - 2 * y

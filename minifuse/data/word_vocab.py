@@ -1,7 +1,7 @@
-"""Text as numbers, word by word: a vocabulary with a place for unknown words, padding, and sentences with a class.
+"""Text as numbers, word by word: a vocabulary with padding and unknown words, and a small data set of sentences.
 
-A word is letters and digits, in small letters; signs between them part words and are dropped. This is enough for a bag of
-words or a small network; not here: pieces of words, other scripts' ways of writing without spaces.
+A word is a run of letters and digits in lower case; punctuation separates words and is dropped. This is enough for a bag of
+words or a small network. Not supported: subword tokens, scripts without spaces.
 """
 
 import re
@@ -15,30 +15,30 @@ from ..tensors.creation import from_numpy
 from ..tensors.tensor import Tensor
 from .char_vocab import TEXTS
 
-PADDING, UNKNOWN = 0, 1  # numbers that stand for no known word
-MARKS = ("<pad>", "<unknown>")
+PADDING, UNKNOWN = 0, 1  # codes of the special words
+SPECIAL_WORDS = ("<pad>", "<unknown>")
 WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 
 
 def sentences(backend: str | None = None) -> tuple[list[str], Tensor, tuple[str, ...]]:
-    """480 short English sentences of four classes, 120 each: weather, cooking, music, travel.
+    """Load 480 short English sentences of four classes, 120 each: weather, cooking, music, travel.
 
-    Written for minifuse. Most give themselves away by a word; about one in twenty is hard, such as "The song is about rain,
-    though it was written in a desert."
+    Written for minifuse. Most contain a word that is typical of their class; about one in twenty is hard, such as "The song
+    is about rain, though it was written in a desert."
 
     Parameters
     ----------
     backend : str, optional
-        Where the tensor lives; the default backend if left out.
+        The backend of the tensor. Default: the default backend.
 
     Returns
     -------
     texts : list of str
-        The sentences, class by class: shuffle before you split them, as `split` does.
+        The sentences, ordered by class: shuffle them before a split, as `split` does.
     y : Tensor of int64 (480,)
         The class of each, 0 to 3.
     names : tuple of str
-        What the classes are called.
+        The names of the classes.
 
     Examples
     --------
@@ -54,7 +54,7 @@ def sentences(backend: str | None = None) -> tuple[list[str], Tensor, tuple[str,
 
 
 def split_words(text: str) -> list[str]:
-    """The words of a text, in small letters.
+    """Split a text into words in lower case.
 
     Parameters
     ----------
@@ -64,7 +64,7 @@ def split_words(text: str) -> list[str]:
     Returns
     -------
     list of str
-        Runs of letters and digits, with one apostrophe inside.
+        Runs of letters and digits, which may contain one apostrophe.
 
     Examples
     --------
@@ -76,21 +76,21 @@ def split_words(text: str) -> list[str]:
 
 
 class Words:
-    """The words of some texts, the most frequent first, each with its number.
+    """A vocabulary of words, ordered by frequency and numbered.
 
     Parameters
     ----------
     texts : iterable of str
-        What the words are taken from: the training part only, so that the test says something.
+        The texts to take the words from. Use the training texts only, so that the test stays meaningful.
     most : int, optional
-        How many words at most are known; all if left out.
+        The largest number of words in the vocabulary. Default: all.
     fewest : int
-        How often a word must occur to be known.
+        How often a word must occur to be included.
 
     Attributes
     ----------
     words : tuple of str
-        By number. Words 0 and 1 are "<pad>", which fills up short texts, and "<unknown>".
+        The words by number. Words 0 and 1 are "<pad>", which fills short texts, and "<unknown>".
 
     Examples
     --------
@@ -105,44 +105,46 @@ class Words:
 
     def __init__(self, texts: Iterable[str], most: int | None = None, fewest: int = 1) -> None:
         if isinstance(texts, str):
-            raise DataError("Words: got one text, expected a list of them; put it in brackets")
+            raise DataError("Words: got one text, expected a list of texts; write Words([text])")
         counts = Counter(word for text in texts for word in split_words(text))
-        ranked = [word for word, count in counts.most_common() if count >= fewest]  # as they came, where equal
-        self.words = (*MARKS, *ranked[:most])
+        ranked = [
+            word for word, count in counts.most_common() if count >= fewest
+        ]  # stable: equally frequent words keep the order of the texts
+        self.words = (*SPECIAL_WORDS, *ranked[:most])
         self.numbers = {word: k for k, word in enumerate(self.words)}
 
     def __len__(self) -> int:
-        """How many numbers there are: words, and the two marks."""
+        """Return the size of the vocabulary, including the two special words."""
         return len(self.words)
 
     def encode(self, texts: Sequence[str], length: int | None = None, backend: str | None = None) -> Tensor:
-        """The numbers of the words of texts, a row a text.
+        """Convert texts to numbers, one row for each text.
 
         Parameters
         ----------
         texts : sequence of str
             N texts.
         length : int, optional
-            Words a row, T: longer texts lose their end. If left out, those of the longest text.
+            Number of words in a row, T: longer texts are truncated. Default: that of the longest text.
         backend : str, optional
-            Where the tensor lives; the default backend if left out.
+            The backend of the tensor. Default: the default backend.
 
         Returns
         -------
         Tensor of int64 (N, T)
-            0 behind the end of a text, 1 for a word that is not known.
+            0 after the end of a text, 1 for unknown words.
 
         Raises
         ------
         DataError
-            One text instead of several.
+            The argument is one text instead of a sequence.
         ShapeError
-            `length` is not at least 1.
+            `length` is less than 1.
         """
         if isinstance(texts, str):
-            raise DataError("Words: got one text, expected a list of them; put it in brackets")
+            raise DataError("Words.encode: got one text, expected a list of texts; write encode([text])")
         if length is not None and length < 1:
-            raise ShapeError(f"Words: length is {length}, expected at least 1 word")
+            raise ShapeError(f"Words.encode: got length={length}, expected at least 1")
         rows = [[self.numbers.get(word, UNKNOWN) for word in split_words(text)][:length] for text in texts]
         wide = length or max(map(len, rows), default=0)
         found = np.full((len(rows), wide), PADDING, np.int64)
@@ -151,7 +153,7 @@ class Words:
         return from_numpy(found, backend)
 
     def decode(self, row: Tensor | Sequence[int]) -> str:
-        """The words of a row of numbers, up to the padding, with spaces between.
+        """Convert a row of numbers to words separated by spaces, up to the padding.
 
         Parameters
         ----------
@@ -161,12 +163,12 @@ class Words:
         Returns
         -------
         str
-            Unknown words as "<unknown>".
+            The words; unknown words become "<unknown>".
 
         Raises
         ------
         DataError
-            A number that no word has.
+            A number is out of range.
 
         Examples
         --------
@@ -178,5 +180,5 @@ class Words:
         codes = [int(code) for code in (row.tolist() if isinstance(row, Tensor) else row)]
         wrong = next((code for code in codes if not 0 <= code < len(self)), None)
         if wrong is not None:
-            raise DataError(f"Words: got the number {wrong}, expected 0 to {len(self) - 1}, as there are {len(self)} words")
+            raise DataError(f"Words.decode: got {wrong}, expected numbers from 0 to {len(self) - 1} for {len(self)} words")
         return " ".join(self.words[code] for code in codes if code != PADDING)

@@ -1,21 +1,22 @@
-"""Networks: modules, parameters, layers and losses, in PyTorch's words.
+"""Neural networks: modules, parameters, layers and losses, with PyTorch's names.
 
     model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10))
     loss = mf.nn.cross_entropy(model(x), y)
 
-By topic; what is computed without state is a function too:
+By topic. A layer without parameters is available as a function, too.
 
-    what holds         Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
+    building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
     layers             Linear, Flatten, Embedding, Dropout
-    images and rows    Conv1d, Conv2d, MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d, AdaptiveAvgPool1d, AdaptiveAvgPool2d
-    sequences          MultiheadAttention
+    convolutions       Conv1d, Conv2d
+    pooling            MaxPool1d, MaxPool2d, AvgPool1d, AvgPool2d, AdaptiveAvgPool1d, AdaptiveAvgPool2d
+    attention          MultiheadAttention
     normalization      BatchNorm1d, BatchNorm2d, LayerNorm
     activations        ReLU, LeakyReLU, ELU, GELU, SiLU, Softplus, Sigmoid, Tanh, Softmax, LogSoftmax
-    losses of choices  CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
-    between numbers    MSELoss, L1Loss, HuberLoss, SmoothL1Loss
-    besides            init, first values; functional, all functions; summary, what a model is made of
+    classification     CrossEntropyLoss, NLLLoss, BCEWithLogitsLoss
+    regression         MSELoss, L1Loss, HuberLoss, SmoothL1Loss
+    other              init (initial values), functional (all functions), summary (a table of a model's layers)
 
-Stands on tensors; knows no optimizer and no data.
+This package depends on tensors only, not on optimizers or data.
 """
 
 from ..core.operators import relu, sigmoid, tanh

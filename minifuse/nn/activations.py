@@ -1,10 +1,10 @@
-"""Activations: functions of each element, or of rows that add up to 1; as functions and as modules.
+"""Activations: elementwise functions, and softmax along a dim; as functions and as modules.
 
-`relu`, `tanh`, `sigmoid` and the exact `gelu` are entries of the operator table. The others are made of such entries, in a
-form whose derivative, and its derivative, is right everywhere: an exponential is taken only of what is not above 0, and
-where a branch is not chosen nothing in it is infinite, since 0 * inf would spoil the gradient.
+`relu`, `tanh`, `sigmoid` and the exact `gelu` are built-in operators. The others are composed of operators in a form whose
+first and second derivatives are right everywhere: `exp` is only applied to values of at most 0, and the branch of a `where`
+that is not chosen is never infinite, since 0 * inf would make the gradient NaN.
 
-Numbers such as a slope travel with the launch: another one compiles nothing.
+Parameters such as a slope are passed to the kernel at launch, so a new value compiles nothing.
 """
 
 import math
@@ -13,28 +13,28 @@ from typing import Any, Literal
 from ..core.errors import DTypeError
 from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
 from ..core.operators import gelu as exact_gelu
-from .layers import apply, refuse_other_than_tensors
+from .layers import apply, require_tensor
 from .module import Module
 
-# Beyond these the sigmoid, and the tanh in gelu, are 1 in float64 too. Their derivatives are kept from meeting a large x:
-# x * (1 - y) + 1 may be computed as (x + 1) - x * y, which is 0 where x is so large that x + 1 is x.
-FLAT_SIGMOID, FLAT_TANH = 40.0, 10.0
+# Beyond these the sigmoid, and the tanh in gelu, are 1 in float64, too. Clamping keeps large x out of their derivatives:
+# x * (1 - y) + 1 may be computed as (x + 1) - x * y, which is 0 if x is so large that x + 1 is x.
+SIGMOID_SATURATION, TANH_SATURATION = 40.0, 10.0
 Approximation = Literal["none", "tanh"]
 
 
 def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
-    """x where it is above 0, `negative_slope` * x elsewhere.
+    """Return x where x > 0, and `negative_slope` * x elsewhere.
 
     Parameters
     ----------
     x : Tensor of floats
     negative_slope : float
-        The derivative where x is at most 0.
+        The derivative for x <= 0.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Examples
     --------
@@ -46,26 +46,27 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
 
 
 def _leaky_relu(x: Any, slope: Any) -> Any:
-    return where(floats("leaky_relu", x) > 0, x, x * slope)
+    return where(require_floats("leaky_relu", x) > 0, x, x * slope)
 
 
 def gelu(x: Any, approximate: Approximation = "none") -> Any:
-    """x times the probability that a standard normal variable lies below x.
+    """Return x times the probability that a standard normal variable is less than x.
 
     Parameters
     ----------
     x : Tensor of floats
     approximate : {"none", "tanh"}
-        Exactly, by the error function; or by 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), as GPT-2 has it [1]_.
+        "none" computes it exactly, with erf; "tanh" computes 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), as in
+        GPT-2 [1]_.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Notes
     -----
-    The two differ by 5e-4 at most.
+    The two differ by at most 5e-4.
 
     References
     ----------
@@ -79,17 +80,17 @@ def gelu(x: Any, approximate: Approximation = "none") -> Any:
     (tensor([-0.1587,  0.    ,  1.9545]), tensor([-0.1588,  0.    ,  1.9546]))
     """
     if approximate not in ("none", "tanh"):
-        raise ValueError(f'gelu: approximate is {approximate!r}, expected "none" or "tanh"')
+        raise ValueError(f'gelu: got approximate={approximate!r}, expected "none" or "tanh"')
     return apply(exact_gelu if approximate == "none" else _gelu_by_tanh, x)
 
 
 def _gelu_by_tanh(x: Any) -> Any:
-    z = maximum(minimum(floats("gelu", x), FLAT_TANH), -FLAT_TANH)
+    z = maximum(minimum(require_floats("gelu", x), TANH_SATURATION), -TANH_SATURATION)
     return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * (z * z * z))))
 
 
 def silu(x: Any) -> Any:
-    """x * sigmoid(x), also called swish.
+    """Return x * sigmoid(x), also called swish.
 
     Parameters
     ----------
@@ -98,7 +99,7 @@ def silu(x: Any) -> Any:
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Examples
     --------
@@ -110,27 +111,27 @@ def silu(x: Any) -> Any:
 
 
 def _silu(x: Any) -> Any:
-    return floats("silu", x) * sigmoid(minimum(x, FLAT_SIGMOID))
+    return require_floats("silu", x) * sigmoid(minimum(x, SIGMOID_SATURATION))
 
 
 def softplus(x: Any, beta: float = 1.0) -> Any:
-    """log(1 + exp(beta * x)) / beta: a smooth form of relu, the sharper the larger beta is.
+    """Return log(1 + exp(beta * x)) / beta: a smooth relu, closer to relu for larger beta.
 
     Parameters
     ----------
     x : Tensor of floats
     beta : float
-        Above 0.
+        Greater than 0.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Notes
     -----
-    Computed as relu(z) + log1p(exp(-|z|)), so it neither overflows nor needs PyTorch's `threshold`, above which that one
-    gives x.
+    Computed as relu(z) + log1p(exp(-|z|)) with z = beta * x, so it does not overflow. PyTorch's `threshold`, above which it
+    returns x, is not needed.
 
     Examples
     --------
@@ -142,31 +143,31 @@ def softplus(x: Any, beta: float = 1.0) -> Any:
 
 
 def _softplus(x: Any, beta: Any) -> Any:
-    return soft(floats("softplus", x) * beta) / beta
+    return log_one_plus_exp(require_floats("softplus", x) * beta) / beta
 
 
-def soft(x: Any) -> Any:
-    """log(1 + exp(x)) of arrays; at 0, where -|x| has a kink, the branch of x makes all derivatives right."""
+def log_one_plus_exp(x: Any) -> Any:
+    """Return log(1 + exp(x)). At 0, where -|x| is not differentiable, `where` selects x, so all derivatives are right."""
     return relu(x) + log1p(exp(where(x > 0, -x, x)))
 
 
 def elu(x: Any, alpha: float = 1.0) -> Any:
-    """x where it is above 0, alpha * (exp(x) - 1) elsewhere.
+    """Return x where x > 0, and alpha * (exp(x) - 1) elsewhere.
 
     Parameters
     ----------
     x : Tensor of floats
     alpha : float
-        How far below 0 it goes.
+        The limit for x to minus infinity is -alpha.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Notes
     -----
-    exp(x) - 1 is computed as tanh(x / 2) * (exp(x) + 1), which keeps all digits near 0.
+    exp(x) - 1 is computed as tanh(x / 2) * (exp(x) + 1), which loses no digits near 0.
 
     Examples
     --------
@@ -178,26 +179,26 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
 
 
 def _elu(x: Any, alpha: Any) -> Any:
-    below = where(floats("elu", x) <= 0, x, 0)
+    below = where(require_floats("elu", x) <= 0, x, 0)
     e = exp(below)
-    rough = e - 1  # has the right derivative
+    rough = e - 1  # loses digits near 0, but has the right derivative
     exact = rough + (tanh(below / 2) * (e + 1) - rough).detach()
     return where(x <= 0, alpha * exact, x)
 
 
 def softmax(x: Any, dim: int) -> Any:
-    """exp(x) over its sum along a dim: numbers above 0 that add up to 1; computed without overflow.
+    """Return exp(x) / sum(exp(x)) along a dim: positive numbers that sum to 1. Computed without overflow.
 
     Parameters
     ----------
     x : Tensor of floats
     dim : int
-        Along which they add up to 1.
+        The dim along which the result sums to 1.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Examples
     --------
@@ -206,23 +207,23 @@ def softmax(x: Any, dim: int) -> Any:
     tensor([[0.5, 0.5],
             [1. , 0. ]])
     """
-    refuse_other_than_tensors("softmax", x)
+    require_tensor("softmax", x)
     return x.softmax(dim)
 
 
 def log_softmax(x: Any, dim: int) -> Any:
-    """The logarithm of softmax, right where softmax itself would be 0.
+    """Return the logarithm of softmax, also where softmax itself would round to 0.
 
     Parameters
     ----------
     x : Tensor of floats
     dim : int
-        Along which the probabilities add up to 1.
+        The dim along which the probabilities sum to 1.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Examples
     --------
@@ -230,15 +231,15 @@ def log_softmax(x: Any, dim: int) -> Any:
     >>> mf.nn.log_softmax(mf.tensor([1000.0, 0.0]), 0)
     tensor([    0., -1000.])
     """
-    refuse_other_than_tensors("log_softmax", x)
+    require_tensor("log_softmax", x)
     return x.log_softmax(dim)
 
 
 class ReLU(Module):
-    """The larger one of x and 0, element by element."""
+    """max(x, 0), elementwise."""
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return relu(x)
 
 
@@ -249,27 +250,27 @@ class LeakyReLU(Module):
         self.negative_slope = negative_slope
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return leaky_relu(x, self.negative_slope)
 
     def extra_repr(self) -> str:
-        """The slope."""
+        """Return the slope."""
         return f"negative_slope={self.negative_slope}"
 
 
 class Tanh(Module):
-    """The hyperbolic tangent, element by element."""
+    """The hyperbolic tangent, elementwise."""
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return tanh(x)
 
 
 class Sigmoid(Module):
-    """1 / (1 + exp(-x)), element by element."""
+    """1 / (1 + exp(-x)), elementwise."""
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return sigmoid(x)
 
 
@@ -280,11 +281,11 @@ class GELU(Module):
         self.approximate = approximate
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return gelu(x, self.approximate)
 
     def extra_repr(self) -> str:
-        """Which form."""
+        """Return the formula that is used."""
         return f"approximate={self.approximate!r}"
 
 
@@ -292,7 +293,7 @@ class SiLU(Module):
     """`silu` as a module."""
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return silu(x)
 
 
@@ -303,11 +304,11 @@ class Softplus(Module):
         self.beta = beta
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return softplus(x, self.beta)
 
     def extra_repr(self) -> str:
-        """How sharp it is."""
+        """Return beta."""
         return f"beta={self.beta}"
 
 
@@ -318,11 +319,11 @@ class ELU(Module):
         self.alpha = alpha
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return elu(x, self.alpha)
 
     def extra_repr(self) -> str:
-        """How far below 0 it goes."""
+        """Return alpha."""
         return f"alpha={self.alpha}"
 
 
@@ -333,11 +334,11 @@ class Softmax(Module):
         self.dim = dim
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return softmax(x, self.dim)
 
     def extra_repr(self) -> str:
-        """The dim."""
+        """Return the dim."""
         return f"dim={self.dim}"
 
 
@@ -345,12 +346,12 @@ class LogSoftmax(Softmax):
     """`log_softmax` as a module."""
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply the function; the shape does not change."""
         return log_softmax(x, self.dim)
 
 
-def floats(name: str, x: Any) -> Any:
-    """The array itself; an error where it holds no floats."""
+def require_floats(name: str, x: Any) -> Any:
+    """Return x; raise DTypeError unless it is a float tensor."""
     if not x.dtype.is_float:
-        raise DTypeError(f"{name}: got {x.dtype}, expected floats; convert it, x.to(mf.float32)")
+        raise DTypeError(f"{name}: got dtype {x.dtype}, expected floats; write x.to(mf.float32)")
     return x

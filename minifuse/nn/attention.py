@@ -1,12 +1,12 @@
-"""Attention: each position of a sequence takes from others what their keys promise; as a function and as a module.
+"""Attention: each query averages the values, weighted by how well their keys match; as a function and as a module.
 
     y = scaled_dot_product_attention(q, k, v, is_causal=True)          # (N, heads, T, D) each
 
-On the cuda backend float32 rows of 16 to 128 elements go through kernels that keep no scores (`backends.cuda.attention`);
-elsewhere, and of other sizes and types, attention is two products and one kernel between them. Nothing is masked by an
-array: a kernel knows its positions, and compares them.
+On the cuda backend, float32 rows of 16 to 128 elements use fused kernels that never store the scores
+(`backends.cuda.attention`). Elsewhere, and for other sizes and dtypes, attention is two matmuls with one kernel between
+them. The causal mask is not an array: the kernel compares positions.
 
-Not here: masks of the user's own, dropout of weights, keys and values of another width than queries.
+Not supported: user-defined masks, dropout of the weights, and keys of another width than queries.
 """
 
 import math
@@ -25,18 +25,18 @@ from .module import Module, Parameter
 def scaled_dot_product_attention(
     query: Any, key: Any, value: Any, is_causal: bool = False, scale: float | None = None
 ) -> Any:
-    """softmax(scale * query @ key.T) @ value: of each query the mean of the values, weighted by how well their keys fit.
+    """Compute softmax(scale * query @ key.T) @ value: for each query, the mean of the values weighted by the scores.
 
     Parameters
     ----------
     query : Tensor of floats (..., M, D)
     key : Tensor (..., N, D)
     value : Tensor (..., N, E)
-        Of one element type. Batch dims broadcast; heads are one of them.
+        All three of one dtype. Batch dims broadcast; heads are one of them.
     is_causal : bool
-        Whether query i sees keys 0 ... i alone.
+        If True, query i only uses keys 0 ... i.
     scale : float, optional
-        1 / sqrt(D) if left out.
+        Factor of the scores. Default: 1 / sqrt(D).
 
     Returns
     -------
@@ -45,16 +45,16 @@ def scaled_dot_product_attention(
     Raises
     ------
     ShapeError
-        Sizes do not fit together.
+        The sizes do not match.
     DTypeError
-        They are no tensors of one floating type.
+        The inputs are not tensors of one float dtype.
 
     Notes
     -----
-    Each weight is exp(score - the largest score of the row), so that nothing overflows. The definition is two products of
-    2 * M * N * D operations and, between them, one kernel that scales, masks, folds the row twice and divides; it keeps
-    M * N weights for backward. The kernels of the cuda backend keep M numbers, and multiply once more [1]_. Gradients of
-    any order; beyond the first they are those of the definition.
+    Each weight is exp(score - the largest score of the row), so nothing overflows. The definition is two matmuls of
+    2 * M * N * D operations and, between them, one kernel that scales, masks, reduces each row twice and divides; it stores
+    M * N weights for backward. The kernels of the cuda backend store M numbers and recompute the weights in backward [1]_.
+    Gradients of any order are supported; beyond the first they use the definition.
 
     References
     ----------
@@ -65,10 +65,10 @@ def scaled_dot_product_attention(
     >>> import minifuse as mf
     >>> q = mf.tensor([[0.0, 0.0], [0.0, 0.0]])
     >>> v = mf.tensor([[1.0, 2.0], [3.0, 4.0]])
-    >>> mf.nn.scaled_dot_product_attention(q, q, v)  # all fit alike
+    >>> mf.nn.scaled_dot_product_attention(q, q, v)  # all scores are equal
     tensor([[2., 3.],
             [2., 3.]])
-    >>> mf.nn.scaled_dot_product_attention(q, q, v, is_causal=True)  # the first sees itself alone
+    >>> mf.nn.scaled_dot_product_attention(q, q, v, is_causal=True)  # the first query uses the first key only
     tensor([[1., 2.],
             [2., 3.]])
     """
@@ -76,32 +76,34 @@ def scaled_dot_product_attention(
 
 
 def _attention(q: Any, k: Any, v: Any, is_causal: bool, scale: float | None) -> Any:
-    refuse_other_operands(q, k, v)
+    check_operands(q, k, v)
     batch = broadcast(*[x.shape[:-2] for x in (q, k, v)])
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
-    if not scale > 0:  # kernels look for the largest of scores before they scale them
+    if not scale > 0:  # kernels find the maximum of the scores before they scale them
         q, scale = q * scale, 1.0
     q, k, v = [x.expand(*batch, *x.shape[-2:]) for x in (q, k, v)]
     y, _ = q.apply(Attention(is_causal, scale), q, k, v)
     return y
 
 
-def refuse_other_operands(q: Any, k: Any, v: Any) -> None:
-    """Raise for shapes and types that attention does not take."""
+def check_operands(q: Any, k: Any, v: Any) -> None:
+    """Raise unless query, key and value have matching shapes and one float dtype."""
     name, kinds = "scaled_dot_product_attention", [getattr(x, "dtype", type(x).__name__) for x in (q, k, v)]
     if len(set(kinds)) > 1 or not getattr(q.dtype, "is_float", False) or min(x.ndim for x in (q, k, v)) == 0:
         got = ", ".join(map(str, kinds))
-        raise DTypeError(f"{name}: got query, key and value of {got}; expected tensors of one floating type, see x.to(...)")
+        raise DTypeError(
+            f"{name}: got query, key and value of {got}; expected tensors of one float dtype; convert with x.to(...)"
+        )
     got, shapes = f"{name}: got query {q.shape}, key {k.shape} and value {v.shape}", [x.shape for x in (q, k, v)]
     if min(map(len, shapes)) < 2:
-        raise ShapeError(f"{got}; expected (..., M, D), (..., N, D) and (..., N, E): give them at least 2 dims")
+        raise ShapeError(f"{got}; expected (..., M, D), (..., N, D) and (..., N, E), with at least 2 dims each")
     if q.shape[-1] != k.shape[-1] or k.shape[-2] != v.shape[-2]:
         raise ShapeError(
-            f"{got}; expected (..., M, D), (..., N, D) and (..., N, E): queries and keys are of one width D, and there are "
-            "as many values as keys"
+            f"{got}; expected (..., M, D), (..., N, D) and (..., N, E): queries and keys of the same width D, and as many "
+            "values as keys"
         )
     if not q.shape[-1]:
-        raise ShapeError(f"{got}; expected rows of at least 1 element, since their products decide")
+        raise ShapeError(f"{got}; expected a width D of at least 1")
     try:
         broadcast(*[shape[:-2] for shape in shapes])
     except ShapeError:
@@ -109,44 +111,44 @@ def refuse_other_operands(q: Any, k: Any, v: Any) -> None:
 
 
 class MultiheadAttention(Module):
-    """Attention in several heads side by side: each sees the input through projections of its own.
+    """Attention with several heads in parallel; each head uses its own projections of the input.
 
     Parameters
     ----------
     embed_dim : int
-        Elements of a position, E; a multiple of `num_heads`.
+        Size E of an input row; a multiple of `num_heads`.
     num_heads : int
-        Each has E / num_heads of them.
+        Number of heads. Each uses E / num_heads elements.
     bias : bool
-        Whether projections add a bias.
+        If True, the projections add a bias.
     causal : bool
-        Whether a position sees itself and what comes before alone.
+        If True, a position only uses itself and the positions before it.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
     in_proj_weight : Parameter (3 * E, E)
-        Of queries, keys and values, below each other.
+        Projections of queries, keys and values, stacked along dim 0.
     in_proj_bias : Parameter (3 * E,) or None
     out_proj : Linear
-        E -> E, what is done to all heads together.
+        Projection E -> E of the concatenated heads.
 
     Raises
     ------
     ShapeError
-        `embed_dim` is no multiple of `num_heads`; when called, an input is not (N, T, E).
+        `embed_dim` is not a multiple of `num_heads`; or, when called, an input is not (N, T, E).
     DTypeError
-        When called, an input is no tensor, or of another element type than the weights.
+        When called: an input is not a tensor, or its dtype differs from that of the weights.
 
     Notes
     -----
-    Names, shapes and first values are those of `torch.nn.MultiheadAttention`, so state dicts fit. Two things differ: the
-    batch comes first always, as with `batch_first=True`; and the output comes alone, without the weights. An input that is
-    called with alone is query, key and value.
+    Names, shapes and initial values are those of `torch.nn.MultiheadAttention`, so state dicts are compatible. There are two
+    differences: the batch is always the first dim, as with `batch_first=True`, and only the output is returned, without the
+    weights. If only one input is given, it is query, key and value.
 
-    Of one input, queries, keys and values are one product, which is cut in three; what they receive is computed side by
-    side, so gradients are one product too. Other keys and values have products of their own, with parts of the weight.
+    With one input, queries, keys and values are computed by one matmul, whose result is split in three; so their gradients
+    are one matmul, too. Separate keys and values have matmuls of their own, with slices of the weight.
 
     Examples
     --------
@@ -176,8 +178,8 @@ class MultiheadAttention(Module):
     ) -> None:
         if embed_dim < 1 or num_heads < 1 or embed_dim % num_heads:
             raise ShapeError(
-                f"MultiheadAttention: got embed_dim {embed_dim} and {num_heads} heads; expected a multiple, so that each "
-                "head has as many elements"
+                f"MultiheadAttention: got embed_dim={embed_dim} and num_heads={num_heads}, expected a positive multiple "
+                "of num_heads"
             )
         self.embed_dim, self.num_heads, self.causal = embed_dim, num_heads, causal
         bound = math.sqrt(6 / (embed_dim + 3 * embed_dim))
@@ -189,23 +191,23 @@ class MultiheadAttention(Module):
             self.out_proj.bias = Parameter(full((embed_dim,), 0.0, dtype or float32, backend))
 
     def forward(self, query: Any, key: Any = None, value: Any = None, is_causal: bool | None = None) -> Any:
-        """(N, M, E), and of other keys and values (N, K, E) -> (N, M, E); `is_causal` in the place of the module's own."""
+        """Map a query (N, M, E), and optional key and value (N, K, E), to (N, M, E). `is_causal` overrides the default."""
         causal = self.causal if is_causal is None else bool(is_causal)
         others = [x for x in (key, value) if x is not None]
         weights: list[Any] = [self.in_proj_weight, self.out_proj.weight]
         if self.in_proj_bias is not None:
             weights += [self.in_proj_bias, self.out_proj.bias]
-        kinds = tuple(x is not None for x in (key, value))
-        return apply(BoundFunction(_multihead_attention, (self.num_heads, causal, *kinds)), query, *others, *weights)
+        is_given = tuple(x is not None for x in (key, value))
+        return apply(BoundFunction(_multihead_attention, (self.num_heads, causal, *is_given)), query, *others, *weights)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         bias = self.in_proj_bias is not None
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, bias={bias}, causal={self.causal}"
 
 
 def _multihead_attention(query: Any, *rest: Any) -> Any:
-    """`rest`: key and value, if they are given, then weights and biases, the number of heads, and what is given."""
+    """Compute multi-head attention. `rest`: key and value, if given, weights, biases, the number of heads, and flags."""
     *inputs, heads, is_causal, has_key, has_value = rest
     key = inputs.pop(0) if has_key else query
     value = inputs.pop(0) if has_value else key
@@ -214,18 +216,18 @@ def _multihead_attention(query: Any, *rest: Any) -> Any:
     for name, x in (("query", query), ("key", key), ("value", value)):
         if x.ndim != 3 or x.shape[-1] != width:
             got = f"got a {name} of shape {x.shape}"
-            raise ShapeError(f"MultiheadAttention: {got}, expected (N, T, {width}), the batch first")
+            raise ShapeError(f"MultiheadAttention: {got}, expected (N, T, {width}), with the batch as the first dim")
 
-    def projected(x: Any, first: int, count: int) -> list[Any]:
-        """Projections of an input, from the first one on, as heads: (N, T, E) -> (N, heads, T, E / heads) each."""
+    def project(x: Any, first: int, count: int) -> list[Any]:
+        """Compute `count` projections of an input as heads: (N, T, E) -> (N, heads, T, E / heads) each."""
         rows = slice(first * width, (first + count) * width)
         y = linear(x, weight[rows], *[bias[rows] for bias in biases[:1]])
         parts = [y[..., k * width : (k + 1) * width] for k in range(count)]
         return [part.reshape(*x.shape[:-1], heads, width // heads).permute(0, 2, 1, 3) for part in parts]
 
     if has_key or has_value:
-        q, k, v = (projected(x, part, 1)[0] for part, x in enumerate((query, key, value)))
+        q, k, v = (project(x, part, 1)[0] for part, x in enumerate((query, key, value)))
     else:
-        q, k, v = projected(query, 0, 3)
+        q, k, v = project(query, 0, 3)
     y = _attention(q, k, v, is_causal, None)
     return linear(y.permute(0, 2, 1, 3).reshape(query.shape), out_weight, *biases[1:])

@@ -1,8 +1,8 @@
-"""Containers: modules that hold modules, and nothing else.
+"""Containers: modules that only hold other modules.
 
-A module finds its children in plain lists and dicts too, so ModuleList and ModuleDict are thin: a list and a dict that have
-a name in the tree, take modules only, and number or name their children as PyTorch does, so that state dicts fit. The
-children of all three are attributes; which are there is the only state.
+A module also finds its children in plain lists and dicts, so ModuleList and ModuleDict are thin: a list and a dict that are
+modules themselves, accept modules only, and name their children as PyTorch does, so that state dicts are compatible. The
+children are attributes; there is no other state.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
@@ -13,18 +13,18 @@ from ..core.errors import DTypeError, IndexingError
 from .module import Module, suggestion
 
 
-class Numbered(Module):
-    """What Sequential and ModuleList share: the modules are the attributes "0", "1", ..., in that order."""
+class NumberedContainer(Module):
+    """Base of Sequential and ModuleList: the children are the attributes "0", "1", ..., in that order."""
 
     def append(self, module: Module) -> Self:
-        """Put a module behind the others, and give the container itself."""
+        """Append a module, and return the container."""
         return self.extend([module])
 
     def extend(self, modules: Iterable[Module]) -> Self:
-        """Put several modules behind the others, and give the container itself; all of them, or none where one is wrong."""
+        """Append several modules, and return the container. If one is not a module, none is appended."""
         found = list(modules)
         for k, module in enumerate(found):
-            refuse_other_than_modules(type(self), f"module {len(self) + k}", module)
+            require_module(type(self), f"module {len(self) + k}", module)
         for module in found:
             setattr(self, str(len(self)), module)
         return self
@@ -45,34 +45,34 @@ class Numbered(Module):
         return getattr(self, self._name(index))
 
     def __setitem__(self, index: int, module: Module) -> None:
-        refuse_other_than_modules(type(self), f"module {index}", module)
+        require_module(type(self), f"module {index}", module)
         setattr(self, self._name(index), module)
 
     def _name(self, index: int) -> str:
-        """The attribute behind an index, which may be negative."""
+        """Return the attribute name of an index, which may be negative."""
         k, count = integer(index), len(self)
         if not -count <= k < count:
-            raise IndexingError(f"{type(self).__name__}: index {k} is none of {count} modules")
+            raise IndexingError(f"{type(self).__name__}: index {k} is out of range for {count} modules")
         return str(k % count)
 
     @classmethod
     def _of(cls, modules: list[Module]) -> Self:
-        """A container of the same kind, for a slice."""
+        """Create a container of the same class, for a slice."""
         raise NotImplementedError
 
 
-class Sequential(Numbered):
-    """Modules one after another: each gets what the one before gave.
+class Sequential(NumberedContainer):
+    """A chain of modules: each gets the output of the one before.
 
     Parameters
     ----------
     modules : Module
-        They are the attributes "0", "1", ...; a Sequential has a length, can be indexed, and its slices are Sequentials.
+        Stored as the attributes "0", "1", ... A Sequential supports len(), indexing and slicing; a slice is a Sequential.
 
     Raises
     ------
     DTypeError
-        An argument is no module.
+        An argument is not a module.
     IndexingError
         An index is out of range.
 
@@ -96,7 +96,7 @@ class Sequential(Numbered):
         self.extend(modules)
 
     def forward(self, x: Any) -> Any:
-        """What the last module gives."""
+        """Return the output of the last module."""
         for module in self:
             x = module(x)
         return x
@@ -106,25 +106,25 @@ class Sequential(Numbered):
         return cls(*modules)
 
 
-class ModuleList(Numbered):
-    """A list of modules. It has no `forward`: what is done with them is up to the module that holds it.
+class ModuleList(NumberedContainer):
+    """A list of modules. It has no `forward`; the module that contains it uses its entries.
 
     Parameters
     ----------
     modules : iterable of Module
-        They are the attributes "0", "1", ...
+        Stored as the attributes "0", "1", ...
 
     Raises
     ------
     DTypeError
-        An entry is no module.
+        An entry is not a module.
     IndexingError
         An index is out of range.
 
     Notes
     -----
-    A plain list of modules, as an attribute, gives its modules the same names: `layers.0`, `layers.1`. This one refuses
-    what is no module, and is shown as a level of its own.
+    A plain list of modules, as an attribute, gives its modules the same names: `layers.0`, `layers.1`. A ModuleList also
+    refuses entries that are not modules, and is a level of its own in the representation.
 
     Examples
     --------
@@ -148,24 +148,24 @@ class ModuleList(Numbered):
 
 
 class ModuleDict(Module):
-    """A dict of modules, in the order in which they came. It has no `forward`.
+    """A dict of modules in insertion order. It has no `forward`.
 
     Parameters
     ----------
     modules : mapping of str to Module, or pairs of them
-        The names become attributes; a name that a module has already, such as "train", or one with a dot, is refused.
+        Each name becomes an attribute, so a name that `Module` already uses, such as "train", or with a dot, is refused.
 
     Raises
     ------
     DTypeError
-        A value is no module, or a name no string.
+        A value is not a module, or a name is not a string.
     IndexingError
-        A name is taken by an attribute of modules, holds a dot, or is empty; or there is nothing of that name.
+        A name is an attribute of `Module`, contains a dot, or is empty; or no module has the requested name.
 
     Notes
     -----
-    A plain dict of modules, as an attribute, gives its modules the same names: `heads.left`. This one refuses what is no
-    module, and is shown as a level of its own.
+    A plain dict of modules, as an attribute, gives its modules the same names: `heads.left`. A ModuleDict also refuses
+    values that are not modules, and is a level of its own in the representation.
 
     Examples
     --------
@@ -179,34 +179,34 @@ class ModuleDict(Module):
         self.update(modules)
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
-        """Take further modules, or others under the same names; all of them, or none where one is wrong."""
+        """Add or replace modules by name. If a name or module is invalid, nothing changes."""
         found = list(modules.items() if isinstance(modules, Mapping) else modules)
         for name, module in found:
             self._refuse(name)
-            refuse_other_than_modules(type(self), f"module {name!r}", module)
+            require_module(type(self), f"module {name!r}", module)
         for name, module in found:
             setattr(self, name, module)
 
     def keys(self) -> KeysView[str]:
-        """The names."""
+        """Return the names."""
         return self._modules().keys()
 
     def values(self) -> ValuesView[Module]:
-        """The modules."""
+        """Return the modules."""
         return self._modules().values()
 
     def items(self) -> ItemsView[str, Module]:
-        """(name, module) of each."""
+        """Return pairs (name, module)."""
         return self._modules().items()
 
     def pop(self, name: str) -> Module:
-        """Take a module out, and give it."""
+        """Remove a module and return it."""
         module: Module = self[name]
         delattr(self, name)
         return module
 
     def clear(self) -> None:
-        """Take out all modules."""
+        """Remove all modules."""
         for name in self.keys():
             delattr(self, name)
 
@@ -237,14 +237,14 @@ class ModuleDict(Module):
     def _refuse(self, name: object) -> None:
         kind = type(self).__name__
         if not isinstance(name, str):
-            raise DTypeError(f"{kind}: name {name!r} is {type(name).__name__}, expected a string")
+            raise DTypeError(f"{kind}: got the name {name!r} of type {type(name).__name__}, expected a string")
         if not name or "." in name or hasattr(type(self), name):
             raise IndexingError(
-                f"{kind}: name {name!r} is empty, holds a dot, or is taken by an attribute of modules; choose another one"
+                f"{kind}: got the name {name!r}, expected one that is not empty, has no dot and is no attribute of Module"
             )
 
 
-def refuse_other_than_modules(kind: type[Module], what: str, module: Any) -> None:
-    """Raise for anything but a module."""
+def require_module(kind: type[Module], what: str, module: Any) -> None:
+    """Raise DTypeError unless `module` is a module."""
     if not isinstance(module, Module):
         raise DTypeError(f"{kind.__name__}: {what} is {type(module).__name__}, expected an nn.Module")

@@ -1,14 +1,14 @@
-"""Convolutions: weighted sums over windows, as functions and as modules. Each is one captured call.
+"""Convolutions: weighted sums over windows, as functions and as modules. Each is one composite op.
 
-    x (N, C, H, W) -> zeros around it -> windows (C, KH, KW, PH, PW, N) -> a matrix (C * KH * KW, PH * PW * N)
+    x (N, C, H, W) -> padded with zeros -> windows (C, KH, KW, PH, PW, N) -> a matrix (C * KH * KW, PH * PW * N)
     weight (O, C, KH, KW)  ->  a matrix (O, C * KH * KW)
-    y = the product of both, plus bias, seen as (N, O, PH, PW)
+    y = the matmul of both, plus bias, viewed as (N, O, PH, PW)
 
-The windows are a view. To be a matrix they are copied, unless the backend multiplies windows as they lie. Examples lie
-closest in memory, inside and in the result: there whole rows of a window's neighbours are next to each other, so both go by
-long runs, and what comes after keeps this order, since elementwise results are laid out like what they read.
+This is im2col: the windows are a view, and are copied to become a matrix, unless the backend multiplies windows in place.
+The batch is the innermost dim in memory, of the padded input and of the result: so rows of neighboring windows are
+contiguous, and both are read in long runs. Elementwise results keep the layout of their inputs, so following ops keep it.
 
-Not here: pooling; other padding than zeros.
+Not here: pooling; padding with anything but zeros.
 """
 
 import math
@@ -21,7 +21,17 @@ from ..core.errors import DTypeError, ShapeError
 from ..ir.array_functions import BoundFunction, Matmul, PadSlice, Shape
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, generator, tensor
-from .im2col import MANY, Geometry, Sizes, WindowProduct, check_windows, listed, patches_of, per_dim, room
+from .im2col import (
+    MAX_CACHED_GEOMETRIES,
+    Sizes,
+    WindowGeometry,
+    WindowProduct,
+    as_numbers,
+    check_windows,
+    extract_patches,
+    padded_shape,
+    per_dim,
+)
 from .layers import apply
 from .module import Module, Parameter
 
@@ -37,16 +47,16 @@ def conv1d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Any:
-    """The weighted sums over all windows of signals: `conv2d` with one dim.
+    """Convolve signals with filters: `conv2d` with one dim.
 
     Parameters
     ----------
     x : Tensor of floats (N, C, L)
         N signals of C channels.
     weight : Tensor (O, C / groups, K)
-        The kernel of each output channel.
+        One filter for each output channel.
     bias : Tensor (O,), optional
-        What is added to each output channel.
+        Added to each output channel.
     stride, padding, dilation, groups
         As in `conv2d`.
 
@@ -64,7 +74,7 @@ def conv1d(
     --------
     >>> import minifuse as mf
     >>> x = mf.tensor([[[1.0, 2.0, 4.0, 8.0]]])
-    >>> mf.nn.conv1d(x, mf.tensor([[[-1.0, 1.0]]]))  # the differences of neighbours
+    >>> mf.nn.conv1d(x, mf.tensor([[[-1.0, 1.0]]]))  # the differences of neighbors
     tensor([[[1., 2., 4.]]])
     """
     return convolve("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
@@ -79,7 +89,7 @@ def conv2d(
     dilation: Sizes = 1,
     groups: int = 1,
 ) -> Any:
-    """The weighted sums over all windows of images.
+    """Convolve images with filters: weighted sums over all windows.
 
         y[n, o, p, q] = bias[o] + sum over c, i, j of weight[o, c, i, j] * x[n, c, p * stride + i * dilation - padding, ...]
 
@@ -88,51 +98,52 @@ def conv2d(
     x : Tensor of floats (N, C, H, W)
         N images of C channels.
     weight : Tensor (O, C / groups, KH, KW)
-        The kernel of each output channel.
+        One filter for each output channel.
     bias : Tensor (O,), optional
-        What is added to each output channel.
+        Added to each output channel.
     stride : int or pair
-        How far one window is from the next.
+        Distance from one window to the next.
     padding : int, pair, "valid" or "same"
-        How many zeros are put on each side; "valid" is none, "same" so many that the output is as large as the input, one
-        more behind than before where their number is odd (with stride 1 only).
+        Number of zeros added on each side. "valid" adds none; "same" adds as many as keep the size of the input, one more at
+        the end than at the start if their number is odd (with stride 1 only).
     dilation : int or pair
-        How far the elements of a window are apart.
+        Distance between the elements of a window.
     groups : int
-        In how many groups the channels are: an output channel sees those of its own group. As many as there are channels
-        make a depthwise convolution.
+        Number of groups of channels. An output channel depends only on the input channels of its group. With as many groups
+        as channels, this is a depthwise convolution.
 
     Returns
     -------
     Tensor (N, O, PH, PW)
-        PH = (H + 2 * padding - dilation * (KH - 1) - 1) // stride + 1, PW likewise. In memory the examples lie closest: it
-        is a view of (O, PH, PW, N).
+        PH = (H + 2 * padding - dilation * (KH - 1) - 1) // stride + 1, PW likewise. The batch is the innermost dim in
+        memory: the result is a view of (O, PH, PW, N).
 
     Raises
     ------
     ShapeError
-        Shapes do not fit each other or `groups`, a window does not fit into the image, or a number is too small.
+        The shapes do not match each other or `groups`, a window does not fit into the image, or a number is too small.
     DTypeError
-        Operands are no tensors, or of different element types: nothing is converted silently.
+        An operand is not a tensor, or the dtypes differ. No dtype is converted implicitly.
 
     Notes
     -----
-    It is called a convolution, and is a correlation: the kernel is not flipped.
+    As in all deep learning libraries, this is a correlation: the filter is not flipped.
 
-    The parallel backend reads windows where they lie, as long as PW * N elements (with a stride N) fill a vector, or eight
-    for the gradient of the weight. Otherwise copied are N * PH * PW * C * KH * KW elements, the matrix of all windows, and
-    again in the backward pass, which does not keep it. Where windows do not overlap, each element is copied once at most.
-    None is, where a window is the whole image, or one element of images whose examples lie closest (as those that a
-    convolution gives). Images that lie otherwise, or have zeros around them, are copied once more, which is little.
+    The parallel backend reads windows in place if PW * N elements (with a stride: N) fill a vector register, or eight of
+    them for the gradient of the weight. Otherwise the matrix of all windows, N * PH * PW * C * KH * KW elements, is copied,
+    and again in the backward pass, which does not store it. If windows do not overlap, each element is copied at most once.
+    If a window is the whole image, or one element of images whose innermost dim in memory is the batch (such as the result
+    of another convolution), nothing is copied. Images in another layout, or with padding, are copied once more, which is
+    cheap.
 
-    The gradient of x is the convolution of the gradient of y with the flipped kernel, which copies N * H * W * O * KH * KW
-    elements. With a stride, or where that is more than 4 times the number above, it is a product, and sums over windows.
+    The gradient of x is the convolution of the gradient of y with the flipped filter, which copies N * H * W * O * KH * KW
+    elements. With a stride, or if that is more than 4 times the number above, it is a matmul followed by sums over windows.
 
     References
     ----------
     .. [1] V. Dumoulin, F. Visin, A guide to convolution arithmetic for deep learning, 2016, arXiv:1603.07285
     .. [2] K. Chellapilla, S. Puri, P. Simard, High Performance Convolutional Neural Networks for Document Processing, 2006:
-       windows as a matrix
+       windows as a matrix (im2col)
 
     Examples
     --------
@@ -158,50 +169,55 @@ def convolve(
     dilation: Sizes,
     groups: int,
 ) -> Any:
-    """A convolution over the last `dims` dims, as one captured call, after all has been checked."""
+    """Check the arguments, and compute a convolution over the last `dims` dims as one composite op."""
     operands = [("x", x), ("weight", weight)] + [("bias", bias)] * (bias is not None)
     for operand, value in operands:
         if not isinstance(value, Array):
             raise DTypeError(f"{name}: expected {operand} to be a tensor, got {type(value).__name__}; wrap it in mf.tensor")
         if value.dtype is not x.dtype:
             raise DTypeError(
-                f"{name}: got x of {x.dtype} and {operand} of {value.dtype}, expected one element type; "
-                f"convert one, x.to(mf.{value.dtype}) or module.to(...)"
+                f"{name}: got x of dtype {x.dtype} and {operand} of dtype {value.dtype}, expected the same; "
+                f"write x.to(mf.{value.dtype}) or module.to(...)"
             )
     shapes = tuple(value.shape for _, value in operands)
-    planned = convolution(name, dims, shapes, listed(stride), listed(padding), listed(dilation), as_number(groups))
-    return apply(planned, *[value for _, value in operands])
+    function = plan_convolution(
+        name, dims, shapes, as_numbers(stride), as_numbers(padding), as_numbers(dilation), as_number(groups)
+    )
+    return apply(function, *[value for _, value in operands])
 
 
-@lru_cache(MANY, typed=True)
-def convolution(
+@lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
+def plan_convolution(
     name: str, dims: int, shapes: tuple[Shape, ...], stride: Any, padding: Any, dilation: Any, groups: Any
 ) -> BoundFunction:
-    """A convolution of x, weight and bias, or none, of these shapes, after these have been checked."""
+    """Check the shapes of x, weight and an optional bias, and return the convolution function for them."""
     x, weight, *bias = shapes
     if len(weight) != dims + 2 or 0 in weight:
         wanted = "(O, C / groups, KH, KW)" if dims == 2 else "(O, C / groups, K)"
         raise ShapeError(f"{name}: got weight of shape {weight}, expected {wanted}, each at least 1")
     outputs, channels, kernel = weight[0], weight[1], weight[2:]
-    geometry = geometry_of(name, kernel, stride, padding, dilation, groups)
+    geometry = window_geometry(name, kernel, stride, padding, dilation, groups)
     if outputs % groups:
-        raise ShapeError(f"{name}: {outputs} output channels, from weight of shape {weight}, are not {groups} groups")
+        raise ShapeError(
+            f"{name}: got {outputs} output channels, from a weight of shape {weight}, and groups={groups}; expected a "
+            "multiple of groups"
+        )
     if len(x) != dims + 2 or x[1] != channels * groups:
         wanted = f"(N, {channels * groups}, {'H, W' if dims == 2 else 'L'})"
         raise ShapeError(
-            f"{name}: got x of shape {x}, expected {wanted}: weight has shape {weight}, with groups={groups}; "
-            "one example becomes a batch by x[None]"
+            f"{name}: got x of shape {x}, expected {wanted}, since weight has shape {weight} and groups={groups}; "
+            "write x[None] for a batch of one example"
         )
     if bias not in ([], [(outputs,)]):
-        raise ShapeError(f"{name}: got bias of shape {bias[0]}, expected ({outputs},), one for each output channel")
+        raise ShapeError(f"{name}: got bias of shape {bias[0]}, expected ({outputs},), one number for each output channel")
     check_windows(name, x[2:], kernel, geometry)
     return BoundFunction(_convolve, (geometry,))
 
 
-def geometry_of(
+def window_geometry(
     name: str, kernel: tuple[int, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
-) -> Geometry:
-    """What a user wrote, one number for each dim."""
+) -> WindowGeometry:
+    """Expand the user's numbers to one for each dim, and check them."""
     steps = per_dim(name, "stride", stride, len(kernel), 1)
     gaps = per_dim(name, "dilation", dilation, len(kernel), 1)
     groups = as_number(groups)
@@ -213,43 +229,43 @@ def geometry_of(
         around = ((0, 0),) * len(kernel)
     elif padding == "same":
         if set(steps) != {1}:
-            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {steps}; give the padding as numbers')
+            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {steps}; write the padding as numbers')
         reach = [gap * (n - 1) for gap, n in zip(gaps, kernel, strict=True)]
         around = tuple((n // 2, n - n // 2) for n in reach)
     else:
         raise ShapeError(f'{name}: got padding={padding!r}, expected an integer, one for each dim, "valid" or "same"')
-    return Geometry(steps, around, gaps, groups)
+    return WindowGeometry(steps, around, gaps, groups)
 
 
-# What is captured.
+# The composite op.
 
 
 def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
-    """(N, C, ...) and (O, C / groups, ...) -> (N, O, ...); the rest is a bias, or none, and the geometry."""
+    """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); `rest` is an optional bias and the geometry."""
     *bias, of = rest
     outputs, size = weight.shape[0], weight.shape[2:]
     z = batch_last(x, size, of)  # (C, ..., N)
-    places = patches_of(z, size, of.stride, of.dilation).shape[1 + len(size) : -1]
+    places = extract_patches(z, size, of.stride, of.dilation).shape[1 + len(size) : -1]
     product = WindowProduct(size, of.stride, of.dilation, x.dtype, Matmul(matmul_precision()))
     (y,) = product(weight.reshape(of.groups, outputs // of.groups, -1), z, *bias)  # (groups, O / groups, places * N)
     n = x.shape[0]
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
 
 
-def batch_last(x: Any, size: tuple[int, ...], of: Geometry) -> Any:
-    """(N, C, ...) -> (C, ..., N), with zeros around, in memory in this order where windows will read an element often."""
+def batch_last(x: Any, size: tuple[int, ...], of: WindowGeometry) -> Any:
+    """Map (N, C, ...) to (C, ..., N) with padding; copy it to this memory order if windows read elements often."""
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
-        return PadSlice(*room(z, of.padding))(z)
+        return PadSlice(*padded_shape(z, of.padding))(z)
     is_read_often = math.prod(size) > math.prod(of.stride) and z.shape[1:-1] != tuple(size)
-    return z.reshape(z.size).reshape(z.shape) if is_read_often else z  # a copy only where it lies in another order
+    return z.reshape(z.size).reshape(z.shape) if is_read_often else z  # a copy only if it has another layout
 
 
 # Modules.
 
 
 class Convolution(Module):
-    """What Conv1d and Conv2d share."""
+    """Base of Conv1d and Conv2d."""
 
     dims: int
     weight: Parameter
@@ -271,14 +287,14 @@ class Convolution(Module):
         name = type(self).__name__
         kernel = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
-        of = geometry_of(name, kernel, stride, padding, dilation, groups)
+        of = window_geometry(name, kernel, stride, padding, dilation, groups)
         groups = of.groups
         self.stride, self.dilation, self.groups = of.stride, of.dilation, groups
         self.padding = padding if isinstance(padding, str) else tuple(before for before, _ in of.padding)
         if min(in_channels, out_channels) < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(
-                f"{name}: got {in_channels} in_channels and {out_channels} out_channels, expected at least 1 each, and "
-                f"multiples of groups={groups}"
+                f"{name}: got in_channels={in_channels} and out_channels={out_channels}, expected positive multiples of "
+                f"groups={groups}"
             )
         bound = 1 / math.sqrt(in_channels // groups * math.prod(kernel))
 
@@ -289,12 +305,12 @@ class Convolution(Module):
         self.bias = draw(out_channels) if bias else None
 
     def forward(self, x: Any) -> Any:
-        """(N, in_channels, ...) -> (N, out_channels, ...)."""
+        """Map (N, in_channels, ...) to (N, out_channels, ...)."""
         numbers = self.stride, self.padding, self.dilation, self.groups
         return convolve(type(self).__name__, self.dims, x, self.weight, self.bias, *numbers)
 
     def extra_repr(self) -> str:
-        """Sizes, and what is not as by default."""
+        """Return the sizes, and the settings that differ from their defaults."""
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         parts += [f"padding={self.padding!r}"] * (self.padding != (0,) * self.dims)
         parts += [f"dilation={self.dilation}"] * (self.dilation != (1,) * self.dims)
@@ -303,18 +319,18 @@ class Convolution(Module):
 
 
 class Conv1d(Convolution):
-    """`conv1d` as a module, with a weight and a bias that are learned.
+    """`conv1d` as a module, with a learned weight and bias.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Channels of the input, and of the output.
+        Number of channels of the input and of the output.
     kernel_size, stride, padding, dilation, groups
         As in `conv2d`, with one dim.
     bias : bool
-        Whether a bias is added.
+        If True, add a bias.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -323,7 +339,7 @@ class Conv1d(Convolution):
 
     Notes
     -----
-    First values as in `Conv2d`.
+    Initial values as in `Conv2d`.
 
     Examples
     --------
@@ -337,20 +353,20 @@ class Conv1d(Convolution):
 
 
 class Conv2d(Convolution):
-    """`conv2d` as a module, with a weight and a bias that are learned.
+    """`conv2d` as a module, with a learned weight and bias.
 
     Parameters
     ----------
     in_channels, out_channels : int
-        Channels of the input, and of the output.
+        Number of channels of the input and of the output.
     kernel_size : int or pair
-        Rows and columns of a window.
+        Rows and columns of the filter.
     stride, padding, dilation, groups
         As in `conv2d`.
     bias : bool
-        Whether a bias is added.
+        If True, add a bias.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -360,14 +376,14 @@ class Conv2d(Convolution):
     Raises
     ------
     ShapeError
-        A number is too small, or the channels are no multiples of `groups`; when called, as in `conv2d`.
+        A number is too small, or a number of channels is not a multiple of `groups`; when called, as in `conv2d`.
     DTypeError
-        When called, x is no tensor, or of another element type than the weight.
+        When called: x is not a tensor, or its dtype differs from that of the weight.
 
     Notes
     -----
-    Parameters start evenly spread within +-1 / sqrt(in_channels / groups * KH * KW), as in `torch.nn.Conv2d`; for the weight
-    that is the distribution of [1]_ for a leaky ReLU of slope sqrt(5).
+    Parameters are initialized uniformly in +-1 / sqrt(in_channels / groups * KH * KW), as in `torch.nn.Conv2d`; for the
+    weight this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
 
     References
     ----------

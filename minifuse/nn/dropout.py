@@ -1,7 +1,7 @@
-"""Dropout: elements become 0 at random, so that a network relies on none of them. In training only.
+"""Dropout: set random elements to 0 during training, so that a network does not rely on single ones.
 
-No random numbers lie in memory. Each call draws a polynomial, and what becomes of an element is decided by the value of that
-at its position, inside the kernel that needs it; the backward pass computes the same again instead of keeping a mask.
+No random numbers are stored. Each call draws the coefficients of a polynomial, and the kernel decides for each element by
+the polynomial's value at its position. The backward pass computes the same values again instead of storing a mask.
 """
 
 import math
@@ -11,44 +11,44 @@ from ..core.dispatch import active_tracer
 from ..core.dtypes import as_number
 from ..core.operators import where
 from ..tensors.creation import generator
-from .activations import floats
-from .layers import apply, refuse_other_than_tensors
+from .activations import require_floats
+from .layers import apply, require_tensor
 from .module import Module
 
-HALF = 1 << 63  # an int64 lies between -HALF and HALF
-DEGREE = 3
+SIGN_BIT = 1 << 63  # int64 values are in [-SIGN_BIT, SIGN_BIT)
+DEGREE = 3  # of the polynomial: any DEGREE + 1 elements are dropped independently
 
 
 def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
-    """Set each element to 0 with probability p, and multiply the others by 1 / (1 - p), so that the mean stays.
+    """Set each element to 0 with probability p, and multiply the others by 1 / (1 - p), so that the mean does not change.
 
     Parameters
     ----------
     x : Tensor of floats
     p : float
-        0 to 1.
+        The probability, from 0 to 1.
     training : bool
-        Whether anything is done at all; else x is given back as it is.
+        If False, return x itself.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Raises
     ------
     ValueError
-        p does not lie between 0 and 1.
+        p is not between 0 and 1.
     DTypeError
-        x is no tensor of floats.
+        x is not a tensor of floats.
 
     Notes
     -----
-    An element at position i, in row-major order, is kept where a i**3 + b i**2 + c i + d, computed modulo 2**63 in
-    int64, is not below p * 2**63. The four coefficients come from the generator of `mf.manual_seed`, anew for each call; in
-    a fused function for each of its calls too, and in the same order as without fusion. So any four elements are dropped
-    independently of each other [1]_, up to about 2**-32; five are not, which neither the mean nor the variance of a sum
-    shows. A view in another order of memory gets the same mask.
+    The element at position i, in row-major order, is kept if a i**3 + b i**2 + c i + d, computed modulo 2**63 in int64, is
+    at least p * 2**63. Each call draws the four coefficients from the generator of `mf.manual_seed`; a fused function draws
+    them in each call, too, in the same order as without fusion. So any four elements are dropped independently of each
+    other [1]_, up to about 2**-32; five are not, which affects neither the mean nor the variance of a sum. A view with
+    other strides gets the same mask.
 
     References
     ----------
@@ -66,16 +66,16 @@ def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
     >>> mf.nn.dropout(x, 0.2, training=False) is x
     True
     """
-    refuse_other_than_tensors("dropout", x)
+    require_tensor("dropout", x)
     p = as_number(p)
     if not 0 <= p <= 1:
-        raise ValueError(f"dropout: p is {p}, expected a probability, 0 to 1")
-    floats("dropout", x)
+        raise ValueError(f"dropout: got p={p}, expected a probability from 0 to 1")
+    require_floats("dropout", x)
     if not training or p == 0:
         return x
-    dropped = min(int(p * HALF), HALF - 1)  # so many of HALF values
+    dropped = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # of SIGN_BIT values
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return apply(_dropout, x, dropped, scale, *[coefficient() for _ in range(DEGREE + 1)])
+    return apply(_dropout, x, dropped, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
 
 
 def _dropout(x: Any, dropped: Any, scale: Any, *coefficients: Any) -> Any:
@@ -83,33 +83,33 @@ def _dropout(x: Any, dropped: Any, scale: Any, *coefficients: Any) -> Any:
     value, *others = coefficients
     for c in others:
         value = value * position + c
-    # Overflow only ever reaches the sign, which is not looked at: compilers may take it that there is none.
-    return where((value & (HALF - 1)) >= dropped, x * scale, 0)
+    # Overflow can only change the sign, which is masked out: compilers may assume that there is no overflow.
+    return where((value & (SIGN_BIT - 1)) >= dropped, x * scale, 0)
 
 
-def coefficient() -> Any:
-    """An int64, any of them; inside a fused function one that each call draws."""
-    by = active_tracer()
-    return drawn() if by is None else by.call_counter(drawn, 0)
+def draw_coefficient() -> Any:
+    """Draw a random int64; inside a fused function, a value that each call draws again."""
+    tracer = active_tracer()
+    return draw_int64() if tracer is None else tracer.call_counter(draw_int64, 0)
 
 
-def drawn() -> int:
-    """The next 64 bits of the generator."""
-    return int(generator().bit_generator.random_raw()) - HALF
+def draw_int64() -> int:
+    """Draw the next 64 bits of the generator."""
+    return int(generator().bit_generator.random_raw()) - SIGN_BIT
 
 
 class Dropout(Module):
-    """`dropout` as a module: at work in training, nothing after `eval()`.
+    """`dropout` as a module: active in training, the identity after `eval()`.
 
     Parameters
     ----------
     p : float
-        How probable it is that an element becomes 0.
+        The probability that an element is set to 0.
 
     Raises
     ------
     ValueError
-        p does not lie between 0 and 1.
+        p is not between 0 and 1.
 
     Examples
     --------
@@ -122,13 +122,13 @@ class Dropout(Module):
     def __init__(self, p: float = 0.5) -> None:
         p = as_number(p)
         if not 0 <= p <= 1:
-            raise ValueError(f"Dropout: p is {p}, expected a probability, 0 to 1")
+            raise ValueError(f"Dropout: got p={p}, expected a probability from 0 to 1")
         self.p = p
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Apply dropout; the shape does not change."""
         return dropout(x, self.p, self.training)
 
     def extra_repr(self) -> str:
-        """How probable it is."""
+        """Return the probability."""
         return f"p={self.p}"

@@ -1,4 +1,4 @@
-"""Embedding: a row of a table for each index, as a function and as a module. It is one captured call, and fuses."""
+"""Embedding: look up a row of a table for each index, as a function and as a module. A lookup is one op, and fuses."""
 
 from typing import Any
 
@@ -13,16 +13,16 @@ from .module import Module, Parameter
 
 
 def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
-    """The row of a table that each element of an index names.
+    """Look up the row of a table for each element of an index.
 
     Parameters
     ----------
     index : Tensor of int64 or int32, of any shape (...)
-        Rows by number, from 0 to V - 1; negative ones do not count from the end.
+        Row numbers from 0 to V - 1. Negative numbers are not allowed.
     weight : Tensor of floats (V, D)
         The table.
     padding_idx : int, optional
-        A row that receives no gradient; here a negative number counts from the end.
+        A row that receives no gradient. A negative number counts from the end.
 
     Returns
     -------
@@ -31,19 +31,20 @@ def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
     Raises
     ------
     ShapeError
-        The table does not have two dims.
+        The table is not 2-D.
     DTypeError
-        The index is no tensor of integers.
+        The index is not a tensor of integers.
     IndexingError
-        A number is not one of 0 ... V - 1, or `padding_idx` is no row. While a function is captured there are no values to
-        look at: there such a row is NaN, and no row receives its gradient. Nothing outside of the table is ever read.
+        An index is outside 0 ... V - 1, or `padding_idx` is not a row. Inside a fused function, values are not known
+        while tracing; there the result of an index out of range is NaN, and no row receives its gradient. Memory outside
+        of the table is never read.
 
     Notes
     -----
-    Each row is read where it is used, by the kernel that uses it: what follows element by element, and what folds rows, such
-    as a layer norm, is one kernel with it. The gradient of a row adds up all that arrived at its number, without atomics, in
-    an order that is always the same. On CPUs that takes as many steps as the result has elements, of which each thread does
-    some columns; on cuda each row of the table looks at all N numbers, which for D columns takes V * N * D short steps.
+    A lookup fuses with the kernel that uses it: following elementwise ops, and row reductions such as layer norm, run in the
+    same kernel. The gradient of a row is the sum of the gradients of all its lookups, computed without atomics and in a
+    fixed order. On CPUs this takes as many operations as the result has elements, divided over threads by columns; on cuda
+    each row of the table reads all N indices, which takes V * N * D short operations for D columns.
 
     Examples
     --------
@@ -63,13 +64,13 @@ def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
     if getattr(weight, "ndim", None) != 2:
         got = getattr(weight, "shape", type(weight).__name__)
         raise ShapeError(
-            f"embedding: got a weight of shape {got}, expected (V, D), a row of D numbers for each of V indices"
+            f"embedding: got a weight of shape {got}, expected (V, D): a row of D numbers for each of V indices"
         )
     require_integer_index("embedding", index)
     require_in_range("embedding", index, weight.shape[0], 0)
     if padding_idx is None:
         return apply(Gather(0), weight, index)
-    padding = padding_of(padding_idx, weight.shape[0])
+    padding = normalize_padding_idx(padding_idx, weight.shape[0])
     return apply(BoundFunction(_padded, (padding,)), weight, index)
 
 
@@ -79,24 +80,24 @@ def _padded(weight: Any, index: Any, padding: int) -> Any:
     return where(is_padding, detach(y), y)
 
 
-def padding_of(padding_idx: int, rows: int) -> int:
-    """The row of padding, counted from the front."""
+def normalize_padding_idx(padding_idx: int, rows: int) -> int:
+    """Return `padding_idx` as a row number that is not negative."""
     if not -rows <= padding_idx < rows:
-        raise IndexingError(f"embedding: padding_idx {padding_idx} is no row of {rows}; expected {-rows} to {rows - 1}")
+        raise IndexingError(f"embedding: got padding_idx={padding_idx} for {rows} rows, expected {-rows} to {rows - 1}")
     return padding_idx % rows
 
 
 class Embedding(Module):
-    """A table of rows that are learned, looked up by index.
+    """A table of learned rows, looked up by index.
 
     Parameters
     ----------
     num_embeddings, embedding_dim : int
-        Rows of the table, and numbers in each.
+        Number of rows, and elements of each row.
     padding_idx : int, optional
-        A row that starts as zeros and receives no gradient; a negative number counts from the end.
+        A row that starts as zeros and receives no gradient. A negative number counts from the end.
     dtype, backend
-        Of the table; float32 on the default backend if left out.
+        Dtype and backend of the table. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -105,13 +106,13 @@ class Embedding(Module):
     Raises
     ------
     ShapeError
-        A size is not at least 1.
+        A size is less than 1.
     IndexingError
-        `padding_idx` is no row; when called, an index is not one of 0 ... num_embeddings - 1, see `embedding`.
+        `padding_idx` is not a row; or, when called, an index is outside 0 ... num_embeddings - 1, see `embedding`.
 
     Notes
     -----
-    The table starts with normally distributed numbers of mean 0 and variance 1, as that of `torch.nn.Embedding`.
+    The table is initialized with normally distributed numbers of mean 0 and variance 1, as in `torch.nn.Embedding`.
 
     Examples
     --------
@@ -136,17 +137,17 @@ class Embedding(Module):
                 f"Embedding: got num_embeddings={num_embeddings} and embedding_dim={embedding_dim}, expected at least 1 each"
             )
         self.num_embeddings, self.embedding_dim = num_embeddings, embedding_dim
-        self.padding_idx = None if padding_idx is None else padding_of(padding_idx, num_embeddings)
+        self.padding_idx = None if padding_idx is None else normalize_padding_idx(padding_idx, num_embeddings)
         table = generator().standard_normal((num_embeddings, embedding_dim))
         if self.padding_idx is not None:
             table[self.padding_idx] = 0
         self.weight = Parameter(tensor(table, dtype or float32, backend))
 
     def forward(self, index: Any) -> Any:
-        """(...) of integers -> (..., embedding_dim)."""
+        """Map an index (...) to (..., embedding_dim)."""
         return embedding(index, self.weight, self.padding_idx)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}"

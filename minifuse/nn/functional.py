@@ -1,8 +1,8 @@
-"""The functions of `mf.nn`, under the name by which PyTorch's users know them.
+"""The functions of `mf.nn`, under the name that PyTorch users know.
 
     import minifuse.nn.functional as F
 
-Nothing is defined here. It holds every function of `mf.nn` and nothing else, which a test checks.
+This module exports every function of `mf.nn` and nothing else, which a test checks. It defines none itself.
 """
 
 from ..core.operators import relu, sigmoid, tanh

@@ -1,6 +1,6 @@
-"""What the modules of a model give while it runs, for those who look on: a summary, or whoever asks where NaN came from.
+"""Callbacks for the outputs of a model's modules, used by `summary` and by the search for the source of a NaN.
 
-Modules have no hooks. While somebody looks, each has a `forward` of its own among its attributes, and afterwards none.
+Modules have no hooks of their own. While a block is watched, each module has a wrapped `forward` in its `__dict__`.
 """
 
 from collections.abc import Callable, Iterator
@@ -9,16 +9,16 @@ from typing import Any
 
 from .module import Module
 
-Note = Callable[[str, Module, Any], None]
+OutputCallback = Callable[[str, Module, Any], None]
 
 
 @contextmanager
-def watched(model: Module, note: Note) -> Iterator[None]:
-    """Tell (name, module, what it gave) of each call while the block runs: of modules inside before those around them."""
+def watch_outputs(model: Module, callback: OutputCallback) -> Iterator[None]:
+    """Call `callback(name, module, output)` after each module call in the block, inner modules before outer ones."""
     modules = list(model.named_modules())
     before = [vars(module).get("forward") for _, module in modules]
     for name, module in modules:
-        vars(module)["forward"] = telling(name, module, module.forward, note)
+        vars(module)["forward"] = wrap_forward(name, module, module.forward, callback)
     try:
         yield
     finally:
@@ -29,12 +29,12 @@ def watched(model: Module, note: Note) -> Iterator[None]:
                 vars(module)["forward"] = own
 
 
-def telling(name: str, module: Module, forward: Callable[..., Any], note: Note) -> Callable[..., Any]:
-    """What `forward` gives, once it is told."""
+def wrap_forward(name: str, module: Module, forward: Callable[..., Any], callback: OutputCallback) -> Callable[..., Any]:
+    """Return a function that calls `forward` and passes its output to the callback."""
 
-    def forward_told(*inputs: Any, **named: Any) -> Any:
+    def watched_forward(*inputs: Any, **named: Any) -> Any:
         y = forward(*inputs, **named)
-        note(name, module, y)
+        callback(name, module, y)
         return y
 
-    return forward_told
+    return watched_forward

@@ -1,7 +1,7 @@
-"""First values of parameters: each function changes a tensor in place, without a record, and gives it back.
+"""Initial values of parameters: each function fills a tensor in place, without recording, and returns it.
 
-Random numbers come from the generator of `mf.manual_seed`, drawn by NumPy in float64 and stored as what the tensor holds;
-with equal seeds they are the same on every backend. They are not those that PyTorch draws.
+Random numbers come from the generator of `mf.manual_seed`. NumPy draws them in float64, and they are converted to the dtype
+of the tensor; with equal seeds they are the same on every backend. They differ from those of PyTorch.
 
     mf.nn.init.kaiming_normal_(layer.weight, nonlinearity="relu")
 """
@@ -36,23 +36,23 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Mode = Literal["fan_in", "fan_out"]
-RAREST = 0.01  # of all draws; a smaller part of the normal distribution would be waited for too long
+MIN_PROBABILITY = 0.01  # of an interval of the normal distribution; rejection sampling of rarer ones takes too long
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """What an activation takes of the standard deviation, to be given back by the weights before it.
+    """Return the factor by which weights must be scaled to keep the standard deviation through an activation.
 
     Parameters
     ----------
     nonlinearity : str
         "linear", "sigmoid", "tanh", "relu", "leaky_relu", "selu"; "conv1d" and "conv2d" are linear.
     param : float, optional
-        Of "leaky_relu" the slope, 0.01 if left out.
+        The slope of "leaky_relu". Default: 0.01.
 
     Raises
     ------
     ValueError
-        There is no such activation.
+        The activation is unknown.
 
     Examples
     --------
@@ -63,17 +63,17 @@ def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
     gains = dict.fromkeys(("linear", "conv1d", "conv2d", "sigmoid"), 1.0)
     gains |= {"tanh": 5 / 3, "relu": math.sqrt(2), "leaky_relu": math.sqrt(2 / (1 + slope**2)), "selu": 3 / 4}
     if nonlinearity not in gains:
-        raise ValueError(f"nonlinearity is {nonlinearity!r}, expected one of {', '.join(gains)}")
+        raise ValueError(f"calculate_gain: got nonlinearity={nonlinearity!r}, expected one of {', '.join(gains)}")
     return gains[nonlinearity]
 
 
 def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
-    """Random numbers between a and b, evenly spread.
+    """Fill with uniformly distributed random numbers between a and b.
 
     Raises
     ------
     ValueError
-        a is above b.
+        a is greater than b.
 
     Examples
     --------
@@ -83,17 +83,17 @@ def uniform_(tensor: Tensor, a: float = 0.0, b: float = 1.0) -> Tensor:
     True
     """
     if not a <= b:
-        raise ValueError(f"uniform_: a is {a} and b is {b}, expected a <= b")
-    return filled(tensor, lambda shape: generator().uniform(a, b, shape))
+        raise ValueError(f"uniform_: got a={a} and b={b}, expected a <= b")
+    return fill_random(tensor, lambda shape: generator().uniform(a, b, shape))
 
 
 def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
-    """Random numbers of the normal distribution.
+    """Fill with normally distributed random numbers.
 
     Raises
     ------
     ValueError
-        std is below 0.
+        std is negative.
 
     Examples
     --------
@@ -102,21 +102,21 @@ def normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0) -> Tensor:
     (2, 3)
     """
     if not std >= 0:
-        raise ValueError(f"normal_: std is {std}, expected at least 0")
-    return filled(tensor, lambda shape: generator().normal(mean, std, shape))
+        raise ValueError(f"normal_: got std={std}, expected at least 0")
+    return fill_random(tensor, lambda shape: generator().normal(mean, std, shape))
 
 
 def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Tensor:
-    """Random numbers of the normal distribution, only those between a and b.
+    """Fill with normally distributed random numbers, restricted to the range from a to b.
 
     Raises
     ------
     ValueError
-        std is not above 0, or less than a hundredth of the distribution lies between a and b.
+        std is not positive, or less than a hundredth of the distribution is between a and b.
 
     Notes
     -----
-    What lies outside is drawn again.
+    Numbers outside the range are drawn again.
 
     Examples
     --------
@@ -126,26 +126,26 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     True
     """
     if not std > 0:
-        raise ValueError(f"trunc_normal_: std is {std}, expected above 0")
+        raise ValueError(f"trunc_normal_: got std={std}, expected greater than 0")
     normal = NormalDist(mean, std)
     part = normal.cdf(b) - normal.cdf(a)
-    if not part >= RAREST:
+    if not part >= MIN_PROBABILITY:
         raise ValueError(
-            f"trunc_normal_: {part:.2g} of the normal distribution with mean {mean} and std {std} lies between a={a} and "
-            f"b={b}, expected at least {RAREST}; choose them closer to the mean, or use uniform_"
+            f"trunc_normal_: only {part:.2g} of the normal distribution with mean {mean} and std {std} is between a={a} and "
+            f"b={b}, expected at least {MIN_PROBABILITY}; write a and b closer to the mean, or use uniform_"
         )
 
     def draw(shape: tuple[int, ...]) -> Array:
-        found = generator().normal(mean, std, shape)
-        while (outside := (found < a) | (found > b)).any():
-            found[outside] = generator().normal(mean, std, int(outside.sum()))
-        return found
+        values = generator().normal(mean, std, shape)
+        while (outside := (values < a) | (values > b)).any():
+            values[outside] = generator().normal(mean, std, int(outside.sum()))
+        return values
 
-    return filled(tensor, draw)
+    return fill_random(tensor, draw)
 
 
 def constant_(tensor: Tensor, val: float) -> Tensor:
-    """One number everywhere.
+    """Fill with one number.
 
     Examples
     --------
@@ -153,13 +153,13 @@ def constant_(tensor: Tensor, val: float) -> Tensor:
     >>> mf.nn.init.constant_(mf.zeros(2), 0.5)
     tensor([0.5, 0.5])
     """
-    refuse_other_than_tensors(tensor)
+    require_tensor(tensor)
     with no_grad():
         return tensor.fill_(val)
 
 
 def zeros_(tensor: Tensor) -> Tensor:
-    """0 everywhere.
+    """Fill with zeros.
 
     Examples
     --------
@@ -171,7 +171,7 @@ def zeros_(tensor: Tensor) -> Tensor:
 
 
 def ones_(tensor: Tensor) -> Tensor:
-    """1 everywhere.
+    """Fill with ones.
 
     Examples
     --------
@@ -183,7 +183,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Evenly spread within +-gain * sqrt(6 / (fan_in + fan_out)): the variance stays, forward and backward [1]_.
+    """Fill uniformly within +-gain * sqrt(6 / (fan_in + fan_out)), which keeps the variance forward and backward [1]_.
 
     Raises
     ------
@@ -201,12 +201,12 @@ def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     >>> bool((w.abs() <= 1).all())
     True
     """
-    bound = gain * math.sqrt(6 / sum(fans("xavier_uniform_", tensor)))
+    bound = gain * math.sqrt(6 / sum(fan_in_and_out("xavier_uniform_", tensor)))
     return uniform_(tensor, -bound, bound)
 
 
 def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Normal with standard deviation gain * sqrt(2 / (fan_in + fan_out)), as `xavier_uniform_`.
+    """Fill normally with standard deviation gain * sqrt(2 / (fan_in + fan_out)), see `xavier_uniform_`.
 
     Raises
     ------
@@ -219,28 +219,28 @@ def xavier_normal_(tensor: Tensor, gain: float = 1.0) -> Tensor:
     >>> mf.nn.init.xavier_normal_(mf.zeros(4, 2)).shape
     (4, 2)
     """
-    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fans("xavier_normal_", tensor))))
+    return normal_(tensor, 0, gain * math.sqrt(2 / sum(fan_in_and_out("xavier_normal_", tensor))))
 
 
 def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Evenly spread within +-gain * sqrt(3 / fan): the variance stays through layers with an activation [1]_.
+    """Fill uniformly within +-gain * sqrt(3 / fan), which keeps the variance through layers with an activation [1]_.
 
     Parameters
     ----------
     tensor : Tensor of floats (out, in) or (out, in, ...)
     a : float
-        The slope, where the activation is "leaky_relu".
+        The slope, if the activation is "leaky_relu".
     mode : {"fan_in", "fan_out"}
-        Whether the variance stays going forward or backward.
+        "fan_in" keeps the variance in the forward pass, "fan_out" in the backward pass.
     nonlinearity : str
-        The activation behind the layer, as `calculate_gain` knows it.
+        The activation after the layer, a name that `calculate_gain` accepts.
 
     Raises
     ------
     ShapeError
         The tensor has fewer than 2 dims.
     ValueError
-        There is no such mode or activation.
+        The mode or the activation is unknown.
 
     References
     ----------
@@ -253,12 +253,12 @@ def kaiming_uniform_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlin
     >>> bool((w.abs() <= 1).all())
     True
     """
-    bound = math.sqrt(3) * spread("kaiming_uniform_", tensor, a, mode, nonlinearity)
+    bound = math.sqrt(3) * kaiming_std("kaiming_uniform_", tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
 def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonlinearity: str = "leaky_relu") -> Tensor:
-    """Normal with standard deviation gain / sqrt(fan); parameters and errors are those of `kaiming_uniform_`.
+    """Fill normally with standard deviation gain / sqrt(fan); parameters and errors are those of `kaiming_uniform_`.
 
     Examples
     --------
@@ -266,13 +266,13 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonline
     >>> mf.nn.init.kaiming_normal_(mf.zeros(5, 6), nonlinearity="relu").shape
     (5, 6)
     """
-    return normal_(tensor, 0, spread("kaiming_normal_", tensor, a, mode, nonlinearity))
+    return normal_(tensor, 0, kaiming_std("kaiming_normal_", tensor, a, mode, nonlinearity))
 
 
 def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
-    """Rows that stand upright on each other, all of length `gain`; columns, where there are more rows than columns [1]_.
+    """Fill with a random matrix of orthogonal rows of length `gain`, or columns if there are more rows than columns [1]_.
 
-    Dims after the first count as one. All such matrices are equally likely.
+    Dims after the first count as one dim. The distribution over all such matrices is uniform.
 
     Raises
     ------
@@ -291,50 +291,50 @@ def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
     >>> bool(((w @ w.T - mf.tensor([[1, 0], [0, 1]])).abs() < 1e-6).all())
     True
     """
-    fans("orthogonal_", tensor)
+    fan_in_and_out("orthogonal_", tensor)
 
     def draw(shape: tuple[int, ...]) -> Array:
         rows, columns = shape[0], math.prod(shape[1:])
         q, r = np.linalg.qr(generator().standard_normal((max(rows, columns), min(rows, columns))))
-        q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)  # else signs follow the algorithm, and are not evenly spread
+        q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)  # else the signs depend on the algorithm of qr
         return gain * (q.T if rows < columns else q).reshape(shape)
 
-    return filled(tensor, draw)
+    return fill_random(tensor, draw)
 
 
-def filled(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Tensor:
-    """The tensor with what `draw` gives for its shape stored in it; in a fused function each call draws anew."""
-    refuse_other_than_tensors(tensor)
+def fill_random(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Tensor:
+    """Store the array that `draw` returns for the tensor's shape; a fused function draws again in each call."""
+    require_tensor(tensor)
     shape, dtype = tensor.shape, tensor.dtype
     if not dtype.is_float:
-        raise DTypeError(f"init: random numbers are floats, got a tensor of {dtype}")
+        raise DTypeError(f"init: got a tensor of dtype {dtype}, expected floats for random numbers; write x.to(mf.float32)")
 
-    def drawn() -> npt.NDArray[Any]:
+    def draw_converted() -> npt.NDArray[Any]:
         return np.asarray(draw(shape), dtype.numpy)
 
-    by = active_tracer()
+    tracer = active_tracer()
     with no_grad():
-        return tensor.copy_(drawn() if by is None else by.draw(drawn, shape, dtype))
+        return tensor.copy_(draw_converted() if tracer is None else tracer.draw(draw_converted, shape, dtype))
 
 
-def refuse_other_than_tensors(tensor: Any) -> None:
-    """Raise for anything but a tensor."""
+def require_tensor(tensor: Any) -> None:
+    """Raise DTypeError unless the argument is a tensor."""
     if not isinstance(tensor, Tensor):
-        raise DTypeError(f"init: expected a tensor, got {type(tensor).__name__}; pass a parameter, or mf.zeros(...)")
+        raise DTypeError(f"init: expected a tensor, got {type(tensor).__name__}; write a parameter, or mf.zeros(...)")
 
 
-def fans(name: str, tensor: Tensor) -> tuple[int, int]:
-    """(fan_in, fan_out): how many inputs an output is computed from, and how many outputs an input goes to."""
-    refuse_other_than_tensors(tensor)
+def fan_in_and_out(name: str, tensor: Tensor) -> tuple[int, int]:
+    """Return (fan_in, fan_out): the number of inputs of an output, and the number of outputs of an input."""
+    require_tensor(tensor)
     if tensor.ndim < 2 or 0 in tensor.shape:
-        raise ShapeError(f"{name}: got a tensor of shape {tensor.shape}, expected (out, in) or (out, in, ...), not empty")
+        raise ShapeError(f"{name}: got shape {tensor.shape}, expected (out, in) or (out, in, ...), not empty")
     places = math.prod(tensor.shape[2:])
     return tensor.shape[1] * places, tensor.shape[0] * places
 
 
-def spread(name: str, tensor: Tensor, slope: float, mode: Mode, nonlinearity: str) -> float:
-    """The standard deviation by which the variance stays."""
-    fan_in, fan_out = fans(name, tensor)
+def kaiming_std(name: str, tensor: Tensor, slope: float, mode: Mode, nonlinearity: str) -> float:
+    """Return the standard deviation that keeps the variance."""
+    fan_in, fan_out = fan_in_and_out(name, tensor)
     if mode not in ("fan_in", "fan_out"):
-        raise ValueError(f'{name}: mode is {mode!r}, expected "fan_in" or "fan_out"')
+        raise ValueError(f'{name}: got mode={mode!r}, expected "fan_in" or "fan_out"')
     return calculate_gain(nonlinearity, slope) / math.sqrt(fan_in if mode == "fan_in" else fan_out)

@@ -1,6 +1,6 @@
-"""Linear and Flatten; and `apply`, by which every layer of this package is one captured call, forward and backward.
+"""Linear and Flatten; and `apply`, which makes every layer of this package one composite op, forward and backward.
 
-First values come from the generator of `mf.manual_seed`.
+Initial values use the generator of `mf.manual_seed`.
 """
 
 import math
@@ -16,16 +16,16 @@ from .module import Module, Parameter
 
 
 class Linear(Module):
-    """x @ weight.T + bias: each output is a weighted sum of all inputs.
+    """Compute x @ weight.T + bias: each output is a weighted sum of all inputs.
 
     Parameters
     ----------
     in_features, out_features : int
-        Elements of the last dim of the input, and of the output.
+        Sizes of the last dim of the input and of the output.
     bias : bool
-        Whether a bias is added.
+        If True, add a bias.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -37,12 +37,12 @@ class Linear(Module):
     ShapeError
         A size is not at least 1; when called, the last dim of x is not `in_features`.
     DTypeError
-        When called, x is no tensor, or of another element type than the weight: nothing is converted silently.
+        When called: x is not a tensor, or its dtype differs from that of the weight. No dtype is converted implicitly.
 
     Notes
     -----
-    Input (..., in_features), output (..., out_features). Parameters start evenly spread within +-1 / sqrt(in_features), as
-    in `torch.nn.Linear`; for the weight that is the distribution of [1]_ for a leaky ReLU of slope sqrt(5).
+    Input (..., in_features), output (..., out_features). Parameters are initialized uniformly in +-1 / sqrt(in_features),
+    as in `torch.nn.Linear`; for the weight this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
 
     References
     ----------
@@ -65,7 +65,7 @@ class Linear(Module):
     ) -> None:
         if in_features < 1 or out_features < 1:
             raise ShapeError(
-                f"Linear: got {in_features} in_features and {out_features} out_features, expected at least 1 each"
+                f"Linear: got in_features={in_features} and out_features={out_features}, expected at least 1 each"
             )
         self.in_features, self.out_features = in_features, out_features
         bound = 1 / math.sqrt(in_features)
@@ -77,27 +77,27 @@ class Linear(Module):
         self.bias = draw(out_features) if bias else None
 
     def forward(self, x: Any) -> Any:
-        """(..., in_features) -> (..., out_features)."""
+        """Map (..., in_features) to (..., out_features)."""
         return apply(_linear, x, self.weight) if self.bias is None else apply(_linear, x, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        """The sizes."""
+        """Return the sizes."""
         return f"in_features={self.in_features}, out_features={self.out_features}, bias={self.bias is not None}"
 
 
-class ProductByTransposed(Matmul):
-    """a @ b, where b is a transposed view: the gradient of b is computed in the order in which b lies in memory."""
+class TransposedMatmul(Matmul):
+    """a @ b, where b is a transposed view: the gradient of b is computed in the memory order of the array behind b."""
 
     __slots__ = ()
 
     def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
-        """Two products in the same precision, the second transposed, so that what it is transposed from is contiguous."""
+        """Return both gradients as matmuls in the same precision; that of b is transposed, so its base is contiguous."""
         product = Matmul(self.precision)
         return product(g, b.mT), product(g.mT, a).mT
 
 
 def linear(x: Any, weight: Any, bias: Any = None) -> Any:
-    """x @ weight.T + bias: each output is a weighted sum of all inputs.
+    """Compute x @ weight.T + bias: each output is a weighted sum of all inputs.
 
     Parameters
     ----------
@@ -112,9 +112,9 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     Raises
     ------
     ShapeError
-        The shapes do not fit together.
+        The shapes do not match.
     DTypeError
-        Element types differ: nothing is converted silently.
+        The dtypes differ. No dtype is converted implicitly.
 
     Examples
     --------
@@ -135,36 +135,36 @@ def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
     for name, other in ("x", x), ("bias", bias):
         if other is not None and other.dtype is not weight.dtype:
             raise DTypeError(
-                f"Linear: got {name} of {other.dtype}, expected {weight.dtype} like the weight; "
-                f"convert one, x.to(mf.{weight.dtype}) or module.to(...)"
+                f"Linear: got {name} of dtype {other.dtype} and a weight of dtype {weight.dtype}, expected the same; "
+                f"write {name}.to(mf.{weight.dtype}) or module.to(...)"
             )
-    y = ProductByTransposed(matmul_precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
+    y = TransposedMatmul(matmul_precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
 
 class Flatten(Module):
-    """The dims from start to end, both included, as one: (N, H, W) -> (N, H * W)."""
+    """Merge the dims from `start_dim` to `end_dim`, both included, into one: (N, H, W) -> (N, H * W)."""
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
     def forward(self, x: Any) -> Any:
-        """A view where strides allow it."""
+        """Return the reshaped tensor: a view if the strides allow it, else a copy."""
         return x.flatten(self.start_dim, self.end_dim)
 
     def extra_repr(self) -> str:
-        """The dims."""
+        """Return the dims."""
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 def apply(function: Any, x: Any, *inputs: Any) -> Any:
-    """Call a captured function whose first input must be a tensor."""
+    """Apply a composite function whose first input must be a tensor."""
     if not isinstance(x, Array):
-        refuse_other_than_tensors(getattr(function, "body", function).__name__.strip("_"), x)
+        require_tensor(getattr(function, "body", function).__name__.strip("_"), x)
     return x.apply(function, x, *inputs)
 
 
-def refuse_other_than_tensors(name: str, x: Any) -> None:
-    """Raise for anything but a tensor."""
+def require_tensor(name: str, x: Any) -> None:
+    """Raise DTypeError unless x is a tensor."""
     if not isinstance(x, Array):
-        raise DTypeError(f"{name}: expected a tensor, got {type(x).__name__}; wrap it in mf.tensor or mf.from_numpy")
+        raise DTypeError(f"{name}: expected a tensor, got {type(x).__name__}; write mf.tensor(...) or mf.from_numpy(...)")

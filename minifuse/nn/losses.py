@@ -1,6 +1,6 @@
-"""Losses of choices: how improbable a model finds what is right, of classes or of yes and no; each is one captured call.
+"""Classification losses: cross-entropy over classes, and binary cross-entropy. Each is one composite op.
 
-Options are PyTorch's, and are given by name. Not here: weights of classes; losses between numbers (`regression`).
+Options are PyTorch's and keyword-only. Not here: class weights; losses between numbers (see `regression`).
 """
 
 import math
@@ -14,59 +14,59 @@ from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
 from ..ir.array_functions import BoundFunction
 from ..ir.array_methods import reduce_dims
 from ..tensors.tensor import Tensor
-from .layers import apply, refuse_other_than_tensors
+from .layers import apply, require_tensor
 from .module import Buffer, Module
-from .regression import Reduction, reduced, refuse_other_than_alike
+from .regression import Reduction, reduce_loss, require_same_shape_and_dtype
 
-IGNORED = -100  # PyTorch's choice
+DEFAULT_IGNORE_INDEX = -100  # as in PyTorch
 
 
 def cross_entropy(
     logits: Any,
     targets: Any,
     *,
-    ignore_index: int = IGNORED,
+    ignore_index: int = DEFAULT_IGNORE_INDEX,
     reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
 ) -> Any:
-    """The negative logarithm of the probability that softmax gives to the right class of each example.
+    """Compute the cross-entropy: the negative log of the softmax probability of the target class of each example.
 
     Parameters
     ----------
     logits : Tensor of floats (N, C) or (N, C, ...)
-        What a model says of N examples, or of each place in them, and C classes, before any softmax.
+        The scores of C classes before softmax, for N examples or for each position in them.
     targets : Tensor of int64 or int32 (N,) or (N, ...)
-        The index of the right class of each.
+        The index of the target class.
     ignore_index : int
-        The target of what does not count: its loss and its gradient are 0, and the mean is over the others.
+        Examples with this target are ignored: their loss and gradient are 0, and the mean is over the others.
     reduction : {"mean", "sum", "none"}
-        The mean of all that counts, the sum, or one number for each.
+        The mean over all examples that are not ignored, the sum, or one number for each.
     label_smoothing : float
-        0 to 1: how much of the right class is spread over all classes alike.
+        The probability, from 0 to 1, that is spread uniformly over all classes.
 
     Returns
     -------
     Tensor
-        0-d; of the shape of the targets where `reduction` is "none". A mean of nothing is NaN.
+        0-d; or the shape of the targets if `reduction` is "none". The mean of no examples is NaN.
 
     Raises
     ------
     ShapeError
         The shapes are not (N, C, ...) and (N, ...).
     DTypeError
-        The logits are no floats, or the targets no integers.
+        The logits are not floats, or the targets are not integers.
     IndexingError
-        A target is neither one of 0 ... C - 1 nor `ignore_index`. While a function is captured there are no values to look
-        at: there the loss of such an example is NaN.
+        A target is neither in 0 ... C - 1 nor `ignore_index`. Inside a fused function, values are not known while tracing;
+        there the loss of such an example is NaN.
     ValueError
-        There is no such reduction, or `label_smoothing` does not lie between 0 and 1.
+        The reduction is unknown, or `label_smoothing` is not between 0 and 1.
 
     Notes
     -----
-    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]: nothing overflows, and
-    nothing is lost where a probability is nearly 1. The target is picked by comparing its index with that of each class, in
-    the sweep that adds up, so no array of the shape of the logits is made but the gradient. Smoothing by s puts
-    (1 - s) z[target] + s mean(z) in the place of z[target] [1]_. Looking for a wrong target takes 3 us.
+    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]: nothing overflows, and no
+    digits are lost if a probability is close to 1. The target is selected by comparing its index with that of each class in
+    the loop that computes the sum, so no temporary array has the shape of the logits, except the gradient. Smoothing by s
+    replaces z[target] by (1 - s) z[target] + s mean(z) [1]_. Checking the targets takes 3 us.
 
     References
     ----------
@@ -87,16 +87,18 @@ def cross_entropy(
     0.2395
     """
     if not 0 <= label_smoothing <= 1:
-        raise ValueError(f"cross_entropy: label_smoothing is {label_smoothing}, expected 0 to 1")
+        raise ValueError(f"cross_entropy: got label_smoothing={label_smoothing}, expected 0 to 1")
     smoothing = (label_smoothing,) if label_smoothing else ()
     loss = apply(BoundFunction(_cross_entropy, (reduction,)), logits, targets, ignore_index, *smoothing)
-    return checked("cross_entropy", loss, targets, logits.shape[1], ignore_index)
+    return check_targets("cross_entropy", loss, targets, logits.shape[1], ignore_index)
 
 
-def nll_loss(log_probabilities: Any, targets: Any, *, ignore_index: int = IGNORED, reduction: Reduction = "mean") -> Any:
-    """The negative logarithm of the probability of the right class, where logarithms are there already: of `log_softmax`.
+def nll_loss(
+    log_probabilities: Any, targets: Any, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean"
+) -> Any:
+    """Compute the negative log-likelihood of the target classes, given log-probabilities (see `log_softmax`).
 
-    Parameters, results and errors are those of `cross_entropy`, which needs one pass less.
+    Parameters, results and errors are those of `cross_entropy`, which is faster by one pass.
 
     Examples
     --------
@@ -106,18 +108,18 @@ def nll_loss(log_probabilities: Any, targets: Any, *, ignore_index: int = IGNORE
     tensor([2.    , 1.3333])
     """
     loss = apply(BoundFunction(_nll_loss, (reduction,)), log_probabilities, targets, ignore_index)
-    return checked("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
+    return check_targets("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
 
 
-def checked(name: str, loss: Any, targets: Any, classes: int, ignored: int) -> Any:
-    """The loss itself; an error if a target is no class, as far as targets have values."""
+def check_targets(name: str, loss: Any, targets: Any, classes: int, ignored: int) -> Any:
+    """Return the loss; raise IndexingError if a target is not a class, unless a function is being traced."""
     if isinstance(targets, Tensor) and active_tracer() is None:
-        refuse_out_of_range(name, targets, classes, ignored)
+        check_target_range(name, targets, classes, ignored)
     return loss
 
 
-def refuse_out_of_range(name: str, targets: Tensor, classes: int, ignored: int) -> None:
-    """Raise if a target is no class. Seen as unsigned, negative numbers are large, so that one maximum finds most."""
+def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -> None:
+    """Raise IndexingError if a target is not a class. As unsigned ints, negative numbers are large: one max finds both."""
     array = targets.numpy()
     if array.size and array.view(f"u{array.itemsize}").max() >= classes:
         is_wrong = ((array < 0) | (array >= classes)) & (array != ignored)
@@ -125,94 +127,93 @@ def refuse_out_of_range(name: str, targets: Tensor, classes: int, ignored: int) 
             place = np.unravel_index(int(np.argmax(is_wrong)), array.shape)
             example = ", ".join(map(str, place))
             raise IndexingError(
-                f"{name}: target {array[place]} of example {example} is none of {classes} classes; expected 0 to "
-                f"{classes - 1}, or {ignored} for what does not count"
+                f"{name}: got target {array[place]} for example {example}, expected 0 to {classes - 1}, or "
+                f"ignore_index={ignored} for examples to ignore"
             )
 
 
 def _cross_entropy(x: Any, targets: Any, ignored: Any, *more: Any) -> Any:
     *smoothing, reduction = more
-    refuse_other_than_classes("cross_entropy", x, targets)
+    check_class_shapes("cross_entropy", x, targets)
     classes, target = x.shape[1], targets.unsqueeze(1)
     z = x - reduce_dims(x, (1,), True, maximum).detach()
-    picked = where(is_right(x, target), z, 0)
+    picked = where(is_target(x, target), z, 0)
     if smoothing:
         (s,) = smoothing
         picked = (1 - s) * picked + (s / classes) * z
     loss = log(reduce_dims(exp(z), (1,), True, add)) - reduce_dims(picked, (1,), True, add)
-    return mean_of_counted(loss, targets, classes, ignored, reduction)
+    return reduce_class_losses(loss, targets, classes, ignored, reduction)
 
 
 def _nll_loss(x: Any, targets: Any, ignored: Any, reduction: Reduction) -> Any:
-    refuse_other_than_classes("nll_loss", x, targets)
+    check_class_shapes("nll_loss", x, targets)
     target = targets.unsqueeze(1)
-    loss = -reduce_dims(where(is_right(x, target), x, 0), (1,), True, add)
-    return mean_of_counted(loss, targets, x.shape[1], ignored, reduction)
+    loss = -reduce_dims(where(is_target(x, target), x, 0), (1,), True, add)
+    return reduce_class_losses(loss, targets, x.shape[1], ignored, reduction)
 
 
-def is_right(x: Any, target: Any) -> Any:
-    """Of each class whether it is the target."""
+def is_target(x: Any, target: Any) -> Any:
+    """Return a mask of the target class."""
     classes = x.shape[1]
     return eq(target, x.positions(classes).reshape(classes, *[1] * (x.ndim - 2)))
 
 
-def mean_of_counted(loss: Any, targets: Any, classes: int, ignored: Any, reduction: Reduction) -> Any:
-    """The losses (N, 1, ...) reduced; those of ignored targets are 0, those of targets that are no class NaN."""
+def reduce_class_losses(loss: Any, targets: Any, classes: int, ignored: Any, reduction: Reduction) -> Any:
+    """Reduce losses (N, 1, ...). Ignored targets count as 0; targets that are not a class give NaN."""
     counts, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
     loss = where(counts, where(is_class, loss.squeeze(1), math.nan), 0)
     if reduction != "mean":
-        return reduced(loss, reduction)
+        return reduce_loss(loss, reduction)
     return loss.sum() / counts.sum().to(loss.dtype)
 
 
-def refuse_other_than_classes(name: str, x: Any, targets: Any) -> None:
-    """Raise where logits and targets do not fit together."""
+def check_class_shapes(name: str, x: Any, targets: Any) -> None:
+    """Raise unless shapes and dtypes of logits and targets match."""
     if x.ndim < 2 or x.shape[1] == 0:
-        raise ShapeError(
-            f"{name}: got logits of shape {x.shape}, expected (N, C) or (N, C, ...), one row of C >= 1 classes an example"
-        )
+        raise ShapeError(f"{name}: got logits of shape {x.shape}, expected (N, C) or (N, C, ...) with C >= 1 classes")
     shape = (x.shape[0], *x.shape[2:])
     if getattr(targets, "shape", None) != shape:
         got = getattr(targets, "shape", type(targets).__name__)
-        raise ShapeError(f"{name}: got targets of shape {got}, expected {shape}, one class index for each row of the logits")
+        raise ShapeError(f"{name}: got targets of shape {got}, expected {shape}, one class index for each row of logits")
     if not x.dtype.is_float or not targets.dtype.is_integer:
         raise DTypeError(
-            f"{name}: got logits of {x.dtype} and targets of {targets.dtype}, expected floats and int64 class indices"
+            f"{name}: got logits of dtype {x.dtype} and targets of dtype {targets.dtype}, expected floats and class "
+            "indices of int64"
         )
 
 
 def binary_cross_entropy_with_logits(
     logits: Any, targets: Any, *, reduction: Reduction = "mean", pos_weight: Any = None
 ) -> Any:
-    """The negative logarithm of the probability that sigmoid gives to what is right, of each element by itself.
+    """Compute the binary cross-entropy of sigmoid(logits), elementwise.
 
     Parameters
     ----------
     logits : Tensor of floats
-        What a model says, before any sigmoid.
+        The scores before sigmoid.
     targets : Tensor of floats, of the same shape
-        1 where it should say yes, 0 where no, or how probable yes is.
+        The probability of the positive class: usually 1 or 0.
     reduction : {"mean", "sum", "none"}
         The mean of all elements, their sum, or one number for each.
     pos_weight : Tensor, optional
-        How much yes counts, against no; it broadcasts to the shape of the logits, so (C,) for the last dim.
+        The weight of the positive class. It broadcasts to the shape of the logits, so (C,) applies to the last dim.
 
     Returns
     -------
     Tensor
-        0-d; of the shape of the logits where `reduction` is "none".
+        0-d; or the shape of the logits if `reduction` is "none".
 
     Raises
     ------
     ShapeError
-        The shapes differ, or that of `pos_weight` does not broadcast.
+        The shapes differ, or `pos_weight` does not broadcast to them.
     DTypeError
-        Element types differ, or are no floats.
+        The dtypes differ, or are not floats.
 
     Notes
     -----
-    t log(1 + exp(-x)) + (1 - t) log(1 + exp(x)), computed as log(1 + exp(-|x|)) + (1 - t) x where x > 0, - t x elsewhere.
-    Nothing overflows, nothing is lost where a probability is nearly 1, and one exponential does for both.
+    t log(1 + exp(-x)) + (1 - t) log(1 + exp(x)), computed as log(1 + exp(-|x|)) + (1 - t) x for x > 0, and - t x instead of
+    the last term elsewhere. Nothing overflows, no digits are lost if a probability is close to 1, and there is one `exp`.
 
     Examples
     --------
@@ -223,39 +224,41 @@ def binary_cross_entropy_with_logits(
     """
     weights = () if pos_weight is None else (pos_weight,)
     for weight in weights:
-        refuse_other_than_tensors("binary_cross_entropy_with_logits: pos_weight", weight)
+        require_tensor("binary_cross_entropy_with_logits: pos_weight", weight)
     return apply(BoundFunction(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
 
 
 def _binary_cross_entropy(x: Any, t: Any, *more: Any) -> Any:
     *weights, reduction = more
-    refuse_other_than_alike("binary_cross_entropy_with_logits", x, t)
+    require_same_shape_and_dtype("binary_cross_entropy_with_logits", x, t)
     yes, both = t, 1.0
     for weight in weights:
-        check_weight(weight, x)
+        check_pos_weight(weight, x)
         yes = weight * t
         both = yes + (1 - t)
     rest = log1p(exp(where(x > 0, -x, x)))
-    return reduced(both * rest + where(x > 0, 1 - t, -yes) * x, reduction)
+    return reduce_loss(both * rest + where(x > 0, 1 - t, -yes) * x, reduction)
 
 
-def check_weight(weight: Any, x: Any) -> None:
-    """Raise where a weight does not fit the logits."""
+def check_pos_weight(weight: Any, x: Any) -> None:
+    """Raise unless `pos_weight` matches the logits."""
     name, sizes = "binary_cross_entropy_with_logits", zip(weight.shape[::-1], x.shape[::-1], strict=False)
     if weight.ndim > x.ndim or any(n not in (1, m) for n, m in sizes):
         raise ShapeError(f"{name}: got pos_weight of shape {weight.shape}, expected one that broadcasts to {x.shape}")
     if weight.dtype is not x.dtype:
-        raise DTypeError(f"{name}: got pos_weight of {weight.dtype}, expected {x.dtype} like the logits")
+        raise DTypeError(f"{name}: got pos_weight of dtype {weight.dtype}, expected {x.dtype} like the logits")
 
 
 class CrossEntropyLoss(Module):
     """`cross_entropy` as a module."""
 
-    def __init__(self, *, ignore_index: int = IGNORED, reduction: Reduction = "mean", label_smoothing: float = 0.0) -> None:
+    def __init__(
+        self, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean", label_smoothing: float = 0.0
+    ) -> None:
         self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
 
     def forward(self, logits: Any, targets: Any) -> Any:
-        """(N, C, ...) logits and (N, ...) class indices -> the loss."""
+        """Return the loss of logits (N, C, ...) and class indices (N, ...)."""
         return cross_entropy(
             logits,
             targets,
@@ -268,11 +271,11 @@ class CrossEntropyLoss(Module):
 class NLLLoss(Module):
     """`nll_loss` as a module."""
 
-    def __init__(self, *, ignore_index: int = IGNORED, reduction: Reduction = "mean") -> None:
+    def __init__(self, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean") -> None:
         self.ignore_index, self.reduction = ignore_index, reduction
 
     def forward(self, log_probabilities: Any, targets: Any) -> Any:
-        """(N, C, ...) logarithms and (N, ...) class indices -> the loss."""
+        """Return the loss of log-probabilities (N, C, ...) and class indices (N, ...)."""
         return nll_loss(log_probabilities, targets, ignore_index=self.ignore_index, reduction=self.reduction)
 
 
@@ -284,5 +287,5 @@ class BCEWithLogitsLoss(Module):
         self.pos_weight = None if pos_weight is None else Buffer(pos_weight)
 
     def forward(self, logits: Any, targets: Any) -> Any:
-        """Two tensors of one shape -> the loss."""
+        """Return the loss of logits and targets of one shape."""
         return binary_cross_entropy_with_logits(logits, targets, reduction=self.reduction, pos_weight=self.pos_weight)

@@ -1,10 +1,10 @@
-"""Module, Parameter and Buffer: an object that holds what is learned, and computes with it.
+"""Module, Parameter and Buffer: the base class of all layers and models, and the tensors of its state.
 
-Nothing is registered. A parameter is an attribute that is a `Parameter`, a buffer one that is a `Buffer`, a child an
-attribute that is a `Module`; those in lists, tuples and dicts count too. Names and order are those of the attributes. So a
-list of layers is found, and `super().__init__()` is not needed.
+There is no registration. A parameter is an attribute of type `Parameter`, a buffer one of type `Buffer`, and a child one of
+type `Module`; attributes that are lists, tuples or dicts are searched, too. Names and their order are those of the
+attributes. So a plain list of layers works, and `super().__init__()` is not needed.
 
-Stands on tensors. Not here: layers, losses, hooks.
+This file depends on tensors. Layers, losses and hooks are in other files.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -24,21 +24,21 @@ H = TypeVar("H")
 
 
 class Parameter(Tensor):
-    """A tensor that a module learns: `Module.parameters` finds it, and optimizers change it.
+    """A learned tensor of a module: `Module.parameters` finds it, and optimizers update it.
 
-    What is computed from a parameter is a plain Tensor.
+    The result of an op on a parameter is a plain Tensor.
 
     Parameters
     ----------
     data : Tensor
-        Its first values; the memory is shared, the history left behind.
+        The initial values. Shares the memory of `data`, without its gradient history.
     requires_grad : bool
-        Whether it is learned; False for state that only belongs to the module.
+        If True, it is learned. Use False for a tensor that is part of the module but not trained.
 
     Raises
     ------
     DTypeError
-        `data` is no tensor, or is to be learned and holds no floats.
+        `data` is not a tensor, or `requires_grad` is True and `data` is not a float tensor.
 
     Examples
     --------
@@ -54,30 +54,32 @@ class Parameter(Tensor):
 
     def __init__(self, data: Tensor, requires_grad: bool = True) -> None:
         if not isinstance(data, Tensor):
-            raise DTypeError(f"Parameter: expected a tensor, got {type(data).__name__}; wrap it in mf.tensor, with floats")
+            raise DTypeError(
+                f"Parameter: expected a tensor, got {type(data).__name__}; write nn.Parameter(mf.tensor(...)) with floats"
+            )
         x = data.detach()
         super().__init__(x.buffer, x.address, x.spec)
         self.requires_grad = requires_grad
 
     def __reduce__(self) -> Any:
-        """A copy, also of a whole module, has memory of its own; gradients are not copied."""
+        """Copy and pickle with separate memory, also as part of a module. Gradients are not copied."""
         return Parameter, (self.detach(), self.requires_grad)
 
 
 class Buffer(Tensor):
-    """A tensor that belongs to the state of a module and is never learned, such as a running mean.
+    """A tensor of a module's state that is not learned, such as a running mean.
 
-    `Module.parameters` leaves it out, so no optimizer gets it; `state_dict`, `load_state_dict` and `to` take it along.
+    `Module.parameters` does not return it, so optimizers ignore it; `state_dict`, `load_state_dict` and `to` include it.
 
     Parameters
     ----------
-    data : Tensor of any element type
-        Its first values; the memory is shared, the history left behind.
+    data : Tensor of any dtype
+        The initial values. Shares the memory of `data`, without its gradient history.
 
     Raises
     ------
     DTypeError
-        `data` is no tensor.
+        `data` is not a tensor.
 
     Examples
     --------
@@ -93,32 +95,32 @@ class Buffer(Tensor):
 
     def __init__(self, data: Tensor) -> None:
         if not isinstance(data, Tensor):
-            raise DTypeError(f"Buffer: expected a tensor, got {type(data).__name__}; wrap it in mf.tensor")
+            raise DTypeError(f"Buffer: expected a tensor, got {type(data).__name__}; write nn.Buffer(mf.tensor(...))")
         x = data.detach()
         super().__init__(x.buffer, x.address, x.spec)
 
     def __reduce__(self) -> Any:
-        """A copy, also of a whole module, has memory of its own."""
+        """Copy and pickle with separate memory, also as part of a module."""
         return Buffer, (self.detach(),)
 
 
-KEPT = Parameter, Buffer  # the state of a module, in the order in which its names come
+STATE_TYPES = Parameter, Buffer  # in the order in which `state_dict` lists them
 
 
 class LoadResult(NamedTuple):
-    """The names in which a module and a state differ."""
+    """The names that differ between a module and a loaded state."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
 
 
 class Module:
-    """The base of all layers, losses and models: subclass it, set parameters and modules as attributes, write `forward`.
+    """Base class of layers, losses and models: set parameters and modules as attributes, and write `forward`.
 
     Attributes
     ----------
     training : bool
-        Whether the module learns or is used; set by `train` and `eval`.
+        True in training, False in evaluation; set by `train` and `eval`.
 
     Examples
     --------
@@ -139,65 +141,72 @@ class Module:
     training: bool = True
 
     def forward(self, *inputs: Any, **named: Any) -> Any:
-        """What the module computes; calling the module calls it."""
-        raise NotImplementedError(f"{type(self).__name__} has no forward; define what it computes, as forward(self, x)")
+        """Compute the output. Call the module itself, `module(x)`, which calls this method."""
+        raise NotImplementedError(f"{type(self).__name__} has no forward method; define forward(self, x) in the class")
 
     def __call__(self, *inputs: Any, **named: Any) -> Any:
-        """What `forward` gives."""
+        """Call `forward`."""
         return self.forward(*inputs, **named)
 
-    # What it holds.
+    # Children, parameters and buffers.
 
     def named_children(self) -> Iterator[tuple[str, "Module"]]:
-        """(name, module) of the modules that it holds itself, each once."""
-        return once(held(self, Module))
+        """Iterate over (name, module) of the direct children, each once."""
+        return unique_values(named_members(self, Module))
 
     def children(self) -> Iterator["Module"]:
-        """The modules that it holds itself, each once."""
+        """Iterate over the direct children, each once."""
         return (child for _, child in self.named_children())
 
     def named_modules(self) -> Iterator[tuple[str, "Module"]]:
-        """(name, module) of itself, named "", and of all modules below it, each once."""
-        return walk("", self, set())
+        """Iterate over (name, module) of this module, named "", and all modules below it, each once."""
+        return walk_modules("", self, set())
 
     def modules(self) -> Iterator["Module"]:
-        """Itself, and all modules below it, each once."""
+        """Iterate over this module and all modules below it, each once."""
         return (module for _, module in self.named_modules())
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:
-        """(name, parameter) of all parameters of itself and of all modules below it; a shared one once, by its first name.
+        """Iterate over (name, parameter) of this module and all modules below it.
 
-        The order is that of the attributes: its own parameters, then those of each child.
+        A shared parameter appears once, by its first name. The order is that of the attributes: for each module, first its
+        own parameters, then those of its children.
         """
-        return once(
-            (join(prefix, name), p) for prefix, module in self.named_modules() for name, p in held(module, Parameter)
+        return unique_values(
+            (join_names(prefix, name), p)
+            for prefix, module in self.named_modules()
+            for name, p in named_members(module, Parameter)
         )
 
     def parameters(self) -> Iterator[Parameter]:
-        """All parameters of itself and of all modules below it, each once, in the order of `named_parameters`."""
+        """Iterate over all parameters of this module and the modules below it, in the order of `named_parameters`."""
         return (p for _, p in self.named_parameters())
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
-        """(name, buffer) of all buffers of itself and of all modules below it; a shared one once, by its first name."""
-        return once((join(prefix, name), x) for prefix, module in self.named_modules() for name, x in held(module, Buffer))
+        """Iterate over (name, buffer) of this module and all modules below it; a shared buffer appears once."""
+        return unique_values(
+            (join_names(prefix, name), x)
+            for prefix, module in self.named_modules()
+            for name, x in named_members(module, Buffer)
+        )
 
     def buffers(self) -> Iterator[Buffer]:
-        """All buffers of itself and of all modules below it, each once, in the order of `named_buffers`."""
+        """Iterate over all buffers of this module and the modules below it, in the order of `named_buffers`."""
         return (x for _, x in self.named_buffers())
 
     def _named_state(self) -> Iterator[tuple[str, Tensor]]:
-        """(name, tensor) of parameters and buffers; of each module the parameters come first."""
-        return once(
-            (join(prefix, name), x)
+        """Iterate over (name, tensor) of parameters and buffers; for each module, parameters come first."""
+        return unique_values(
+            (join_names(prefix, name), x)
             for prefix, module in self.named_modules()
-            for kind in KEPT
-            for name, x in held(module, kind)
+            for kind in STATE_TYPES
+            for name, x in named_members(module, kind)
         )
 
-    # What is done to all of it.
+    # Operations on the whole module.
 
     def apply(self, function: Callable[["Module"], object]) -> "Module":
-        """Call a function with all modules below, then with the module itself, and give the module itself.
+        """Call a function on each module below, then on this module, and return this module.
 
         Examples
         --------
@@ -209,41 +218,41 @@ class Module:
         >>> bool(model[0].weight.std() < 0.03)
         True
         """
-        for module in reversed(list(self.modules())):  # those below come after what holds them
+        for module in reversed(list(self.modules())):  # children before parents
             function(module)
         return self
 
     def train(self, mode: bool = True) -> "Module":
-        """Set `training` of itself and of all modules below it, and give the module itself."""
+        """Set `training` of this module and all modules below it, and return this module."""
         for module in self.modules():
             module.training = mode
         return self
 
     def eval(self) -> "Module":
-        """Set `training` to False, and give the module itself. Gradients are still recorded: that is `mf.no_grad`'s."""
+        """Set `training` to False and return this module. It does not stop gradient recording; use `mf.no_grad` for that."""
         return self.train(False)
 
     def requires_grad_(self, flag: bool = True) -> "Module":
-        """Learn all parameters, or freeze them, and give the module itself."""
+        """Set `requires_grad` of all parameters (False freezes them), and return this module."""
         for p in self.parameters():
             p.requires_grad = flag
         return self
 
     def zero_grad(self) -> None:
-        """Forget the gradients of all parameters: `grad` is None again."""
+        """Set `grad` of all parameters to None."""
         for p in self.parameters():
             p.grad = None
 
     def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> "Module":
-        """Move all parameters and buffers to an element type, a backend, or both, and give the module itself.
+        """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
 
-        They stay the same objects, so an optimizer keeps them; what it remembers of them is not moved. Those that hold no
-        floats, such as a count of batches, keep their element type.
+        Parameters and buffers stay the same objects, so an optimizer keeps working; its own state is not moved. Integer
+        buffers, such as a batch counter, keep their dtype.
 
         Raises
         ------
         DTypeError
-            The element type is no float.
+            The dtype is not a float.
 
         Examples
         --------
@@ -252,53 +261,55 @@ class Module:
         >>> model.weight.dtype
         float64
         """
-        kept = [x for _, x in self._named_state()]
-        moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in kept]
-        for p, x in zip(kept, moved, strict=True):
+        tensors = [x for _, x in self._named_state()]
+        moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in tensors]
+        for p, x in zip(tensors, moved, strict=True):
             if p.dtype.is_float and not x.dtype.is_float:
-                raise DTypeError(f"{type(self).__name__}.to: parameters are floats, got {x.dtype}; use float32 or float64")
-        moved = [x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(kept, moved, strict=True)]
-        for p, x in zip(kept, moved, strict=True):
+                raise DTypeError(
+                    f"{type(self).__name__}.to: got dtype {x.dtype}, expected a float for parameters; write to(mf.float32)"
+                )
+        moved = [x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, moved, strict=True)]
+        for p, x in zip(tensors, moved, strict=True):
             if x.spec.dtype is not p.spec.dtype or x.spec.backend is not p.spec.backend:
                 p.buffer, p.address = x.buffer, x.address
                 p.spec = TensorMeta(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
                 if p.grad is not None:
                     p.grad = p.grad.detach().to(*wanted, dtype=dtype, backend=backend)
-                write_clock.record_write(
-                    p.buffer
-                )  # what was recorded with the old memory must not be differentiated with the new
+                # a graph recorded with the old memory must not be differentiated with the new one
+                write_clock.record_write(p.buffer)
         return self
 
-    # Its state.
+    # State.
 
     def state_dict(self) -> dict[str, Tensor]:
-        """All parameters and buffers by name, over the same memory: later steps change them. A shared one appears once.
+        """Return all parameters and buffers by name. They share the module's memory, so later steps change them.
 
-        The order is PyTorch's: of each module first its parameters, then its buffers, then those of each child.
+        A shared tensor appears once. The order is PyTorch's: for each module first its parameters, then its buffers, then
+        those of its children.
         """
         return {name: x.detach() for name, x in self._named_state()}
 
     def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
-        """Store the values of a state in the parameters and buffers of the same names.
+        """Copy values into the parameters and buffers of the same names.
 
         Parameters
         ----------
         state
-            Tensors or arrays by name, as `state_dict` gives them; of any element type, on any backend; but
-            where the module holds integers, floats are refused.
+            Tensors or arrays by name, as returned by `state_dict`, of any dtype and on any backend. Floats cannot be
+            loaded into integer buffers.
         strict
-            Whether both must have the same names; else those that only one of them has are left out.
+            If True, both must have the same names. If False, names that only one of them has are skipped.
 
         Returns
         -------
         LoadResult
-            The names that only the module has, `missing_keys`, and that only the state has, `unexpected_keys`.
+            `missing_keys`, the names only in the module, and `unexpected_keys`, the names only in the state.
 
         Raises
         ------
         ShapeError
-            Names (if strict) or shapes differ, or element types cannot be stored; all differences are named, and nothing
-            is loaded.
+            Names (if strict) or shapes differ, or a dtype cannot be converted. The message lists all differences, and
+            nothing is loaded.
 
         Examples
         --------
@@ -321,12 +332,12 @@ class Module:
             if x.shape != own[name].shape
         ]
         faults += [
-            f"{name} holds {x.dtype}, expected {own[name].dtype}"
+            f"{name} has dtype {x.dtype}, expected {own[name].dtype}"
             for name, x in values.items()
             if x.dtype.kind not in ("biuf" if own[name].dtype.is_float else "biu")
         ]
         if faults:
-            advice = "; strict=False leaves out names that differ" if strict and (missing or unexpected) else ""
+            advice = "; write strict=False to ignore names that differ" if strict and (missing or unexpected) else ""
             raise ShapeError(f"load_state_dict: {'; '.join(faults)}. Nothing was loaded{advice}")
         with no_grad():
             for name, x in values.items():
@@ -337,11 +348,11 @@ class Module:
 
     def __setattr__(self, name: str, value: Any) -> None:
         before = self.__dict__.get(name)
-        if isinstance(before, KEPT) and not isinstance(value, type(before) | None):
+        if isinstance(before, STATE_TYPES) and not isinstance(value, type(before) | None):
             kind = type(before).__name__
             raise DTypeError(
-                f"{type(self).__name__}.{name} is a {kind.lower()}, got {type(value).__name__}; to change its values write "
-                f"`with mf.no_grad(): module.{name}.copy_(...)`, to replace it assign an nn.{kind}, or None to drop it"
+                f"{type(self).__name__}.{name} is a {kind.lower()}, got {type(value).__name__}; to change its values, write "
+                f"`with mf.no_grad(): module.{name}.copy_(...)`; to replace it, assign an nn.{kind}, or None to remove it"
             )
         if isinstance(before, Module) and not isinstance(value, Module | None):
             raise DTypeError(
@@ -350,49 +361,49 @@ class Module:
         object.__setattr__(self, name, value)
 
     def __getattr__(self, name: str) -> Any:
-        if hasattr(type(self), name):  # a property that raised an AttributeError: let it say so itself
+        if hasattr(type(self), name):  # a property that raised AttributeError: raise its own message
             return object.__getattribute__(self, name)
         raise AttributeError(f"{type(self).__name__} has no attribute {name}{suggestion(name, dir(self))}")
 
-    # In words.
+    # Representation.
 
     def extra_repr(self) -> str:
-        """What the representation says between the brackets, besides the children."""
+        """Return the text between the brackets of the representation, besides the children."""
         return ""
 
     @recursive_repr()
     def __repr__(self) -> str:
-        lines = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in held(self, Module)]
+        lines = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in named_members(self, Module)]
         lines = [self.extra_repr()] * bool(lines and self.extra_repr()) + lines
         inside = "\n  ".join(["", *lines]) + "\n" if lines else self.extra_repr()
         return f"{type(self).__name__}({inside})"
 
 
-def held(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
-    """(name, value) of the attributes of a kind, and of those in lists, tuples and dicts: `layers.0`, `heads.left`."""
+def named_members(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
+    """Iterate over attributes of a type, and those in lists, tuples and dicts: `layers.0`, `heads.left`."""
 
-    def look(name: str, value: Any) -> Iterator[tuple[str, H]]:
+    def search(name: str, value: Any) -> Iterator[tuple[str, H]]:
         if isinstance(value, kind):
             yield name, value
         elif isinstance(value, list | tuple | dict):
             for k, x in value.items() if isinstance(value, dict) else enumerate(value):
-                yield from look(f"{name}.{k}", x)
+                yield from search(f"{name}.{k}", x)
 
     for name, value in vars(owner).items():
-        yield from look(name, value)
+        yield from search(name, value)
 
 
-def walk(name: str, module: Module, seen: set[int]) -> Iterator[tuple[str, Module]]:
-    """(name, module) of a module and of all below it that were not seen yet."""
+def walk_modules(name: str, module: Module, seen: set[int]) -> Iterator[tuple[str, Module]]:
+    """Iterate over (name, module) of a module and all modules below it, except those in `seen`."""
     if id(module) not in seen:
         seen.add(id(module))
         yield name, module
-        for child_name, child in held(module, Module):
-            yield from walk(join(name, child_name), child, seen)
+        for child_name, child in named_members(module, Module):
+            yield from walk_modules(join_names(name, child_name), child, seen)
 
 
-def once(named: Iterator[tuple[str, H]]) -> Iterator[tuple[str, H]]:
-    """The same without values that came before."""
+def unique_values(named: Iterator[tuple[str, H]]) -> Iterator[tuple[str, H]]:
+    """Iterate over (name, value), skipping values that were returned before."""
     seen = set()
     for name, value in named:
         if id(value) not in seen:
@@ -400,12 +411,12 @@ def once(named: Iterator[tuple[str, H]]) -> Iterator[tuple[str, H]]:
             yield name, value
 
 
-def join(prefix: str, name: str) -> str:
-    """A name below another."""
+def join_names(prefix: str, name: str) -> str:
+    """Join a prefix and a name with a dot."""
     return f"{prefix}.{name}" if prefix else name
 
 
 def suggestion(name: str, known: Any) -> str:
-    """What was probably meant, for the end of a message."""
+    """Return "; did you mean ...?" with the nearest known name, or "" if none is near."""
     found = get_close_matches(name, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""

@@ -1,8 +1,8 @@
-"""Normalization: mean 0 and variance 1, of each channel over a batch or of each example, then a learned scale and shift.
+"""Batch and layer normalization: mean 0 and variance 1, then a learned scale and shift.
 
-Forward and backward are one kernel each: a row is what is normalized together, swept for its mean, for its variance (of
-differences from the mean, so that nothing cancels) and for what is stored. Running statistics are buffers that a forward in
-training changes in place by one more call; inside a fused function that is a part of the step.
+Forward and backward are one kernel each. The kernel reads a row (the elements that are normalized together) three times: for
+the mean, for the variance (of differences from the mean, so no digits cancel), and to store the result. Running statistics
+are buffers that a forward in training updates in place with one more call; in a fused function it is part of the step.
 """
 
 import math
@@ -19,8 +19,8 @@ from ..ir.array_functions import BoundFunction
 from ..ir.array_methods import reduce_dims
 from ..tensors.creation import DTypeLike, ones, tensor, zeros
 from ..tensors.mutation import store
-from .activations import floats
-from .layers import apply, refuse_other_than_tensors
+from .activations import require_floats
+from .layers import apply, require_tensor
 from .module import Buffer, Module, Parameter
 
 
@@ -34,39 +34,39 @@ def batch_norm(
     momentum: float = 0.1,
     eps: float = 1e-5,
 ) -> Any:
-    """Each channel with mean 0 and variance 1 over all examples and places; then times `weight`, plus `bias`.
+    """Normalize each channel to mean 0 and variance 1 over all examples and positions, then scale and shift it.
 
     Parameters
     ----------
     x : Tensor of floats (N, C) or (N, C, ...)
     running_mean, running_var : Tensor (C,) or None
-        In training they are changed in place, if they are there; else they are what x is normalized by.
+        In training they are updated in place, if given; otherwise x is normalized by them.
     weight, bias : Tensor (C,) or None
-        A scale and a shift of each channel.
+        Scale and shift of each channel.
     training : bool
-        Whether x is normalized by the mean and the variance of this batch.
+        If True, normalize by the mean and variance of this batch.
     momentum : float
-        How much of the statistics of this batch goes into the running ones: (1 - momentum) * running + momentum * new.
+        The weight of this batch in the running statistics: (1 - momentum) * running + momentum * new.
     eps : float
         Added to the variance.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Raises
     ------
     ShapeError
-        x has fewer than 2 dims, another tensor has not C elements, or in training a channel has fewer than 2 elements.
+        x has fewer than 2 dims, another tensor does not have C elements, or a channel has fewer than 2 elements in training.
     DTypeError
-        x is no tensor of floats, or another tensor is of another element type.
+        x is not a tensor of floats, or the dtype of another tensor differs.
     ValueError
-        Only one of the running statistics is given, or none where they are needed.
+        Only one of the running statistics is given, or none without `training`.
 
     Notes
     -----
-    x is divided by the root of the biased variance plus eps; the running variance is the unbiased one, as in PyTorch [1]_.
+    x is divided by the root of the biased variance plus eps; the running variance is unbiased, as in PyTorch [1]_.
 
     References
     ----------
@@ -83,37 +83,37 @@ def batch_norm(
     >>> mean, var
     (tensor([0.2, 2. ]), tensor([ 1.1, 20.9]))
     """
-    running = given(running_mean, running_var)
+    running = without_none(running_mean, running_var)
     if len(running) == 1 or not (running or training):
         raise ValueError(
-            "batch_norm: expected running_mean and running_var, both; without training=True they are what x is normalized by"
+            "batch_norm: expected both running_mean and running_var; without training=True, x is normalized by them"
         )
     if not training:
-        return by_statistics(x, running_mean, running_var, weight, bias, eps)
+        return normalize_by_statistics(x, running_mean, running_var, weight, bias, eps)
     check_channels(x, running_mean=running_mean, running_var=running_var)
-    y, mean, var = by_batch(x, weight, bias, eps)
+    y, mean, var = normalize_by_batch(x, weight, bias, eps)
     if running:
         with no_grad():
-            store(_mixed, running, mean, var, as_number(momentum), unbiasing(x))
+            store(_update_statistics, running, mean, var, as_number(momentum), bessel_factor(x))
     return y
 
 
-def by_batch(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
-    """x normalized by its own statistics; and those, its mean and its biased variance, without a gradient."""
+def normalize_by_batch(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+    """Return x normalized by the batch statistics, with its mean and biased variance, both without a gradient."""
     check_channels(x, weight=weight, bias=bias)
     if x.size <= x.shape[1]:
         raise ShapeError(
-            f"batch_norm: got x of shape {x.shape} in training, expected more than 1 element a channel, else the variance "
-            "says nothing; use larger batches, or module.eval()"
+            f"batch_norm: got x of shape {x.shape} in training, expected at least 2 elements for each channel to compute a "
+            "variance; use larger batches, or module.eval()"
         )
-    found: tuple[Any, Any, Any] = apply(affine(_by_batch, weight, bias), x, eps, *given(weight, bias))
-    return found
+    result: tuple[Any, Any, Any] = apply(bind_affine(_by_batch, weight, bias), x, eps, *without_none(weight, bias))
+    return result
 
 
-def by_statistics(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
-    """x normalized by statistics that are there already."""
+def normalize_by_statistics(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+    """Return x normalized by given statistics."""
     check_channels(x, running_mean=mean, running_var=var, weight=weight, bias=bias)
-    return apply(affine(_by_statistics, weight, bias), x, eps, mean, var, *given(weight, bias))
+    return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *without_none(weight, bias))
 
 
 def _by_batch(x: Any, eps: Any, *more: Any) -> tuple[Any, Any, Any]:
@@ -123,79 +123,81 @@ def _by_batch(x: Any, eps: Any, *more: Any) -> tuple[Any, Any, Any]:
     mean = reduce_dims(x, dims, True, add) / count  # (1, C, 1, ...)
     d = x - mean
     var = reduce_dims(d * d, dims, True, add) / count
-    seen = [p.reshape(mean.shape) for p in parameters]
-    y = scaled_and_shifted(d * rsqrt(var + eps), seen, is_scaled, is_shifted)
+    affine = [p.reshape(mean.shape) for p in parameters]
+    y = scale_and_shift(d * rsqrt(var + eps), affine, is_scaled, is_shifted)
     return y, mean.reshape(channels).detach(), var.reshape(channels).detach()
 
 
 def _by_statistics(x: Any, eps: Any, *more: Any) -> Any:
     *parameters, is_scaled, is_shifted = more
-    mean, var, *seen = [p.reshape(x.shape[1], *[1] * (x.ndim - 2)) for p in parameters]  # (C, 1, ...)
-    return scaled_and_shifted((x - mean) * rsqrt(var + eps), seen, is_scaled, is_shifted)
+    mean, var, *affine = [p.reshape(x.shape[1], *[1] * (x.ndim - 2)) for p in parameters]  # (C, 1, ...)
+    return scale_and_shift((x - mean) * rsqrt(var + eps), affine, is_scaled, is_shifted)
 
 
-def _mixed(mean: Any, var: Any, new_mean: Any, new_var: Any, momentum: Any, unbiased: Any) -> tuple[Any, Any]:
-    """Running statistics with those of a batch mixed in."""
+def _update_statistics(mean: Any, var: Any, new_mean: Any, new_var: Any, momentum: Any, unbiased: Any) -> tuple[Any, Any]:
+    """Update the running statistics with those of a batch."""
     return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * unbiased)
 
 
-def _counted(mean: Any, var: Any, batches: Any, *more: Any) -> tuple[Any, Any, Any]:
-    """The same, with the batches counted."""
-    return *_mixed(mean, var, *more), batches + 1
+def _update_and_count(mean: Any, var: Any, batches: Any, *more: Any) -> tuple[Any, Any, Any]:
+    """Update the running statistics, and count the batch."""
+    return *_update_statistics(mean, var, *more), batches + 1
 
 
-def _averaged(mean: Any, var: Any, batches: Any, new_mean: Any, new_var: Any, unbiased: Any) -> tuple[Any, Any, Any]:
-    """The same, where all batches count alike."""
-    return _counted(mean, var, batches, new_mean, new_var, 1 / (batches + 1).to(mean.dtype), unbiased)
+def _average_and_count(
+    mean: Any, var: Any, batches: Any, new_mean: Any, new_var: Any, unbiased: Any
+) -> tuple[Any, Any, Any]:
+    """Update the running statistics to the mean over all batches, and count the batch."""
+    return _update_and_count(mean, var, batches, new_mean, new_var, 1 / (batches + 1).to(mean.dtype), unbiased)
 
 
-def unbiasing(x: Any) -> float:
-    """What makes the variance over a batch that of all there could be."""
+def bessel_factor(x: Any) -> float:
+    """Return n / (n - 1), which converts the biased variance of n elements to the unbiased one."""
     count = x.size // x.shape[1]
     return float(count / (count - 1))
 
 
-def affine(body: Any, weight: Any, bias: Any) -> BoundFunction:
-    """The captured function for a scale and a shift that may be missing."""
+def bind_affine(body: Any, weight: Any, bias: Any) -> BoundFunction:
+    """Bind the flags of an optional scale and shift to a composite function."""
     return BoundFunction(body, (weight is not None, bias is not None))
 
 
-def given(*parameters: Any) -> list[Any]:
-    """Those that are there."""
+def without_none(*parameters: Any) -> list[Any]:
+    """Return the arguments that are not None."""
     return [p for p in parameters if p is not None]
 
 
-def scaled_and_shifted(y: Any, parameters: Sequence[Any], is_scaled: bool, is_shifted: bool) -> Any:
-    """y * weight + bias, or what of it there is."""
+def scale_and_shift(y: Any, parameters: Sequence[Any], is_scaled: bool, is_shifted: bool) -> Any:
+    """Multiply by the weight and add the bias, if there are any."""
     y = y * parameters[0] if is_scaled else y
     return y + parameters[-1] if is_shifted else y
 
 
 def check_channels(x: Any, **others: Any) -> None:
-    """Raise where x has no channels, or something else that is there has not one element for each of them."""
-    refuse_other_than_tensors("batch_norm", x)
+    """Raise unless x has channels, and each of the other tensors, if given, has one element for each channel."""
+    require_tensor("batch_norm", x)
     if x.ndim < 2:
         raise ShapeError(f"batch_norm: got x of shape {x.shape}, expected (N, C) or (N, C, ...)")
-    floats("batch_norm", x)
+    require_floats("batch_norm", x)
     for name, p in others.items():
         if p is not None:
-            check_like("batch_norm", x, name, p, x.shape[1:2])
+            check_parameter("batch_norm", x, name, p, x.shape[1:2])
 
 
-def check_like(layer: str, x: Any, name: str, p: Any, shape: tuple[int, ...]) -> None:
-    """Raise where what belongs to a layer does not fit its input."""
-    refuse_other_than_tensors(f"{layer}: {name}", p)
+def check_parameter(layer: str, x: Any, name: str, p: Any, shape: tuple[int, ...]) -> None:
+    """Raise unless a parameter of a layer has the given shape and the dtype of x."""
+    require_tensor(f"{layer}: {name}", p)
     if p.shape != shape:
         raise ShapeError(f"{layer}: got {name} of shape {p.shape}, expected {shape} for x of shape {x.shape}")
     if p.dtype is not x.dtype:
         raise DTypeError(
-            f"{layer}: got x of {x.dtype} and {name} of {p.dtype}, expected the same; convert one, x.to(mf.{p.dtype}) or "
-            "module.to(...)"
+            f"{layer}: got x of dtype {x.dtype} and {name} of dtype {p.dtype}, expected the same; write "
+            f"x.to(mf.{p.dtype}) or module.to(...)"
         )
 
 
 class BatchNorm(Module):
-    """What BatchNorm1d and BatchNorm2d share: all but how many dims the input has.
+    """Base of BatchNorm1d and BatchNorm2d, which differ in the number of dims of their input.
 
     Parameters
     ----------
@@ -204,13 +206,13 @@ class BatchNorm(Module):
     eps : float
         Added to the variance.
     momentum : float or None
-        How much of each batch goes into the running statistics; None for the mean of all batches so far.
+        The weight of each batch in the running statistics; None averages over all batches so far.
     affine : bool
-        Whether there is a learned scale and shift of each channel; they start as 1 and 0.
+        If True, learn a scale and a shift of each channel. They are initialized to 1 and 0.
     track_running_stats : bool
-        Whether there are running statistics, which `eval` then normalizes by; without them it is always the batch.
+        If True, keep running statistics, which are used after `eval`. Without them, the batch statistics are always used.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -221,7 +223,7 @@ class BatchNorm(Module):
     Raises
     ------
     ShapeError
-        `num_features` is not at least 1; when called, what `batch_norm` raises.
+        `num_features` is less than 1; when called, as in `batch_norm`.
     """
 
     expected: Mapping[int, str] = MappingProxyType({})  # shapes by their number of dims
@@ -242,7 +244,7 @@ class BatchNorm(Module):
         backend: str | None = None,
     ) -> None:
         if num_features < 1:
-            raise ShapeError(f"{type(self).__name__}: got {num_features} features, expected at least 1")
+            raise ShapeError(f"{type(self).__name__}: got num_features={num_features}, expected at least 1")
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         one, zero = ones(num_features, dtype=dtype, backend=backend), zeros(num_features, dtype=dtype, backend=backend)
@@ -252,29 +254,29 @@ class BatchNorm(Module):
         self.num_batches_tracked = Buffer(tensor(0, backend=backend)) if track_running_stats else None
 
     def forward(self, x: Any) -> Any:
-        """The same shape; in training the running statistics are changed."""
+        """Normalize x; the shape does not change. In training, update the running statistics."""
         self.check(x)
         if self.running_mean is not None and not self.training:
-            return by_statistics(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
-        y, mean, var = by_batch(x, self.weight, self.bias, self.eps)
+            return normalize_by_statistics(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
+        y, mean, var = normalize_by_batch(x, self.weight, self.bias, self.eps)
         if self.running_mean is not None:
             targets = [self.running_mean, self.running_var, self.num_batches_tracked]
             with no_grad():
                 if self.momentum is None:
-                    store(_averaged, targets, mean, var, unbiasing(x))
+                    store(_average_and_count, targets, mean, var, bessel_factor(x))
                 else:
-                    store(_counted, targets, mean, var, self.momentum, unbiasing(x))
+                    store(_update_and_count, targets, mean, var, self.momentum, bessel_factor(x))
         return y
 
     def check(self, x: Any) -> None:
-        """Raise where x is of another shape."""
-        refuse_other_than_tensors(type(self).__name__, x)
+        """Raise unless x has the expected shape."""
+        require_tensor(type(self).__name__, x)
         if x.ndim not in self.expected or x.shape[1] != self.num_features:
             wanted = " or ".join(self.expected.values()).replace("C", str(self.num_features))
             raise ShapeError(f"{type(self).__name__}: got x of shape {x.shape}, expected {wanted}")
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Return the settings."""
         return (
             f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
             f"track_running_stats={self.track_running_stats}"
@@ -282,10 +284,10 @@ class BatchNorm(Module):
 
 
 class BatchNorm1d(BatchNorm):
-    """Each feature of a batch (N, C), or each channel of (N, C, L), with mean 0 and variance 1, scaled and shifted.
+    """Normalize each feature of a batch (N, C), or each channel of (N, C, L), then scale and shift it.
 
-    Its parameters, attributes and errors are those of `batch_norm` and of all layers of this kind: `num_features`, `eps`,
-    `momentum` (None for the mean of all batches), `affine`, `track_running_stats`, `dtype`, `backend`.
+    Parameters: `num_features`, `eps`, `momentum` (None averages over all batches), `affine`, `track_running_stats`, `dtype`
+    and `backend`. See `batch_norm` for their meaning, and for errors.
 
     Examples
     --------
@@ -304,10 +306,10 @@ class BatchNorm1d(BatchNorm):
 
 
 class BatchNorm2d(BatchNorm):
-    """Each channel of a batch of images (N, C, H, W) with mean 0 and variance 1, scaled and shifted.
+    """Normalize each channel of a batch of images (N, C, H, W), then scale and shift it.
 
-    Its parameters, attributes and errors are those of `batch_norm` and of all layers of this kind: `num_features`, `eps`,
-    `momentum` (None for the mean of all batches), `affine`, `track_running_stats`, `dtype`, `backend`.
+    Parameters: `num_features`, `eps`, `momentum` (None averages over all batches), `affine`, `track_running_stats`, `dtype`
+    and `backend`. See `batch_norm` for their meaning, and for errors.
 
     Examples
     --------
@@ -321,29 +323,29 @@ class BatchNorm2d(BatchNorm):
 
 
 def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
-    """Each example with mean 0 and variance 1 over its last dims; then times `weight`, plus `bias`.
+    """Normalize each example to mean 0 and variance 1 over its last dims; then multiply by `weight` and add `bias`.
 
     Parameters
     ----------
     x : Tensor of floats (..., *normalized_shape)
     normalized_shape : sequence of int
-        The sizes of the last dims, which are normalized together.
+        Sizes of the last dims, which are normalized together.
     weight, bias : Tensor (*normalized_shape,) or None
-        A scale and a shift of each place.
+        Scale and shift of each element.
     eps : float
-        Added to the variance, the biased one.
+        Added to the (biased) variance.
 
     Returns
     -------
     Tensor
-        Of the shape and dtype of x.
+        The shape and dtype of x.
 
     Raises
     ------
     ShapeError
-        The last dims of x, or the shape of another tensor, are not `normalized_shape`.
+        The last dims of x, or the shape of another tensor, differ from `normalized_shape`.
     DTypeError
-        x is no tensor of floats, or another tensor is of another element type.
+        x is not a tensor of floats, or the dtype of another tensor differs.
 
     References
     ----------
@@ -356,17 +358,17 @@ def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias
     tensor([[-1.,  1.],
             [-1.,  1.]])
     """
-    refuse_other_than_tensors("layer_norm", x)
+    require_tensor("layer_norm", x)
     shape = sizes_of(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         wanted = ", ".join(map(str, shape))
-        raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {wanted}): the last dims are normalized")
-    floats("layer_norm", x)
+        raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {wanted}), as given by normalized_shape")
+    require_floats("layer_norm", x)
     for name, p in ("weight", weight), ("bias", bias):
         if p is not None:
-            check_like("layer_norm", x, name, p, shape)
+            check_parameter("layer_norm", x, name, p, shape)
     body = BoundFunction(_layer_norm, (len(shape), weight is not None, bias is not None))
-    return apply(body, x, eps, *given(weight, bias))
+    return apply(body, x, eps, *without_none(weight, bias))
 
 
 def _layer_norm(x: Any, eps: Any, *more: Any) -> Any:
@@ -374,24 +376,24 @@ def _layer_norm(x: Any, eps: Any, *more: Any) -> Any:
     dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
     d = x - reduce_dims(x, dims, True, add) / size
     var = reduce_dims(d * d, dims, True, add) / size
-    return scaled_and_shifted(d * rsqrt(var + eps), parameters, is_scaled, is_shifted)
+    return scale_and_shift(d * rsqrt(var + eps), parameters, is_scaled, is_shifted)
 
 
 class LayerNorm(Module):
-    """Each example with mean 0 and variance 1 over its last dims, then a learned scale and shift of each place.
+    """Normalize each example over its last dims, then scale and shift each element.
 
     Parameters
     ----------
     normalized_shape : int or sequence of int
-        The sizes of the last dims of the input, which are normalized together.
+        Sizes of the last dims of the input, which are normalized together.
     eps : float
         Added to the variance.
     elementwise_affine : bool
-        Whether there is a learned scale; it starts as 1.
+        If True, learn a scale, initialized to 1.
     bias : bool
-        Whether there is a learned shift too; it starts as 0.
+        If True, learn a shift, too, initialized to 0.
     dtype, backend
-        Of the parameters; float32 on the default backend if left out.
+        Dtype and backend of the parameters. Default: float32 on the default backend.
 
     Attributes
     ----------
@@ -400,7 +402,7 @@ class LayerNorm(Module):
     Raises
     ------
     ShapeError
-        A size is not at least 1, or there is none; when called, what `layer_norm` raises.
+        A size is less than 1, or there is none; when called, as in `layer_norm`.
 
     Examples
     --------
@@ -424,16 +426,16 @@ class LayerNorm(Module):
     ) -> None:
         shape = sizes_of(normalized_shape)
         if not shape or min(shape) < 1:
-            raise ShapeError(f"LayerNorm: got normalized_shape {normalized_shape}, expected sizes of at least 1")
+            raise ShapeError(f"LayerNorm: got normalized_shape={normalized_shape}, expected sizes of at least 1")
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         one, zero = ones(shape, dtype=dtype, backend=backend), zeros(shape, dtype=dtype, backend=backend)
         self.weight = Parameter(one) if elementwise_affine else None
         self.bias = Parameter(zero) if elementwise_affine and bias else None
 
     def forward(self, x: Any) -> Any:
-        """The same shape."""
+        """Normalize x; the shape does not change."""
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 
     def extra_repr(self) -> str:
-        """The settings."""
+        """Return the settings."""
         return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"

@@ -1,6 +1,6 @@
-"""Losses between numbers: how far a result is from what it should be, element by element; each is one captured call.
+"""Regression losses: the distance between predictions and targets, elementwise. Each is one composite op.
 
-Options are PyTorch's, and are given by name.
+Options are PyTorch's and keyword-only.
 """
 
 from typing import Any, Literal
@@ -15,24 +15,24 @@ Reduction = Literal["mean", "sum", "none"]
 
 
 def mse_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
-    """The square of the difference: (x - y) ** 2.
+    """Compute the squared error: (x - y) ** 2.
 
     Parameters
     ----------
     x, y : Tensor of floats, of the same shape
-        What a model gives, and what it should give.
+        Predictions and targets.
     reduction : {"mean", "sum", "none"}
         The mean of all elements, their sum, or one number for each.
 
     Returns
     -------
     Tensor
-        0-d; of the shape of x where `reduction` is "none".
+        0-d; or the shape of x if `reduction` is "none".
 
     Raises
     ------
     ShapeError
-        The shapes differ; they are not broadcast, since (N, 1) and (N,) would become (N, N).
+        The shapes differ. They are not broadcast, since (N, 1) and (N,) would become (N, N).
 
     Examples
     --------
@@ -44,13 +44,13 @@ def mse_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
 
 
 def _mse_loss(x: Any, y: Any, reduction: Reduction) -> Any:
-    refuse_other_than_alike("mse_loss", x, y)
+    require_same_shape_and_dtype("mse_loss", x, y)
     difference = x - y
-    return reduced(difference * difference, reduction)
+    return reduce_loss(difference * difference, reduction)
 
 
 def l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
-    """The absolute difference: |x - y|. Parameters, results and errors are those of `mse_loss`.
+    """Compute the absolute error: |x - y|. Parameters, results and errors are those of `mse_loss`.
 
     Examples
     --------
@@ -62,19 +62,19 @@ def l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
 
 
 def _l1_loss(x: Any, y: Any, reduction: Reduction) -> Any:
-    refuse_other_than_alike("l1_loss", x, y)
-    return reduced(abs(x - y), reduction)
+    require_same_shape_and_dtype("l1_loss", x, y)
+    return reduce_loss(abs(x - y), reduction)
 
 
 def huber_loss(x: Any, y: Any, *, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
-    """Half the square of the difference d = |x - y| where it is below delta, delta * (d - delta / 2) elsewhere.
+    """Compute the Huber loss: d**2 / 2 if d = |x - y| is less than delta, else delta * (d - delta / 2).
 
-    Parameters, results and errors are those of `mse_loss`; and
+    Parameters, results and errors are those of `mse_loss`, and also:
 
     Parameters
     ----------
     delta : float
-        Above 0: where the square becomes a straight line, whose slope it is.
+        Greater than 0: the error at which the parabola becomes a line, and the slope of the line.
 
     Examples
     --------
@@ -83,12 +83,12 @@ def huber_loss(x: Any, y: Any, *, reduction: Reduction = "mean", delta: float = 
     tensor([0.125, 2.5  ])
     """
     if not delta > 0:
-        raise ValueError(f"huber_loss: delta is {delta}, expected above 0")
+        raise ValueError(f"huber_loss: got delta={delta}, expected greater than 0")
     return apply(BoundFunction(_huber_loss, (reduction,)), x, y, delta)
 
 
 def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
-    """`huber_loss` over beta, with delta = beta: d**2 / (2 beta) below beta, d - beta / 2 elsewhere; for beta 0 `l1_loss`.
+    """Compute `huber_loss` / beta with delta = beta: d**2 / (2 beta) if d < beta, else d - beta / 2. For beta 0: `l1_loss`.
 
     Examples
     --------
@@ -97,42 +97,42 @@ def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float
     tensor([0.25, 2.75])
     """
     if not beta >= 0:
-        raise ValueError(f"smooth_l1_loss: beta is {beta}, expected at least 0")
+        raise ValueError(f"smooth_l1_loss: got beta={beta}, expected at least 0")
     if beta == 0:
         return l1_loss(x, y, reduction=reduction)
     return apply(BoundFunction(_smooth_l1_loss, (reduction,)), x, y, beta)
 
 
 def _huber_loss(x: Any, y: Any, delta: Any, reduction: Reduction) -> Any:
-    return reduced(bent("huber_loss", x, y, delta), reduction)
+    return reduce_loss(huber("huber_loss", x, y, delta), reduction)
 
 
 def _smooth_l1_loss(x: Any, y: Any, beta: Any, reduction: Reduction) -> Any:
-    return reduced(bent("smooth_l1_loss", x, y, beta) / beta, reduction)
+    return reduce_loss(huber("smooth_l1_loss", x, y, beta) / beta, reduction)
 
 
-def bent(name: str, x: Any, y: Any, delta: Any) -> Any:
-    """Half the square of the difference where that is below delta, then the line that continues it."""
-    refuse_other_than_alike(name, x, y)
+def huber(name: str, x: Any, y: Any, delta: Any) -> Any:
+    """Return d**2 / 2 if d = |x - y| is less than delta, else the tangent line."""
+    require_same_shape_and_dtype(name, x, y)
     d = abs(x - y)
-    is_far = d >= delta  # not where d is NaN
-    near = where(is_far, 0, d)  # so that nothing infinite is squared where the line is chosen
+    is_far = d >= delta  # False if d is NaN
+    near = where(is_far, 0, d)  # 0 if far: an infinite square would make the gradient NaN
     return where(is_far, delta * (d - 0.5 * delta), 0.5 * near * near)
 
 
-def refuse_other_than_alike(name: str, x: Any, y: Any) -> None:
-    """Raise for two tensors that are not of the same shape and the same floats; nothing is broadcast."""
+def require_same_shape_and_dtype(name: str, x: Any, y: Any) -> None:
+    """Raise unless both have the same shape and the same float dtype. Nothing is broadcast."""
     if getattr(y, "shape", None) != x.shape:
         got = getattr(y, "shape", type(y).__name__)
-        raise ShapeError(f"{name}: got shapes {x.shape} and {got}, expected the same; use reshape or expand")
+        raise ShapeError(f"{name}: got shapes {x.shape} and {got}, expected equal ones; write reshape or expand")
     if x.dtype is not y.dtype or not x.dtype.is_float:
-        raise DTypeError(f"{name}: got {x.dtype} and {y.dtype}, expected the same floats; convert one, y.to(mf.{x.dtype})")
+        raise DTypeError(f"{name}: got dtypes {x.dtype} and {y.dtype}, expected one float dtype; write y.to(mf.{x.dtype})")
 
 
-def reduced(loss: Any, reduction: Reduction) -> Any:
-    """The losses of all elements as one number, or as they are."""
+def reduce_loss(loss: Any, reduction: Reduction) -> Any:
+    """Reduce elementwise losses to one number, unless `reduction` is "none"."""
     if reduction not in ("mean", "sum", "none"):
-        raise ValueError(f'reduction is {reduction!r}, expected "mean", "sum" or "none"')
+        raise ValueError(f'loss: got reduction={reduction!r}, expected "mean", "sum" or "none"')
     return loss if reduction == "none" else loss.mean() if reduction == "mean" else loss.sum()
 
 
@@ -143,7 +143,7 @@ class MSELoss(Module):
         self.reduction = reduction
 
     def forward(self, x: Any, y: Any) -> Any:
-        """Two tensors of one shape -> the loss."""
+        """Return the loss of two tensors of one shape."""
         return mse_loss(x, y, reduction=self.reduction)
 
 
@@ -151,7 +151,7 @@ class L1Loss(MSELoss):
     """`l1_loss` as a module."""
 
     def forward(self, x: Any, y: Any) -> Any:
-        """Two tensors of one shape -> the loss."""
+        """Return the loss of two tensors of one shape."""
         return l1_loss(x, y, reduction=self.reduction)
 
 
@@ -162,7 +162,7 @@ class HuberLoss(Module):
         self.reduction, self.delta = reduction, delta
 
     def forward(self, x: Any, y: Any) -> Any:
-        """Two tensors of one shape -> the loss."""
+        """Return the loss of two tensors of one shape."""
         return huber_loss(x, y, reduction=self.reduction, delta=self.delta)
 
 
@@ -173,5 +173,5 @@ class SmoothL1Loss(Module):
         self.reduction, self.beta = reduction, beta
 
     def forward(self, x: Any, y: Any) -> Any:
-        """Two tensors of one shape -> the loss."""
+        """Return the loss of two tensors of one shape."""
         return smooth_l1_loss(x, y, reduction=self.reduction, beta=self.beta)

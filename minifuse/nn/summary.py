@@ -1,7 +1,7 @@
-"""`summary`: what a model is made of, layer by layer, with the shapes that come out for given inputs.
+"""`summary`: a table of a model's layers, with their output shapes for given inputs.
 
-There are no hooks. While the model runs once, each of its modules has a `forward` of its own that notes what the real one
-gives; a module finds that first, since it lies among its attributes. Afterwards it is gone, and a call has cost nothing.
+Modules have no hooks. While the model runs once, each module has a wrapped `forward` among its attributes that records the
+outputs. Afterwards it is removed, so normal calls cost nothing extra.
 """
 
 from collections.abc import Iterator
@@ -15,63 +15,65 @@ from ..core.pytree import tree_leaves
 from ..inspect.explain_text import format_bytes
 from ..tensors.creation import zeros
 from ..tensors.tensor import Tensor
-from .hooks import watched
-from .module import Module, Parameter, held
+from .hooks import watch_outputs
+from .module import Module, Parameter, named_members
 
-WIDTH = 80  # columns of a terminal
-HEAD = ("name", "layer", "output", "parameters")
-LEAST = 8  # columns of a name or a layer that is cut
+MAX_WIDTH = 80  # characters of a line
+HEADINGS = ("name", "layer", "output", "parameters")
+MIN_COLUMN_WIDTH = 8  # characters of a truncated name or layer
 
 Shape = tuple[int, ...]
 
 
-class Output(NamedTuple):
-    """A tensor that a module gave."""
+class OutputShape(NamedTuple):
+    """Shape and size of an output tensor."""
 
     shape: Shape
     nbytes: int
 
 
-Calls = list[list[Output]]
+Calls = list[list[OutputShape]]
 
 
 class Layer(NamedTuple):
     """One module of a model, as a row of its summary."""
 
     name: str
-    """Its path, as in a state dict; of the model itself ""."""
+    """Its path, as in a state dict; "" for the model itself."""
     layer: str
-    """The class."""
+    """The name of its class."""
     outputs: tuple[Shape, ...]
-    """The shapes of the tensors that its last call gave; none where it was not called."""
+    """Shapes of the tensors that its last call returned; empty if it was not called."""
     calls: int
-    """How often it was called; a shared module has one row, and several calls."""
+    """Number of calls; a shared module has one row and several calls."""
     parameters: int
-    """Elements of the parameters that it holds itself, learned or frozen; those of a row above are not counted again."""
+    """Number of elements of its own parameters, learned or frozen. Parameters of a row above are not counted again."""
 
 
 class Summary(NamedTuple):
-    """What a model is made of. Printed, it is a table."""
+    """The layers of a model, with totals. Its str is a table."""
 
     layers: tuple[Layer, ...]
     """The model itself, then the modules below it, in the order of `named_modules`."""
     parameters: int
-    """Elements of all parameters, each counted once."""
+    """Number of elements of all parameters, each counted once."""
     learned: int
-    """Those of them that require a gradient."""
+    """Number of elements of the parameters that require a gradient."""
     nbytes: int
-    """Memory of all parameters and buffers."""
+    """Bytes of all parameters and buffers."""
     output_nbytes: int
-    """Memory of all that the innermost modules gave: about what a training step keeps."""
+    """Bytes of the outputs of the innermost modules: about the memory that a training step keeps."""
 
     def __str__(self) -> str:
-        rows = [HEAD, *[texts(row) for row in self.layers]]
+        rows = [HEADINGS, *[format_row(row) for row in self.layers]]
         widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        for k in (0, 1, 2):  # the longest may be cut, names first
-            widths[k] = max(min(widths[k], LEAST), widths[k] - max(0, sum(widths) + 2 * len(HEAD) - 2 - WIDTH))
+        for k in (0, 1, 2):  # truncate names first, then layers, then shapes
+            widths[k] = max(
+                min(widths[k], MIN_COLUMN_WIDTH), widths[k] - max(0, sum(widths) + 2 * len(HEADINGS) - 2 - MAX_WIDTH)
+            )
         lines = []
         for row in rows:
-            *left, count = [f"{fitted(x, n):{n}}" for x, n in zip(row, widths, strict=True)]
+            *left, count = [f"{truncate_left(x, n):{n}}" for x, n in zip(row, widths, strict=True)]
             lines.append("  ".join([*left, count.strip().rjust(widths[3])]).rstrip())
         rule = "-" * max(map(len, lines))
         total = f"{self.parameters:,} parameters, {self.learned:,} of them learned"
@@ -80,29 +82,29 @@ class Summary(NamedTuple):
 
 
 def summary(model: Module, *inputs: Any) -> Summary:
-    """Run a model once, and say what it is made of.
+    """Run a model once and list its layers with their output shapes.
 
     Parameters
     ----------
     model : Module
-        It is run as after `eval()`, without recording; its mode, its buffers and random numbers stay what they are.
+        Runs as after `eval()`, without recording. Its mode, its buffers and the random state do not change.
     inputs
-        What it is called with. A tuple of ints is a shape: zeros of the element type and on the backend of the first
-        parameter stand for it. Anything else, such as a tensor of indices, is passed on.
+        Its inputs. A tuple of ints is a shape, and is replaced by zeros of the dtype and on the backend of the first
+        parameter. Anything else, such as a tensor of indices, is passed as it is.
 
     Returns
     -------
     Summary
-        Its str is a table that fits 80 columns; its `layers` are rows.
+        Its str is a table of at most 80 columns; its `layers` are the rows.
 
     Raises
     ------
     DTypeError
-        The model is no module.
+        The model is not a module.
 
     Notes
     -----
-    Modules that several threads call at the same time note the calls of all of them.
+    If other threads call the modules at the same time, their calls are recorded, too.
 
     Examples
     --------
@@ -122,15 +124,15 @@ def summary(model: Module, *inputs: Any) -> Summary:
     Layer(name='0', layer='Linear', outputs=((5, 32),), calls=1, parameters=2080)
     """
     if not isinstance(model, Module):
-        raise DTypeError(f"summary: expected an nn.Module, got {type(model).__name__}")
+        raise DTypeError(f"summary: got {type(model).__name__}, expected an nn.Module")
     first = next(model.parameters(), None)
     dtype, backend = (float32, None) if first is None else (first.dtype, first.backend)
     given = [zeros(x, dtype=dtype, backend=backend) if is_shape(x) else x for x in inputs]
-    with noted(model) as calls, no_grad():
+    with record_calls(model) as calls, no_grad():
         model(*given)
     layers, seen = [], set[int]()
     for name, module in model.named_modules():
-        own = [p for _, p in held(module, Parameter) if id(p) not in seen]
+        own = [p for _, p in named_members(module, Parameter) if id(p) not in seen]
         own = list({id(p): p for p in own}.values())
         seen |= {id(p) for p in own}
         found = calls[id(module)]
@@ -147,19 +149,19 @@ def summary(model: Module, *inputs: Any) -> Summary:
 
 
 @contextmanager
-def noted(model: Module) -> Iterator[dict[int, Calls]]:
-    """What each module gives in each call, by its id, while the block runs; nothing is in training there."""
+def record_calls(model: Module) -> Iterator[dict[int, Calls]]:
+    """Record the outputs of each module in each call, by module id, while the block runs in evaluation mode."""
     modules = list(model.modules())
     calls: dict[int, Calls] = {id(module): [] for module in modules}
     modes = [vars(module).get("training") for module in modules]
 
-    def note(name: str, module: Module, y: Any) -> None:
-        found = [Output(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
-        calls[id(module)].append(found)  # the tensors themselves are let go
+    def record(name: str, module: Module, y: Any) -> None:
+        found = [OutputShape(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
+        calls[id(module)].append(found)  # shapes only: the tensors are freed
 
     model.eval()
     try:
-        with watched(model, note):
+        with watch_outputs(model, record):
             yield calls
     finally:
         for module, mode in zip(modules, modes, strict=True):
@@ -170,16 +172,16 @@ def noted(model: Module) -> Iterator[dict[int, Calls]]:
 
 
 def is_shape(x: Any) -> bool:
-    """Whether an input stands for zeros."""
+    """Return True for a tuple of ints, which stands for zeros of that shape."""
     return isinstance(x, tuple) and all(isinstance(n, int) for n in x)
 
 
-def texts(row: Layer) -> tuple[str, str, str, str]:
-    """A row as words."""
+def format_row(row: Layer) -> tuple[str, str, str, str]:
+    """Return the texts of a row."""
     shapes = ", ".join(map(str, row.outputs)) + f" x {row.calls}" * (row.calls > 1)
     return row.name, row.layer, shapes, f"{row.parameters:,}" if row.parameters else ""
 
 
-def fitted(text: str, width: int) -> str:
-    """A text cut to a width, its end kept: that tells paths apart."""
+def truncate_left(text: str, width: int) -> str:
+    """Truncate a text at its start, since the end of a path distinguishes layers."""
     return text if len(text) <= width else f"…{text[len(text) - width + 1 :]}"

@@ -1,4 +1,4 @@
-"""Optimizers, schedules of their rates, and the clipping of gradients: what changes parameters, with PyTorch's words."""
+"""Optimizers, learning rate schedules and gradient clipping, with PyTorch's names."""
 
 from .adam import Adam, AdamW
 from .clipping import clip_grad_norm_, clip_grad_value_

@@ -1,4 +1,4 @@
-"""Adam, and AdamW: each element moves at a pace of its own, that of its gradient's mean over its spread."""
+"""Adam and AdamW: the step of each element is the running mean of its gradient, divided by its root mean square."""
 
 from collections.abc import Iterable, Mapping
 from functools import partial
@@ -7,24 +7,24 @@ from typing import Any
 from ..core.dispatch import active_tracer
 from ..core.operators import sqrt
 from ..tensors.tensor import Tensor
-from .optimizer import FIXED, Optimizer, change
+from .optimizer import FIXED_SETTINGS, Optimizer, apply_rule
 
 
 class Adam(Optimizer):
-    """Steps of the gradient's mean over the root of its mean square, both running, as `torch.optim.Adam`.
+    """Adam: step by the running mean of the gradient over the root of its running mean square, as `torch.optim.Adam`.
 
     Parameters
     ----------
     params : tensors, or dicts of groups
-        What to change: leaves that require a gradient.
+        The parameters to update: leaves that require a gradient; or parameter groups.
     lr : float
-        The learning rate: about how far an element moves in a step.
+        The learning rate: about the distance that an element moves in a step.
     betas : (float, float)
-        How much of the running mean, and of the running mean square, is kept in a step.
+        Decay of the running mean, and of the running mean square, in each step.
     eps : float
-        Added to the root, for gradients near 0.
+        Added to the denominator, for gradients close to 0.
     weight_decay : float
-        How strongly parameters are drawn to 0: added to the gradient, times the parameter.
+        L2 penalty: weight_decay times the parameter is added to the gradient.
 
     Raises
     ------
@@ -39,8 +39,8 @@ class Adam(Optimizer):
         v = beta2 * v + (1 - beta2) * d * d
         p = p - lr / (1 - beta1 ** t) * m / (sqrt(v) / sqrt(1 - beta2 ** t) + eps)
 
-    Each parameter counts its own steps: one that had no gradient in a step has not taken it. Those that have taken equally
-    many are changed by one call.
+    Each parameter has its own step count: a step in which it has no gradient does not count. All parameters with the same
+    count are updated by one call.
 
     References
     ----------
@@ -70,50 +70,50 @@ class Adam(Optimizer):
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise where a setting is out of its range."""
+        """Raise ValueError if a setting is out of its range."""
         super().check(settings)
         betas = settings["betas"]
         if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
-            raise ValueError(f"{self._name}: betas are {betas}, expected two numbers, each at least 0 and below 1")
+            raise ValueError(f"{self._name}: got betas={betas}, expected two numbers, each at least 0 and less than 1")
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
-        """One call for all that have taken as many steps."""
+        """Update parameters, with one call for each step count."""
         lr, eps, decay = (self.number(settings, name) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = map(float, settings["betas"])
-        rule, decay = (adapt_and_shrink, 1 - lr * decay) if self.is_decoupled else (adapt, decay)
-        for t, chosen in self.by_steps(params):
-            means, squares = self.remembered(chosen, "exp_avg"), self.remembered(chosen, "exp_avg_sq")
+        rule, decay = (adamw_step, 1 - lr * decay) if self.is_decoupled else (adam_step, decay)
+        for t, chosen in self.group_by_steps(params):
+            means, squares = self.state_tensors(chosen, "exp_avg"), self.state_tensors(chosen, "exp_avg_sq")
             size, root = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
             numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
-            change(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)
+            apply_rule(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)
 
-    def by_steps(self, params: list[Tensor]) -> list[tuple[Any, list[Tensor]]]:
-        """(steps taken, this one included; parameters that have taken so many).
+    def group_by_steps(self, params: list[Tensor]) -> list[tuple[Any, list[Tensor]]]:
+        """Group parameters by their number of steps, this one included.
 
-        Inside a fused function those that have taken equally many by now have one count. The capture holds as long as the
-        same ones have: a call before which one of them alone has taken a step is another kind of call.
+        Inside a fused function each group reads its count in every call. A guard checks that the same parameters still have
+        equal counts; if one of them has taken a step alone, the function is traced again.
         """
         groups: dict[int, list[Tensor]] = {}
         for p in params:
             groups.setdefault(self.steps_of(p) + 1, []).append(p)
-        by = active_tracer()
-        if by is None:
+        tracer = active_tracer()
+        if tracer is None:
             return [(self.count(chosen), chosen) for chosen in groups.values()]
-        by.add_guard((id(self), *map(id, params)), partial(self.pattern, params))
-        return [(by.call_counter(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
+        tracer.add_guard((id(self), *map(id, params)), partial(self.pattern, params))
+        return [(tracer.call_counter(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
 
     def steps_of(self, p: Tensor) -> int:
-        """How many steps a parameter has taken."""
+        """Return the number of steps that a parameter has taken."""
         taken: int = self.state[p].get("step", 0) if p in self.state else 0
         return taken
 
     def pattern(self, params: list[Tensor]) -> tuple[int, ...]:
-        """Which parameters have taken equally many steps: of each, the first one that has taken as many."""
+        """Return which parameters have equal step counts: for each, the index of the first one with the same count."""
         first: dict[int, int] = {}
         return tuple(first.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
 
     def count(self, params: list[Tensor]) -> int:
-        """One more step of parameters that have taken equally many; how many each has taken now."""
+        """Increment the step count of parameters with equal counts, and return the new count."""
         taken = self.steps_of(params[0]) + 1
         for p in params:
             self.state.setdefault(p, {})["step"] = taken
@@ -121,20 +121,20 @@ class Adam(Optimizer):
 
 
 class AdamW(Adam):
-    """Adam whose weight decay is no part of the gradient, as `torch.optim.AdamW`.
+    """Adam with decoupled weight decay, as `torch.optim.AdamW`.
 
     Parameters
     ----------
     params : tensors, or dicts of groups
-        What to change: leaves that require a gradient.
+        The parameters to update: leaves that require a gradient; or parameter groups.
     lr : float
-        The learning rate: about how far an element moves in a step.
+        The learning rate: about the distance that an element moves in a step.
     betas : (float, float)
-        How much of the running mean, and of the running mean square, is kept in a step.
+        Decay of the running mean, and of the running mean square, in each step.
     eps : float
-        Added to the root, for gradients near 0.
+        Added to the denominator, for gradients close to 0.
     weight_decay : float
-        The share of a parameter, times `lr`, that a step takes away.
+        Each step multiplies the parameter by 1 - lr * weight_decay.
 
     Raises
     ------
@@ -143,8 +143,8 @@ class AdamW(Adam):
 
     Notes
     -----
-    As `Adam` with d = grad, from p * (1 - lr * weight_decay) in the place of p [1]_: a parameter shrinks at the same pace
-    however large its gradients are.
+    The formula of `Adam` with d = grad, starting from p * (1 - lr * weight_decay) instead of p [1]_: the decay does not
+    depend on the size of the gradients.
 
     References
     ----------
@@ -162,7 +162,7 @@ class AdamW(Adam):
     """
 
     is_decoupled = True
-    fixed: Mapping[str, Any] = {**FIXED, "decoupled_weight_decay": True}
+    fixed: Mapping[str, Any] = {**FIXED_SETTINGS, "decoupled_weight_decay": True}
 
     def __init__(
         self,
@@ -175,23 +175,23 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-# The formulas: a parameter, what is remembered of it, its gradient and numbers -> the new parameter and what is remembered.
+# Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
 
 
-def adapt(
+def adam_step(
     p: Any, m: Any, v: Any, g: Any, size: Any, root: Any, eps: Any, decay: Any, new1: Any, keep2: Any, new2: Any
 ) -> tuple[Any, ...]:
-    """Each element at its own pace."""
+    """Return the parameter, mean and mean square after a step of Adam."""
     d = g + decay * p
     m = m + new1 * (d - m)
     v = keep2 * v + new2 * (d * d)
     return p - size * m / (sqrt(v) / root + eps), m, v
 
 
-def adapt_and_shrink(
+def adamw_step(
     p: Any, m: Any, v: Any, g: Any, size: Any, root: Any, eps: Any, keep: Any, new1: Any, keep2: Any, new2: Any
 ) -> tuple[Any, ...]:
-    """The same from a parameter of which a share is taken away."""
+    """Return the parameter, mean and mean square after a step of AdamW, which decays the parameter first."""
     m = m + new1 * (g - m)
     v = keep2 * v + new2 * (g * g)
     return keep * p - size * m / (sqrt(v) / root + eps), m, v

@@ -1,6 +1,6 @@
-"""Clipping: gradients made smaller where they are too large, in place, between `backward` and `step`.
+"""Gradient clipping, in place, between `backward` and `step`.
 
-The norm of all gradients is one captured call, and so is the change of all of them. Knows no optimizer.
+Computing the norm of all gradients is one call, and so is scaling all of them. Independent of optimizers.
 """
 
 import math
@@ -18,41 +18,41 @@ from ..tensors.tensor import Tensor
 
 
 def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
-    """Make all gradients smaller by one factor, so that the norm of all of them together is at most `max_norm`.
+    """Scale all gradients by one factor, so that their total norm is at most `max_norm`.
 
     Parameters
     ----------
     parameters : Tensor, or iterable of tensors
-        Whose gradients; those without one are left out.
+        The parameters whose gradients are clipped; those without a gradient are skipped.
     max_norm : float
-        The largest norm.
+        The largest norm allowed.
     norm_type : {2.0, inf}
-        The root of the sum of squares, or the largest magnitude.
+        2.0: the root of the sum of squares; inf: the largest absolute value.
     error_if_nonfinite : bool
-        Whether a norm that is NaN or infinite is an error; else all gradients become NaN, or 0, as the factor is.
+        If True, raise if the norm is NaN or infinite. Otherwise all gradients become NaN, or 0, as the factor is.
 
     Returns
     -------
     Tensor, 0-d
-        The norm before; float64 if any gradient is. 0 where there are no gradients.
+        The norm before clipping; float64 if any gradient is. 0 if there are no gradients.
 
     Raises
     ------
     GradientError
-        The norm is NaN or infinite, and `error_if_nonfinite`; no gradient is changed.
+        The norm is NaN or infinite, and `error_if_nonfinite` is set; no gradient is changed.
     OverlapError
-        Two gradients share memory, which would be made smaller twice.
+        Two gradients share memory, so they would be scaled twice.
     ValueError
-        `max_norm` is below 0 or NaN, or the norm is another one.
+        `max_norm` is negative or NaN, or the norm type is unknown.
     DTypeError
-        There is something else than tensors among the parameters.
+        A parameter is not a tensor.
     FuseError
-        `error_if_nonfinite` inside a fused function, where there are no values to look at.
+        `error_if_nonfinite` is set inside a fused function, where values are not known while tracing.
 
     Notes
     -----
     Each gradient is multiplied by min(max_norm / (norm + 1e-6), 1), as in `torch.nn.utils.clip_grad_norm_` [1]_. Squares are
-    added up in the gradients' own element types, tensor by tensor, and these sums in pairs.
+    summed in the dtype of each gradient, tensor by tensor, and these sums pairwise.
 
     References
     ----------
@@ -68,37 +68,37 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
     (tensor(5.), tensor([0.6, 0.8]))
     """
     if norm_type not in (2, math.inf):
-        raise ValueError(f"clip_grad_norm_: norm_type is {norm_type}, expected 2.0 or math.inf")
-    refuse_limit("clip_grad_norm_: max_norm", max_norm)
+        raise ValueError(f"clip_grad_norm_: got norm_type={norm_type}, expected 2.0 or math.inf")
+    check_limit("clip_grad_norm_: max_norm", max_norm)
     if error_if_nonfinite and active_tracer() is not None:
         raise FuseError(
-            "clip_grad_norm_: error_if_nonfinite asks for the value of the norm, and a fused function is being captured; "
-            "return the norm, and look at it after the call"
+            "clip_grad_norm_: error_if_nonfinite=True reads the norm, but values do not exist while @mf.fuse traces a "
+            "function; return the norm, and check it after the call"
         )
-    grads = [p.grad for p in with_gradient("clip_grad_norm_", parameters)]
+    grads = [p.grad for p in params_with_grad("clip_grad_norm_", parameters)]
     if not grads:
         return full((), 0.0)
     with no_grad():
-        norm, factor = call(measured(len(grads), norm_type == math.inf), *grads, float(max_norm))
+        norm, factor = call(norm_function(len(grads), norm_type == math.inf), *grads, float(max_norm))
         if error_if_nonfinite and not math.isfinite(norm.item()):
             raise GradientError(
-                f"clip_grad_norm_: the norm of the gradients is {norm.item()}; nothing was changed. Look for the first "
-                "layer whose gradient is not finite, or use a lower learning rate"
+                f"clip_grad_norm_: got gradients with norm {norm.item()}, expected a finite one; nothing was changed. Use "
+                "a lower learning rate, or find the first layer whose gradient is not finite"
             )
-        store(times(len(grads)), grads, factor)
-    found: Tensor = norm
-    return found
+        store(scale_function(len(grads)), grads, factor)
+    result: Tensor = norm
+    return result
 
 
 def clip_grad_value_(parameters: Any, clip_value: float) -> None:
-    """Bring each element of all gradients into the range from -clip_value to clip_value.
+    """Clamp each element of all gradients to the range from -clip_value to clip_value.
 
     Parameters
     ----------
     parameters : Tensor, or iterable of tensors
-        Whose gradients; those without one are left out.
+        The parameters whose gradients are clipped; those without a gradient are skipped.
     clip_value : float
-        The largest magnitude of an element. NaN stays NaN.
+        The largest absolute value allowed. NaN stays NaN.
 
     Raises
     ------
@@ -114,52 +114,52 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
     >>> p.grad
     tensor([ 0.5, -0.1])
     """
-    refuse_limit("clip_grad_value_: clip_value", clip_value)
-    grads = [p.grad for p in with_gradient("clip_grad_value_", parameters)]
+    check_limit("clip_grad_value_: clip_value", clip_value)
+    grads = [p.grad for p in params_with_grad("clip_grad_value_", parameters)]
     if grads:
         with no_grad():
-            store(bounded(len(grads)), grads, float(clip_value))
+            store(clip_function(len(grads)), grads, float(clip_value))
 
 
-def with_gradient(name: str, parameters: Any) -> list[Any]:
-    """The parameters that have a gradient, each once."""
+def params_with_grad(name: str, parameters: Any) -> list[Any]:
+    """Return the parameters that have a gradient, each once."""
     params: Iterable[Any] = [parameters] if isinstance(parameters, Tensor) else parameters
     found = {}
     for p in params:
         if not isinstance(p, Tensor):
-            raise DTypeError(f"{name}: got {type(p).__name__} among the parameters, expected tensors")
+            raise DTypeError(f"{name}: got a parameter of type {type(p).__name__}, expected tensors")
         if p.grad is not None:
             found[id(p)] = p
     return list(found.values())
 
 
-def refuse_limit(what: str, x: Any) -> None:
-    """Raise for a limit that is none."""
+def check_limit(what: str, x: Any) -> None:
+    """Raise ValueError if a limit is negative or NaN."""
     if not x >= 0:
-        raise ValueError(f"{what} is {x}, expected at least 0")
+        raise ValueError(f"{what} must be at least 0, got {x}")
 
 
-# What is captured: functions of all gradients, then of what else there is.
+# Functions of all gradients, followed by other inputs.
 
 
 @cache
-def measured(count: int, is_largest: bool) -> Callable[..., tuple[Any, Any]]:
-    """The norm of all gradients, and the factor that brings it below a limit."""
+def norm_function(count: int, is_largest: bool) -> Callable[..., tuple[Any, Any]]:
+    """Return a function that computes the norm of all gradients, and the factor that scales it to a limit."""
 
     def norm(*inputs: Any) -> tuple[Any, Any]:
         *grads, max_norm = inputs
         if is_largest:
-            found = highest([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
+            found = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
         else:
-            found = total([(g * g).sum() for g in grads]).sqrt()
+            found = pairwise_sum([(g * g).sum() for g in grads]).sqrt()
         return found, minimum(max_norm / (found + 1e-6), 1.0)
 
     return norm
 
 
 @cache
-def times(count: int) -> Callable[..., tuple[Any, ...]]:
-    """All gradients times a factor."""
+def scale_function(count: int) -> Callable[..., tuple[Any, ...]]:
+    """Return a function that multiplies all gradients by a factor."""
 
     def shrink(*inputs: Any) -> tuple[Any, ...]:
         *grads, factor = inputs
@@ -169,8 +169,8 @@ def times(count: int) -> Callable[..., tuple[Any, ...]]:
 
 
 @cache
-def bounded(count: int) -> Callable[..., tuple[Any, ...]]:
-    """The gradients, brought into a range."""
+def clip_function(count: int) -> Callable[..., tuple[Any, ...]]:
+    """Return a function that clamps all gradients."""
 
     def clip(*inputs: Any) -> tuple[Any, ...]:
         *grads, limit = inputs
@@ -179,15 +179,15 @@ def bounded(count: int) -> Callable[..., tuple[Any, ...]]:
     return clip
 
 
-def total(xs: list[Any]) -> Any:
-    """The sum of a few numbers, in pairs, pairs of pairs, and so on: as exact as a sum of many can be."""
+def pairwise_sum(xs: list[Any]) -> Any:
+    """Sum a few numbers pairwise, which keeps rounding errors small."""
     while len(xs) > 1:
         xs = [a + b for a, b in zip(xs[::2], xs[1::2], strict=False)] + xs[len(xs) // 2 * 2 :]
     return xs[0]
 
 
-def highest(xs: list[Any]) -> Any:
-    """The largest of a few numbers; NaN where one is."""
+def maximum_of(xs: list[Any]) -> Any:
+    """Return the largest of a few numbers; NaN if one is NaN."""
     found = xs[0]
     for x in xs[1:]:
         found = maximum(found, x)

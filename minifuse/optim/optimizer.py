@@ -1,9 +1,9 @@
-"""Optimizer: groups of parameters with their settings, what is remembered of each parameter, and states in PyTorch's form.
+"""Optimizer: parameter groups with their settings, state tensors of each parameter, and state dicts in PyTorch's form.
 
-A step is one captured call that stores new values in all parameters of a group at once. The learning rate and the other
-settings travel with it as numbers, so that changing them plans and compiles nothing.
+A step is one call that stores new values in all parameters of a group at once. The learning rate and other settings are
+passed as numbers at launch, so changing them compiles nothing.
 
-Stands on tensors; knows no module. Not here: the formulas (`sgd`, `adam`), schedules of the rate (`schedules`), closures.
+This file depends on tensors, not on modules. Not here: the update rules (`sgd`, `adam`), schedules (`schedules`), closures.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,28 +20,28 @@ from ..tensors.creation import tensor, zeros_like
 from ..tensors.mutation import store
 from ..tensors.tensor import Tensor
 
-# Settings of PyTorch's that a state may bring: those that say how a step is computed, which changes nothing here, and those
-# of which there is one value here.
-HOW = ("foreach", "fused", "capturable", "differentiable", "initial_lr")
-FIXED = {"maximize": False, "amsgrad": False, "dampening": 0, "decoupled_weight_decay": False}
+# Settings of PyTorch's state dicts: those ignored here, since they only choose an implementation, and those for which
+# minifuse supports a single value.
+IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable", "initial_lr")
+FIXED_SETTINGS = {"maximize": False, "amsgrad": False, "dampening": 0, "decoupled_weight_decay": False}
 
 
 class Optimizer:
-    """What all optimizers share: groups of parameters with their settings, and what is remembered of each parameter.
+    """Base class of optimizers: parameter groups with their settings, and the state of each parameter.
 
-    A subclass gives its settings to `__init__`, and says in `update` how they change the parameters of a group.
+    A subclass passes its settings to `__init__`, and implements `update`, which changes the parameters of a group.
 
     Attributes
     ----------
     param_groups : list of dict
-        {"params": list of tensors, and the settings by name}. A setting may be changed at any time:
+        {"params": list of tensors, and the settings by name}. A setting can be changed at any time:
         `optimizer.param_groups[0]["lr"] *= 0.5`.
     state : dict
-        {parameter: {name: tensor or number}}, filled by the first step.
+        {parameter: {name: tensor or number}}, created by the first step.
     """
 
-    not_captured = frozenset(["state"])  # a step that is a part of a fused function looks for it in each call
-    fixed: Mapping[str, Any] = FIXED
+    not_captured = frozenset(["state"])  # a fused function looks the state up in each call
+    fixed: Mapping[str, Any] = FIXED_SETTINGS
 
     def __init__(self, params: Iterable[Any], **settings: Any) -> None:
         self.defaults, self.param_groups = settings, list[DynamicDict]()
@@ -51,7 +51,7 @@ class Optimizer:
         groups = list(params)
         if not groups:
             raise ValueError(
-                f"{self._name}: got no parameters; pass model.parameters(), anew each time: it can be walked only once"
+                f"{self._name}: got no parameters; write model.parameters(), again for each use: it is an iterator"
             )
         for group in groups if isinstance(groups[0], dict) else [{"params": groups}]:
             self.add_param_group(group)
@@ -61,24 +61,24 @@ class Optimizer:
         return type(self).__name__
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Take further parameters, with settings of their own where they differ.
+        """Add a parameter group, which may have its own settings.
 
         Parameters
         ----------
         group
-            {"params": tensors, and any settings}.
+            {"params": tensors, and optional settings by name}.
 
         Raises
         ------
         ValueError
-            There is no parameter, one is here already, or a setting does not exist or is out of its range.
+            The optimizer gets no parameter, or one twice; or a setting is unknown or out of its range.
         GradientError
-            A parameter requires no gradient, or was computed from others.
+            A parameter does not require a gradient, or is not a leaf.
         """
         unknown = [name for name in group if name not in (*self.defaults, "params")]
         if unknown:
             found = get_close_matches(unknown[0], self.defaults, n=1) or [", ".join(self.defaults)]
-            raise ValueError(f"{self._name}: there is no setting {unknown[0]!r}; did you mean {found[0]}?")
+            raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; did you mean {found[0]}?")
         known = {id(p) for other in self.param_groups for p in other["params"]}
         params = list(group["params"])
         for k, p in enumerate(params):
@@ -91,74 +91,75 @@ class Optimizer:
     def _refuse(self, p: Any, k: int, known: set[int]) -> None:
         if not isinstance(p, Tensor):
             raise DTypeError(
-                f"{self._name}: parameter {k} is {type(p).__name__}, expected a tensor, as of model.parameters()"
+                f"{self._name}: parameter {k} has type {type(p).__name__}, expected a tensor; write model.parameters()"
             )
         if id(p) in known:
             raise ValueError(
-                f"{self._name}: parameter {k}, of shape {p.shape}, was given twice; it would be changed twice a step"
+                f"{self._name}: got parameter {k}, of shape {p.shape}, twice; pass it once, or each step would change it "
+                "twice"
             )
         if not p.requires_grad or not p.is_leaf:
-            why = "requires no gradient" if not p.requires_grad else "was computed from other tensors"
+            why = "does not require a gradient" if not p.requires_grad else "was computed from other tensors"
             raise GradientError(
-                f"{self._name}: parameter {k}, of shape {p.shape}, {why}, and would never change; use nn.Parameter, "
-                "or leave it out: [p for p in model.parameters() if p.requires_grad]"
+                f"{self._name}: parameter {k}, of shape {p.shape}, {why}, so it would never change; use nn.Parameter, "
+                "or exclude it: [p for p in model.parameters() if p.requires_grad]"
             )
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise where a setting is out of its range; here, where it is negative, or not a number at all."""
+        """Raise ValueError if a setting is negative or NaN. Subclasses extend it."""
         for name in ("lr", "momentum", "weight_decay", "eps"):
             if not settings.get(name, 0) >= 0:
-                raise ValueError(f"{self._name}: {name} is {settings[name]}, expected at least 0")
+                raise ValueError(f"{self._name}: got {name}={settings[name]}, expected at least 0")
 
     def zero_grad(self) -> None:
-        """Forget the gradients of all parameters: `grad` is None again, so the next backward starts anew."""
+        """Set `grad` of all parameters to None, so that the next backward starts from zero."""
         for group in self.param_groups:
             for p in group["params"]:
                 p.grad = None
 
     def step(self) -> None:
-        """Change all parameters that have a gradient; the others, and what is remembered of them, stay."""
+        """Update all parameters that have a gradient. The others do not change, nor does their state."""
         with no_grad():
             for group in self.param_groups:
                 params = [p for p in group["params"] if p.grad is not None]
                 if params:
                     self.update(params, group)
 
-    # For subclasses.
+    # Methods for subclasses.
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
-        """Change these parameters of one group, all of which have a gradient; nothing is recorded."""
-        raise NotImplementedError(f"{self._name} has no update; store new values in params there")
+        """Update these parameters of one group, all of which have a gradient. Runs without recording."""
+        raise NotImplementedError(f"{self._name} has no update method; define update(self, params, settings)")
 
     def number(self, settings: Mapping[str, Any], name: str) -> Any:
-        """A setting as a float; inside a fused function one that each call reads anew."""
-        by = active_tracer()
-        return float(settings[name]) if by is None else by.dynamic_attr(settings, name)
+        """Return a setting as a float; inside a fused function, a number that each call reads again."""
+        tracer = active_tracer()
+        return float(settings[name]) if tracer is None else tracer.dynamic_attr(settings, name)
 
-    def remembered(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
-        """What is remembered of parameters under a name: a tensor like each, of zeros at first."""
-        by = active_tracer()
-        if by is None:
-            return [self.found(p, name) for p in params]
-        found = []
-        for p in params:  # found, or made, by each call
+    def state_tensors(self, params: Sequence[Tensor], name: str) -> list[Tensor]:
+        """Return the state tensor of a name for each parameter, initialized to zeros."""
+        tracer = active_tracer()
+        if tracer is None:
+            return [self.state_tensor(p, name) for p in params]
+        tensors = []
+        for p in params:  # each call of the fused function looks them up
             known = self.state.get(p, {}).get(name)
             example = Tensor.empty(p.shape, p.dtype, p.spec.backend) if known is None else known
-            found.append(by.external_tensor((id(self), id(p), name), partial(self.found, p, name), example))
-        return found
+            tensors.append(tracer.external_tensor((id(self), id(p), name), partial(self.state_tensor, p, name), example))
+        return tensors
 
-    def found(self, p: Tensor, name: str) -> Tensor:
-        """The same, here and now."""
+    def state_tensor(self, p: Tensor, name: str) -> Tensor:
+        """Return one state tensor of a parameter; create it if it does not exist."""
         state = self.state.setdefault(p, {})
         if name not in state:
             state[name] = zeros_like(p)
-        kept: Tensor = state[name]
-        return kept
+        found: Tensor = state[name]
+        return found
 
-    # States.
+    # State dicts.
 
     def state_dict(self) -> dict[str, Any]:
-        """Settings and state in PyTorch's form, parameters by number; the tensors are the optimizer's own, no copies.
+        """Return settings and state in PyTorch's form, with parameters by number. Tensors are not copied.
 
         Returns
         -------
@@ -171,24 +172,24 @@ class Optimizer:
         return {"state": {number[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Take over settings and state, copied, as `state_dict` gives them, or that of PyTorch's optimizer of this name.
+        """Load a copy of settings and state, as returned by `state_dict`, here or in PyTorch's optimizer of this name.
 
         Parameters
         ----------
         state
-            {"state": ..., "param_groups": ...}. Arrays of any library will do in the place of tensors. Settings that it
-            does not have stay as they are.
+            {"state": ..., "param_groups": ...}. Tensors may be arrays of any library. Settings that it does not contain do
+            not change.
 
         Raises
         ------
         ShapeError
-            They belong to other numbers or shapes of parameters.
+            The numbers or shapes of the parameters differ.
         ValueError
-            It is no such state, or has a setting that this optimizer does not know, or not in this range.
+            It has another form, or a setting that is unknown here or out of its range.
 
         Notes
         -----
-        After an error nothing has changed.
+        If it raises, nothing has changed.
 
         Examples
         --------
@@ -201,17 +202,17 @@ class Optimizer:
         """
         where = f"{self._name}.load_state_dict"
         if not isinstance(state, Mapping) or not {"state", "param_groups"} <= state.keys():
-            raise ValueError(f'{where}: expected a dict with "state" and "param_groups", as state_dict() gives it')
+            raise ValueError(f'{where}: expected a dict with "state" and "param_groups", as returned by state_dict()')
         groups, values = state["param_groups"], state["state"]
         sizes = [[len(group["params"]) for group in each] for each in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:
-            raise ShapeError(f"{where}: groups of {sizes[0]} parameters, expected {sizes[1]}; nothing was loaded")
+            raise ShapeError(f"{where}: got groups of {sizes[0]} parameters, expected {sizes[1]}; nothing was loaded")
         params = [p for group in self.param_groups for p in group["params"]]
         numbers = [k for group in groups for k in group["params"]]
         if unknown := [k for k in values if k not in numbers]:
-            raise ShapeError(f"{where}: a state of parameter {unknown[0]!r}, which is in no group; nothing was loaded")
+            raise ShapeError(f"{where}: got a state for parameter {unknown[0]!r}, which is in no group; nothing was loaded")
         of = dict(zip(numbers, params, strict=True))
-        new = {of[k]: taken(found, of[k], where, k) for k, found in values.items()}
+        new = {of[k]: copy_parameter_state(found, of[k], where, k) for k, found in values.items()}
         settings = [self.known_settings(group, where) for group in groups]
         for group, other in zip(self.param_groups, settings, strict=True):
             self.check({**group, **other})
@@ -220,14 +221,14 @@ class Optimizer:
         self.state = new
 
     def known_settings(self, group: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """The settings of a state that are ours; an error for one that would change what a step computes."""
+        """Return the settings of a state that exist here; raise ValueError for one that would change the update."""
         found = {}
         for name, x in group.items():
             if name in self.defaults:
                 known = self.defaults[name]
                 found[name] = tuple(x) if isinstance(known, tuple) else x if isinstance(known, bool) else float(x)
-            elif name not in ("params", *HOW) and (name not in self.fixed or x != self.fixed[name]):
-                raise ValueError(f"{where}: {name}={x!r}, which {self._name} does not have; nothing was loaded")
+            elif name not in ("params", *IGNORED_SETTINGS) and (name not in self.fixed or x != self.fixed[name]):
+                raise ValueError(f"{where}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
         return found
 
     def __repr__(self) -> str:
@@ -239,27 +240,27 @@ class Optimizer:
         return f"{self._name}({'; '.join(lines)})"
 
 
-def taken(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Any]:
-    """A copy of what is remembered of a parameter: arrays like it, and how many steps it has taken."""
+def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Any]:
+    """Copy the state of a parameter: tensors like it, and its number of steps."""
     found: dict[str, Any] = {}
     for name, x in values.items():
         expected = () if name == "step" else p.shape
-        if x is None:  # PyTorch's way to say that there is no momentum
+        if x is None:  # PyTorch's state without momentum
             continue
         if np.shape(x) != expected:
             raise ShapeError(
-                f"{where}: {name} of parameter {number} has shape {np.shape(x)}, expected {expected}; nothing was loaded"
+                f"{where}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; nothing was loaded"
             )
         found[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
     return found
 
 
 @cache
-def on_each(rule: Callable[..., tuple[Any, ...]], count: int, kinds: int) -> Callable[..., tuple[Any, ...]]:
-    """A formula for one parameter as a function of `count` of them, to be captured as one.
+def map_rule(rule: Callable[..., tuple[Any, ...]], count: int, kinds: int) -> Callable[..., tuple[Any, ...]]:
+    """Turn an update rule of one parameter into a function of `count` parameters, which is traced as one.
 
-    Takes `kinds` times `count` tensors (all parameters, then what is remembered, then all gradients), then numbers.
-    Gives the results in the same order.
+    Its inputs are `kinds` times `count` tensors (all parameters, then their state tensors, then all gradients), then
+    numbers. It returns the results in the same order.
     """
 
     def step(*inputs: Any) -> tuple[Any, ...]:
@@ -270,10 +271,10 @@ def on_each(rule: Callable[..., tuple[Any, ...]], count: int, kinds: int) -> Cal
     return step
 
 
-def change(rule: Callable[..., tuple[Any, ...]], targets: Sequence[Sequence[Tensor]], *inputs: Any) -> None:
-    """Store what a formula gives: all parameters, and each kind of what is remembered; then come gradients and numbers.
+def apply_rule(rule: Callable[..., tuple[Any, ...]], targets: Sequence[Sequence[Tensor]], *inputs: Any) -> None:
+    """Apply an update rule to lists of parameters and state tensors, and store the results, in one call.
 
-    `inputs` are one list of tensors, then numbers. All of it is one captured call.
+    `inputs` are a list of gradients, then numbers.
     """
     grads, *numbers = inputs
-    store(on_each(rule, len(grads), len(targets) + 1), [x for kind in targets for x in kind], *grads, *numbers)
+    store(map_rule(rule, len(grads), len(targets) + 1), [x for kind in targets for x in kind], *grads, *numbers)

@@ -1,7 +1,7 @@
-"""Schedules: the learning rate as a function of how many steps were taken.
+"""Schedules: the learning rate as a function of the number of steps.
 
-A schedule sets `lr` in the groups of an optimizer, and remembers the rate that each group had at first. A step of an
-optimizer reads the rate anew each time, so nothing is planned or captured again. Knows no formula of an optimizer.
+A schedule sets `lr` in the parameter groups of an optimizer, and stores their initial rates. Each optimizer step reads the
+rate again, so changing it compiles nothing. Schedules are independent of the optimizer's update rule.
 """
 
 import math
@@ -15,36 +15,36 @@ from .optimizer import Optimizer
 
 
 class Schedule:
-    """What all schedules share: the rate of each group is its first one, times a factor that depends on the step.
+    """Base class of schedules: the rate of each group is its initial rate times a factor that depends on the step.
 
-    A subclass says in `factor` what that is. Call `step()` once after each `optimizer.step()`, outside of a fused function.
+    A subclass implements `factor`. Call `step()` once after each `optimizer.step()`, outside of a fused function.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose groups get new rates, at once too: the first step is taken with the rate of `factor(0)`.
+        Its rates are set, also immediately: the first step uses the rate of `factor(0)`.
     warmup : int
-        In how many steps the rate rises to its full value: step k of them, counted from 0, has (k + 1) / (warmup + 1) of it.
+        Number of steps in which the rate rises to its full value: step k, from 0, uses (k + 1) / (warmup + 1) of it.
 
     Attributes
     ----------
     last_step : int
-        How many steps were taken.
+        Number of steps taken.
     base_lrs : list of float
-        The rate of each group before the schedule.
+        The initial rate of each group.
 
     Raises
     ------
     ValueError
-        `warmup` is below 0.
+        `warmup` is negative.
     """
 
     def __init__(self, optimizer: Optimizer, warmup: int = 0) -> None:
         if not isinstance(optimizer, Optimizer):
-            raise TypeError(f"{self._name}: expected an optimizer, got {type(optimizer).__name__}")
+            raise TypeError(f"{self._name}: got {type(optimizer).__name__}, expected an optimizer")
         warmup = as_number(warmup)
         if not (isinstance(warmup, int) and warmup >= 0):
-            raise ValueError(f"{self._name}: warmup is {warmup}, expected a number of steps, at least 0")
+            raise ValueError(f"{self._name}: got warmup={warmup}, expected a whole number of steps, at least 0")
         self.optimizer, self.warmup, self.last_step = optimizer, warmup, 0
         self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
         self._set()
@@ -54,32 +54,32 @@ class Schedule:
         return type(self).__name__
 
     def factor(self, step: int) -> float:
-        """The share of its first rate that each group has after so many steps; here, once warm, all of it."""
+        """Return the factor of the rate after a number of steps; here 1 after the warmup."""
         return min(1.0, (step + 1) / (self.warmup + 1))
 
     def step(self) -> None:
-        """One step more was taken: set the rates of the next one."""
+        """Count a step, and set the rates of the next one."""
         if active_tracer() is not None:
             raise FuseError(
-                f"{self._name}.step: a fused function is being captured, and the rate would change then, and never again; "
-                "call it after the fused function, which reads the rate anew in each call"
+                f"{self._name}.step: called inside a function that @mf.fuse traces, where it would run once only; "
+                "call it after the fused function, which reads the rate again in each call"
             )
         self.last_step += 1
         self._set()
 
     def _set(self) -> None:
         groups = self.optimizer.param_groups
-        self.base_lrs += [float(group["lr"]) for group in groups[len(self.base_lrs) :]]  # groups that came later
+        self.base_lrs += [float(group["lr"]) for group in groups[len(self.base_lrs) :]]  # groups that were added later
         factor = self.factor(self.last_step)
         for group, lr in zip(groups, self.base_lrs, strict=True):
             group["lr"] = lr * factor
 
     def last_lrs(self) -> list[float]:
-        """The rate that each group has now."""
+        """Return the current rate of each group."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
     def state_dict(self) -> dict[str, Any]:
-        """How many steps were taken, and from which rates; numbers only.
+        """Return the number of steps and the initial rates, as plain numbers.
 
         Returns
         -------
@@ -89,18 +89,18 @@ class Schedule:
         return {"last_step": self.last_step, "base_lrs": list(self.base_lrs)}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state was taken; the rates are set at once.
+        """Continue from a state, and set the rates immediately.
 
         Raises
         ------
         ValueError
-            It is no such state, or one of another number of groups; nothing has changed then.
+            It has another form, or another number of groups; nothing has changed then.
         """
         known = isinstance(state, Mapping) and {"last_step", "base_lrs"} <= state.keys()
         if not known or len(state["base_lrs"]) != len(self.optimizer.param_groups):
             count = len(self.optimizer.param_groups)
             raise ValueError(
-                f"{self._name}.load_state_dict: expected last_step, and base_lrs of {count} groups, got {state}"
+                f"{self._name}.load_state_dict: got {state}, expected last_step, and base_lrs of {count} groups"
             )
         self.last_step, self.base_lrs = int(state["last_step"]), [float(lr) for lr in state["base_lrs"]]
         self._set()
@@ -110,19 +110,19 @@ class Schedule:
 
 
 class ConstantSchedule(Schedule):
-    """The full rate, after a linear warm-up.
+    """A constant rate after a linear warmup.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose groups get new rates.
+        Its rates are set.
     warmup : int
-        In how many steps the rate rises to its full value, in equal parts; 0 for none.
+        Number of steps in which the rate rises linearly to its full value; 0 for none.
 
     Raises
     ------
     ValueError
-        `warmup` is below 0.
+        `warmup` is negative.
 
     Examples
     --------
@@ -140,29 +140,29 @@ class ConstantSchedule(Schedule):
 
 
 class CosineSchedule(Schedule):
-    """A linear warm-up, then half a cosine down from the full rate to a share of it, where it stays.
+    """A linear warmup, then half a cosine from the full rate down to a fraction of it, which then stays.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Whose groups get new rates.
+        Its rates are set.
     steps : int
-        After how many steps, those of the warm-up included, the rate is lowest.
+        Number of steps, warmup included, until the rate is lowest.
     warmup : int
-        In how many of them the rate rises to its full value, in equal parts; 0 for none.
+        Number of these steps in which the rate rises linearly to its full value; 0 for none.
     minimum : float
-        The lowest rate, as a share of the full rate of each group, from 0 to 1.
+        The lowest rate, as a fraction of the full rate of each group, from 0 to 1.
 
     Raises
     ------
     ValueError
-        `steps` is not more than `warmup`, or `minimum` is no share.
+        `steps` is not greater than `warmup`, or `minimum` is not between 0 and 1.
 
     Notes
     -----
-    Step k, counted from 0, has (k + 1) / (warmup + 1) of the full rate as long as k < warmup; then
+    Step k, from 0, uses (k + 1) / (warmup + 1) of the full rate if k < warmup; otherwise
     minimum + (1 - minimum) * (1 + cos(pi * t)) / 2 of it [1]_, where t = (k - warmup) / (steps - warmup), at most 1. Without
-    a warm-up that is `torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=minimum * lr)`.
+    warmup this is `torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps, eta_min=minimum * lr)`.
 
     References
     ----------
@@ -184,15 +184,15 @@ class CosineSchedule(Schedule):
 
     def __init__(self, optimizer: Optimizer, steps: int, warmup: int = 0, minimum: float = 0.0) -> None:
         if not 0 <= minimum <= 1:
-            raise ValueError(f"{self._name}: minimum is {minimum}, expected a share of the full rate, from 0 to 1")
+            raise ValueError(f"{self._name}: got minimum={minimum}, expected a fraction of the full rate, from 0 to 1")
         warmup = as_number(warmup)
         if isinstance(warmup, int) and not steps > warmup:
-            raise ValueError(f"{self._name}: steps is {steps}, expected more than the {warmup} of the warm-up")
+            raise ValueError(f"{self._name}: got steps={steps}, expected more than warmup={warmup}")
         self.steps, self.minimum = steps, minimum
         super().__init__(optimizer, warmup)
 
     def factor(self, step: int) -> float:
-        """The share of its first rate that each group has after so many steps."""
+        """Return the factor of the rate after a number of steps."""
         if step < self.warmup:
             return super().factor(step)
         t = min((step - self.warmup) / (self.steps - self.warmup), 1.0)

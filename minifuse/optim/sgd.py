@@ -1,10 +1,10 @@
-"""Stochastic gradient descent: against the gradient, or along a momentum that it turns."""
+"""Stochastic gradient descent, with optional momentum."""
 
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from ..tensors.tensor import Tensor
-from .optimizer import Optimizer, change
+from .optimizer import Optimizer, apply_rule
 
 
 class SGD(Optimizer):
@@ -13,25 +13,25 @@ class SGD(Optimizer):
     Parameters
     ----------
     params : tensors, or dicts of groups
-        What to change: leaves that require a gradient.
+        The parameters to update: leaves that require a gradient; or parameter groups.
     lr : float
         The learning rate.
     momentum : float
-        How much of the last change goes on; 0 for none.
+        Factor of the previous update that is added to each step; 0 for none.
     weight_decay : float
-        How strongly parameters are drawn to 0: added to the gradient, times the parameter.
+        L2 penalty: weight_decay times the parameter is added to the gradient.
     nesterov : bool
-        Whether to look ahead along the momentum.
+        If True, use Nesterov momentum.
 
     Raises
     ------
     ValueError, GradientError, DTypeError
-        As `add_param_group`; also if Nesterov is asked for without momentum.
+        As `add_param_group`; ValueError also for `nesterov` without momentum.
 
     Notes
     -----
     d = grad + weight_decay * p;  m = momentum * m + d;  p = p - lr * m, or p - lr * (d + momentum * m) with Nesterov [1]_.
-    There is no dampening.
+    Dampening is not supported.
 
     References
     ----------
@@ -60,40 +60,42 @@ class SGD(Optimizer):
         super().__init__(params, lr=lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov)
 
     def check(self, settings: Mapping[str, Any]) -> None:
-        """Raise where a setting is out of its range."""
+        """Raise ValueError if a setting is out of its range."""
         super().check(settings)
         if settings["nesterov"] and not settings["momentum"]:
             raise ValueError(
-                "SGD: nesterov looks ahead along the momentum, which is 0; give momentum=0.9, or leave nesterov out"
+                "SGD: got nesterov=True with momentum=0, expected a momentum; write momentum=0.9, or nesterov=False"
             )
 
     def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
-        """One call for all."""
+        """Update all parameters with one call."""
         lr, momentum, decay = (self.number(settings, name) for name in ("lr", "momentum", "weight_decay"))
         grads = [p.grad for p in params]
         if momentum:
-            buffers = self.remembered(params, "momentum_buffer")
-            change(look_ahead if settings["nesterov"] else roll, [params, buffers], grads, lr, decay, momentum)
+            buffers = self.state_tensors(params, "momentum_buffer")
+            apply_rule(
+                nesterov_step if settings["nesterov"] else momentum_step, [params, buffers], grads, lr, decay, momentum
+            )
         else:
-            change(descend, [params], grads, lr, decay)
+            apply_rule(sgd_step, [params], grads, lr, decay)
 
 
-# The formulas: a parameter, what is remembered of it, its gradient and numbers -> the new parameter and what is remembered.
+# Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
 
 
-def descend(p: Any, g: Any, lr: Any, decay: Any) -> tuple[Any, ...]:
-    """Against the gradient."""
+def sgd_step(p: Any, g: Any, lr: Any, decay: Any) -> tuple[Any, ...]:
+    """Return the parameter after a step against the gradient."""
     return (p - lr * (g + decay * p),)
 
 
-def roll(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
-    """Along the momentum, which the gradient turns."""
+def momentum_step(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
+    """Return the parameter and the momentum buffer after a step with momentum."""
     m = momentum * m + (g + decay * p)
     return p - lr * m, m
 
 
-def look_ahead(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
-    """Nesterov's: where the momentum will have led, and against the gradient."""
+def nesterov_step(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
+    """Return the parameter and the momentum buffer after a step with Nesterov momentum."""
     d = g + decay * p
     m = momentum * m + d
     return p - lr * (d + momentum * m), m

@@ -1,9 +1,9 @@
-"""Recipes: what people train first, a file each. `minifuse train NAME` runs them; they are read as examples.
+"""Recipes: complete training examples, one in each file. `minifuse train NAME` runs them.
 
-    mlp        two layers read digits            lenet      convolutions read digits
-    sentences  words tell what they are about    gpt        attention writes, character by character
+    mlp        a two-layer network classifies digits      lenet      a convolutional network classifies digits
+    sentences  a bag of words classifies sentences        gpt        a transformer generates text, character by character
 
-A new one is a subclass of `training.Recipe` in a file here, and a line in MODULES.
+To add one, write a subclass of `training.Recipe` in a new file here, and add its name to MODULES.
 """
 
 from importlib import import_module
@@ -15,15 +15,15 @@ MODULES = ("mlp", "lenet", "sentences", "gpt")
 
 
 def recipe_named(name: str) -> Recipe:
-    """A recipe, imported when it is asked for.
+    """Return a recipe, imported on first use.
 
     Raises
     ------
     TrainingError
-        There is none of that name.
+        The recipe is unknown.
     """
     if name not in MODULES:
-        raise TrainingError(f"there is no recipe {name!r}; expected one of {', '.join(MODULES)}")
+        raise TrainingError(f"unknown recipe {name!r}; expected one of {', '.join(MODULES)}")
     found: Recipe = import_module(f"{__name__}.{name}").RECIPE
     return found
 

@@ -1,4 +1,4 @@
-"""What the recipes that read digits share: the data, the loss, and how many are read right."""
+"""Base of the recipes that classify digits: data, loss and metrics."""
 
 from ..core.dispatch import no_grad
 from ..core.dtypes import float32
@@ -9,13 +9,13 @@ from ..training import Data, Recipe, Settings
 
 
 class Digits(Recipe):
-    """A recipe that reads the digits of scikit-learn: four fifths to learn from, one fifth held out."""
+    """A recipe that classifies scikit-learn's digits: four fifths for training, one fifth held out."""
 
     images = False
-    """Whether a digit keeps its rows and columns, as (1, 8, 8)."""
+    """If True, keep rows and columns of a digit, as (1, 8, 8)."""
 
     def data(self, settings: Settings) -> Data:
-        """Digits in batches, in an order of the seed."""
+        """Load the digits in shuffled batches."""
         x, y = digits(self.images, settings.backend)
         if self.images:
             x = x.unsqueeze(1)  # (N, 8, 8) -> (N, 1, 8, 8)
@@ -23,14 +23,14 @@ class Digits(Recipe):
         return Data(Loader(*train, batch_size=settings.batch, seed=settings.seed), held_out)
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
-        """Cross-entropy."""
+        """Compute the cross-entropy."""
         x, y = batch
         found: Tensor = cross_entropy(model(x), y)
         return found
 
     @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
-        """The loss, and the share that is read right."""
+        """Compute the loss and the accuracy."""
         x, y = data.held_out
         logits = model(x)
         right = (logits.argmax(1) == y).to(float32).mean()

@@ -1,7 +1,7 @@
-"""A small GPT: a transformer that guesses the next character of a text, and then writes.
+"""A small GPT: a transformer that predicts the next character of a text, and generates text.
 
-Attention reads what came before; each block adds to what is there, so gradients reach all of them [1]_, [2]_. Norms stand
-in front of what they feed.
+Each block adds its output to its input, so gradients reach all blocks [1]_, [2]_. Layer norms are applied to the inputs of
+attention and of the feed-forward network.
 
 References
 ----------
@@ -32,12 +32,12 @@ from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
 
-WRITTEN = 400  # characters
-TEMPERATURE = 0.8  # below 1: likely characters become more likely
+SAMPLE_LENGTH = 400  # characters
+TEMPERATURE = 0.8  # less than 1 makes likely characters more likely
 
 
 class Block(Module):
-    """Attention, then a small network at each place; both add to what comes in."""
+    """A transformer block: attention, then a feed-forward network; both are added to their input."""
 
     def __init__(self, width: int, heads: int, dropout: float) -> None:
         self.norm1, self.norm2 = LayerNorm(width), LayerNorm(width)
@@ -45,24 +45,24 @@ class Block(Module):
         self.mlp = Sequential(Linear(width, 4 * width), GELU(), Linear(4 * width, width), Dropout(dropout))
 
     def forward(self, x: Any) -> Any:
-        """(N, T, width) -> the same."""
+        """Map (N, T, width) to the same shape."""
         x = x + self.attention(self.norm1(x), is_causal=True)
         return x + self.mlp(self.norm2(x))
 
 
 class GPT(Module):
-    """Characters in, for each place the logits of the next one out.
+    """A transformer that returns logits of the next character for each position.
 
     Parameters
     ----------
     vocabulary : int
-        Characters that there are.
+        Number of characters.
     context : int
-        How many it sees at once.
+        Number of characters it sees at once.
     layers, heads, width : int
-        Blocks, heads of each, and numbers that stand for a character.
+        Number of blocks, number of heads of each block, and size of the vector of a character.
     dropout : float
-        In training, the share of what the small networks add that is left out.
+        Dropout probability of the feed-forward networks.
     """
 
     def __init__(self, vocabulary: int, context: int, layers: int, heads: int, width: int, dropout: float = 0.0) -> None:
@@ -72,7 +72,7 @@ class GPT(Module):
         self.norm, self.head = LayerNorm(width), Linear(width, vocabulary, bias=False)
 
     def forward(self, index: Any) -> Any:
-        """(N, T) int64 -> (N, T, vocabulary)."""
+        """Map (N, T) int64 to (N, T, vocabulary)."""
         x = self.tokens(index) + self.places.weight[: index.shape[1]]
         for block in self.blocks:
             x = block(x)
@@ -80,28 +80,27 @@ class GPT(Module):
 
 
 @no_grad()
-def write(model: GPT, start: Any, count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
-    """Characters that a model writes behind a beginning: each drawn by what the model says of it.
+def generate(model: GPT, start: Any, count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
+    """Generate characters after a beginning, sampling each from the model's probabilities.
 
     Parameters
     ----------
     model : GPT
     start : list of int
-        The beginning, at least one character.
+        Codes of the beginning, at least one.
     count : int
-        How many to write.
+        Number of characters to generate.
     seed : int
-        The same seed writes the same.
+        Seed of the sampling.
     temperature : float
-        Below 1 likely characters become more likely, above 1 less.
+        Less than 1 makes likely characters more likely, more than 1 less likely.
     """
     chance, text = np.random.default_rng(seed), list(start)
     backend = model.head.weight.backend
     for _ in range(count):
         seen = text[-model.context :]
-        padded = seen + [0] * (
-            model.context - len(seen)
-        )  # one shape for all, so that one plan serves; what comes later is not seen
+        # padded to one shape, so that one plan is reused; the model does not see later positions
+        padded = seen + [0] * (model.context - len(seen))
         logits = model(tensor([padded], dtype="int64", backend=backend)).numpy()[0, len(seen) - 1].astype(np.float64)
         shares = np.exp((logits - logits.max()) / temperature)
         text.append(int(chance.choice(len(shares), p=shares / shares.sum())))
@@ -109,9 +108,9 @@ def write(model: GPT, start: Any, count: int, seed: int = 0, temperature: float 
 
 
 class Sonnets(Recipe):
-    """Shakespeare's sonnets, character by character."""
+    """Generate text like Shakespeare's sonnets, character by character."""
 
-    name, about = "gpt", "attention learns to write sonnets, character by character"
+    name, about = "gpt", "a transformer generates sonnets, character by character"
     settings = Settings(
         epochs=1,
         batch=32,
@@ -122,7 +121,7 @@ class Sonnets(Recipe):
     target = "loss"
 
     def data(self, settings: Settings) -> Data:
-        """A window at every place of the text, in an order of the seed; the last tenth of the text is held out."""
+        """Load all windows of the text in shuffled batches; the last tenth of the text is held out."""
         text = Text(sonnets(), settings["context"], backend="parallel")  # views, from which batches are copied
         loader = Loader(
             *text.train, batch_size=settings.batch, seed=settings.seed, drop_last=True, backend=settings.backend, prefetch=1
@@ -130,12 +129,12 @@ class Sonnets(Recipe):
         return Data(loader, tuple(x.contiguous().to(settings.backend) for x in text.test), text)
 
     def model(self, settings: Settings, data: Data) -> Module:
-        """A GPT of the sizes that are asked for."""
+        """Create a GPT with the sizes in the settings."""
         sizes = (settings[name] for name in ("context", "layers", "heads", "width", "dropout"))
         return GPT(len(data.about.characters), *sizes)
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
-        """AdamW; weights of products are drawn to 0, all else is not."""
+        """Create AdamW with weight decay for matrices only, and a cosine schedule."""
         parameters = list(model.parameters())
         groups = [
             {"params": [p for p in parameters if p.ndim > 1], "weight_decay": 0.1},
@@ -145,7 +144,7 @@ class Sonnets(Recipe):
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
-        """Cross-entropy of the next character, at all places."""
+        """Compute the cross-entropy of the next character at all positions."""
         index, following = batch
         logits = model(index)
         found: Tensor = cross_entropy(logits.reshape(-1, logits.shape[-1]), following.reshape(-1))
@@ -153,7 +152,7 @@ class Sonnets(Recipe):
 
     @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
-        """The loss on what is held out."""
+        """Compute the loss on held-out text."""
         index, following = data.held_out
         size = data.loader.batch_size
         parts = [slice(k, k + size) for k in range(0, len(index), size)]
@@ -161,11 +160,11 @@ class Sonnets(Recipe):
         return {"loss": sum(sums) / len(index)}
 
     def says(self, model: Module, data: Data, seed: int) -> str:
-        """What it writes behind an empty line."""
+        """Generate text after an empty line."""
         assert isinstance(model, GPT)
         characters = data.about.characters
         start = characters.encode("\n", backend="parallel").tolist()
-        return str(characters.decode(write(model, start, WRITTEN, seed))).strip("\n")
+        return str(characters.decode(generate(model, start, SAMPLE_LENGTH, seed))).strip("\n")
 
 
 RECIPE = Sonnets()

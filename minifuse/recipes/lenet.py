@@ -1,4 +1,4 @@
-"""A small convolutional network in the manner of LeNet that reads handwritten digits.
+"""A small convolutional network, similar to LeNet, that classifies handwritten digits.
 
 References
 ----------
@@ -14,14 +14,14 @@ from .digits import Digits
 
 
 class LeNet(Digits):
-    """Two convolutions with pooling find strokes, two layers put them together."""
+    """Two convolutions with pooling, then two linear layers."""
 
-    name, about = "lenet", "convolutions read handwritten digits"
+    name, about = "lenet", "a convolutional network classifies handwritten digits"
     settings = Settings(epochs=20, batch=32, rate=0.05, options={"channels": 8, "hidden": 64})
     images = True
 
     def model(self, settings: Settings, data: Data) -> Module:
-        """(N, 1, 8, 8) -> (N, 10)."""
+        """Create the network: (N, 1, 8, 8) -> (N, 10)."""
         channels, hidden = settings["channels"], settings["hidden"]
         return Sequential(
             Conv2d(1, channels, 3, padding=1),  # (N, channels, 8, 8)
@@ -37,7 +37,7 @@ class LeNet(Digits):
         )
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
-        """Momentum, and a rate that falls to 0 along a cosine."""
+        """Create SGD with momentum, and a cosine schedule of the rate down to 0."""
         optimizer = SGD(model.parameters(), lr=settings.rate, momentum=0.9, weight_decay=1e-3)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
 

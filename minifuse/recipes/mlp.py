@@ -1,4 +1,4 @@
-"""A network of two layers that reads handwritten digits."""
+"""A two-layer network that classifies handwritten digits."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ from .digits import Digits
 
 
 class MLP(Digits):
-    """64 pixels, hidden values, 10 digits."""
+    """A network with 64 inputs, one hidden layer and 10 outputs."""
 
-    name, about = "mlp", "two layers read handwritten digits"
+    name, about = "mlp", "a two-layer network classifies handwritten digits"
     settings = Settings(epochs=40, batch=64, rate=0.2, options={"hidden": 128})
 
     def model(self, settings: Settings, data: Data) -> Module:
-        """Pixels in, logits out."""
+        """Create the network: (N, 64) -> (N, 10)."""
         return Sequential(Linear(64, settings["hidden"]), ReLU(), Linear(settings["hidden"], 10))
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
-        """Momentum, and weights drawn to 0 a little; the rate stays."""
+        """Create SGD with momentum and weight decay, at a constant rate."""
         return SGD(model.parameters(), lr=settings.rate, momentum=0.9, weight_decay=1e-3), None
 
 

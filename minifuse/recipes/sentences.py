@@ -1,4 +1,4 @@
-"""A network that tells what a sentence is about: the mean of its words, each a row of a table, and two layers."""
+"""A network that classifies sentences: the mean of their word embeddings, and two layers."""
 
 from typing import Any
 
@@ -11,22 +11,22 @@ from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
 
-PADDING = 0  # the number that fills up short sentences
+PADDING = 0  # the code that fills short sentences
 
 
 class BagOfWords(Module):
-    """The mean of the rows that stand for the words of a sentence, then two layers.
+    """The mean of the word embeddings of a sentence, then two linear layers.
 
     Parameters
     ----------
     words : int
-        That are known.
+        Size of the vocabulary.
     width : int
-        Numbers that stand for a word.
+        Size of an embedding.
     classes : int
-        What a sentence may be about.
+        Number of classes.
     dropout : float
-        In training, the share of the mean that is left out.
+        Dropout probability of the mean.
     """
 
     def __init__(self, words: int, width: int, classes: int, dropout: float) -> None:
@@ -34,20 +34,20 @@ class BagOfWords(Module):
         self.layers = Sequential(Dropout(dropout), Linear(width, width), ReLU(), Linear(width, classes))
 
     def forward(self, index: Any) -> Any:
-        """(N, T) int64 -> (N, classes)."""
+        """Map (N, T) int64 to (N, classes)."""
         is_word = (index != PADDING).to(float32).unsqueeze(2)  # (N, T, 1)
         mean = (self.rows(index) * is_word).sum(1) / (is_word.sum(1) + 1e-6)  # (N, width)
         return self.layers(mean)
 
 
 class Sentences(Recipe):
-    """Short sentences about the weather, cooking, music or travel."""
+    """Classify short sentences about the weather, cooking, music or travel."""
 
-    name, about = "sentences", "words tell what a sentence is about"
+    name, about = "sentences", "a bag of words classifies sentences"
     settings = Settings(epochs=40, batch=32, rate=0.03, options={"width": 32, "dropout": 0.5})
 
     def data(self, settings: Settings) -> Data:
-        """Words in batches; those that only held-out sentences have are unknown."""
+        """Load the sentences in shuffled batches; words that only occur in held-out sentences are unknown."""
         texts, y, names = sentences("parallel")
         numbers = tensor(list(range(len(texts))), backend="parallel")
         (first, y_first), (other, y_other) = split(numbers, y, fraction=0.8, seed=settings.seed, stratify=y)
@@ -58,38 +58,38 @@ class Sentences(Recipe):
         return Data(loader, (held_out.to(settings.backend), y_other.to(settings.backend)), (words, names))
 
     def model(self, settings: Settings, data: Data) -> Module:
-        """A bag of words."""
+        """Create the network."""
         words, names = data.about
         return BagOfWords(len(words), settings["width"], len(names), settings["dropout"])
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
-        """AdamW, and a rate that falls to 0 along a cosine."""
+        """Create AdamW, and a cosine schedule of the rate down to 0."""
         optimizer = AdamW(model.parameters(), lr=settings.rate, weight_decay=0.05)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
-        """Cross-entropy, with labels that are not quite sure: some sentences are about two things."""
+        """Compute the cross-entropy with label smoothing, since some sentences are about two subjects."""
         index, y = batch
         found: Tensor = cross_entropy(model(index), y, label_smoothing=0.05)
         return found
 
     @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
-        """The loss, and the share that is told right."""
+        """Compute the loss and the accuracy."""
         index, y = data.held_out
         logits = model(index)
         right = (logits.argmax(1) == y).to(float32).mean()
         return {"loss": float(cross_entropy(logits, y).item()), "accuracy": float(right.item())}
 
     def says(self, model: Module, data: Data, seed: int) -> str:
-        """What it makes of a sentence that nobody has shown it."""
+        """Classify a new sentence."""
         words, names = data.about
         text = "The band played on while snow fell on the roof of the station."
         backend = next(model.parameters()).backend
         with no_grad():
             shares = model(words.encode([text], backend=backend)).softmax(1).tolist()[0]
-        told = ", ".join(f"{name} {share:.0%}" for share, name in sorted(zip(shares, names, strict=True), reverse=True))
-        return f"{text!r}: {told}"
+        ranking = ", ".join(f"{name} {share:.0%}" for share, name in sorted(zip(shares, names, strict=True), reverse=True))
+        return f"{text!r}: {ranking}"
 
 
 RECIPE = Sentences()

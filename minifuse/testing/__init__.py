@@ -1,4 +1,4 @@
-"""For tests: backends that agree, gradients that are right, and strategies for Hypothesis.
+"""Checks for tests (backends agree, gradients are right), and strategies for Hypothesis.
 
     mf.testing.assert_backends_agree(lambda x: x.softmax(1), array)
     mf.testing.gradcheck(lambda x: x.softmax(1), mf.randn(3, 5, dtype=mf.float64, requires_grad=True))
@@ -6,7 +6,7 @@
     @given(mf.testing.expressions())
     def test_fused_is_eager(program): ...
 
-The checks need NumPy alone. The strategies (`shapes`, `dtypes`, `layouts`, `arrays`, `tensors`, `expressions`) need
+The checks only need NumPy. The strategies (`shapes`, `dtypes`, `layouts`, `arrays`, `tensors`, `expressions`) need
 Hypothesis, which is imported when the first of them is used.
 """
 
@@ -42,7 +42,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    """The strategies, when they are first asked for."""
+    """Import the strategies on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from . import strategies

@@ -1,8 +1,8 @@
 """Programs as data: a few lines of arithmetic that run on tensors, on graph nodes and on NumPy arrays in float64.
 
-A program is a list of steps. Each step is an operation on values computed before. An operation is written once, in words
-that mean one thing to tensors (`TENSORS`) and the same to NumPy (`NUMPY`), so that a program has a judge which shares no
-line with minifuse. Nothing here chooses: see `strategies.expressions`.
+A program is a list of steps. Each step is an operation on values computed before. Operations are written in terms of an
+`ArrayNamespace`, which exists for tensors (`TENSORS`) and for NumPy (`NUMPY`), so the NumPy reference shares no code with
+minifuse. For random programs, see `strategies.expressions`.
 """
 
 import math
@@ -18,8 +18,8 @@ from . import views
 Shape = tuple[int, ...]
 
 
-class Words(NamedTuple):
-    """What the words of operations mean on one kind of array."""
+class ArrayNamespace(NamedTuple):
+    """The functions that operations use, for one kind of array."""
 
     exp: Callable[..., Any]
     log: Callable[..., Any]
@@ -34,11 +34,11 @@ class Words(NamedTuple):
     where: Callable[..., Any]
     cast: Callable[..., Any]  # (x, dtype by name)
     asarray_like: Callable[..., Any]  # (x, y): x as the dtype of y
-    fold: Callable[..., Any]  # (name, x, dim, keepdim)
-    array: Callable[..., Any]  # what a step gave, as an array
+    reduce: Callable[..., Any]  # (name, x, dim, keepdim)
+    array: Callable[..., Any]  # the result of a step as an array
 
 
-def _reduced(name: str) -> Callable[..., Any]:
+def _numpy_reduction(name: str) -> Callable[..., Any]:
     return lambda x, dim, keepdim: getattr(np, name)(x, axis=dim, keepdims=keepdim)
 
 
@@ -51,20 +51,20 @@ def _logsumexp(x: Any, dim: int, keepdim: bool) -> Any:
     return np.log(np.exp(x).sum(dim, keepdims=keepdim))
 
 
-FOLDS = {name: _reduced(name) for name in ("sum", "mean", "max", "min", "prod", "var")} | {
+REDUCTIONS = {name: _numpy_reduction(name) for name in ("sum", "mean", "max", "min", "prod", "var")} | {
     "softmax": _softmax,
     "logsumexp": _logsumexp,
 }
-KEEPS_SHAPE = ("softmax",)  # folds that take no keepdim
+KEEPS_SHAPE = ("softmax",)  # reductions without keepdim
 
 
-def _fold_of_tensor(name: str, x: Any, dim: int, keepdim: bool) -> Any:
+def _reduce_tensor(name: str, x: Any, dim: int, keepdim: bool) -> Any:
     if name == "var":
         return x.var(dim, 0, keepdim)
     return getattr(x, name)(dim) if name in KEEPS_SHAPE else getattr(x, name)(dim, keepdim)
 
 
-TENSORS = Words(
+TENSORS = ArrayNamespace(
     exp=operators.exp,
     log=operators.log,
     log1p=operators.log1p,
@@ -78,10 +78,10 @@ TENSORS = Words(
     where=operators.where,
     cast=lambda x, dtype: x.to(as_dtype(dtype)),
     asarray_like=lambda x, y: x.to(y.dtype),
-    fold=_fold_of_tensor,
+    reduce=_reduce_tensor,
     array=lambda x: x,
 )
-NUMPY = Words(
+NUMPY = ArrayNamespace(
     exp=np.exp,
     log=np.log,
     log1p=np.log1p,
@@ -95,19 +95,19 @@ NUMPY = Words(
     where=np.where,
     cast=lambda x, dtype: x.astype(dtype).astype(np.float64),
     asarray_like=lambda x, y: x.astype(y.dtype),
-    fold=lambda name, x, dim, keepdim: FOLDS[name](x, dim, keepdim),
+    reduce=lambda name, x, dim, keepdim: REDUCTIONS[name](x, dim, keepdim),
     array=np.asarray,
 )
 
 
 class Operation(NamedTuple):
-    """One kind of step: how it is written, and what it does in given words to its operands."""
+    """One kind of step: its source text, and its function of an `ArrayNamespace` and the operands."""
 
     text: str  # {0}, {1}: the operands
     run: Callable[..., Any]  # (words, *operands)
 
 
-# Bounded and well-conditioned, so that a difference is a bug. Steps lie where no two values that are equal on paper meet.
+# Bounded and well-conditioned, so that a difference is a bug. Thresholds are numbers that values rarely hit exactly.
 UNARY = {
     "neg": Operation("-{0}", lambda w, x: -x),
     "exp": Operation("mf.exp({0} * 0.3)", lambda w, x: w.exp(x * 0.3)),
@@ -137,44 +137,44 @@ ROUNDING = Operation('{0}.to("float32")', lambda w, x: w.cast(x, "float32"))
 SQUASH = Operation("mf.tanh({0} * 0.1)", lambda w, x: w.tanh(x * 0.1))
 
 
-def folding(name: str, dim: int, keepdim: bool) -> Operation:
-    """The step that folds a dim."""
+def reduce_operation(name: str, dim: int, keepdim: bool) -> Operation:
+    """Return the operation that reduces a dim."""
     arguments = f"{dim}" if name in KEEPS_SHAPE else f"{dim}, 0, {keepdim}" if name == "var" else f"{dim}, {keepdim}"
-    return Operation(f"{{0}}.{name}({arguments})", lambda w, x: w.fold(name, x, dim, keepdim))
+    return Operation(f"{{0}}.{name}({arguments})", lambda w, x: w.reduce(name, x, dim, keepdim))
 
 
-def viewing(method: str, argument: tuple[Any, ...]) -> Operation:
-    """The step that sees a value otherwise."""
+def view_operation(method: str, argument: tuple[Any, ...]) -> Operation:
+    """Return the operation of a view."""
     if method == "reshape":
         return Operation(f"{{0}}.reshape({', '.join(map(str, argument))})", lambda w, x: x.reshape(argument))
-    return Operation("{0}" + views.written(method, argument), lambda w, x: views.METHODS[method](x, argument))
+    return Operation("{0}" + views.format_view(method, argument), lambda w, x: views.METHODS[method](x, argument))
 
 
-def multiplying(size: int, transposed: bool = False) -> Operation:
-    """The step that multiplies two matrices, or one and its transpose, over K = size so that values stay as large."""
+def matmul_operation(size: int, transposed: bool = False) -> Operation:
+    """Return the operation that multiplies two matrices, or one by its transpose, divided by K = size."""
     if transposed:
         return Operation(f"({{0}} @ {{0}}.mT) / {size}", lambda w, x: (x @ x.mT) / size)
     return Operation(f"({{0}} @ {{1}}) / {size}", lambda w, x, y: (x @ y) / size)
 
 
-class Step(NamedTuple):
-    """An operation on values of the program, by their places: inputs first, then the results of the steps."""
+class ProgramStep(NamedTuple):
+    """An operation on values of the program, by index: inputs first, then the results of the steps."""
 
     operation: Operation
     operands: tuple[int, ...]
 
 
 class Program:
-    """A function of several tensors. Called with tensors or graph nodes it computes; `numpy` is its judge.
+    """A function of several tensors. Call it with tensors or graph nodes; `numpy` computes the reference.
 
     Parameters
     ----------
     shapes : sequence of tuples
-        Of the inputs.
+        Shapes of the inputs.
     steps : sequence of Step
-        What is computed, in this order.
+        The operations in order.
     outputs : sequence of int
-        The places of the results.
+        Indices of the results.
 
     Examples
     --------
@@ -189,23 +189,23 @@ class Program:
     (tensor(5), array(5.))
     """
 
-    def __init__(self, shapes: Sequence[Shape], steps: Sequence[Step], outputs: Sequence[int]) -> None:
+    def __init__(self, shapes: Sequence[Shape], steps: Sequence[ProgramStep], outputs: Sequence[int]) -> None:
         self.shapes, self.steps, self.outputs = tuple(shapes), tuple(steps), tuple(outputs)
 
     def __call__(self, *inputs: Any) -> Any:
-        """The outputs: one tensor, or a tuple."""
+        """Compute the outputs: one tensor, or a tuple."""
         return self._run(TENSORS, inputs)
 
     def numpy(self, *inputs: Any) -> Any:
-        """The same with NumPy in float64."""
+        """Compute the outputs with NumPy in float64."""
         return self._run(NUMPY, [np.asarray(x, np.float64) for x in inputs])
 
     @property
     def rounds(self) -> bool:
-        """Whether something is cast to float32 on the way, so that results have no more digits than that."""
+        """Return True if a step casts to float32, which limits the precision of results."""
         return any(step.operation is ROUNDING for step in self.steps)
 
-    def _run(self, words: Words, inputs: Sequence[Any]) -> Any:
+    def _run(self, words: ArrayNamespace, inputs: Sequence[Any]) -> Any:
         values = list(inputs)
         for operation, operands in self.steps:
             values.append(words.array(operation.run(words, *[values[k] for k in operands])))

@@ -12,7 +12,7 @@ from ..core.errors import MissingPartError
 from ..tensors.creation import from_numpy
 from ..tensors.tensor import Tensor
 from . import programs
-from .programs import Operation, Program, Step
+from .programs import Operation, Program, ProgramStep
 from .views import Recipe
 
 try:
@@ -24,20 +24,20 @@ except ModuleNotFoundError:
 
 Shape = tuple[int, ...]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-MOST_VIEWS = 4
-SIDES = (3, 2, 5, 1, 7, 4, 6)  # of the inputs of programs; the first are the simplest
-LARGE = 10  # values above this are brought back
+MAX_VIEWS = 4
+DIM_SIZES = (3, 2, 5, 1, 7, 4, 6)  # sizes of the dims of program inputs; the first are the simplest
+MAX_MAGNITUDE = 10  # larger values are squashed
 
 
 def shapes(min_dims: int = 0, max_dims: int = 4, max_side: int = 5, min_side: int = 0) -> st.SearchStrategy[Shape]:
-    """Shapes of up to `max_dims` dims.
+    """Strategy for shapes of up to `max_dims` dims.
 
     Parameters
     ----------
     min_dims, max_dims : int
-        How many dims, ends included.
+        Numbers of dims, ends included.
     max_side, min_side : int
-        How large each dim, ends included; 0 gives arrays without elements too.
+        Sizes of dims, ends included; 0 allows arrays without elements.
 
     Examples
     --------
@@ -49,7 +49,7 @@ def shapes(min_dims: int = 0, max_dims: int = 4, max_side: int = 5, min_side: in
 
 
 def dtypes(kinds: str = "fib") -> st.SearchStrategy[DType]:
-    """Element types of the kinds that are named by letters: floats, integers, bool.
+    """Strategy for dtypes of the given kinds: "f" for floats, "i" for integers, "b" for bool.
 
     Examples
     --------
@@ -62,12 +62,12 @@ def dtypes(kinds: str = "fib") -> st.SearchStrategy[DType]:
 
 @st.composite
 def layouts(draw: Draw, shape: Shape) -> Recipe:
-    """Ways to see an array of a shape in another: permuted, sliced with steps, flipped, cut out, expanded, with new dims.
+    """Strategy for views with a given shape: permuted, sliced with steps, flipped, indexed, expanded, with new dims.
 
     Returns
     -------
     strategy of Recipe
-        Called with an array, tensor or node of shape `recipe.base`, it gives a view of shape `shape`. It shrinks to no view.
+        Called with an array, tensor or node of shape `recipe.base`, it returns a view of shape `shape`. Shrinks to no view.
 
     Examples
     --------
@@ -76,7 +76,7 @@ def layouts(draw: Draw, shape: Shape) -> Recipe:
     x.permute(1, 0) of (3, 2)
     """
     steps: list[tuple[str, tuple[Any, ...]]] = []
-    for _ in range(draw(st.integers(0, MOST_VIEWS))):  # from the last view back to the first
+    for _ in range(draw(st.integers(0, MAX_VIEWS))):  # from the last view back to the first
         method, argument, shape = draw(st.sampled_from([_permuted, _sliced, _chosen, _expanded, _without_new]))(draw, shape)
         if argument:
             steps.insert(0, (method, argument))
@@ -93,7 +93,7 @@ def _permuted(draw: Draw, shape: Shape) -> View:
 
 
 def _sliced(draw: Draw, shape: Shape) -> View:
-    """Every dim as a slice of a longer one: with a step, backwards, away from the ends."""
+    """Take every dim as a slice of a longer one: with a step, reversed, or away from the ends."""
     entries, before = [], []
     for n in shape:
         step, start, rest = draw(st.sampled_from([1, -1, 2, -2, 3])), draw(st.integers(0, 2)), draw(st.integers(0, 2))
@@ -108,21 +108,21 @@ def _sliced(draw: Draw, shape: Shape) -> View:
 
 
 def _chosen(draw: Draw, shape: Shape) -> View:
-    """A place in one more dim."""
+    """Select an index of an additional dim."""
     dim, size = draw(st.integers(0, len(shape))), draw(st.integers(2, 3))
     place = draw(st.integers(-size, size - 1))
     return "index", (*[slice(None)] * dim, place), (*shape[:dim], size, *shape[dim:])
 
 
 def _expanded(draw: Draw, shape: Shape) -> View:
-    """Some dims repeated, some of the first ones new."""
+    """Expand some dims, and add new ones in front."""
     new = draw(st.integers(0, len(shape)))
     before = tuple(1 if draw(st.booleans()) else n for n in shape[new:])
     return "expand", shape, before
 
 
 def _without_new(draw: Draw, shape: Shape) -> View:
-    """Dims of size 1 that were not there before."""
+    """Add new dims of size 1."""
     is_new = [n == 1 and draw(st.booleans()) for n in shape]
     entries = tuple(None if new else slice(None) for new in is_new)
     return "index", entries if any(is_new) else (), tuple(n for n, new in zip(shape, is_new, strict=True) if not new)
@@ -131,9 +131,9 @@ def _without_new(draw: Draw, shape: Shape) -> View:
 def arrays(
     shape: Shape, dtype: DType | str = float32, domain: tuple[float, float] = (-2.0, 2.0)
 ) -> st.SearchStrategy[npt.NDArray[Any]]:
-    """NumPy arrays of random numbers between the ends of a domain; of integers both ends, of bools the domain means nothing.
+    """Strategy for NumPy arrays of random numbers in a domain (both ends included for integers, ignored for bools).
 
-    Only the seed is drawn: a new array costs as much whatever its size, and does not shrink.
+    Only the seed is drawn: arrays of any size cost the same, and do not shrink.
 
     Examples
     --------
@@ -164,7 +164,7 @@ def tensors(
     backend: str | None = None,
     requires_grad: bool = False,
 ) -> Tensor:
-    """Tensors of a shape in any layout: views of a larger tensor, whose elements lie in a domain.
+    """Strategy for tensors of a shape in any layout: views of a larger tensor, with elements in a domain.
 
     Examples
     --------
@@ -180,24 +180,24 @@ def tensors(
 def expressions(
     depth: int = 8, inputs: int = 2, max_dims: int = 3, max_side: int = 7, rounding: bool = False
 ) -> st.SearchStrategy[Program]:
-    """Random programs over several inputs that broadcast: arithmetic, choices, folds, views, products and casts.
+    """Strategy for random programs with several broadcasting inputs: arithmetic, reductions, views, matmuls and casts.
 
     Parameters
     ----------
     depth : int
-        The most steps; a value that grows large costs one more.
+        The largest number of steps; a value that grows large costs one more.
     inputs : int
-        How many.
+        Number of inputs.
     max_dims, max_side : int
-        Of the inputs; sizes are at most 7. In most programs they differ, in some all are equal.
+        Limits of the input shapes; sizes are at most 7. In most programs all sizes differ, in some they are equal.
     rounding : bool
-        Whether values may be cast to float32 on the way.
+        If True, values may be cast to float32.
 
     Returns
     -------
     strategy of Program
         Its outputs are all values that no step uses. They stay moderate for inputs between -1.5 and 1.5; no dim is empty.
-        Drawn are a seed and the number of steps, so that it shrinks to the first steps of a program.
+        Only a seed and the number of steps are drawn, so it shrinks to the first steps of a program.
 
     Examples
     --------
@@ -207,20 +207,20 @@ def expressions(
         t0 = ...
         return t0
     """
-    sides = [n for n in SIDES if n <= max_side]
+    sides = [n for n in DIM_SIZES if n <= max_side]
 
     def grown(seed: int, count: int) -> Program:
         random = Random(seed)
         whole = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
         whole = whole if random.random() < 0.8 else whole[:1] * len(whole)  # where dims can be mixed up unseen by shapes
         shapes = [whole] + [_broadcasting(random, whole) for _ in range(inputs - 1)]
-        return _Growing(random, shapes, rounding).program(count)
+        return _ProgramBuilder(random, shapes, rounding).program(count)
 
     return st.builds(grown, st.integers(0, 2**32 - 1), st.integers(1, depth))
 
 
 def _broadcasting(random: Random, shape: Shape) -> Shape:
-    """A shape that expands to a shape: as often as not the same."""
+    """Return a shape that broadcasts to a shape; half of the time the same shape."""
     if random.random() < 0.5:
         return shape
     return tuple(random.choice([n, 1]) for n in shape)[random.randint(0, 1) :]
@@ -230,32 +230,32 @@ def _broadcasts(a: Shape, b: Shape) -> bool:
     return all(m == n or 1 in (m, n) for m, n in zip(reversed(a), reversed(b), strict=False))
 
 
-class _Growing:
-    """A program while it grows, with a sample of each value, which says its shape and how large it is."""
+class _ProgramBuilder:
+    """Builds a program, with a sample of each value, which gives its shape and magnitude."""
 
     def __init__(self, random: Random, shapes: Sequence[Shape], rounding: bool) -> None:
-        self.random, self.shapes, self.steps = random, shapes, list[Step]()
+        self.random, self.shapes, self.steps = random, shapes, list[ProgramStep]()
         numbers = np.random.default_rng(0)
         self.samples: list[Any] = [np.asarray(numbers.uniform(-1.5, 1.5, shape)) for shape in shapes]
-        kinds = [self.unary, self.binary, self.binary, self.fold, self.fold, self.view, self.product]
+        kinds = [self.unary, self.binary, self.binary, self.reduce, self.reduce, self.view, self.product]
         self.kinds = [*kinds, self.cast] if rounding else kinds
 
     def program(self, count: int) -> Program:
-        """Some steps, and as outputs what none of them uses."""
+        """Add some steps; values that no step uses are the outputs."""
         for _ in range(count):
             self.add(*self.random.choice(self.kinds)())
-            if np.abs(self.samples[-1]).max() > LARGE:
+            if np.abs(self.samples[-1]).max() > MAX_MAGNITUDE:
                 self.add(programs.SQUASH, len(self.samples) - 1)
         used = {k for step in self.steps for k in step.operands}
         return Program(self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used])
 
     def add(self, operation: Operation, *operands: int) -> None:
-        """One more step."""
+        """Append a step."""
         self.samples.append(np.asarray(operation.run(programs.NUMPY, *[self.samples[k] for k in operands])))
-        self.steps.append(Step(operation, operands))
+        self.steps.append(ProgramStep(operation, operands))
 
     def place(self, fits: Callable[[Any], bool] = lambda x: True) -> int:
-        """A value that fits, every other time the newest; -1 where none does."""
+        """Choose a value that fits, half of the time the newest; return -1 if none fits."""
         found = [k for k, x in enumerate(self.samples) if fits(x)]
         return -1 if not found else found[-1] if self.random.random() < 0.5 else self.random.choice(found)
 
@@ -269,16 +269,16 @@ class _Growing:
         self.random.shuffle(operands)
         return self.random.choice(list(programs.BINARY.values())), *operands
 
-    def fold(self) -> tuple[Any, ...]:
+    def reduce(self) -> tuple[Any, ...]:
         k = self.place(lambda x: x.ndim > 0)
         dim = self.random.choice(range(-self.samples[k].ndim, self.samples[k].ndim))
-        return programs.folding(self.random.choice(list(programs.FOLDS)), dim, self.random.random() < 0.6), k
+        return programs.reduce_operation(self.random.choice(list(programs.REDUCTIONS)), dim, self.random.random() < 0.6), k
 
     def view(self) -> tuple[Any, ...]:
         k = self.place()
         shape = self.samples[k].shape
         kinds = [self.slices, self.repeats, self.flat] + [self.permutation] * (len(shape) > 1)
-        return programs.viewing(*self.random.choice(kinds)(shape)), k
+        return programs.view_operation(*self.random.choice(kinds)(shape)), k
 
     def permutation(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
         return "permute", tuple(self.random.sample(range(len(shape)), len(shape)))
@@ -297,15 +297,15 @@ class _Growing:
         return "reshape", self.random.choice([(-1,), (shape[0], -1)]) if shape else (1,)
 
     def product(self) -> tuple[Any, ...]:
-        """Of two values whose inner sizes agree; else of a matrix and its transpose."""
+        """Multiply two values whose inner sizes match, or a matrix and its transpose."""
         k = self.place(lambda x: x.ndim > 1)
         if k < 0:
             return self.binary()
         a = self.samples[k]
         j = self.place(lambda b: b.ndim and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
         if j < 0:
-            return programs.multiplying(a.shape[-1], transposed=True), k
-        return programs.multiplying(a.shape[-1]), k, j
+            return programs.matmul_operation(a.shape[-1], transposed=True), k
+        return programs.matmul_operation(a.shape[-1]), k, j
 
     def cast(self) -> tuple[Any, ...]:
         return programs.ROUNDING, self.place()

@@ -1,7 +1,7 @@
-"""How far a result may lie from the exact one: one table, a reason for each entry. All checks read it.
+"""Tolerances: how far a result may be from the exact one. One table, with a reason for each entry, used by all checks.
 
-A tolerance has two parts, as NumPy's `allclose`: |got - exact| <= atol + rtol * |exact|. Both grow with the precision of the
-dtype and, where many numbers are added up, with the root of how many: rounding errors are as often up as down.
+A tolerance has two parts, as NumPy's `allclose`: |got - exact| <= atol + rtol * |exact|. Both depend on the precision of the
+dtype and, for sums of many numbers, grow with the square root of their count, since rounding errors have random signs.
 
 References
 ----------
@@ -18,65 +18,65 @@ from ..core.errors import MinifuseError
 
 
 class Tolerance(NamedTuple):
-    """What |got - exact| may be: `atol + rtol * |exact|`, and why."""
+    """A bound `atol + rtol * |exact|` of |got - exact|, and its reason."""
 
     rtol: float
     atol: float
     reason: str
 
 
-class Kind(NamedTuple):
-    """An entry of the table: errors in units of the spacing of floats (2**-23 and 2**-52 of a number), and why so many."""
+class ErrorModel(NamedTuple):
+    """An entry of the table: errors in ULP (2**-23 or 2**-52 of a number), and the reason for them."""
 
     float32: float
     float64: float
-    cancels: bool  # the leading digits of what meets may cancel, so that errors are those of the larger numbers
-    grows: bool  # with the root of how many numbers meet in one
+    cancels: bool  # leading digits may cancel, so errors are relative to the larger operands
+    grows: bool  # with the square root of the number of terms
     reason: str
 
 
 TOLERANCES = {
-    "exact": Kind(0, 0, False, False, "nothing is rounded: integers, bools, moves, comparisons and choices"),
-    "rounded": Kind(2, 2, False, False, "one rounding; a second one where a quotient is a product with a reciprocal"),
-    "transcendental": Kind(
+    "exact": ErrorModel(0, 0, False, False, "nothing is rounded: integers, bools, moves, comparisons and choices"),
+    "rounded": ErrorModel(2, 2, False, False, "one rounding; a second one where a quotient is a product with a reciprocal"),
+    "transcendental": ErrorModel(
         4, 8, False, False, "polynomials err by less than 3 ULP, C and NumPy, which judges, by less than 4"
     ),
-    "composed": Kind(
+    "composed": ErrorModel(
         32, 32, True, False, "a few operations in a row, of which one may cancel the leading digits of another"
     ),
-    "fold": Kind(4, 4, True, True, "a rounding for each element, in any order of summation"),
-    "product": Kind(4, 4, True, True, "a rounding for each of K products and sums, in any order of summation"),
-    "program": Kind(256, 256, True, True, "any number of operations and folds over all elements"),
-    "difference": Kind(
+    "fold": ErrorModel(4, 4, True, True, "a rounding for each element, in any order of summation"),
+    "product": ErrorModel(4, 4, True, True, "a rounding for each of K products and sums, in any order of summation"),
+    "program": ErrorModel(256, 256, True, True, "any number of operations and folds over all elements"),
+    "difference": ErrorModel(
         2.0**18, 2.0**27, True, False, "a derivative by central differences: the step divides rounding errors"
     ),
 }
 
 
 def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0) -> Tolerance:
-    """The tolerance of a kind of operation that gives a dtype.
+    """Return the tolerance for the result of a kind of operation.
 
     Parameters
     ----------
     kind : str
         A key of `TOLERANCES`.
     dtype : DType or str
-        Of the result. Integers and bools are always exact.
+        Dtype of the result. Integers and bools are always exact.
     n : int
-        How many numbers meet in one result: elements of a fold, K of a product.
+        Number of terms of a result: elements of a reduction, K of a matmul.
     scale : float
-        The magnitude of what is added up, where the result may be smaller: of a sum, the sum of the magnitudes. It plays
-        no part where nothing cancels.
+        The magnitude of the terms, if the result may be smaller: for a sum, the sum of their magnitudes. It is only used for
+        operations that can cancel.
 
     Returns
     -------
     Tolerance
-        `rtol`, `atol` and the reason. `atol` is never below a few of the smallest floats, which have no digits to spare.
+        `rtol`, `atol` and the reason. `atol` is at least a few of the smallest floats, which have few digits.
 
     Raises
     ------
     MinifuseError
-        There is no such kind.
+        The kind is unknown.
 
     Examples
     --------
@@ -86,7 +86,7 @@ def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0)
     True
     """
     if kind not in TOLERANCES:
-        raise MinifuseError(f"there is no tolerance of the kind {kind!r}; there are {', '.join(TOLERANCES)}")
+        raise MinifuseError(f"tolerance_for: unknown kind {kind!r}; expected one of {', '.join(TOLERANCES)}")
     dtype, entry = as_dtype(dtype), TOLERANCES[kind]
     units = entry.float32 if dtype is float32 else entry.float64
     if not dtype.is_float or not units:

@@ -1,4 +1,4 @@
-"""Chains of views that mean the same on NumPy arrays, tensors and graph nodes. No data, no choice: see `strategies`."""
+"""Chains of views that work on NumPy arrays, tensors and graph nodes. For random ones, see `strategies`."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -9,17 +9,17 @@ Shape = tuple[int, ...]
 
 
 def permute(x: Any, order: tuple[int, ...]) -> Any:
-    """The dims of an array or tensor in another order."""
+    """Permute the dims of an array or tensor."""
     return np.transpose(x, order) if isinstance(x, np.ndarray) else x.permute(order)
 
 
 def expand(x: Any, shape: Shape) -> Any:
-    """An array or tensor repeated to a shape, without a copy."""
+    """Expand an array or tensor to a shape, without a copy."""
     return np.broadcast_to(x, shape) if isinstance(x, np.ndarray) else x.expand(shape)
 
 
 def index(x: Any, entries: tuple[Any, ...]) -> Any:
-    """Part of the elements, as a view also where one is left."""
+    """Index an array or tensor; the result is a view even for a single element."""
     return x[(*entries, ...)] if isinstance(x, np.ndarray) and Ellipsis not in entries else x[entries]
 
 
@@ -27,12 +27,12 @@ METHODS = {"permute": permute, "expand": expand, "index": index}
 
 
 class Recipe:
-    """Views, one after the other, of something of shape `base`. Called with an array, a tensor or a node, it shows them.
+    """A chain of views of something of shape `base`. Call it with an array, a tensor or a graph node to apply them.
 
     Parameters
     ----------
     base : tuple of int
-        The shape of what is seen.
+        The shape of the argument.
     steps : sequence of (str, tuple)
         Each ("permute", dims), ("expand", shape) or ("index", entries).
 
@@ -50,30 +50,30 @@ class Recipe:
         self.base, self.steps = base, tuple(steps)
 
     def __call__(self, x: Any) -> Any:
-        """Something of shape `base`, seen."""
+        """Apply the views to something of shape `base`."""
         for method, argument in self.steps:
             x = METHODS[method](x, argument)
         return x
 
     @property
     def shape(self) -> Shape:
-        """The shape of what is shown."""
+        """The shape of the result."""
         shape: Shape = self(np.broadcast_to(np.int8(0), self.base)).shape
         return shape
 
     def __repr__(self) -> str:
-        return "".join(["x", *[written(*step) for step in self.steps], f" of {self.base}"])
+        return "".join(["x", *[format_view(*step) for step in self.steps], f" of {self.base}"])
 
 
-def written(method: str, argument: tuple[Any, ...]) -> str:
-    """A view as Python source, after what it is a view of."""
+def format_view(method: str, argument: tuple[Any, ...]) -> str:
+    """Format a view as Python source."""
     if method == "index":
         return f"[{', '.join(map(_entry, argument))}]"
     return f".{method}({', '.join(map(str, argument))})"
 
 
 def _entry(x: Any) -> str:
-    """One entry of an index as it is written."""
+    """Format one entry of an index."""
     if not isinstance(x, slice):
         return "..." if x is Ellipsis else str(x)
     start, stop, step = ["" if part is None else str(part) for part in (x.start, x.stop, x.step)]

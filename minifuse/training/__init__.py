@@ -1,10 +1,10 @@
-"""Training that can be stopped at any time: a recipe, its settings, a folder, and the loop between them.
+"""Training that can be interrupted and resumed: a recipe, its settings, a run folder, and the loop.
 
-    recipe = RECIPES["mlp"]
+    recipe = recipe_named("mlp")
     trainer = Trainer(recipe, recipe.settings)
     fit(trainer, RunFolder.create(Path("runs/first"), recipe.name, trainer.settings.as_dict()))
 
-`minifuse train NAME` does the same, with a progress bar. Stands on nn, optim, data and checkpoints.
+`minifuse train NAME` does this with a progress bar. Depends on nn, optim, data and checkpoints.
 """
 
 from .fit import fit, resume

@@ -1,4 +1,4 @@
-"""The curves of a run as a picture: the loss of each step, its mean in each epoch, and how well the model does."""
+"""Plot a training run: the loss of each step, its mean in each epoch, and the metric on held-out data."""
 
 import io
 from collections.abc import Sequence
@@ -7,12 +7,12 @@ from typing import Any
 from ..core.errors import MissingPartError
 from .recipe import Recipe
 
-BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # told apart by the colour-blind too
-SIZE, DPI = (7.0, 4.2), 120  # inches; points an inch
+BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # distinguishable with color blindness
+SIZE, DPI = (7.0, 4.2), 120  # inches; pixels per inch
 
 
-def draw(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
-    """Return the picture of a log, as a PNG.
+def draw_curves(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
+    """Plot a log, and return the picture as PNG bytes.
 
     Raises
     ------
@@ -23,7 +23,7 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
         from matplotlib.figure import Figure
     except ImportError:
         raise MissingPartError(
-            'curves are drawn by matplotlib, which is not installed; install it with `pip install "minifuse[train]"`'
+            'curves need matplotlib, which is not installed; run: pip install "minifuse[train]"'
         ) from None
     steps = [line for line in lines if "loss" in line]
     looks = [(line["step"], line["held_out"][recipe.target]) for line in lines if recipe.target in line.get("held_out", ())]
@@ -35,7 +35,7 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
         epochs.setdefault(x["epoch"], []).append(x)
     means = [(group[-1]["step"], sum(x["loss"] for x in group) / len(group)) for group in epochs.values()]
     if len(means) > 1:
-        axes.plot(*zip(*means, strict=True), color=BLUE, linewidth=1.8, label="its mean in an epoch")
+        axes.plot(*zip(*means, strict=True), color=BLUE, linewidth=1.8, label="mean loss of an epoch")
     axes.set_xlabel("step")
     axes.set_ylabel("loss")
     axes.set_ylim(bottom=0)
@@ -44,7 +44,7 @@ def draw(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
     if looks and recipe.target != "loss":
         other = axes.twinx()
         other.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
-        other.set_ylabel(f"{recipe.target} of what is held out")
+        other.set_ylabel(f"{recipe.target} on held-out data")
         handles, labels = handles + other.get_legend_handles_labels()[0], labels + other.get_legend_handles_labels()[1]
     elif looks:
         axes.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label="loss, held out")

@@ -1,6 +1,6 @@
-"""What is trained: data, a model, a loss, an optimizer, and how well it does. Those that come with it are in `recipes`.
+"""A recipe: data, a model, a loss, an optimizer and metrics. Built-in recipes are in `recipes`.
 
-Stands on nn, optim and data; knows no folder and no terminal.
+Depends on nn, optim and data; independent of folders and terminals.
 """
 
 from collections.abc import Mapping
@@ -25,24 +25,24 @@ Number = int | float
 
 @dataclass(frozen=True)
 class Settings:
-    """What a run is started with. The same settings give the same run, number by number, on the same machine.
+    """The settings of a run. Equal settings give equal results, bit by bit, on the same machine.
 
     Attributes
     ----------
     epochs : int
-        How often each example is seen.
+        Number of passes over the data.
     batch : int
-        Examples a step.
+        Number of examples in a batch.
     rate : float
-        The learning rate, where it is highest.
+        The highest learning rate.
     seed : int
-        Of the first weights, of what is held out, and of the order of examples.
+        Seed of the initial weights, the split and the order of examples.
     backend : str
-        What computes.
+        The backend.
     fuse : bool
-        Whether a step, with gradients and update, is one fused function.
+        If True, fuse a step, with gradients and update, into one function.
     options : mapping
-        What only this recipe has: sizes of the model, such as {"width": 64}.
+        Options of this recipe only, such as {"width": 64}.
     """
 
     epochs: int
@@ -54,29 +54,29 @@ class Settings:
     options: Mapping[str, Number] = field(default_factory=lambda: MappingProxyType({}))
 
     def __getitem__(self, name: str) -> Any:
-        """An option."""
+        """Return an option."""
         return self.options[name]
 
     def changed(self, asked: Mapping[str, Any]) -> "Settings":
-        """These settings, with others where they are asked for; what is None stays.
+        """Return a copy with other values; None keeps a value.
 
         Raises
         ------
         TrainingError
-            There is no such setting or option, or the value is of the wrong type or out of its range.
+            A setting or option is unknown, or its value has the wrong type or is out of range.
         """
         asked = {name: value for name, value in asked.items() if value is not None}
         options = asked.pop("options", {})
         if not isinstance(options, Mapping):
-            raise TrainingError(f"options is {options!r:.60}; expected a mapping of numbers by name")
+            raise TrainingError(f"got options={options!r:.60}, expected a mapping of numbers by name")
         kinds = {one.name: one.type for one in fields(self) if one.name != "options"}
         for name in asked.keys() - kinds.keys():
-            raise TrainingError(f"there is no setting {name!r}{meant(name, kinds)}")
+            raise TrainingError(f"unknown setting {name!r}{suggest_names(name, kinds)}")
         for name in options:
             if name not in self.options:
-                raise TrainingError(f"there is no option {name!r}{meant(name, self.options)}")
-        values = {name: of_kind(name, value, kinds[name]) for name, value in asked.items()}
-        chosen = {name: of_option(name, value, type(self.options[name])) for name, value in options.items()}
+                raise TrainingError(f"unknown option {name!r}{suggest_names(name, self.options)}")
+        values = {name: convert_setting(name, value, kinds[name]) for name, value in asked.items()}
+        chosen = {name: convert_option(name, value, type(self.options[name])) for name, value in options.items()}
         found = replace(self, **values, options=MappingProxyType({**self.options, **chosen}))
         for name, least in {"epochs": 1, "batch": 1, "seed": 0}.items():
             if getattr(found, name) < least:
@@ -87,43 +87,43 @@ class Settings:
         return found
 
     def as_dict(self) -> dict[str, Any]:
-        """What JSON can hold."""
+        """Return the settings as plain data for JSON."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"} | {
             "options": dict(self.options)
         }
 
 
-def meant(name: object, known: Any) -> str:
-    """Return a hint: the known name that is nearest, or all of them."""
+def suggest_names(name: object, known: Any) -> str:
+    """Return a hint: the nearest known name, or all of them."""
     close = get_close_matches(str(name), known, n=1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known) or 'none'}"
 
 
-WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
-def of_kind(name: str, value: Any, kind: Any) -> Any:
-    """Return the value of a setting as its type; a bool is no number, and text is not parsed.
+def convert_setting(name: str, value: Any, kind: Any) -> Any:
+    """Convert the value of a setting to its type. A bool is not a number, and text is not parsed.
 
     Raises
     ------
     TrainingError
-        It is of another type.
+        The value has another type.
     """
     is_bool, types = isinstance(value, bool | np.bool_), {int: Integral, float: Real}.get(kind, kind)
     if is_bool is (kind is bool) and isinstance(value, types):
         with suppress(OverflowError):
             return kind(value)
-    raise TrainingError(f"{name} is {value!r:.60}; expected {WORDS[kind]}")
+    raise TrainingError(f"{name} is {value!r:.60}; expected {TYPE_NAMES[kind]}")
 
 
-def of_option(name: str, value: Any, kind: type) -> Number:
-    """Return the value of an option, which may be text, as a finite number of at least 0.
+def convert_option(name: str, value: Any, kind: type) -> Number:
+    """Convert the value of an option, which may be text, to a finite number of at least 0.
 
     Raises
     ------
     TrainingError
-        It is no such number.
+        The value is not such a number.
     """
     number = value
     if isinstance(value, str):
@@ -132,37 +132,37 @@ def of_option(name: str, value: Any, kind: type) -> Number:
     elif kind is int and isinstance(value, float) and value.is_integer():
         number = int(value)
     if isinstance(number, str):
-        raise TrainingError(f"option {name} is {value!r:.60}; expected {WORDS[kind]}")
-    found: Number = of_kind(f"option {name}", number, kind)
+        raise TrainingError(f"option {name} is {value!r:.60}; expected {TYPE_NAMES[kind]}")
+    found: Number = convert_setting(f"option {name}", number, kind)
     if not 0 <= found < float("inf"):
         raise TrainingError(f"option {name} is {value!r}; expected at least 0 and finite")
     return found
 
 
 class Data(NamedTuple):
-    """What a model learns from, and what it is tested with."""
+    """Training data, and held-out data for evaluation."""
 
     loader: Loader
-    """Batches to learn from: what the recipe's `loss` takes after the model."""
+    """Training batches, in the form that the recipe's `loss` takes after the model."""
     held_out: tuple[Tensor, ...]
-    """Examples that it never learns from, in the same form."""
+    """Held-out examples in the same form."""
     about: Any = None
-    """What else the recipe wants of the data, such as a vocabulary."""
+    """Other information on the data, such as a vocabulary."""
 
 
 class Recipe:
-    """One thing to train. A recipe is a subclass with these four methods, and perhaps the others.
+    """Base class of recipes. A subclass implements the first five methods, and optionally `says`.
 
     Attributes
     ----------
     name, about : str
-        What one calls it, and what it is in a line.
+        A name, and a description in one line.
     settings : Settings
-        What counts where nothing else is asked for.
+        The default settings.
     max_norm : float or None
-        To which norm gradients are clipped.
+        The norm to which gradients are clipped, if any.
     target : str
-        The number of `measure` that one looks at.
+        The most important metric of `measure`.
     """
 
     name: str
@@ -172,25 +172,25 @@ class Recipe:
     target = "accuracy"
 
     def data(self, settings: Settings) -> Data:
-        """What it learns from, on the backend of the settings."""
+        """Load the data, on the backend of the settings."""
         raise NotImplementedError
 
     def model(self, settings: Settings, data: Data) -> Module:
-        """A model with its first weights."""
+        """Create a model with its initial weights."""
         raise NotImplementedError
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
-        """What changes the weights, and a schedule of its learning rate over so many steps, or None."""
+        """Create an optimizer, and a schedule of its learning rate over a number of steps, or None."""
         raise NotImplementedError
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
-        """How wrong the model is on a batch: one number, the mean over examples."""
+        """Compute the loss of a batch: one number, the mean over examples."""
         raise NotImplementedError
 
     def measure(self, model: Module, data: Data) -> dict[str, float]:
-        """How well it does on what it has not seen."""
+        """Compute metrics on held-out data."""
         raise NotImplementedError
 
     def says(self, model: Module, data: Data, seed: int) -> str:
-        """What a trained model has to say, for those that write."""
+        """Return a text produced by the trained model, if it produces texts."""
         return ""

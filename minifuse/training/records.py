@@ -1,6 +1,6 @@
 """Readers of the text files of a run: its config, and the lines of its log.
 
-They validate each field, and an error says the file, the line, the field, its value and what was expected.
+They validate each field. An error contains the file, the line, the field, its value and what was expected.
 """
 
 import json
@@ -14,7 +14,7 @@ from ..core.errors import MinifuseError, TrainingError
 from .recipe import Recipe, Settings
 
 FORMAT = 1
-SHOWN_CHARACTERS = 60  # of a value, in an error
+MAX_SHOWN_CHARACTERS = 60  # of a value, in an error
 
 Line = dict[str, Any]
 
@@ -35,11 +35,11 @@ def is_finite(x: object) -> bool:
 
 
 def is_measured(x: object) -> bool:
-    """Return True for numbers by name."""
+    """Return True for a dict of numbers."""
     return isinstance(x, dict) and all(map(is_number, x.values()))
 
 
-LINE: Mapping[str, tuple[Callable[[object], bool], str]] = {
+LINE_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "step": (is_count, "a whole number from 1 on"),
     "epoch": (is_count, "a whole number from 1 on"),
     "rate": (is_finite, "a number"),
@@ -47,98 +47,98 @@ LINE: Mapping[str, tuple[Callable[[object], bool], str]] = {
     "seconds": (is_finite, "a number"),
     "held_out": (is_measured, "an object of numbers by name"),
 }
-NEEDED = ("step", "epoch")  # beside "loss" or "held_out"
+REQUIRED_FIELDS = ("step", "epoch")  # in addition to "loss" or "held_out"
 
 
-def shown(value: object) -> str:
-    """Return a value as JSON writes it, cut to a length that an error can have."""
+def format_value(value: object) -> str:
+    """Format a value as JSON, truncated for messages."""
     text = json.dumps(value, default=repr)
-    return text if len(text) <= SHOWN_CHARACTERS else f"{text[:SHOWN_CHARACTERS]}..."
+    return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
 def read_line(text: bytes, path: Path, number: int) -> Line:
-    """Return a line of a log.
+    """Parse a line of a log.
 
     Raises
     ------
     TrainingError
-        It is no JSON, no object, or a field is missing or of the wrong type.
+        It is not a JSON object, or a field is missing or has the wrong type.
     """
 
     def damaged(what: str) -> TrainingError:
-        return TrainingError(f"{path}, line {number} is damaged: {what}; delete the line, which only the curves will miss")
+        return TrainingError(f"{path}, line {number} is damaged: {what}; delete the line; it is only used for the curves")
 
     try:
         found = json.loads(text)
-    except (ValueError, RecursionError) as error:  # no UTF-8, no JSON, or too deep
+    except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise damaged(str(error)) from None
     if not isinstance(found, dict):
-        raise damaged(f'got {shown(found)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
-    for name in NEEDED if found.keys() & {"loss", "held_out"} else (*NEEDED, "loss"):
+        raise damaged(f'got {format_value(found)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
+    for name in REQUIRED_FIELDS if found.keys() & {"loss", "held_out"} else (*REQUIRED_FIELDS, "loss"):
         if name not in found:
-            raise damaged(f'it has no "{name}", got {shown(found)}')
-    for name in found.keys() & LINE.keys():
-        is_right, expected = LINE[name]
+            raise damaged(f'"{name}" is missing, got {format_value(found)}')
+    for name in found.keys() & LINE_FIELDS.keys():
+        is_right, expected = LINE_FIELDS[name]
         if not is_right(found[name]):
-            raise damaged(f'"{name}" is {shown(found[name])}, expected {expected}')
+            raise damaged(f'"{name}" is {format_value(found[name])}, expected {expected}')
     return found
 
 
 def read_config(path: Path) -> dict[str, Any]:
-    """Return the config of a run; its settings are not validated yet.
+    """Read the config of a run; its settings are not validated yet.
 
     Raises
     ------
     FileNotFoundError
-        There is none.
+        The file does not exist.
     TrainingError
-        It cannot be read, or a field is missing or of the wrong type.
+        The file cannot be read, or a field is missing or has the wrong type.
     """
     try:
-        found = json.loads(path.read_bytes().decode("utf-8-sig"))  # some editors put a mark at the beginning
+        found = json.loads(path.read_bytes().decode("utf-8-sig"))  # some editors add a byte order mark
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
-        raise TrainingError(f"{path} cannot be read: {error}; restore it, since it says what the run is") from None
+        raise TrainingError(f"{path} cannot be read: {error}; restore it; it contains the settings of the run") from None
     expected = f'expected format {FORMAT}: an object with "format", "recipe" and "settings", as `minifuse train` writes it'
     if not isinstance(found, dict):
-        raise TrainingError(f"{path} is no config of a run: got {shown(found)}, {expected}")
+        raise TrainingError(f"{path} is not the config of a run: got {format_value(found)}, {expected}")
     if found.get("format") != FORMAT:
         raise TrainingError(
-            f'{path} is no config of a run of this version: "format" is {shown(found.get("format"))}, {expected}'
+            f'{path} is not the config of a run of this version: "format" is {format_value(found.get("format"))}, {expected}'
         )
     for name, kind in {"recipe": str, "settings": dict}.items():
         if not isinstance(found.get(name), kind):
-            raise TrainingError(f'{path}: "{name}" is {shown(found.get(name))}, {expected}')
+            raise TrainingError(f'{path}: "{name}" is {format_value(found.get(name))}, {expected}')
     return found
 
 
 def recorded_settings(path: Path, recorded: Mapping[str, Any], recipe: Recipe) -> Settings:
-    """Return the settings that a config records, all of them and nothing else.
+    """Read the settings in a config: all of them and nothing else.
 
     Raises
     ------
     TrainingError
-        A setting or an option is missing, unknown, of the wrong type or out of its range.
+        A setting or an option is missing, unknown, or has the wrong type or range.
     """
     defaults = recipe.settings.as_dict()
     for name in (one.name for one in fields(Settings)):
         if name not in recorded:
-            raise TrainingError(
-                f'{path}: setting "{name}" is missing; add what the run was begun with, such as {defaults[name]}'
-            )
+            raise TrainingError(f'{path}: setting "{name}" is missing; add the value of the run, such as {defaults[name]}')
     options = recorded["options"]
     if not isinstance(options, dict):
         raise TrainingError(
-            f'{path}: "options" is {shown(options)}, expected an object of numbers, such as {defaults["options"]}'
+            f'{path}: "options" is {format_value(options)}, expected an object of numbers, such as {defaults["options"]}'
         )
     for name, default in defaults["options"].items():
         if name not in options:
-            raise TrainingError(f'{path}: option "{name}" is missing; add what the run was begun with, such as {default}')
+            raise TrainingError(f'{path}: option "{name}" is missing; add the value of the run, such as {default}')
         if not is_number(options[name]):
-            raise TrainingError(f'{path}: option "{name}" is {shown(options[name])}, expected a number, such as {default}')
+            raise TrainingError(
+                f'{path}: option "{name}" is {format_value(options[name])}, expected a number, such as {default}'
+            )
     if empty := [name for name, value in recorded.items() if value is None]:
-        raise TrainingError(f'{path}: "{empty[0]}" is null, expected what the run was begun with')
+        raise TrainingError(f'{path}: "{empty[0]}" is null, expected the value of the run')
     try:
         return recipe.settings.changed(recorded)
     except MinifuseError as error:

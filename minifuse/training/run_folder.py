@@ -1,13 +1,13 @@
-"""The folder of a run: what it was started with, a line for each step, where it stands, and a picture.
+"""The folder of a run: its settings, a log, the last checkpoint, and a plot.
 
     config.json               recipe, settings, versions; written once
-    log.jsonl                 a line of JSON for each step, and for each measurement on held-out examples
-    checkpoint.safetensors    all that training needs to go on, as if it had never stopped
+    log.jsonl                 one line of JSON for each step, and for each evaluation
+    checkpoint.safetensors    everything needed to resume training with identical results
     curves.png                loss and accuracy
-    run.lock                  while a process trains: which
+    run.lock                  the training process, while it runs
 
-One process at a time writes into a folder. A file is written beside its place and then put there, so it is whole whenever
-the process ends. The log only grows; lines behind the checkpoint are dropped when training goes on from there.
+Only one process at a time writes to a folder. A file is written beside its place and then renamed, so it is complete
+whenever the process ends. The log is append-only; when a run is resumed, lines after the checkpoint are removed.
 """
 
 import json
@@ -43,7 +43,7 @@ class RunFolder:
 
     Notes
     -----
-    Reading needs no lock. Methods that write take it first, and raise `TrainingError` where another process holds it;
+    Reading needs no lock. Methods that write acquire it, and raise `TrainingError` if another process has it;
     `close` releases it.
     """
 
@@ -59,7 +59,7 @@ class RunFolder:
         Raises
         ------
         TrainingError
-            There is a run already, or the folder cannot be written.
+            The folder contains a run already, or cannot be written.
         """
         folder, is_new = cls(path), not path.exists()
         try:
@@ -68,7 +68,7 @@ class RunFolder:
             folder.lock()
             if (path / CONFIG).exists():
                 raise TrainingError(
-                    f"{path} holds a run already; go on with it (--resume {quote(str(path))}), or choose another folder"
+                    f"{path} contains a run already; continue it (--resume {quote(str(path))}), or choose another folder"
                 )
             config = {
                 "format": FORMAT,
@@ -82,13 +82,13 @@ class RunFolder:
         except BaseException:
             folder.close()
             if is_new:
-                with suppress(OSError):  # another process may have begun a run in it
+                with suppress(OSError):  # another process may have created a run in it
                     path.rmdir()
             raise
         return folder
 
     def lock(self) -> None:
-        """Exclude other processes until `close`, and remove what a killed one left unfinished.
+        """Exclude other processes until `close`, and remove unfinished files of a process that was killed.
 
         Raises
         ------
@@ -101,8 +101,8 @@ class RunFolder:
             owner = self._lock.acquire()
         if owner:
             raise TrainingError(
-                f"{self.path} is in use by {owner}, and only one process at a time may train in a folder; wait until it "
-                "ends, or choose another folder"
+                f"{self.path} is in use by {owner}; wait until it ends, or choose another folder, since only one process "
+                "at a time can train in a folder"
             )
         for file in list(self.path.iterdir()):
             if any(is_temporary_of(file.name, name) for name in (CONFIG, LOG, CHECKPOINT, CURVES)):
@@ -117,35 +117,35 @@ class RunFolder:
     # The config.
 
     def config(self) -> dict[str, Any]:
-        """Return what the run was started with.
+        """Read the config of the run.
 
         Raises
         ------
         TrainingError
-            There is no run, or its config is damaged.
+            The folder contains no run, or its config is damaged.
         """
         try:
             return read_config(self.path / CONFIG)
         except FileNotFoundError:
             raise TrainingError(
-                f"{self.path} holds no run: {CONFIG} is missing; name the folder that a run printed, or begin a run in this "
-                f"one (--out {quote(str(self.path))})"
+                f"{self.path} contains no run: {CONFIG} is missing; choose the folder of a run, or start a run in this one "
+                f"(--out {quote(str(self.path))})"
             ) from None
 
     def settings(self, recipe: Recipe) -> Settings:
-        """Return the settings that the run was started with.
+        """Read the settings of the run.
 
         Raises
         ------
         TrainingError
-            There is no run, or its config is damaged.
+            The folder contains no run, or its config is damaged.
         """
         return recorded_settings(self.path / CONFIG, self.config()["settings"], recipe)
 
     # The log.
 
     def note(self, *lines: Line) -> None:
-        """Append lines to the log, all of them or none."""
+        """Append lines to the log: all of them, or none if it raises."""
         self.lock()
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
         with self._writing(self.path / LOG):
@@ -162,7 +162,7 @@ class RunFolder:
                 raise
 
     def lines(self) -> Iterator[Line]:
-        """Iterate over the lines of the log; a last line that was cut off is left out.
+        """Iterate over the lines of the log; an incomplete last line is skipped.
 
         Raises
         ------
@@ -175,12 +175,12 @@ class RunFolder:
         except FileNotFoundError:
             return
         except OSError as error:
-            raise TrainingError(f"{path} cannot be read: {reason(error)}; make it a file that this user may read") from None
+            raise TrainingError(f"{path} cannot be read: {reason(error)}; make it a file that you can read") from None
         for number, line in enumerate(text.split(b"\n")[:-1], 1):
             yield read_line(line, path, number)
 
     def forget_after(self, step: int) -> None:
-        """Drop from the log the lines behind a step, which will be done again."""
+        """Remove the log lines after a step, which will be repeated."""
         self.lock()
         kept = [line for line in self.lines() if line["step"] <= step]
         self._close_log()
@@ -196,45 +196,44 @@ class RunFolder:
 
     @property
     def is_untouched(self) -> bool:
-        """Return whether the run ended before its first checkpoint: there is none, and the log has no step."""
+        """True if the run ended before its first checkpoint: there is none, and the log is empty."""
         return not (self.path / CHECKPOINT).exists() and next(self.lines(), None) is None
 
     def save(self, state: Mapping[str, Any]) -> None:
-        """Put a checkpoint in the place of the one before.
+        """Replace the checkpoint.
 
         Raises
         ------
         CheckpointError
-            It cannot be written; the one before is unchanged.
+            It cannot be written; the previous one is unchanged.
         """
         self.lock()
         path = self.path / CHECKPOINT
         try:
             if self._log is not None:
-                os.fsync(self._log)  # after a power cut the log must reach as far as the checkpoint
+                os.fsync(self._log)  # after a power failure the log must not be older than the checkpoint
             save_state(dict(state), path)
         except OSError as error:  # a CheckpointError is one too
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
             raise CheckpointError(self._said(path, cause)) from error
 
     def load(self, backend: str) -> dict[str, Any]:
-        """Return the state of the last checkpoint.
+        """Load the state of the last checkpoint.
 
         Raises
         ------
         TrainingError, CheckpointError
-            There is none, it is damaged, or it was not written by a run.
+            There is no checkpoint, or it is damaged, or no checkpoint of a run.
         """
         path = self.path / CHECKPOINT
         if not path.exists():
             raise TrainingError(
-                f"{self.path} has no checkpoint yet, expected {CHECKPOINT}; restore it, or delete {LOG} too, and --resume "
-                "begins at the first step"
+                f"{self.path} has no {CHECKPOINT}; restore it, or delete {LOG}, too, and --resume starts at the first step"
             )
         found: dict[str, Any] = load_state(path, backend)
         return found
 
-    # Files that are written.
+    # Writing files.
 
     def put(self, name: str, content: bytes) -> None:
         """Replace a file of the folder, all or nothing."""
@@ -244,26 +243,26 @@ class RunFolder:
 
     @contextmanager
     def _writing(self, path: Path) -> Iterator[None]:
-        """Raise an OSError of the block as a `TrainingError` that says how the run can go on."""
+        """Convert an OSError of the block to a `TrainingError` that explains how to continue."""
         try:
             yield
         except OSError as error:
             raise TrainingError(self._said(path, error)) from error
 
     def _said(self, path: Path, error: OSError) -> str:
-        """Return the message of a failed write: the path, the reason, what is left, what to do."""
+        """Format the message of a failed write: path, reason, state of the run, and how to continue."""
         again = f"--resume {quote(str(self.path))}"
         if (self.path / CHECKPOINT).exists():
-            left = f"the last checkpoint is whole: {remedy(error)}, and go on with {again}"
+            left = f"the last checkpoint is intact: {remedy(error)}, and continue with {again}"
         elif (self.path / CONFIG).exists():
-            left = f"no step was recorded: {remedy(error)}, and begin with {again}"
+            left = f"no step was recorded: {remedy(error)}, and start with {again}"
         else:
-            left = f"no run was begun: {remedy(error)}, or choose another folder"
+            left = f"no run was created: {remedy(error)}, or choose another folder"
         return f"{path} cannot be written: {reason(error)}; {left}"
 
 
 def version_of(package: str) -> str:
-    """Return the version of a package; of one that is not installed, but runs from its sources, "sources"."""
+    """Return the version of a package, or "sources" if it runs from its sources without installation."""
     try:
         return version(package)
     except PackageNotFoundError:

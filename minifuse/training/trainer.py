@@ -1,8 +1,8 @@
-"""The loop: a step for each batch, and where a run stands between two of them.
+"""The training loop: one step for each batch, and the state between two steps.
 
-A step is what a user would write: loss, gradients, update. With `fuse` it is one captured function, so Python does little
-more than hand over the next batch. Everything that decides the next step is in `state`: put back, training goes on with the
-very same numbers.
+A step is what a user would write: loss, gradients, update. With `fuse` it is one fused function, so Python only passes the
+next batch. `state` contains everything that the following steps depend on: after restoring it, training continues with
+identical numbers.
 """
 
 import math
@@ -21,13 +21,13 @@ from ..tensors.creation import get_rng_state, manual_seed, set_rng_state
 from ..tensors.tensor import Tensor
 from .recipe import Recipe, Settings
 
-LOOKS = 20  # at what is held out, at least, if a run has as many steps
+MIN_EVALUATIONS = 20  # in a run with at least as many steps
 STATE_PARTS = {"step", "model", "optimizer", "schedule", "rng"}
-AT_ONCE = 10  # losses that are fetched together from a device: each fetch waits for it
+LOSSES_PER_FETCH = 10  # losses copied from a device together, since each copy waits for the device
 
 
-def step_of(recipe: Recipe, model: Module, optimizer: Optimizer) -> Callable[..., Tensor]:
-    """A step of training, as one writes it."""
+def make_step(recipe: Recipe, model: Module, optimizer: Optimizer) -> Callable[..., Tensor]:
+    """Return the training step of a recipe."""
     parameters = [p for group in optimizer.param_groups for p in group["params"]]
 
     def step(*batch: Tensor) -> Tensor:
@@ -43,7 +43,7 @@ def step_of(recipe: Recipe, model: Module, optimizer: Optimizer) -> Callable[...
 
 
 class Trainer:
-    """A model on its way.
+    """A training run: model, optimizer, data and the number of steps done.
 
     Parameters
     ----------
@@ -53,39 +53,40 @@ class Trainer:
     Raises
     ------
     TrainingError, ShapeError
-        The recipe has no data, model or optimizer for these settings.
+        The recipe cannot be built with these settings.
 
     Attributes
     ----------
     done, steps : int
-        Steps that were taken, and all that will be.
+        Number of steps done, and in total.
     between : int
-        Steps from one look at what is held out to the next; there is one at the end of each epoch too.
+        Number of steps between two evaluations; there is one at the end of each epoch, too.
     """
 
     def __init__(self, recipe: Recipe, settings: Settings) -> None:
         manual_seed(settings.seed)
         self.recipe, self.settings = recipe, settings
-        with refusing(recipe, settings):
+        with translate_errors(recipe, settings):
             self.data = recipe.data(settings)
             self.model = recipe.model(settings, self.data).to(backend=settings.backend)
         self.loader = self.data.loader
         if not len(self.loader):
             raise TrainingError(
-                f"{recipe.name}: {self.loader.length} examples make no batch of {settings.batch}; ask for fewer"
+                f"{recipe.name}: got batch={settings.batch} for {self.loader.length} examples, which make no batch; use a "
+                "smaller one"
             )
         self.steps, self.done = settings.epochs * len(self.loader), 0
-        with refusing(recipe, settings):
+        with translate_errors(recipe, settings):
             self.optimizer, self.schedule = recipe.optimizer(settings, self.model, self.steps)
-        step = step_of(recipe, self.model, self.optimizer)
+        step = make_step(recipe, self.model, self.optimizer)
         self.step: Callable[..., Tensor] = fuse(step) if settings.fuse else step
         is_host = get_backend(settings.backend).is_host
-        self.at_once = 1 if is_host else AT_ONCE
-        self.between = min(len(self.loader), max(self.steps // LOOKS, 1))
+        self.at_once = 1 if is_host else LOSSES_PER_FETCH
+        self.between = min(len(self.loader), max(self.steps // MIN_EVALUATIONS, 1))
 
     @property
     def is_time_to_look(self) -> bool:
-        """Whether what is held out should be looked at now."""
+        """True if held-out data should be evaluated now."""
         in_epoch = self.done % len(self.loader)
         return in_epoch % self.between == 0 or self.done >= self.steps
 
@@ -95,22 +96,22 @@ class Trainer:
         return float(self.optimizer.param_groups[0]["lr"])
 
     def batches(self, goal: int) -> Iterator[tuple[Tensor, ...]]:
-        """The batches of the steps from here up to a goal."""
+        """Iterate over the batches of the steps up to a step number."""
         while self.done < goal:
             epoch, position = divmod(self.done, len(self.loader))
             self.loader.load_state_dict({**self.loader.state_dict(), "epoch": epoch, "position": position})
             yield from islice(self.loader, goal - self.done)
 
     def advance(self, goal: int | None = None) -> Iterator[list[dict[str, Any]]]:
-        """Take the steps that are left, or those up to a goal.
+        """Run the remaining steps, or those up to a step number.
 
-        Gives what is known of the last few: step, epoch, rate, loss, seconds a step. Where somebody wants to look, the last
-        of them is the last step so far.
+        Yields the records of the last few steps: step, epoch, rate, loss, seconds per step. When an evaluation is due, the
+        last record is that of the last step.
 
         Raises
         ------
         BadLoss
-            A loss is no number.
+            A loss is NaN or infinite.
         """
         goal = self.steps if goal is None else goal
         waiting, losses, began = list[dict[str, Any]](), list[Tensor](), perf_counter()
@@ -125,16 +126,16 @@ class Trainer:
                 continue
             values = [float(loss.item()) for loss in losses]
             seconds = (perf_counter() - began) / len(values)
-            told = [{**one, "loss": value, "seconds": seconds} for one, value in zip(waiting, values, strict=True)]
+            records = [{**one, "loss": value, "seconds": seconds} for one, value in zip(waiting, values, strict=True)]
             waiting, losses = [], []
-            refuse_bad(told)
-            yield told
+            check_losses(records)
+            yield records
             began = perf_counter()
 
-    # Where it stands.
+    # State.
 
     def state(self) -> dict[str, Any]:
-        """All that decides the steps to come: numbers and tensors, in dicts; the tensors are the run's own."""
+        """Return everything that the following steps depend on, as nested dicts. Tensors are not copied."""
         return {
             "step": self.done,
             "model": self.model.state_dict(),
@@ -144,34 +145,36 @@ class Trainer:
         }
 
     def restore(self, state: Any, origin: str = "the state") -> None:
-        """Stand where a state was taken.
+        """Restore a state.
 
         Parameters
         ----------
         state
-            What `state` returned.
+            The result of `state`.
         origin : str
-            Where it was read from, for errors.
+            The source of the state, for messages.
 
         Raises
         ------
         ShapeError
-            It is the state of another model; the differences are named.
+            The state belongs to another model; the message lists the differences.
         CheckpointError
-            It is no state of a run, or that of another optimizer, schedule or number of steps.
+            The state has another form, or belongs to another optimizer, schedule or number of steps.
 
         Notes
         -----
-        After an error the trainer must not be used: parts of the state may be restored.
+        Do not use the trainer after an error: parts of the state may be restored.
         """
         missing = STATE_PARTS - state.keys() if isinstance(state, Mapping) else STATE_PARTS
         if missing:
             parts = ", ".join(sorted(missing))
-            raise CheckpointError(f"{origin} is no state of a run: {parts} is missing; use a checkpoint that a run wrote")
+            raise CheckpointError(
+                f"{origin} is not the state of a run: {parts} is missing; use a checkpoint written by a run"
+            )
         step, has_schedule = state["step"], self.schedule is not None
         if type(step) is not int or not 0 <= step <= self.steps:
             raise CheckpointError(
-                f"{origin} is at step {step!r:.40}, expected 0 to {self.steps} of this run; use its own checkpoint"
+                f"{origin} is at step {step!r:.40}, expected 0 to {self.steps}; use the checkpoint of this run"
             )
         if (state["schedule"] is not None) is not has_schedule:
             raise CheckpointError(
@@ -186,11 +189,11 @@ class Trainer:
         except ShapeError as error:
             raise ShapeError(f"{origin}: {error}") from error
         except (AttributeError, IndexError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"{origin} does not fit this run: {error}; use its own checkpoint") from error
+            raise CheckpointError(f"{origin} does not fit this run: {error}; use the checkpoint of this run") from error
         self.done = step
 
     def measure(self) -> dict[str, float]:
-        """How well it does on what it has not seen."""
+        """Compute the metrics on held-out data."""
         self.model.eval()
         try:
             return self.recipe.measure(self.model, self.data)
@@ -199,8 +202,8 @@ class Trainer:
 
 
 @contextmanager
-def refusing(recipe: Recipe, settings: Settings) -> Iterator[None]:
-    """Raise an error of a block, which depends on nothing but settings, as a `TrainingError` that shows them."""
+def translate_errors(recipe: Recipe, settings: Settings) -> Iterator[None]:
+    """Convert errors of the block, which depends only on settings, to a `TrainingError` that lists them."""
     try:
         yield
     except MinifuseError:
@@ -210,20 +213,20 @@ def refusing(recipe: Recipe, settings: Settings) -> Iterator[None]:
         raise TrainingError(f"{recipe.name} cannot be built: {error}; choose other settings than {shown}") from error
 
 
-def refuse_bad(told: list[dict[str, Any]]) -> None:
-    """Raise where a loss is no number."""
-    for one in told:
+def check_losses(records: list[dict[str, Any]]) -> None:
+    """Raise BadLoss if a loss is NaN or infinite."""
+    for one in records:
         if not math.isfinite(one["loss"]):
             raise BadLoss(one["step"], one["loss"])
 
 
-class BadLoss(TrainingError):  # noqa: N818  # an error, by what is wrong
+class BadLoss(TrainingError):  # noqa: N818  # named after the fault
     """A loss is NaN or infinite.
 
     Attributes
     ----------
     step : int
-        The first step whose loss is.
+        The first step with such a loss.
     """
 
     def __init__(self, step: int, loss: float, found: str = "") -> None:

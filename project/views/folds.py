@@ -12,8 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minifuse.backends.python import PythonBackend
-from minifuse.cli.cells import CAVEAT, POOL, few, memory_of
-from minifuse.cli.subjects import folding
+from minifuse.cli.cells import CAVEAT, POOL, format_range, input_memory
+from minifuse.cli.subjects import reduction_named
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
 from minifuse.inspect.provenance import (
@@ -60,7 +60,7 @@ class Subject(NamedTuple):
 
     def of(self, shape: Shape) -> Any:
         """The function of tensors; a single number has no dim to choose."""
-        return folding(self.name, self.dim if shape else None) if self.is_fold else TABLE[self.name]
+        return reduction_named(self.name, self.dim if shape else None) if self.is_fold else TABLE[self.name]
 
 
 SUBJECTS = {
@@ -164,7 +164,7 @@ def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int =
     if about.name == "max" and shape and shape[about.dim or 0] == 0:
         raise MinifuseError(f"the largest of no elements does not exist: the shape is {shape}")
     expected = expected_of(about, arrays)
-    memory = memory_of(arrays)
+    memory = input_memory(arrays)
     if not expected.size:
         return Folded(
             subject,
@@ -369,7 +369,9 @@ def facts(seen: Folded) -> list[Fact]:
     if seen.backend == "cuda":
         known += on_cuda(seen)
     if seen.backend == "parallel":
-        known += [Fact("chunks", ", ".join(f"{few(r.chosen)} of {r.total}" for r in origin.launches), DERIVED, POOL)]
+        known += [
+            Fact("chunks", ", ".join(f"{format_range(r.chosen)} of {r.total}" for r in origin.launches), DERIVED, POOL)
+        ]
         known += [Fact("the text ran", "as Python", TRACED, CAVEAT)]
     if seen.pieces:
         known.append(Fact("pieces", seen.pieces, TRACED, f"the picture has piece {seen.piece}, and the second stage"))
@@ -393,5 +395,5 @@ def on_cuda(seen: Folded) -> list[Fact]:
     ]
     for k, ran in enumerate(origin.launches, start=1):
         if ran.total > 1:
-            found.append(Fact(f"blocks of launch {k}", f"{few(ran.chosen)} of {ran.total}", TRACED, "that ran"))
+            found.append(Fact(f"blocks of launch {k}", f"{format_range(ran.chosen)} of {ran.total}", TRACED, "that ran"))
     return found

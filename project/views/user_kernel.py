@@ -13,7 +13,7 @@ from threading import Lock
 from typing import Any
 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
-from minifuse.cli.subjects import arguments_of, kernel_in, sizes_of
+from minifuse.cli.subjects import load_kernel, parse_kernel_arguments, parse_sizes
 from minifuse.core.errors import MinifuseError
 
 from .cited_facts import Fact
@@ -46,11 +46,11 @@ def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, in
     """
     if max(map(len, (grid, block, arguments))) > MAX_CHARACTERS:
         raise MinifuseError(f"a text of more than {MAX_CHARACTERS} characters; write less")
-    blocks, threads = (sizes_of(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
+    blocks, threads = (parse_sizes(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
     if prod(blocks) * prod(threads) > MAX_THREADS:
         raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
     kernel = kernel_of(what)
-    values = arguments_of(kernel, what.rpartition(":")[2], arguments.split())
+    values = parse_kernel_arguments(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
     if max(sizes, default=0) > MAX_ELEMENTS:
         raise MinifuseError(
@@ -76,7 +76,7 @@ def kernel_of(what: str) -> Any:
 @lru_cache(maxsize=4)
 def loaded(file: str, name: str, changed: int) -> Any:
     """The kernel of a file that was changed at this time."""
-    return kernel_in(Path(file), name)
+    return load_kernel(Path(file), name)
 
 
 def example(what: str) -> str:

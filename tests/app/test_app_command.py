@@ -63,7 +63,7 @@ def test_it_serves_says_where_and_ends(tmp_path, taken):
     )
     try:
         first, second = process.stdout.readline(), process.stdout.readline()
-        assert first.startswith(f"port {taken} is taken; the visualizer is at port ")
+        assert first.startswith(f"port {taken} is in use; using port ")
         found = re.search(r"http://127\.0\.0\.1:(\d+) ", second)
         assert found, second
         assert get(int(found[1]), "/").count('id="root"') == 1
@@ -89,13 +89,13 @@ def test_the_first_free_port_is_taken(taken):
 
 
 def test_no_port_is_left(monkeypatch, taken):
-    monkeypatch.setattr(server, "PORTS", 1)
-    with pytest.raises(MinifuseError, match=f"--port {taken}: .*name another one"):
+    monkeypatch.setattr(server, "MAX_PORTS", 1)
+    with pytest.raises(MinifuseError, match=f"--port {taken}: .*choose another one"):
         server.free_port(taken)
 
 
 def test_the_settings_hold_wherever_it_is_started():
-    line = server.command(ROOT, 8600)
+    line = server.server_command(ROOT, 8600)
     settings = dict(option.removeprefix("--").split("=") for option in line if option.startswith("--"))
     config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert settings["server.address"] == config["server"]["address"] == "127.0.0.1"
@@ -107,29 +107,29 @@ def test_the_settings_hold_wherever_it_is_started():
 
 
 def test_settings_in_tables_of_tables_have_full_names():
-    assert list(server.flat({"a": {"b": {"c": True}, "d": 3}})) == [("a.b.c", "true"), ("a.d", "3")]
+    assert list(server.flatten_settings({"a": {"b": {"c": True}, "d": 3}})) == [("a.b.c", "true"), ("a.d", "3")]
 
 
 def test_a_kernel_of_the_user_is_found(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(KERNEL)
     monkeypatch.chdir(tmp_path)
-    assert server.kernel_of("mine.py:scale") == f"{tmp_path / 'mine.py'}:scale"
+    assert server.resolve_kernel("mine.py:scale") == f"{tmp_path / 'mine.py'}:scale"
 
 
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("mine.py:scal", "mine.py has no kernel 'scal'; it has scale"),
-        ("other.py:scale", "expected a kernel of a file"),
-        ("scale", "expected a kernel of a file"),
-        ("broken.py:scale", "broken.py:1 ends with ZeroDivisionError"),
+        ("other.py:scale", "expected a kernel in a file"),
+        ("scale", "expected a kernel in a file"),
+        ("broken.py:scale", "importing broken.py:1 raised ZeroDivisionError"),
     ],
 )
 def test_a_mistake_in_the_kernel_is_told_before_anything_starts(tmp_path, monkeypatch, text, message):
     (tmp_path / "mine.py").write_text(KERNEL)
     (tmp_path / "broken.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(server, "served", None)
+    monkeypatch.setattr(server, "run_server", None)
     result = invoke("app", "--kernel", text)
     assert result.exit_code == 2
     assert message in result.stderr
@@ -143,13 +143,13 @@ def test_without_streamlit_the_extra_is_named(monkeypatch):
 
 
 def test_without_its_pages_it_says_where_they_should_be(monkeypatch, tmp_path):
-    monkeypatch.setattr(server, "PLACES", (tmp_path,))
+    monkeypatch.setattr(server, "VISUALIZER_FOLDERS", (tmp_path,))
     with pytest.raises(MissingPartError, match=re.escape(str(tmp_path))):
-        server.visualizer()
+        server.find_visualizer()
 
 
 def test_a_server_that_ends_by_itself_is_a_failure(monkeypatch):
-    monkeypatch.setattr(server, "command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(server, "server_command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
     result = invoke("app")
     assert result.exit_code == 1
     assert "the server ended" in result.stderr

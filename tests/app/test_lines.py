@@ -35,7 +35,7 @@ def test_the_pages_of_a_wheel_are_found(tmp_path, monkeypatch):
     carried = tmp_path / "_visualizer" / "project" / "views"
     carried.mkdir(parents=True)
     shutil.copy(ROOT / "project" / "views" / "kernels.py", carried)
-    monkeypatch.setattr(files, "PLACES", (tmp_path / "_visualizer",))
+    monkeypatch.setattr(files, "VISUALIZER_FOLDERS", (tmp_path / "_visualizer",))
     monkeypatch.chdir(tmp_path)
     assert file_and_name("project/views/kernels.py:scale") == (carried / "kernels.py", "scale")
 

@@ -293,7 +293,12 @@ def test_nothing_to_launch_has_no_line():
 
 
 def test_the_map_says_what_the_doctor_says(monkeypatch):
-    report = {"A heading": [doctor.Finding("a part", "version 1"), doctor.Finding("another", "none", False, "install it")]}
+    report = {
+        "A heading": [
+            doctor.DoctorFinding("a part", "version 1"),
+            doctor.DoctorFinding("another", "none", False, "install it"),
+        ]
+    }
     monkeypatch.setattr(doctor, "examine", lambda runs_kernels=True: report)
     monkeypatch.setattr(machine, "examine", lambda runs_kernels=True: report)
     streamlit.cache_resource.clear()  # what another test has found
@@ -338,7 +343,7 @@ def test_a_broadcast_says_shapes_rules_strides_and_sums():
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        (["--with", "4", "--views", ".T"], "leave out --views or --with"),
+        (["--with", "4", "--views", ".T"], "got --views and --with, expected one"),
         (["--with", "4", "--operation", "x - y"], 'expected one of "x + y", "x * y"'),
         (["--with", "4,"], None),
         (["--with", "x"], "^"),
@@ -372,7 +377,7 @@ def file(tmp_path):
 def test_a_function_that_is_fused_is_walked_as_it_stands(file):
     result = invoke("grad", f"{file}:fused", "--shape", "2x3")
     assert result.exit_code == 0, result.output
-    assert "gradients are right" in result.stdout
+    assert "all gradients match" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
     found = json.loads(invoke("grad", f"{file}:fused", "--shape", "2x3", "--json").stdout)
     assert [step["call"].split()[-1] for step in found["steps"]] == ["sum", "exp", "mul"]
@@ -383,19 +388,19 @@ def test_a_gradient_that_differences_deny_ends_with_a_status(file):
     """The first argument is 0.5 exactly, where relu has its corner."""
     result = invoke("grad", f"{file}:kinked", "--shape", "2")
     assert result.exit_code == 1
-    assert "a gradient is not what differences say" in result.stdout
+    assert "a gradient differs from the finite differences" in result.stdout
 
 
 @pytest.mark.parametrize(
     ("what", "shape", "message"),
     [
-        ("{file}:pair", "2", "pair gives a tuple; expected one tensor"),
+        ("{file}:pair", "2", "pair returned tuple, expected one tensor"),
         ("{file}:still", "2", "depends on no argument"),
         ("{file}:fused", "2,2", "too many positional arguments; --shape 2,2 makes 2 arguments"),
-        ("{file}:fused", "2x", "expected sizes with x between"),
+        ("{file}:fused", "2x", "expected sizes separated by x"),
         ("{file}:fused", "40x40", "1,600 elements"),
         ("{file}:none", "2", "has no function 'none'"),
-        ("{file}", "2", "name one"),
+        ("{file}", "2", "choose one"),
         ("nowhere.py:f", "2", "nowhere.py is not a file"),
         ("f", "2", "expected FILE.py:function"),
     ],
@@ -411,9 +416,9 @@ def test_a_function_of_tensors_in_a_file_is_traced_as_the_library_launches_it():
     [launch] = json.loads(result.stdout)["launches"]
     assert launch["TRACED"]["events"] == 4 * 5 * 3
     for options, message in (
-        (["--shape", "4", "--shape", "4", "--shape", "4"], "takes one --shape for all 2 arguments, or one for each; got 3"),
-        (["--shape", "4", "--grid", "1"], "--grid is for kernels; a function of tensors takes --shape"),
-        (["--shape", "4", "--dim", "0"], "--dim is for folds"),
+        (["--shape", "4", "--shape", "4", "--shape", "4"], "one --shape for all 2 arguments, or one for each; got 3"),
+        (["--shape", "4", "--grid", "1"], "--grid only applies to kernels; write --shape for a function"),
+        (["--shape", "4", "--dim", "0"], "--dim only applies to reductions"),
     ):
         result = invoke("trace", "project/views/kernels.py:multiply_add", *options)
         assert result.exit_code == 2

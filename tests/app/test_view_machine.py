@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from minifuse.cli import doctor
-from minifuse.cli.doctor import Finding
+from minifuse.cli.doctor import DoctorFinding
 from minifuse.core.errors import MinifuseError
 from project import warm_up
 from project.screens import PAGES
@@ -22,9 +22,9 @@ def test_each_page_answers_one_question():
 def test_the_machine_is_what_doctor_finds(monkeypatch):
     found = {
         "CUDA": [
-            Finding("driver", "none"),
-            Finding("torch", "no", False, "install it", needed=False),
-            Finding("x", "old", False, "update"),
+            DoctorFinding("driver", "none"),
+            DoctorFinding("torch", "no", False, "install it", needed=False),
+            DoctorFinding("x", "old", False, "update"),
         ]
     }
     monkeypatch.setattr("project.views.machine.examine", lambda runs_kernels: found)

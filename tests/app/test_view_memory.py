@@ -6,7 +6,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.cli.subjects import Request, subject_of
+from minifuse.cli.subjects import TraceRequest, plan_subject
 from minifuse.core.errors import MinifuseError
 from project.views import memory
 from project.views.memory_kernels import command_of_strided, command_of_tiled
@@ -109,7 +109,9 @@ def traced(command):
     words = command.split()
     options = dict(zip(words[3::2], words[4::2], strict=True))
     arguments = [value for name, value in zip(words[3::2], words[4::2], strict=True) if name == "--arg"]
-    plan = subject_of(Request(words[2], arguments=arguments, grid=options["--grid"], block=options["--block"])).plans[0]
+    plan = plan_subject(TraceRequest(words[2], arguments=arguments, grid=options["--grid"], block=options["--block"])).plans[
+        0
+    ]
     return simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
 
 

@@ -75,11 +75,11 @@ def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
     pytest.importorskip("streamlit", reason="needs minifuse[app]")
     from streamlit.testing.v1 import AppTest
 
-    from minifuse.cli.app import KERNEL
+    from minifuse.cli.app import KERNEL_VARIABLE
     from project.screens import user_kernel as screen
 
-    assert screen.KERNEL == KERNEL
-    monkeypatch.setenv(KERNEL, f"{file}:scale")
+    assert screen.KERNEL == KERNEL_VARIABLE
+    monkeypatch.setenv(KERNEL_VARIABLE, f"{file}:scale")
 
     def draw():
         from project.screens.user_kernel import page

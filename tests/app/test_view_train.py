@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
-from minifuse.data.toy_2d import TURNS
+from minifuse.data.toy_2d import SPIRAL_TURNS
 from project.views import curves, toy_datasets, train
 from project.views.cited_facts import MEASURED
 from project.views.picture import IDLE, LOAD, OTHER, STORE
@@ -58,7 +58,7 @@ def test_the_arms_of_the_spiral_are_half_a_turn_apart():
     x, y = toy_datasets.points("spiral", 400, 3)
     assert (y == 0).sum() == (y == 1).sum() == 200
     radius, angle = np.hypot(*x.T) / 0.95, np.arctan2(x[:, 1], x[:, 0])
-    off = angle - 2 * np.pi * TURNS * radius - np.pi * y
+    off = angle - 2 * np.pi * SPIRAL_TURNS * radius - np.pi * y
     np.testing.assert_allclose(np.cos(off), 1, atol=1e-4)
 
 

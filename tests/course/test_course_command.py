@@ -92,7 +92,7 @@ def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder
         (("check", "--dir", tmp_path), "is no folder of the course; make one: minifuse course init DIR"),
         (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
         (("hint", "permutted"), "did you mean permuted?"),
-        (("grade", tmp_path / "nowhere"), "is no folder; name the one with the student's files"),
+        (("grade", tmp_path / "nowhere"), "is not a folder; write the path of the one with the student's files"),
     ]:
         error = course(*arguments).exception
         assert isinstance(error, CourseError)
@@ -187,23 +187,23 @@ def test_each_hint_says_more():
 
 def test_diff_only_after_passing(folder):
     error = course("diff", "2.1", "--dir", folder).exception
-    assert "task 2.1 does not hold yet, and the reference would spoil it" in str(error)
+    assert "task 2.1 does not pass yet, and the reference would spoil it" in str(error)
     written(folder, RIGHT.replace("for d", "for k").replace("[d]", "[k]"))
     assert "+    shape = tuple(x.shape[d] for d in dims)" not in course("diff", "2.2", "--dir", folder).stdout
     written(folder)
-    assert "The same, line by line." in course("diff", "2.1", "--dir", folder).stdout
+    assert "Your solution is identical to the reference." in course("diff", "2.1", "--dir", folder).stdout
 
 
 def test_reset_says_where_the_old_is(folder):
     written(folder)
     result = course("reset", "position_of", "--dir", folder)
-    assert "what you had is in .minifuse/backups/tensors.py.1" in result.stdout
+    assert "a copy of yours is in .minifuse/backups/tensors.py.1" in result.stdout
     assert 'todo("2.1b")' in (folder / FILE).read_text()
 
 
 def test_upgrade_has_nothing_to_say_of_a_fresh_folder(folder):
     pytest.importorskip("merge3", reason="needs minifuse[course]")
-    assert course("upgrade", "--dir", folder).stdout == "Nothing has changed since.\n"
+    assert course("upgrade", "--dir", folder).stdout == "The folder is up to date.\n"
 
 
 # grade
@@ -255,7 +255,7 @@ def test_what_cannot_be_asked_is_an_error_with_its_words(tmp_path, text):
     assert found["status"] == "error"
     assert found["message"].startswith("2.1: ")
     assert {test["status"] for test in found["tests"]} == {"error"}
-    assert "no check could ask anything of 2.1" in result.stdout
+    assert "no check could call the functions of 2.1" in result.stdout
 
 
 def test_new_examples_each_time_and_the_same_with_a_seed(tmp_path):

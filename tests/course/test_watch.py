@@ -183,7 +183,7 @@ def test_l_lists_and_goes_back(folder):
 def test_d_compares_what_holds_alone(folder):
     watch = at_rest(folder, result=failed(TASK))
     watch.pressed("d")
-    assert "2.1 does not hold yet, and the reference would spoil it" in text(watch)
+    assert "2.1 does not pass yet, and the reference would spoil it" in text(watch)
     edit(folder, 'todo("2.1b")', "return offset")
     watch = at_rest(folder)
     watch.pressed("d")
@@ -244,13 +244,15 @@ def test_every_key_is_shown_and_does_something(folder):
 
 def test_a_server_that_runs_is_used(monkeypatch):
     monkeypatch.setattr(app, "is_up", lambda port: port == app.PORT)
-    assert terminal.Pictures().address("strides?shape=2") == f"http://127.0.0.1:{app.PORT}/strides?shape=2"
+    assert terminal.VisualizerServer().address("strides?shape=2") == f"http://127.0.0.1:{app.PORT}/strides?shape=2"
 
 
 def test_without_the_extra_the_line_that_installs_it_is_told(monkeypatch):
     monkeypatch.setattr(app, "is_up", lambda port: False)
     monkeypatch.setattr(terminal, "find_spec", lambda name: None)
-    assert terminal.Pictures().address("strides") == 'the picture needs the visualizer: pip install "minifuse[app]"'
+    assert terminal.VisualizerServer().address("strides") == (
+        'pictures need the visualizer, which is not installed; run: pip install "minifuse[app]"'
+    )
 
 
 def test_a_server_is_started_once_and_ended(monkeypatch):
@@ -264,7 +266,7 @@ def test_a_server_is_started_once_and_ended(monkeypatch):
             started.append(line) or popen([sys.executable, "-c", "import time; time.sleep(60)"], **options)
         ),
     )
-    pictures = terminal.Pictures()
+    pictures = terminal.VisualizerServer()
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/a   \(starts now; give it a few seconds\)", pictures.address("a"))
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/b", pictures.address("b"))
     assert [line[1:4] for line in started] == [["-m", "minifuse", "app"]]

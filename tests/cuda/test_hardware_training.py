@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.recipes.gpt import GPT
 from minifuse.recipes.gpt import RECIPE as SONNETS
-from minifuse.training.trainer import step_of
+from minifuse.training.trainer import make_step
 
 from ..training.like import LIKE, expect_like_pytorch
 
@@ -29,7 +29,7 @@ def test_a_wide_model_learns_the_same_fused_and_unfused():
         state = state or {name: np.array(p.numpy()) for name, p in model.state_dict().items()}
         model.load_state_dict(state)
         model.to(backend="cuda")
-        step = step_of(SONNETS, model, mf.optim.AdamW(list(model.parameters()), lr=1e-3))
+        step = make_step(SONNETS, model, mf.optim.AdamW(list(model.parameters()), lr=1e-3))
         step = mf.fuse(step) if is_fused else step
         losses[is_fused] = [float(step(x, y).item()) for _ in range(4)]
     assert losses[False][-1] < losses[False][0]

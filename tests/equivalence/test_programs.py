@@ -7,7 +7,7 @@ from hypothesis import given, settings
 import minifuse as mf
 from minifuse.compiler.plan import call
 from minifuse.testing import Program, assert_close, expressions, gradcheck
-from minifuse.testing.programs import BINARY, UNARY, Step, folding, viewing
+from minifuse.testing.programs import BINARY, UNARY, ProgramStep, reduce_operation, view_operation
 
 from .meanings import BACKENDS
 
@@ -69,11 +69,11 @@ def test_values_and_gradients(backend, run, program):
 
 def square(*steps):
     """A program on a square matrix, where shapes do not tell rows from columns."""
-    return Program([(4, 4)], [Step(*step) for step in steps], [len(steps)])
+    return Program([(4, 4)], [ProgramStep(*step) for step in steps], [len(steps)])
 
 
-ROWS, COLUMNS = folding("sum", 1, True), folding("sum", 0, True)
-TRANSPOSED = viewing("permute", (1, 0))
+ROWS, COLUMNS = reduce_operation("sum", 1, True), reduce_operation("sum", 0, True)
+TRANSPOSED = view_operation("permute", (1, 0))
 SQUARES = {
     "rows by rows": square((ROWS, (0,)), (BINARY["div"], (0, 1))),
     "rows by columns": square((ROWS, (0,)), (TRANSPOSED, (1,)), (BINARY["div"], (0, 2))),

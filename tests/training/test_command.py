@@ -93,21 +93,23 @@ def test_runs_without_a_name_that_begin_in_one_second_have_folders_of_their_own(
 
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(recipes, "datetime", Stopped)
-    assert [recipes.new_place("mlp").name for _ in range(3)] == [f"mlp-20260102-030405{end}" for end in ("", "-2", "-3")]
+    assert [recipes.create_run_folder("mlp").name for _ in range(3)] == [
+        f"mlp-20260102-030405{end}" for end in ("", "-2", "-3")
+    ]
 
 
 def test_a_file_named_runs_is_told(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs").write_text("mine")
-    with pytest.raises(TrainingError, match=r"cannot be created: Not a directory; name another folder with --out"):
-        recipes.new_place("mlp")
+    with pytest.raises(TrainingError, match=r"cannot be created: Not a directory; choose another folder with --out"):
+        recipes.create_run_folder("mlp")
 
 
 def test_a_run_of_no_known_recipe_is_told_with_its_file(tmp_path):
     RunFolder.create(tmp_path / "run", "mpl", {}).close()
     result = invoke("--resume", tmp_path / "run")
     assert result.exit_code == 2
-    assert "config.json: there is no recipe 'mpl'; expected one of mlp" in result.stderr
+    assert "config.json: unknown recipe 'mpl'; expected one of mlp" in result.stderr
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
@@ -128,9 +130,9 @@ def test_ctrl_c_ends_between_two_steps_and_says_how_to_go_on(tmp_path):
     ("words", "said"),
     [
         (["mpl"], "data 'mpl': expected one of"),
-        (["mlp", "--hidden", "3"], "--hidden is not for mlp; --set NAME=VALUE"),
-        (["circle", "--set", "hidden=3"], "--set is not for circle; it is one of mlp, lenet, sentences, gpt"),
-        (["mlp", "--set", "hiden=3"], "there is no option 'hiden'; did you mean hidden?"),
+        (["mlp", "--hidden", "3"], "--hidden does not apply to mlp; use --set NAME=VALUE"),
+        (["circle", "--set", "hidden=3"], "--set does not apply to circle; it is for recipes: mlp, lenet, sentences, gpt"),
+        (["mlp", "--set", "hiden=3"], "unknown option 'hiden'; did you mean hidden?"),
         (["mlp", "--set", "hidden"], "expected NAME=VALUE"),
         (["mlp", "--rate", "0"], "rate is 0.0; expected a number above 0"),
         (["mlp", "--backend", "gpu"], "gpu"),
@@ -140,9 +142,9 @@ def test_ctrl_c_ends_between_two_steps_and_says_how_to_go_on(tmp_path):
             "mlp cannot be built: Maximum allowed dimension exceeded; choose other settings",
         ),
         (["mlp", "--set", f"hidden={10**14}"], "mlp cannot be built: Unable to allocate"),
-        (["sentences", "--set", "dropout=2"], "sentences cannot be built: Dropout: p is 2.0, expected a probability"),
-        (["--resume", "nowhere"], "holds no run"),
-        (["--resume", "nowhere", "--epochs", "3"], "takes no --epochs"),
+        (["sentences", "--set", "dropout=2"], "sentences cannot be built: Dropout: got p=2.0, expected a probability"),
+        (["--resume", "nowhere"], "contains no run"),
+        (["--resume", "nowhere", "--epochs", "3"], "the settings of the run, got --epochs"),
     ],
 )
 def test_a_request_that_makes_no_sense_says_what_would(words, said):

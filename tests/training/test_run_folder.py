@@ -24,7 +24,7 @@ STEPS = 4
 def _no_picture(monkeypatch):
     """Curves take longer than all the rest."""
     module = sys.modules["minifuse.training.fit"]  # the function of this name hides it
-    monkeypatch.setattr(module, "draw", lambda lines, recipe: b"picture")
+    monkeypatch.setattr(module, "draw_curves", lambda lines, recipe: b"picture")
 
 
 def begin(path):
@@ -152,7 +152,7 @@ def test_steps_without_a_checkpoint_are_not_thrown_away(tmp_path):
     folder = stopped(tmp_path / "run")
     (folder.path / CHECKPOINT).unlink()
     before = (folder.path / LOG).read_bytes()
-    with pytest.raises(TrainingError, match=r"no checkpoint yet, .*restore it, or delete log\.jsonl too"):
+    with pytest.raises(TrainingError, match=r"has no checkpoint\.safetensors; restore it, or delete log\.jsonl, too"):
         go_on(folder.path)
     assert (folder.path / LOG).read_bytes() == before
     (folder.path / LOG).unlink()
@@ -314,7 +314,7 @@ def test_a_config_that_is_something_else_is_told(tmp_path, text, words):
 def test_each_setting_that_is_missing_is_named(tmp_path, name):
     folder = stopped(tmp_path / "run")
     changed(folder.path / CONFIG, lambda found: found["settings"].pop(name))
-    with pytest.raises(TrainingError, match=rf'config\.json: setting "{name}" is missing; add what the run was begun with'):
+    with pytest.raises(TrainingError, match=rf'config\.json: setting "{name}" is missing; add the value of the run'):
         go_on(folder.path)
 
 
@@ -341,13 +341,13 @@ def test_each_setting_that_is_missing_is_named(tmp_path, name):
         ("fuse", 1, "fuse is 1; expected true or false"),
         ("fuse", "yes", "fuse is 'yes'; expected true or false"),
         ("options", [], r'"options" is \[\], expected an object of numbers'),
-        ("options", {"width": 5}, 'option "dropout" is missing; add what the run was begun with, such as 0.25'),
+        ("options", {"width": 5}, 'option "dropout" is missing; add the value of the run, such as 0.25'),
         ("options", {"width": "5", "dropout": 0}, 'option "width" is "5", expected a number, such as 5'),
         ("options", {"width": 5.5, "dropout": 0}, "option width is 5.5; expected a whole number"),
         ("options", {"width": True, "dropout": 0}, 'option "width" is true, expected a number'),
         ("options", {"width": 5, "dropout": float("inf")}, "option dropout is inf; expected at least 0 and finite"),
         ("options", {"width": 5, "dropout": 0, "depth": 1}, "no option 'depth'"),
-        ("rat", 1, "no setting 'rat'; did you mean rate"),
+        ("rat", 1, "unknown setting 'rat'; did you mean rate"),
     ],
 )
 def test_each_setting_of_the_wrong_kind_is_named_with_its_file(tmp_path, name, value, words):
@@ -434,12 +434,12 @@ def with_part(state, name, value):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        (lambda state: 3, "is no state of a run: model, optimizer, rng, schedule, step is missing"),
-        (lambda state: {k: x for k, x in state.items() if k != "model"}, "no state of a run: model is missing"),
-        (lambda state: {k: x for k, x in state.items() if k != "rng"}, "no state of a run: rng is missing"),
+        (lambda state: 3, "is not the state of a run: model, optimizer, rng, schedule, step is missing"),
+        (lambda state: {k: x for k, x in state.items() if k != "model"}, "not the state of a run: model is missing"),
+        (lambda state: {k: x for k, x in state.items() if k != "rng"}, "not the state of a run: rng is missing"),
         (lambda state: with_part(state, "step", "1"), "is at step '1', expected 0 to 4"),
         (lambda state: with_part(state, "step", True), "is at step True, expected 0 to 4"),
-        (lambda state: with_part(state, "step", 5), "is at step 5, expected 0 to 4 of this run"),
+        (lambda state: with_part(state, "step", 5), "is at step 5, expected 0 to 4; use the checkpoint of this run"),
         (lambda state: with_part(state, "step", -1), "is at step -1, expected 0 to 4"),
         (lambda state: with_part(state, "schedule", None), "lacks a schedule of rates"),
         (lambda state: with_part(state, "schedule", {"last_step": 1}), "does not fit this run: .*base_lrs"),

@@ -131,10 +131,10 @@ class Divide(mf.nn.Module):
 @pytest.mark.parametrize(
     ("where", "step", "words"),
     [
-        ("layer", 1, "the first layer that gave one is scale (Divide)"),
-        ("loss", 1, "every layer gave finite numbers"),
-        ("nan", 3, "input 0 of its batch holds 1 numbers that are not finite"),
-        ("inf", 4, "0.0.weight holds 10 numbers that are not finite, which the step before has made: input 0 of its batch"),
+        ("layer", 1, "the first such layer is scale (Divide)"),
+        ("loss", 1, "the outputs of all layers are finite"),
+        ("nan", 3, "input 0 of the batch contains 1 numbers that are not finite"),
+        ("inf", 4, "0.0.weight contains 10 numbers that are not finite after the previous step: input 0 of that batch"),
     ],
 )
 def test_a_loss_that_is_no_number_stops_with_its_step_and_where_it_came_from(tmp_path, where, step, words):
@@ -155,7 +155,7 @@ def test_a_weight_that_went_bad_is_named(tmp_path):
     trainer.optimizer.param_groups[0]["lr"] = float("inf")
     trainer.schedule = None
     recipe.optimizer = lambda settings, model, steps: (mf.optim.Adam(model.parameters(), lr=float("inf")), None)
-    with pytest.raises(BadLoss, match=r"0\.0\.weight holds \d+ numbers that are not finite, which the step before has made"):
+    with pytest.raises(BadLoss, match=r"0\.0\.weight contains \d+ numbers that are not finite after the previous step"):
         fit(trainer, folder)
 
 
@@ -190,7 +190,7 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("damage", "words"),
     [
-        (lambda path: (path / CONFIG).unlink(), "holds no run"),
+        (lambda path: (path / CONFIG).unlink(), "contains no run"),
         (lambda path: (path / CONFIG).write_text("{"), "cannot be read"),
         (lambda path: (path / CONFIG).write_text('{"format": 99, "recipe": "x", "settings": {}}'), "expected format 1"),
     ],
@@ -225,7 +225,7 @@ def test_a_damaged_checkpoint_is_told(tmp_path):
     with pytest.raises(CheckpointError, match="not how they belong together"):
         resume(Trainer(RECIPE, SETTINGS), folder)
     path.unlink()
-    with pytest.raises(TrainingError, match="no checkpoint yet"):
+    with pytest.raises(TrainingError, match="has no checkpoint"):
         resume(Trainer(RECIPE, SETTINGS), folder)
 
 
@@ -238,7 +238,7 @@ def test_the_checkpoint_of_another_model_names_the_differences(tmp_path):
 
 def test_a_folder_with_a_run_is_not_taken_again(tmp_path):
     trained(tmp_path / "run", stop=1)
-    with pytest.raises(TrainingError, match="holds a run already"):
+    with pytest.raises(TrainingError, match="contains a run already"):
         begin(tmp_path / "run")
 
 
@@ -247,8 +247,8 @@ def test_a_folder_with_a_run_is_not_taken_again(tmp_path):
     [
         ({"epochs": 0}, "epochs is 0; expected at least 1"),
         ({"rate": float("nan")}, "rate is nan"),
-        ({"rat": 1}, "no setting 'rat'; did you mean rate?"),
-        ({"options": {"widht": 3}}, "no option 'widht'; did you mean width?"),
+        ({"rat": 1}, "unknown setting 'rat'; did you mean rate?"),
+        ({"options": {"widht": 3}}, "unknown option 'widht'; did you mean width?"),
         ({"options": {"width": "many"}}, "option width is 'many'; expected a whole number"),
         ({"options": {"dropout": -1}}, "option dropout is -1; expected at least 0"),
         ({"backend": "gpu"}, "gpu"),

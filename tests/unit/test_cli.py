@@ -32,7 +32,7 @@ def simulated():
 
 
 def test_the_demo_learns_and_compares(monkeypatch):
-    monkeypatch.setattr(demo, "BATCH", 8)
+    monkeypatch.setattr(demo, "COMPARED_DIGITS", 8)
     result = invoke("demo", "--epochs", "8", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
@@ -49,15 +49,15 @@ def test_the_demo_learns_and_compares(monkeypatch):
 
 
 def test_the_demo_says_where_cuda_is_simulated(simulated, monkeypatch):
-    monkeypatch.setattr(demo, "SHORT", demo.Course(8, 16, 8, 1))
-    monkeypatch.setattr(demo, "BATCH", 5)
+    monkeypatch.setattr(demo, "SIMULATED_SIZE", demo.DemoSize(8, 16, 8, 1))
+    monkeypatch.setattr(demo, "COMPARED_DIGITS", 5)
     result = invoke("demo", "--backend", "cuda")
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
     told = " ".join(result.stdout.split())
     assert "a 64-8-10 network No GPU here (" in told
     assert "trains for 1 epoch on 16 of 1,437 digits" in told
-    assert "of held-out digits read right; 1 epoch took" in told
+    assert "of test digits classified correctly; 1 epoch took" in told
     assert "lane by lane in the interpreter, on 4 digits instead of 5" in told
     (row,) = [line for line in result.stdout.splitlines() if line.startswith("cuda (simulated)")]
     assert row.rstrip().endswith("-")  # no race
@@ -65,11 +65,11 @@ def test_the_demo_says_where_cuda_is_simulated(simulated, monkeypatch):
 
 
 def test_the_demo_fits_a_terminal(monkeypatch):
-    monkeypatch.setattr(demo, "BATCH", 5)
+    monkeypatch.setattr(demo, "COMPARED_DIGITS", 5)
     result = invoke("demo", "--epochs", "1", "--digits", "100")
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    assert "of held-out digits read right; 1 epoch took" in result.stdout
+    assert "of test digits classified correctly; 1 epoch took" in result.stdout
     assert "The backends agree" in result.stdout
 
 
@@ -93,7 +93,7 @@ def test_doctor_finds_this_machine():
 
 def test_doctor_shows_the_quota_of_processors(monkeypatch):
     monkeypatch.setattr(processors, "cpu_quota", lambda: 1.5)
-    (found,) = [finding.found for finding in doctor.machine() if finding.topic == "processor"]
+    (found,) = [finding.found for finding in doctor.describe_machine() if finding.topic == "processor"]
     assert "a quota of 1.5 processors" in found
 
 
@@ -107,7 +107,7 @@ def test_doctor_names_the_line_that_helps(tmp_path):
 
 def test_a_missing_package_is_named_with_its_extra(monkeypatch):
     monkeypatch.setitem(doctor.EXTRAS, "no-such-package", "cli")
-    finding = next(f for f in doctor.packages() if f.topic == "no-such-package")
+    finding = next(f for f in doctor.check_packages() if f.topic == "no-such-package")
     assert (finding.ok, finding.needed, finding.advice) == (False, False, 'pip install "minifuse[cli]"')
 
 
@@ -122,10 +122,10 @@ def look(monkeypatch, gpus, version, reason="", *missing):
 
     monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(gpus, version, reason))
     monkeypatch.setattr(doctor.metadata, "version", version_of)
-    monkeypatch.setattr(doctor, "name_of", lambda index: f"GPU of number {index}, compute capability 9.0")
-    monkeypatch.setattr(doctor, "compilation", lambda: doctor.Finding("to PTX", "compiled"))
-    monkeypatch.setattr(doctor, "cuda_kernel", lambda found: doctor.Finding("a CUDA kernel", "run"))
-    return {finding.topic: finding for finding in doctor.cuda()}
+    monkeypatch.setattr(doctor, "describe_gpu", lambda index: f"GPU of number {index}, compute capability 9.0")
+    monkeypatch.setattr(doctor, "check_compilation", lambda: doctor.DoctorFinding("to PTX", "compiled"))
+    monkeypatch.setattr(doctor, "check_cuda_kernel", lambda found: doctor.DoctorFinding("a CUDA kernel", "run"))
+    return {finding.topic: finding for finding in doctor.check_cuda()}
 
 
 def test_no_gpu_is_no_fault(monkeypatch):
@@ -160,7 +160,7 @@ def test_an_old_driver_is_a_fault(monkeypatch):
 
 
 def test_doctor_fails_for_what_is_needed_alone(monkeypatch):
-    missing = doctor.Finding("part", "not installed", False, "pip install part")
+    missing = doctor.DoctorFinding("part", "not installed", False, "pip install part")
     for needed, status in ((True, 1), (False, 0)):
         finding = doctor.replace(missing, needed=needed)
         monkeypatch.setattr(doctor, "examine", lambda finding=finding: {"CUDA": [finding]})
@@ -176,7 +176,7 @@ def test_a_compiler_that_fails_is_told_in_one_line(monkeypatch):
         raise OSError("libnvvm.so\nand more")
 
     monkeypatch.setattr(compiler, "compile_ptx", fail)
-    finding = doctor.compilation()
+    finding = doctor.check_compilation()
     assert (finding.ok, finding.found) == (False, "OSError: libnvvm.so")
     assert finding.advice.startswith("pip install")
 
@@ -257,12 +257,12 @@ def test_ctrl_c_stops_cleanly():
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
 def test_doctor_says_why_kernels_are_not_kept(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "kernels"))
-    assert doctor.cache_folder().ok
-    assert "0 kernels" in doctor.cache_folder().found
+    assert doctor.check_cache_folder().ok
+    assert "0 kernels" in doctor.check_cache_folder().found
     (tmp_path / "kernels").chmod(0o777)
-    found = doctor.cache_folder()
+    found = doctor.check_cache_folder()
     assert not found.ok
     assert f"in memory only, since other users may write to {tmp_path / 'kernels'} (mode 0777" in found.found
     assert "MINIFUSE_CACHE" in found.advice
     monkeypatch.setenv("MINIFUSE_CACHE_LIMIT_MB", "0")
-    assert doctor.cache_folder().found == "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0"
+    assert doctor.check_cache_folder().found == "in memory only, since MINIFUSE_CACHE_LIMIT_MB is 0"

@@ -69,7 +69,7 @@ def test_help_lists_every_command_with_the_line_for_it(run, arguments):
     status, out, _ = run(*arguments)
     assert status == 0
     assert {"doctor", *base.EXTRAS} <= set(re.findall(r"\w+", out))
-    assert all(base.line(command) in out for command in base.EXTRAS)
+    assert all(base.install_command(command) in out for command in base.EXTRAS)
     assert max(map(len, out.splitlines())) <= 80
 
 
@@ -78,7 +78,7 @@ def test_help_lists_every_command_with_the_line_for_it(run, arguments):
 def test_a_command_that_needs_more_names_its_extra(run, command, missing):
     status, out, err = run(command, "--help", without=[missing])
     assert (status, out) == (2, "")
-    assert err == f"minifuse {command} needs {missing}, which is not installed; run: {base.line(command)}\n"
+    assert err == f"minifuse {command} needs {missing}, which is not installed; run: {base.install_command(command)}\n"
 
 
 @pytest.mark.parametrize("arguments", [["frobnicate"], ["--frob"], ["doctor", "--jso"], ["doctor", "x"]])
@@ -117,26 +117,26 @@ def test_the_version_is_an_option(run):
 
 def test_doctor_says_the_same_with_and_without_typer(run, monkeypatch):
     pytest.importorskip("typer", reason="needs minifuse[cli]")
-    monkeypatch.setattr(doctor, "examine", lambda: {"A heading": [doctor.Finding("a part", "[1]"), WRONG]})
+    monkeypatch.setattr(doctor, "examine", lambda: {"A heading": [doctor.DoctorFinding("a part", "[1]"), WRONG]})
     told = run("doctor", without=())
     assert told == run("doctor")
     assert told[:2] == (1, "A heading\nok  a part   [1]\n--  another  none\n             install it\n")
     assert json.loads(run("doctor", "--json")[1])[1]["advice"] == "install it"
 
 
-WRONG = doctor.Finding("another", "none", False, "install it")
+WRONG = doctor.DoctorFinding("another", "none", False, "install it")
 
 
 def test_doctor_wraps_what_is_wider_than_the_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
-    doctor.show({"A heading": [doctor.Finding("a part", "word " * 30, False, "install " * 10)]})
+    doctor.show({"A heading": [doctor.DoctorFinding("a part", "word " * 30, False, "install " * 10)]})
     lines = capsys.readouterr().out.splitlines()
     assert max(map(len, lines)) <= 40
     assert " ".join(" ".join(lines).split()).endswith("word " * 30 + ("install " * 10).strip())
 
 
 def test_doctor_names_the_version_of_minifuse():
-    assert next(iter(doctor.machine())) == doctor.Finding("minifuse", mf.__version__)
+    assert next(iter(doctor.describe_machine())) == doctor.DoctorFinding("minifuse", mf.__version__)
 
 
 # NumPy 2.5
@@ -180,9 +180,9 @@ def test_a_gpu_with_a_numpy_too_new_names_the_remedy(monkeypatch):
 def test_doctor_names_a_numpy_too_new_for_cuda(monkeypatch, gpus):
     monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(gpus, 13000, ""))
     monkeypatch.setattr(doctor.metadata, "version", lambda name: "1.0")
-    monkeypatch.setattr(doctor, "name_of", lambda index: "a GPU")
-    monkeypatch.setattr(doctor, "cuda_kernel", lambda found: doctor.Finding("a CUDA kernel", "run"))
-    found = {finding.topic: finding for finding in doctor.cuda()}
+    monkeypatch.setattr(doctor, "describe_gpu", lambda index: "a GPU")
+    monkeypatch.setattr(doctor, "check_cuda_kernel", lambda found: doctor.DoctorFinding("a CUDA kernel", "run"))
+    found = {finding.topic: finding for finding in doctor.check_cuda()}
     assert found["NumPy"].found == "2.5.1, too new for numba-cuda"
     assert (found["NumPy"].ok, found["NumPy"].needed) == (False, bool(gpus))
     assert found["NumPy"].advice == 'pip install "numpy<2.5"'

@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from minifuse.cli import app as pages
 from minifuse.cli import bench
-from minifuse.cli.bench import Request
+from minifuse.cli.bench import BenchRequest
 from minifuse.cli.commands import app
 from project.benchmarks.__main__ import parser
 from tests.sources import ROOT
@@ -94,11 +94,11 @@ def test_mistakes_are_told_in_a_line(tmp_path):
 def test_json_and_a_file_are_one_too_many():
     told = invoke("--json", "--out", "x.json")
     assert told.exit_code == 2
-    assert "leave out one of the two" in told.stderr
+    assert "got --json and --out, expected one" in told.stderr
 
 
 def test_without_its_folder_it_says_where_it_should_be(monkeypatch, tmp_path):
-    monkeypatch.setattr(pages, "PLACES", (tmp_path,))
+    monkeypatch.setattr(pages, "VISUALIZER_FOLDERS", (tmp_path,))
     told = invoke("host")
     assert told.exit_code == 2
     assert str(tmp_path) in told.stderr.replace("\n", "")
@@ -116,4 +116,4 @@ def test_a_missing_peer_is_told_with_the_line_that_installs_it(tmp_path):
 
 
 def test_a_request_without_words_asks_for_everything():
-    assert Request(()).words(json=False) == ["--no-keep", "--"]
+    assert BenchRequest(()).words(json=False) == ["--no-keep", "--"]

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from minifuse.backends.parallel import driver
 from minifuse.cli import cells
 from minifuse.cli.commands import app
-from minifuse.cli.subjects import folding
+from minifuse.cli.subjects import reduction_named
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
 from minifuse.inspect.provenance import BACKENDS, compute_cell, trace_cell
@@ -179,9 +179,9 @@ def test_chunks_are_those_of_the_driver(monkeypatch):
 def test_every_name_is_followed_to_its_value():
     random = np.random.default_rng(0)
     refused = []
-    for name in (*cells.FOLDS, *cells.OPERATORS):
+    for name in (*cells.REDUCTIONS, *cells.OPERATORS):
         entry = TABLE.get(name)
-        function = entry or folding(name, 1)
+        function = entry or reduction_named(name, 1)
         arrays = [random.uniform(0.3, 0.9, (3, 37)).astype(np.float32) for _ in range(entry.arity if entry else 1)]
         for backend in BACKENDS:
             try:
@@ -189,7 +189,7 @@ def test_every_name_is_followed_to_its_value():
             except MinifuseError:
                 refused.append((name, backend))
                 continue
-            found = origin.tree.values(cells.memory_of(arrays))[-1]
+            found = origin.tree.values(cells.input_memory(arrays))[-1]
             np.testing.assert_allclose(
                 found, compute_cell(function, arrays, backend, 2), rtol=1e-5, err_msg=f"{name} {backend}"
             )
@@ -202,7 +202,7 @@ def test_what_lay_in_shared_memory_goes_on_by_its_name():
     for function, expected in ((lambda x, y: x.sum(0) + y.sum(0), x.sum(0) + y.sum(0)), (lambda x, y: -x.sum(0), -x.sum(0))):
         for cell in range(4):
             origin = trace_cell(function, [x, y], "cuda", cell)
-            assert origin.tree.values(cells.memory_of([x, y]))[-1] == expected[cell]
+            assert origin.tree.values(cells.input_memory([x, y]))[-1] == expected[cell]
             assert {element for _, element in origin.tree.elements()} == {cell, cell + 4, cell + 8}
 
 
@@ -248,18 +248,18 @@ def test_the_command_says_it_in_words():
         "sum of float32 (4, 12), plain, dim 1: cell 1 on the cuda backend",
         "  block 0, thread 4: in0[12..15]",
         "shuffle: each lane adds the value of lane ^ 2 (2 numbers)",
-        "  0, of a thread that reads nothing",
+        "  0, of a thread without elements",
     ):
         assert line in told.splitlines()
     loop = invoke("max", "--shape", "3,5", "--cell", 0, "--backend", "parallel").stdout
-    assert "LLVM compiles it with leave to" in loop
+    assert "LLVM compiles it with permission to" in loop
     assert "chunk 0: in0[0..14]" in loop
 
 
 def test_a_long_fold_fits_the_terminal():
     told = invoke("sum", "--shape", "2,65536", "--dim", 1, "--cell", 1).stdout
     assert max(map(len, told.splitlines())) <= 80
-    assert "2: 4 pieces, then the fold of their results" in told
+    assert "2: 4 pieces, then a reduction of their results" in told
     assert "0 + ((piece0 + piece1) + (piece2 + piece3))" in told
 
 
@@ -268,10 +268,10 @@ def test_a_long_fold_fits_the_terminal():
     [
         (["sum", "--shape", "4,3", "--cell", 1], "cell 1 does not exist: the output has shape (), which has cells 0 to 0"),
         (["exp", "--shape", "0,3", "--cell", 0], "cell 0 does not exist: the output has shape (0, 3), which has no cells"),
-        (["sum", "--cell", 0, "--backend", "gpu"], "--backend gpu: there are cuda, parallel, python"),
-        (["softmax", "--cell", 0], "--cell follows sum, prod, max, min, mean, and operators of floats; got softmax"),
+        (["sum", "--cell", 0, "--backend", "gpu"], "--backend gpu: expected one of cuda, parallel, python"),
+        (["softmax", "--cell", 0], "--cell: got softmax, expected sum, prod, max, min, mean, or an operator of floats"),
         (["sum", "--cell", 0, "--dtype", "float64"], "a cell can be traced in float32 only, got float64"),
-        (["sum", "--backend", "parallel"], "--backend goes with --cell"),
+        (["sum", "--backend", "parallel"], "--backend only applies with --cell"),
     ],
 )
 def test_what_cannot_be_followed_is_one_line(arguments, message):

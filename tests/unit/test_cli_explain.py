@@ -126,16 +126,16 @@ def test_source_is_what_is_compiled(file):
 FAULTS = {
     "no file": ("nowhere.py:f", [], "nowhere.py is not a file"),
     "no python file": ("normal", [], "expected FILE.py:function"),
-    "no name": ("{file}", [], "name one, as in user.py:function"),
+    "no name": ("{file}", [], "choose one: user.py:function"),
     "a name that is near": ("{file}:atention", [], "did you mean attention?"),
     "an unknown name": ("{file}:zzz", [], "it has normal, attention, branches"),
     "no arguments": ("{file}:normal", [], "missing a required argument: 'x'"),
     "too many": ("{file}:normal", ["--shape", "3,3,3"], "too many positional arguments"),
-    "a shape in other words": ("{file}:normal", ["--shape", "4;5"], "expected sizes with x between"),
-    "a shape that is huge": ("{file}:normal", ["--shape", "99999x99999"], "more than an example needs"),
+    "a shape in other words": ("{file}:normal", ["--shape", "4;5"], "expected sizes separated by x"),
+    "a shape that is huge": ("{file}:normal", ["--shape", "99999x99999"], "expected at most 1,073,741,824 bytes"),
     "dtypes that do not fit": ("{file}:normal", ["--shape", "3", "--dtype", "float32,float64"], "2 for 1 arguments"),
     "a dtype that is unknown": ("{file}:normal", ["--shape", "3", "--dtype", "float8"], "float8"),
-    "a dtype without shapes": ("{file}:attention", ["--dtype", "float64"], "--dtype is for arguments that --shape makes"),
+    "a dtype without shapes": ("{file}:attention", ["--dtype", "float64"], "--dtype only applies to arguments of --shape"),
     "a branch": ("{file}:branches", [], "user.py:15"),
     "shapes that do not fit": ("{file}:attention", ["--shape", "3x4,5x6,7x8"], "inner sizes differ"),
     "a backend that is unknown": ("{file}:normal", ["--shape", "40x33", "--backend", "tpu"], "tpu"),
@@ -154,7 +154,10 @@ def test_faults_are_said_in_words(fault, file):
 
 @pytest.mark.parametrize(
     ("text", "message"),
-    [("import nothing_like_it", "broken.py:1 ends with ModuleNotFoundError"), ("def f(:", "broken.py is no Python")],
+    [
+        ("import nothing_like_it", "importing broken.py:1 raised ModuleNotFoundError"),
+        ("def f(:", "broken.py is not valid Python"),
+    ],
 )
 def test_a_file_that_cannot_be_imported(tmp_path, text, message):
     path = tmp_path / "broken.py"

@@ -13,7 +13,7 @@ from minifuse import simt
 from minifuse.backends.cuda.matmul.ladder import LADDER
 from minifuse.cli import subjects
 from minifuse.cli.commands import app
-from minifuse.cli.subjects import FOLDS, LAYOUTS, Request, RequestError, arrays_of, subject_of
+from minifuse.cli.subjects import LAYOUTS, REDUCTIONS, RequestError, TraceRequest, plan_subject, random_arrays
 from minifuse.core.operators import TABLE
 
 FILE = """
@@ -84,7 +84,7 @@ def kernel(file, name, *more, n=64):
 def test_a_product_is_traced_as_the_library_launches_it():
     found = facts("matmul", "--shape", "32,32,32")
     (launch,) = found["launches"]
-    a, b = arrays_of([(32, 32)] * 2, ["float32"] * 2, None)
+    a, b = random_arrays([(32, 32)] * 2, ["float32"] * 2, None)
     (plan,) = subjects.launches_of(lambda x, y: x @ y, a, b)
     assert (launch["kernel"], launch["grid"]) == (plan.kernel.__name__, list(plan.grid))
     assert launch["arguments"]["K"] == 32
@@ -110,11 +110,11 @@ def test_sectors_and_ideal_follow_the_layout():
 
 
 def test_every_name_is_traced_and_right():
-    names = [name for name in subjects.names() if not name.startswith("matmul:")]
-    assert {*TABLE, *FOLDS, "matmul"} == set(names)
+    names = [name for name in subjects.traceable_names() if not name.startswith("matmul:")]
+    assert {*TABLE, *REDUCTIONS, "matmul"} == set(names)
     for name in names:
         shape = ["3,5,4"] if name == "matmul" else ["3,5"]
-        for plan in subject_of(Request(name, shape)).plans:
+        for plan in plan_subject(TraceRequest(name, shape)).plans:
             trace = simt.trace(plan)
             assert trace.hazards() == [], name
             assert trace.outputs, name
@@ -131,10 +131,10 @@ def test_every_rung_of_the_ladder_is_traced(rung):
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 def test_layouts_show_the_shape_that_was_asked_for(layout):
-    (x,) = arrays_of([(3, 4)], ["int32"], layout)
+    (x,) = random_arrays([(3, 4)], ["int32"], layout)
     assert (x.shape, x.dtype) == ((3, 4), np.int32)
     assert x.flags.c_contiguous is (layout == "plain")
-    assert arrays_of([(7,)], ["float32"], layout)[0].shape == (7,)
+    assert random_arrays([(7,)], ["float32"], layout)[0].shape == (7,)
 
 
 def test_folds_run_along_a_dim_or_all():
@@ -154,7 +154,7 @@ def test_several_launches_are_told_one_by_one(tmp_path):
     traces = [simt.load(path) for path in found["saved"]]
     assert [path.name for path in sorted(tmp_path.iterdir())] == ["product-1.npz", "product-2.npz"]
     out = traces[1].outputs["out"].reshape(64, 64)
-    a, b = arrays_of([(64, 512), (512, 64)], ["float32"] * 2, None)
+    a, b = random_arrays([(64, 512), (512, 64)], ["float32"] * 2, None)
     np.testing.assert_allclose(out, a.astype(float) @ b, rtol=1e-5)
 
 
@@ -198,7 +198,7 @@ def test_the_source_is_shown_whole_when_asked_for():
 
 def test_the_list_names_everything():
     told = " ".join(invoke("--list").stdout.split())
-    assert all(f" {name} " in f" {told} " for name in (*subjects.names(), *LAYOUTS))
+    assert all(f" {name} " in f" {told} " for name in (*subjects.traceable_names(), *LAYOUTS))
     assert max(map(len, invoke("--list").stdout.splitlines())) <= 80
     listed = json.loads(invoke("--list", "--json").stdout)
     assert listed["products"] == ["matmul", *(f"matmul:{rung}" for rung in LADDER)]
@@ -270,35 +270,38 @@ def test_the_script_prints_where_it_spoils_no_json(file):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        ([], "what is to be traced? minifuse trace --list names all"),
-        (["sofmax"], "'sofmax' is not known; near are softmax"),
-        (["matmul:nave"], "the ladder of matmul has no rung 'nave'; from slow to fast there are naive, coalesced"),
-        (["exp", "--shape", "3x4"], "--shape 3x4: expected sizes with commas between"),
-        (["exp", "--shape", "-3"], "--shape -3: expected sizes with commas between"),
+        ([], "got nothing to trace; minifuse trace --list prints all subjects"),
+        (["sofmax"], "unknown subject 'sofmax'; did you mean softmax"),
+        (["matmul:nave"], "unknown matmul kernel 'nave'; from slow to fast there are naive, coalesced"),
+        (["exp", "--shape", "3x4"], "--shape 3x4: expected sizes separated by commas"),
+        (["exp", "--shape", "-3"], "--shape -3: expected sizes separated by commas"),
         (["exp", "--shape", "5000,5000"], "25,000,000 elements"),
-        (["exp", "--shape", "3", "--shape", "3"], "exp takes one --shape; got 2"),
-        (["where", "--shape", "3", "--shape", "3"], "where takes one --shape for all 3 operands, or one for each; got 2"),
+        (["exp", "--shape", "3", "--shape", "3"], "exp: expected one --shape; got 2"),
+        (
+            ["where", "--shape", "3", "--shape", "3"],
+            "where: expected one --shape for all 3 operands, or one for each; got 2",
+        ),
         (["add", "--shape", "3,4", "--shape", "5"], "do not broadcast"),
-        (["matmul", "--shape", "3,4"], "matmul takes --shape M,N,K, or --shape twice"),
+        (["matmul", "--shape", "3,4"], "matmul: expected --shape M,N,K, or --shape twice"),
         (["matmul", "--shape", "3,4", "--shape", "5,6"], "inner sizes differ"),
-        (["matmul:naive", "--layout", "permuted"], "matmul:naive takes dense float32 matrices; got"),
-        (["matmul:naive", "--dtype", "float64"], "matmul:naive takes dense float32 matrices; got"),
+        (["matmul:naive", "--layout", "permuted"], "matmul:naive: expected contiguous float32 matrices; got"),
+        (["matmul:naive", "--dtype", "float64"], "matmul:naive: expected contiguous float32 matrices; got"),
         (
             ["matmul:naive", "--shape", "2,3,4", "--shape", "2,4,3"],
-            "matmul:naive takes two matrices, (M, K) and (K, N); got (2, 3, 4) and (2, 4, 3)",
+            "matmul:naive: expected two matrices, (M, K) and (K, N); got (2, 3, 4) and (2, 4, 3)",
         ),
         (
             ["matmul:naive", "--shape", "2,3", "--shape", "4,5"],
-            "matmul:naive takes two matrices, (M, K) and (K, N); got (2, 3) and (4, 5)",
+            "matmul:naive: expected two matrices, (M, K) and (K, N); got (2, 3) and (4, 5)",
         ),
         (["exp", "--dtype", "float16"], "dtype 'float16' is not supported"),
         (["and_", "--dtype", "float32"], "and_: got float32"),
-        (["exp", "--layout", "weird"], "--layout weird does not exist; there are plain, permuted"),
-        (["exp", "--shape", "", "--layout", "flipped"], "an array of no dims has no layout but plain"),
-        (["exp", "--dim", "0"], "--dim is for folds, such as sum"),
+        (["exp", "--layout", "weird"], "--layout weird: expected one of plain, permuted"),
+        (["exp", "--shape", "", "--layout", "flipped"], "a 0-d array only has the layout plain"),
+        (["exp", "--dim", "0"], "--dim only applies to reductions, such as sum"),
         (["sum", "--dim", "5"], "dim 5 is out of range"),
-        (["exp", "--grid", "4"], "--grid is for kernels of a file; the library chooses those of exp"),
-        (["exp", "--arg", "x=3"], "--arg is for kernels of a file"),
+        (["exp", "--grid", "4"], "--grid only applies to kernels in a file, not to exp"),
+        (["exp", "--arg", "x=3"], "--arg only applies to kernels in a file"),
         (["sum", "--save", "no/such/folder/x.npz"], "--save no/such/folder/x.npz: "),
         (["nofile.py:kernel"], "nofile.py is not a file"),
     ],
@@ -310,10 +313,10 @@ def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
 @pytest.mark.parametrize(
     ("name", "options", "message"),
     [
-        ("", [], "kernels.py has these kernels: double, turn, past; name one"),
+        ("", [], "kernels.py has these kernels: double, turn, past; choose one"),
         (":twice", [], "kernels.py has no kernel 'twice'; it has double, turn, past"),
-        (":double", ["--shape", "3"], "--shape is for operations; give a kernel its arguments with --arg"),
-        (":double", [], "double: how many blocks and threads? Give both"),
+        (":double", ["--shape", "3"], "--shape only applies to operations; write --arg for the arguments of a kernel"),
+        (":double", [], "double: expected --grid and --block"),
         (":double", ["--grid", "0", "--block", "4"], "--grid 0: expected one to three positive sizes"),
         (
             ":double",
@@ -322,7 +325,7 @@ def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
         ),
         (":double", ["--grid", "1", "--block", "4", "--arg", "y=3"], "double has no parameter 'y'; it has out, x, n"),
         (":double", ["--grid", "1", "--block", "4", "--arg", "x"], "--arg x: expected name=shape:dtype or name=number"),
-        (":double", ["--grid", "1", "--block", "4", "--arg", "x=3:float3"], "'float3' is no dtype here; there are bool"),
+        (":double", ["--grid", "1", "--block", "4", "--arg", "x=3:float3"], "unknown dtype 'float3', expected one of bool"),
         (":double", ["--grid", "1", "--block", "4", "--arg", "n=many"], "--arg n=many: expected shape:dtype or a number"),
     ],
 )
@@ -338,10 +341,10 @@ def test_a_block_that_no_gpu_takes_is_refused(file):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("x = 1\n1 / 0\n", "broken.py:2 ends with ZeroDivisionError: division by zero"),
-        ("import sys\nsys.exit(3)\n", "broken.py:2 ends with SystemExit: 3"),
-        ("def f(:\n", "broken.py is no Python: invalid syntax"),
-        ("import no_such_module\n", "broken.py:1 ends with ModuleNotFoundError"),
+        ("x = 1\n1 / 0\n", "importing broken.py:2 raised ZeroDivisionError: division by zero"),
+        ("import sys\nsys.exit(3)\n", "importing broken.py:2 raised SystemExit: 3"),
+        ("def f(:\n", "broken.py is not valid Python: invalid syntax"),
+        ("import no_such_module\n", "importing broken.py:1 raised ModuleNotFoundError"),
     ],
 )
 def test_a_file_that_does_not_run_says_where(tmp_path, text, message):

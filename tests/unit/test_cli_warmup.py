@@ -52,7 +52,7 @@ def test_a_function_is_compiled_once(file, tmp_path):
     assert first["compiled"] == first["kernels"] > 1
     assert first["nbytes"] == sum(path.stat().st_size for path in (tmp_path / "kernels").iterdir())
     again = run(f"{file}:score", "--grad")
-    assert " ".join(again.stdout.split()).startswith(f"all {first['kernels']} kernels are there; ")
+    assert " ".join(again.stdout.split()).startswith(f"all {first['kernels']} kernels exist already; ")
     assert "called" in again.stderr
     larger = told(f"{file}:score", "--shape", "80x40,40x30", "--grad")
     assert larger["compiled"] <= 1  # of a matrix product of another kind; for a new size nothing is compiled
@@ -108,13 +108,13 @@ def test_a_disk_that_is_full_in_the_end(file, monkeypatch):
     found = CliRunner().invoke(app, ["warmup", f"{file}:score", "--jobs", "1", "--shape", "7x5"])
     assert found.exit_code == 1
     assert "1 of " in found.stderr
-    assert "there is no room" in found.stderr
+    assert "could not be stored in" in found.stderr
 
 
 @pytest.mark.parametrize(
     ("words", "answer"),
     [
-        (["lennet"], "'lennet' is not known; expected one of demo, mlp, lenet, sentences, gpt, or FILE.py:function"),
+        (["lennet"], "unknown subject 'lennet'; expected one of demo, mlp, lenet, sentences, gpt, or FILE.py:function"),
         (["nowhere.py:f"], "nowhere.py is not a file"),
         (["mlp", "--backend", "python"], "the python backend compiles nothing"),
         (["mlp", "--backend", "none"], "none"),
@@ -133,4 +133,4 @@ def test_ctrl_c_leaves_what_is_done(file, monkeypatch):
     monkeypatch.setattr(warmup, "run_function", stopped)
     found = CliRunner().invoke(app, ["warmup", f"{file}:score", "--jobs", "1"])
     assert found.exit_code == 130
-    assert "what was compiled until then is kept" in found.stderr
+    assert "kernels compiled so far are stored" in found.stderr

@@ -8,7 +8,7 @@ import pytest
 import minifuse as mf
 from minifuse.core.errors import MinifuseError, MissingPartError
 from minifuse.data import bundled, digits
-from minifuse.data.digits import arrays
+from minifuse.data.digits import load_arrays
 
 REASON = "scikit-learn brings the data"
 CLASSES = {"iris": (150, 4, 3), "wine": (178, 13, 3), "breast_cancer": (569, 30, 2)}
@@ -69,7 +69,7 @@ def test_names_are_plain_strings():
 
 
 def test_no_such_set():
-    with pytest.raises(MinifuseError, match="no set 'mnist'; expected one of digits, iris"):
+    with pytest.raises(MinifuseError, match="unknown data set 'mnist'; expected one of digits, iris"):
         mf.data.names("mnist")
 
 
@@ -78,7 +78,7 @@ def test_no_such_set():
 def test_without_scikit_learn_the_install_line_is_named(name, missing, monkeypatch):
     for module in {"sklearn.datasets", missing}:
         monkeypatch.setitem(sys.modules, module, None)
-    arrays.cache_clear()
+    load_arrays.cache_clear()
     if (name, missing) != ("digits", "sklearn.datasets"):  # whose file is read without it
         with pytest.raises(MissingPartError, match=rf'^{name}: .*pip install "minifuse\[cli\]"'):
             getattr(mf.data, name)()

@@ -95,7 +95,7 @@ def test_images_and_labels_as_one_wants_them(path):
 
 
 def test_idx_larger_than_one_piece(path, monkeypatch):
-    monkeypatch.setattr(files, "PIECE", 7)
+    monkeypatch.setattr(files, "READ_CHUNK", 7)
     array = np.random.default_rng(0).integers(-1000, 1000, (13, 17)).astype(np.int16)
     for content in (idx(array), packed_up(idx(array))):
         np.testing.assert_array_equal(read(read_idx, path, content).numpy(), array)
@@ -137,18 +137,18 @@ def test_a_gzip_file_with_a_flipped_bit_is_no_other_array(path):
     [
         (
             b"",
-            r"starts with the bytes \[\], expected 00 00, a code of an element type \(8, 9, 11, 12, 13, 14\), .* idx file",
+            r"starts with the bytes \[\], expected 00 00, the code of an element type \(8, 9, 11, 12, 13, 14\), .* idx file",
         ),
         (b"\x89PNG\r\n", r"starts with the bytes \[89 50 4e 47\]"),
         (b"\0\0\x0a\1\0\0\0\0", r"starts with the bytes \[00 00 0a 01\]"),
         (b"\0\0\x08\x41", r"starts with the bytes \[00 00 08 41\]"),
-        (b"\0\0\x08\3\0\0\0\1\0", "ends in its header: 5 of 12 bytes of the sizes are there"),
-        (b"\0\0\x08\1\0\0\0\4ab", r"shape \(4,\) of uint8, 4 bytes, and 2 follow; fetch it again"),
-        (b"\0\0\x08\1\0\0\0\4abcde", "goes on after its last element: .* 4 bytes, and more follow"),
-        (b"\0\0\x0e\3" + b"\xff" * 12, "is cut short or damaged: .* and 0 follow"),
+        (b"\0\0\x08\3\0\0\0\1\0", "ends in its header: got 5 of 12 bytes of the sizes"),
+        (b"\0\0\x08\1\0\0\0\4ab", r"shape \(4,\) of uint8, 4 bytes, and 2 follow; download it again"),
+        (b"\0\0\x08\1\0\0\0\4abcde", "is longer than its header says: .* 4 bytes, and more follow"),
+        (b"\0\0\x0e\3" + b"\xff" * 12, "is truncated or damaged: .* and 0 follow"),
         (packed_up(b"\0\0\x08\1\0\0\0\4ab"), "4 bytes, and 2 follow"),
-        (packed_up(b"\0\0\x08\1\0\0\0\4abcde"), "goes on after"),
-        (packed_up(b"\0\0\x0e\3" + b"\xff" * 12), "and it cannot hold more than"),
+        (packed_up(b"\0\0\x08\1\0\0\0\4abcde"), "is longer than its header says"),
+        (packed_up(b"\0\0\x0e\3" + b"\xff" * 12), "and it cannot contain more than"),
         (packed_up(b"\0\0\x08\1\0\0\0\4abcd") + b"some more", "damaged gzip file"),
     ],
 )
@@ -229,7 +229,7 @@ class Bomb:
 
 def test_nothing_is_unpickled(path, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(DataError, match=r"array 'x' is of dtype object, expected bool, integers .* never unpickled"):
+    with pytest.raises(DataError, match=r"array 'x' has dtype object, expected bool, integers .* never unpickled"):
         read(read_npz, path, npz(x=np.array([Bomb()], object)))
     assert not Path("exploded").exists()
 
@@ -256,25 +256,25 @@ def test_a_header_that_claims_much_takes_no_memory(path):
     content = bytearray(npz(x=np.arange(3)))
     directory = content.rindex(b"PK\1\2")
     content[directory + 24 : directory + 28] = b"\xf0\xff\xff\xff"
-    with at_most(1 << 20), pytest.raises(DataError, match="4,294,967,280 bytes are said to lie in a file of"):
+    with at_most(1 << 20), pytest.raises(DataError, match="got a size of 4,294,967,280 bytes in a file of"):
         read(read_npz, path, bytes(content))
 
 
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        (b"", "is no npz file, or cut short .*; write it with numpy.savez"),
-        (b"x,y\n1,2\n", "is no npz file"),
+        (b"", "is not an npz file, or truncated .*; write it with numpy.savez"),
+        (b"x,y\n1,2\n", "is not an npz file"),
         (zipped(b"hello"), "array 'x' is damaged"),
         (zipped(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (3,)}", b"12345678")), "12 bytes, and 8 follow"),
         (zipped(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (1,)}", b"12345678")), "4 bytes, and 8 follow"),
         (zipped(npy("{'descr': '<f4', 'fortran_order': False, 'shape': (-1, -2)}", b"12345678")), "damaged"),
         (zipped(npy("{'descr': '<f4', 'shape': (1,)}")), "array 'x' is damaged"),
         (zipped(npy("__import__('os').abort()")), "array 'x' is damaged"),
-        (npz(x=np.array(["word"])), "array 'x' is of dtype <U4, expected bool"),
-        (npz(x=np.array([1j])), "of dtype complex128"),
+        (npz(x=np.array(["word"])), "array 'x' has dtype <U4, expected bool"),
+        (npz(x=np.array([1j])), "has dtype complex128"),
         (npz(x=np.zeros(2, [("a", "f4")])), "a record|records are kept as one array a field"),
-        (npz(x=np.array([2**64 - 1], np.uint64)), "array 'x' is of uint64: .* does not fit int64"),
+        (npz(x=np.array([2**64 - 1], np.uint64)), "array 'x' has dtype uint64: .* does not fit int64"),
     ],
     ids=lambda x: "" if isinstance(x, bytes) else x,  # contents have the time in them, and all workers must agree on names
 )
@@ -289,7 +289,7 @@ def test_a_packed_array_that_ends_too_soon(path):
     content = bytearray(zipped(body, method=zipfile.ZIP_DEFLATED))
     place = content.rindex(b"PK\1\2") + 24
     content[place : place + 4] = struct.pack("<I", len(body) + 4)
-    with pytest.raises(DataError, match="array 'x' is cut short"):
+    with pytest.raises(DataError, match="array 'x' is truncated"):
         read(read_npz, path, bytes(content))
 
 
@@ -306,7 +306,7 @@ def test_bools_are_true_or_false(path):
 @pytest.mark.parametrize("reader", READERS)
 def test_missing_files_and_folders(reader, tmp_path):
     with pytest.raises(
-        DataError, match=rf"{reader.__name__}: there is no file .*gone; is the path right, from {re.escape(str(Path.cwd()))}"
+        DataError, match=rf"{reader.__name__}: .*gone does not exist; .* relative to {re.escape(str(Path.cwd()))}"
     ):
         reader(tmp_path / "gone")
     with pytest.raises(DataError, match="is a folder, expected a file"):
@@ -317,7 +317,7 @@ def test_missing_files_and_folders(reader, tmp_path):
 @pytest.mark.parametrize(
     ("error", "words"),
     [
-        (PermissionError(13, "Permission denied"), "may not be read by this user; change its permissions"),
+        (PermissionError(13, "Permission denied"), "is not readable; change its permissions"),
         (OSError(5, "Input/output error"), "cannot be read: Input/output error"),
     ],
 )

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.core.errors import CheckpointError, DTypeError, ShapeError
 from minifuse.data import Loader
-from minifuse.data.loader import ahead
+from minifuse.data.loader import prefetch_items
 
 
 def rows(n, *shape, **named):
@@ -104,9 +104,9 @@ def test_batches_are_copies_that_use_the_same_memory_again():
     [
         (lambda: Loader(rows(5), rows(4)), r"Loader: got tensors of shapes \(5,\), \(4,\)"),
         (lambda: Loader(), "shapes none"),
-        (lambda: Loader(rows(5), batch_size=0), "batch_size is 0, expected at least 1"),
-        (lambda: Loader(rows(5), batch_size=-1), "batch_size is -1"),
-        (lambda: Loader(rows(5), prefetch=-1), "prefetch is -1, expected 0, for no thread"),
+        (lambda: Loader(rows(5), batch_size=0), "got batch_size=0, expected at least 1"),
+        (lambda: Loader(rows(5), batch_size=-1), "got batch_size=-1"),
+        (lambda: Loader(rows(5), prefetch=-1), "got prefetch=-1, expected a number of batches"),
     ],
 )
 def test_sizes_that_do_not_fit(call, words):
@@ -115,7 +115,7 @@ def test_sizes_that_do_not_fit(call, words):
 
 
 def test_data_are_tensors():
-    with pytest.raises(DTypeError, match="expected tensors, got ndarray; wrap it"):
+    with pytest.raises(DTypeError, match="expected tensors, got ndarray; write mf"):
         Loader(np.ones(3))
 
 
@@ -154,13 +154,13 @@ def test_a_thread_is_so_many_batches_ahead():
                 went.set()
             yield k
 
-    walk = ahead(items(), 3)
+    walk = prefetch_items(items(), 3)
     assert next(walk) == 0
     assert went.wait(30)  # 1, 2 and 3 are made while 0 is in use
     time.sleep(0.05)  # and no more
     walk.close()
     assert made == [0, 1, 2, 3]
-    assert list(ahead(iter(range(10)), 3)) == list(range(10))
+    assert list(prefetch_items(iter(range(10)), 3)) == list(range(10))
 
 
 def test_no_thread_before_the_first_batch():
@@ -337,9 +337,9 @@ def test_an_epoch_that_is_set_is_whole():
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"length": 11}, "the state has length=11, this loader length=10; make it with the same settings"),
-        ({"batch_size": 5}, "the state has batch_size=5, this loader batch_size=3"),
-        ({"shuffle": 0}, "the state has shuffle=0, this loader shuffle=1"),
+        ({"length": 11}, "got a state with length=11, but this loader has length=10"),
+        ({"batch_size": 5}, "a state with batch_size=5, but this loader has batch_size=3"),
+        ({"shuffle": 0}, "a state with shuffle=0, but this loader has shuffle=1"),
         ({"drop_last": 1}, "drop_last=1"),
         ({"position": 5}, "at batch 5 of epoch 0, expected 0 to 4"),
         ({"position": -1}, "at batch -1"),

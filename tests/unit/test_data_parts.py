@@ -65,11 +65,11 @@ def test_parts_are_copies_on_the_same_backend():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: split(rows(5), rows(4)), r"got tensors of shapes \(5,\), \(4,\), expected .* the same first size"),
+        (lambda: split(rows(5), rows(4)), r"got tensors of shapes \(5,\), \(4,\), expected .* the same first dim"),
         (lambda: split(rows(5), stratify=rows(4)), r"split: got tensors of shapes \(5,\), \(4,\)"),
         (lambda: split(), "shapes none"),
         (lambda: split(mf.tensor(1.0)), r"shapes \(\)"),
-        (lambda: split(rows(5), fraction=1.0), "fraction=1.0 of 5 examples leaves a part empty"),
+        (lambda: split(rows(5), fraction=1.0), "fraction=1.0 of 5 examples, which leaves a part empty"),
         (lambda: split(rows(5), fraction=-0.5), "leaves a part empty"),
         (lambda: split(rows(1)), "leaves a part empty"),
         (lambda: standardize(mf.ones(0, 3)), "got no examples"),
@@ -84,7 +84,7 @@ def test_sizes_that_do_not_fit(call, words):
 
 @pytest.mark.parametrize("make", [split, standardize])
 def test_data_are_tensors(make):
-    with pytest.raises(DTypeError, match="expected tensors, got ndarray; wrap it"):
+    with pytest.raises(DTypeError, match="expected tensors, got ndarray; write mf"):
         make(np.ones(3))
 
 
@@ -118,5 +118,5 @@ def test_a_feature_that_never_changes_is_only_shifted():
 
 
 def test_only_floats_have_a_scale():
-    with pytest.raises(DTypeError, match="tensor of int64, expected floats; convert it"):
+    with pytest.raises(DTypeError, match="got dtype int64, expected floats"):
         standardize(mf.arange(3))

@@ -40,8 +40,8 @@ def test_a_class_is_where_a_point_lies(name):
 def test_the_arms_of_the_spiral_are_half_a_turn_apart():
     x, y = (t.numpy() for t in points("spiral", 400, 3))
     assert (y == 0).sum() == (y == 1).sum() == 200
-    radius, angle = np.hypot(*x.T) / toy_2d.ARM, np.arctan2(x[:, 1], x[:, 0])
-    np.testing.assert_allclose(np.cos(angle - 2 * np.pi * toy_2d.TURNS * radius - np.pi * y), 1, atol=1e-4)
+    radius, angle = np.hypot(*x.T) / toy_2d.SPIRAL_RADIUS, np.arctan2(x[:, 1], x[:, 0])
+    np.testing.assert_allclose(np.cos(angle - 2 * np.pi * toy_2d.SPIRAL_TURNS * radius - np.pi * y), 1, atol=1e-4)
 
 
 def test_the_moons_are_half_circles_that_reach_into_each_other():
@@ -72,7 +72,7 @@ def test_other_seeds_give_other_points():
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        (("squares", 10), MinifuseError, "no set 'squares'; expected one of simple, diagonal, .*, spiral, moons"),
+        (("squares", 10), MinifuseError, "unknown data set 'squares'; expected one of simple, diagonal, .*, spiral, moons"),
         (("xor", -1), ShapeError, "n=-1 and noise=0.0"),
         (("xor", 5, 0, -0.1), ShapeError, "noise=-0.1"),
         (("xor", 5, 0, float("nan")), ShapeError, "noise=nan"),

@@ -88,9 +88,9 @@ def test_texts_come_back_padded_or_cut(texts, length):
     [
         (lambda: Words("one text"), DataError, "got one text, expected a list"),
         (lambda: Words(["a"]).encode("one text"), DataError, "got one text, expected a list"),
-        (lambda: Words(["a"]).encode(["a"], 0), ShapeError, "length is 0, expected at least 1"),
-        (lambda: Words(["a"]).decode([3]), DataError, "got the number 3, expected 0 to 2, as there are 3 words"),
-        (lambda: Words(["a"]).decode([-1]), DataError, "got the number -1"),
+        (lambda: Words(["a"]).encode(["a"], 0), ShapeError, "got length=0, expected at least 1"),
+        (lambda: Words(["a"]).decode([3]), DataError, "got 3, expected numbers from 0 to 2 for 3 words"),
+        (lambda: Words(["a"]).decode([-1]), DataError, "got -1"),
     ],
 )
 def test_mistakes(call, error, words):

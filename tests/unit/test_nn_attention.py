@@ -223,10 +223,10 @@ def test_nan_and_infinity_are_those_of_the_definition(backend):
     ("shapes", "words"),
     [
         (((5,), (5, 3), (5, 3)), "at least 2 dims"),
-        (((2, 5, 3), (2, 5, 4), (2, 5, 4)), "one width D"),
+        (((2, 5, 3), (2, 5, 4), (2, 5, 4)), "the same width D"),
         (((2, 5, 3), (2, 5, 3), (2, 6, 3)), "as many values as keys"),
         (((2, 5, 3), (3, 5, 3), (3, 5, 3)), "must be equal or 1"),
-        (((5, 0), (5, 0), (5, 0)), "at least 1 element"),
+        (((5, 0), (5, 0), (5, 0)), "a width D of at least 1"),
     ],
 )
 def test_shapes_that_do_not_fit(shapes, words):
@@ -238,7 +238,7 @@ def test_shapes_that_do_not_fit(shapes, words):
 def test_types_that_do_not_fit():
     x = mf.ones(3, 4)
     for others in ((x, x.to(mf.float64)), (x, 2.0), (x.to(mf.int64), x)):
-        with pytest.raises(DTypeError, match="expected tensors of one floating type"):
+        with pytest.raises(DTypeError, match="expected tensors of one float dtype"):
             nn.scaled_dot_product_attention(x, *others)
     with pytest.raises(DTypeError, match="of int64, int64, int64"):
         nn.scaled_dot_product_attention(*[x.to(mf.int64)] * 3)
@@ -248,7 +248,7 @@ def test_types_that_do_not_fit():
 
 def test_heads_that_do_not_fit():
     for sizes in ((6, 4), (0, 1), (4, 0)):
-        with pytest.raises(ShapeError, match=r"MultiheadAttention: got embed_dim .* expected a multiple"):
+        with pytest.raises(ShapeError, match=r"MultiheadAttention: got embed_dim=.* expected a positive multiple"):
             nn.MultiheadAttention(*sizes)
     module = nn.MultiheadAttention(6, 2)
     for bad in (mf.ones(5, 6), mf.ones(2, 5, 4)):
@@ -256,7 +256,7 @@ def test_heads_that_do_not_fit():
             module(bad)
     with pytest.raises(ShapeError, match="got a value of shape"):
         module(mf.ones(2, 5, 6), mf.ones(2, 5, 6), mf.ones(2, 5, 3))
-    with pytest.raises(DTypeError, match="Linear: got x of float64"):
+    with pytest.raises(DTypeError, match="Linear: got x of dtype float64"):
         module(mf.ones(2, 5, 6, dtype=mf.float64))
 
 

@@ -43,7 +43,7 @@ def test_a_numbered_container_is_a_list(kind):
     assert [type(module).__name__ for module in modules] == ["Linear", "ReLU", "Linear", "Linear", "Linear"]
     assert list(modules) == [a, modules[1], c, d, b]
     for index in (5, -6):
-        with pytest.raises(IndexingError, match=f"index {index} is none of 5 modules"):
+        with pytest.raises(IndexingError, match=f"index {index} is out of range for 5 modules"):
             modules[index]
         with pytest.raises(IndexingError):
             modules[index] = a
@@ -103,9 +103,9 @@ def test_a_dict_says_what_does_not_fit_and_takes_nothing():
     with pytest.raises(IndexingError, match="ModuleDict has no module 'lefd'; did you mean left"):
         heads["lefd"]
     for name in ("train", "", "a.b", "keys", "forward"):
-        with pytest.raises(IndexingError, match=f"name '{name}' is empty, holds a dot, or is taken"):
+        with pytest.raises(IndexingError, match=f"name '{name}', expected one that is not empty"):
             heads.update({"new": nn.ReLU(), name: nn.ReLU()})
-    with pytest.raises(DTypeError, match="name 1 is int"):
+    with pytest.raises(DTypeError, match="name 1 of type int"):
         heads[1] = nn.ReLU()
     with pytest.raises(DTypeError, match=r"module 'x' is float, expected an nn.Module"):
         heads["x"] = 1.0

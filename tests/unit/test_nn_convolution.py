@@ -244,8 +244,8 @@ def test_zeros_are_known_as_padding_only_where_they_lie_around_images():
         ((2, 4, 5, 4), ((0, 1, 2), (0, 1, 4), (0, 1, 5), (0, 1, 3)), False),
     ]:
         z = PadSlice(shape, place)(inner)
-        assert (im2col.padding_of(z) is z.function) == is_padding
-    assert im2col.padding_of(inner) is None
+        assert (im2col.padding_op(z) is z.function) == is_padding
+    assert im2col.padding_op(inner) is None
 
 
 def test_what_is_no_product_of_a_kernel_is_summed():
@@ -253,14 +253,14 @@ def test_what_is_no_product_of_a_kernel_is_summed():
     x = Node(Argument(0), (), (2, 6, 5), mf.float32)
     kernel, b = Node(Argument(1), (), (1, 6, 5), mf.float32), Node(Argument(2), (), (1, 5, 20), mf.float32)
     g = Matmul()(kernel, b).reshape(2, 3, 4, 5)
-    assert view.convolved(g, x).shape == x.shape
-    assert view.convolved(g + g, x) is None
+    assert view.as_convolution(g, x).shape == x.shape
+    assert view.as_convolution(g + g, x) is None
     grouped = Matmul()(kernel.reshape(2, 3, 5)[:, :, :2], b.expand(2, 5, 20)[:, :2]).reshape(2, 3, 4, 5)
-    assert view.convolved(grouped, x).shape == x.shape
+    assert view.as_convolution(grouped, x).shape == x.shape
     flat = Matmul()(Node(Argument(3), (), (2, 5), mf.float32), Node(Argument(4), (), (5, 60), mf.float32))
-    assert view.convolved(flat.reshape(2, 3, 4, 5), x) is None
+    assert view.as_convolution(flat.reshape(2, 3, 4, 5), x) is None
     turned = Matmul()(b.mT, kernel.mT).reshape(2, 3, 4, 5)  # as many elements, in another order
-    assert view.convolved(turned, x) is None
+    assert view.as_convolution(turned, x) is None
 
 
 # Modules
@@ -339,11 +339,11 @@ REFUSED = [
     ((2, 4, 7), W, {}, r"conv2d: got x of shape \(2, 4, 7\), expected \(N, 4, H, W\).*x\[None\]"),
     ((2, 3, 7, 6), W, {}, r"got x of shape \(2, 3, 7, 6\), expected \(N, 4, H, W\).*groups=1"),
     (X, W, {"groups": 2}, r"expected \(N, 8, H, W\).*groups=2"),
-    ((2, 16, 7, 6), W, {"groups": 4}, "6 output channels, .* are not 4 groups"),
+    ((2, 16, 7, 6), W, {"groups": 4}, "6 output channels, .* and groups=4; expected a multiple of groups"),
     (X, (6, 4, 3), {}, r"got weight of shape \(6, 4, 3\), expected \(O, C / groups, KH, KW\)"),
     (X, (6, 0, 3, 2), {}, "expected .* each at least 1"),
-    (X, (6, 4, 8, 2), {}, r"a window reaches over \(8, 2\).*x has only \(7, 6\).*smaller kernel or more padding"),
-    (X, W, {"dilation": 4}, r"a window reaches over \(9, 5\)"),
+    (X, (6, 4, 8, 2), {}, r"got a window of \(8, 2\).* for an image of \(7, 6\).*smaller kernel or more padding"),
+    (X, W, {"dilation": 4}, r"got a window of \(9, 5\)"),
     (X, W, {"stride": 0}, "got stride=0, expected an integer of at least 1, or 2 of them"),
     (X, W, {"stride": (1, 2, 3)}, r"got stride=\(1, 2, 3\)"),
     (X, W, {"dilation": 1.5}, "got dilation=1.5"),
@@ -364,9 +364,9 @@ def test_operands_are_tensors_of_one_type():
     x, w = mf.ones(*X), mf.ones(*W)
     with pytest.raises(ShapeError, match=r"got bias of shape \(4,\), expected \(6,\)"):
         nn.conv2d(x, w, mf.ones(4))
-    with pytest.raises(DTypeError, match="x of float32 and weight of float64"):
+    with pytest.raises(DTypeError, match="x of dtype float32 and weight of dtype float64"):
         nn.conv2d(x, w.to(mf.float64))
-    with pytest.raises(DTypeError, match="x of float32 and bias of float64"):
+    with pytest.raises(DTypeError, match="x of dtype float32 and bias of dtype float64"):
         nn.conv2d(x, w, mf.ones(6, dtype=mf.float64))
     with pytest.raises(DTypeError, match="expected weight to be a tensor, got ndarray"):
         nn.conv2d(x, np.ones(W, np.float32))
@@ -378,7 +378,7 @@ def test_operands_are_tensors_of_one_type():
 
 def test_modules_refuse_numbers_at_once():
     for arguments, settings, message in [
-        ((0, 6, 3), {}, "got 0 in_channels and 6 out_channels"),
+        ((0, 6, 3), {}, "got in_channels=0 and out_channels=6"),
         ((3, 6, 3), {"groups": 2}, "multiples of groups=2"),
         ((4, 6, 0), {}, "Conv2d: got kernel_size=0"),
         ((4, 6, (3, 3, 3)), {}, r"got kernel_size=\(3, 3, 3\)"),

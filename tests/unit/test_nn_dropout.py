@@ -137,14 +137,14 @@ def test_what_is_dropped_is_zero_whatever_it_was():
 
 @pytest.mark.parametrize("p", [-0.1, 1.5, float("nan")])
 def test_p_is_a_probability(p):
-    with pytest.raises(ValueError, match=r"ropout: p is .*, expected a probability"):
+    with pytest.raises(ValueError, match=r"ropout: got p=.*, expected a probability"):
         nn.Dropout(p)
-    with pytest.raises(ValueError, match=r"dropout: p is .*, expected a probability"):
+    with pytest.raises(ValueError, match=r"dropout: got p=.*, expected a probability"):
         nn.dropout(mf.ones(1), p)
 
 
 def test_what_cannot_be_dropped():
-    with pytest.raises(DTypeError, match="dropout: got int64, expected floats"):
+    with pytest.raises(DTypeError, match="dropout: got dtype int64, expected floats"):
         nn.dropout(mf.arange(3))
     with pytest.raises(DTypeError, match="dropout: expected a tensor, got list"):
         nn.dropout([1.0])

@@ -83,9 +83,9 @@ def test_mistakes():
     with pytest.raises(ShapeError, match=r"got a weight of shape \(7,\), expected \(V, D\)"):
         mf.nn.embedding(mf.tensor([0]), weight[:, 0])
     for padding in (7, -8):
-        with pytest.raises(IndexingError, match=f"padding_idx {padding} is no row of 7; expected -7 to 6"):
+        with pytest.raises(IndexingError, match=f"got padding_idx={padding} for 7 rows, expected -7 to 6"):
             mf.nn.Embedding(7, 5, padding)
-        with pytest.raises(IndexingError, match=f"padding_idx {padding}"):
+        with pytest.raises(IndexingError, match=f"padding_idx={padding}"):
             mf.nn.embedding(mf.tensor([0]), weight, padding)
     with pytest.raises(ShapeError, match="num_embeddings=0"):
         mf.nn.Embedding(0, 5)

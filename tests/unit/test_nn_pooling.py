@@ -180,16 +180,16 @@ def test_modules_are_the_functions(layer, function, text):
     [
         (lambda x: nn.max_pool2d(x[0], 2), r"max_pool2d: got x of shape \(3, 6, 8\), expected \(N, C, H, W\).*x\[None\]"),
         (lambda x: nn.max_pool1d(x, 2), r"max_pool1d: got x of shape .* expected \(N, C, L\)"),
-        (lambda x: nn.max_pool2d(x, 7), r"a window reaches over \(7, 7\).*x has only \(6, 8\)"),
-        (lambda x: nn.max_pool2d(x, 3, dilation=3), r"reaches over \(7, 7\)"),
-        (lambda x: nn.max_pool2d(x, 3, padding=2), r"got padding=2, expected at most half of the window \(3, 3\)"),
+        (lambda x: nn.max_pool2d(x, 7), r"got a window of \(7, 7\).* for an image of \(6, 8\)"),
+        (lambda x: nn.max_pool2d(x, 3, dilation=3), r"got a window of \(7, 7\)"),
+        (lambda x: nn.max_pool2d(x, 3, padding=2), r"got padding=2, expected at most half of the window size \(3, 3\)"),
         (lambda x: nn.avg_pool2d(x, (2, 3), padding=(1, 2)), r"got padding=\(1, 2\), expected at most half"),
         (lambda x: nn.avg_pool2d(x, 0), "got kernel_size=0, expected an integer of at least 1"),
         (lambda x: nn.avg_pool2d(x, 2, 0), "got stride=0"),
         (lambda x: nn.adaptive_avg_pool2d(x, 0), r"adaptive_avg_pool2d: got output_size=\[0, 0\]"),
         (lambda x: nn.adaptive_avg_pool2d(x, (1, 2, 3)), r"got output_size=\[1, 2, 3\]"),
         (lambda x: nn.adaptive_avg_pool2d(x[:, :, :0], 1), "expected at least 1 element along each of its last 2 dims"),
-        (lambda x: nn.MaxPool2d(9)(x), "MaxPool2d: a window reaches over"),
+        (lambda x: nn.MaxPool2d(9)(x), "MaxPool2d: got a window of"),
     ],
 )
 def test_what_does_not_fit_is_said(do, message):
@@ -201,5 +201,5 @@ def test_x_is_a_tensor_and_means_are_of_floats():
     with pytest.raises(DTypeError, match="max_pool2d: expected a tensor, got list"):
         nn.max_pool2d([[[[1.0]]]], 1)
     for name, fn in (("avg_pool2d", nn.avg_pool2d), ("adaptive_avg_pool2d", nn.adaptive_avg_pool2d)):
-        with pytest.raises(DTypeError, match=f"{name}: got x of int64, expected floats"):
+        with pytest.raises(DTypeError, match=f"{name}: got dtype int64, expected floats"):
             fn(mf.arange(16).reshape(1, 1, 4, 4), 2)

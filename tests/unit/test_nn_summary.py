@@ -107,7 +107,7 @@ def test_inputs_are_shapes_or_what_they_are():
     assert found.layers[0].outputs == ((5,),)
     assert nn.summary(nn.ReLU(), (2, 3)).layers[0].outputs == ((2, 3),)
     assert nn.summary(nn.ReLU(), ()).layers[0].outputs == ((),)
-    with pytest.raises(DTypeError, match=r"summary: expected an nn.Module, got function"):
+    with pytest.raises(DTypeError, match=r"summary: got function, expected an nn.Module"):
         nn.summary(lambda x: x, (1,))
 
 

@@ -271,7 +271,7 @@ def test_a_state_of_others_is_an_error():
     with pytest.raises(ShapeError, match=r"groups of \[1\] parameters, expected \[2\]; nothing was loaded"):
         two.load_state_dict(state)
     longer = SGD([parameter(1.0, 2.0)], lr=0.5)
-    with pytest.raises(ShapeError, match=r"momentum_buffer of parameter 0 has shape \(1,\), expected \(2,\)"):
+    with pytest.raises(ShapeError, match=r"got momentum_buffer of shape \(1,\) for parameter 0, expected \(2,\)"):
         longer.load_state_dict(state)
     assert longer.param_groups[0]["lr"] == 0.5
 
@@ -286,12 +286,12 @@ def test_a_state_of_others_is_an_error():
         ([], ValueError, "got no parameters"),
         (iter([]), ValueError, "got no parameters"),
         (parameter(1.0), DTypeError, "expected a list of parameters, got a tensor"),
-        ([1.0], DTypeError, "parameter 0 is float, expected a tensor"),
-        ([parameter(1.0), mf.ones(2)], GradientError, r"parameter 1, of shape \(2,\), requires no gradient"),
+        ([1.0], DTypeError, "parameter 0 has type float, expected a tensor"),
+        ([parameter(1.0), mf.ones(2)], GradientError, r"parameter 1, of shape \(2,\), does not require a gradient"),
         ([parameter(1.0) * 2], GradientError, "was computed from other tensors"),
-        ([{"params": []}, {"params": [mf.ones(1)]}], GradientError, "requires no gradient"),
-        ([{"params": [parameter(1.0)], "lrr": 1}], ValueError, "there is no setting 'lrr'; did you mean lr?"),
-        ([parameter(1.0)] * 2, ValueError, "was given twice"),
+        ([{"params": []}, {"params": [mf.ones(1)]}], GradientError, "does not require a gradient"),
+        ([{"params": [parameter(1.0)], "lrr": 1}], ValueError, "unknown setting 'lrr'; did you mean lr?"),
+        ([parameter(1.0)] * 2, ValueError, ", twice; pass it once"),
     ],
 )
 def test_what_is_no_parameter(params, error, words, make):
@@ -301,23 +301,23 @@ def test_what_is_no_parameter(params, error, words, make):
 
 def test_a_parameter_is_in_one_group_only():
     p = parameter(1.0)
-    with pytest.raises(ValueError, match=r"parameter 0, of shape \(1,\), was given twice"):
+    with pytest.raises(ValueError, match=r"parameter 0, of shape \(1,\), twice"):
         SGD([{"params": [p]}, {"params": [p]}])
 
 
 @pytest.mark.parametrize(
     ("make", "settings", "words"),
     [
-        (SGD, {"lr": -0.1}, "SGD: lr is -0.1, expected at least 0"),
-        (SGD, {"lr": float("nan")}, "SGD: lr is nan"),
-        (SGD, {"momentum": -1}, "momentum is -1"),
-        (SGD, {"weight_decay": -1}, "weight_decay is -1"),
-        (SGD, {"nesterov": True}, "nesterov looks ahead"),
-        (Adam, {"lr": -1}, "Adam: lr is -1"),
-        (Adam, {"eps": -1}, "eps is -1"),
-        (Adam, {"betas": (0.9, 1.0)}, r"betas are \(0.9, 1.0\)"),
-        (Adam, {"betas": (-0.1, 0.9)}, "betas are"),
-        (Adam, {"betas": (0.9,)}, "betas are"),
+        (SGD, {"lr": -0.1}, "SGD: got lr=-0.1, expected at least 0"),
+        (SGD, {"lr": float("nan")}, "SGD: got lr=nan"),
+        (SGD, {"momentum": -1}, "got momentum=-1"),
+        (SGD, {"weight_decay": -1}, "got weight_decay=-1"),
+        (SGD, {"nesterov": True}, "got nesterov=True with momentum=0"),
+        (Adam, {"lr": -1}, "Adam: got lr=-1"),
+        (Adam, {"eps": -1}, "got eps=-1"),
+        (Adam, {"betas": (0.9, 1.0)}, r"got betas=\(0.9, 1.0\)"),
+        (Adam, {"betas": (-0.1, 0.9)}, "got betas="),
+        (Adam, {"betas": (0.9,)}, "got betas="),
     ],
 )
 def test_settings_out_of_their_range(make, settings, words):

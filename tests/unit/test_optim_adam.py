@@ -99,5 +99,5 @@ def test_weight_decay_beside_the_gradient_shrinks_whatever_the_gradient():
 
 
 def test_errors_name_the_class():
-    with pytest.raises(ValueError, match=r"AdamW: betas are \(0.9, 1.0\)"):
+    with pytest.raises(ValueError, match=r"AdamW: got betas=\(0.9, 1.0\)"):
         AdamW(params(1), betas=(0.9, 1.0))

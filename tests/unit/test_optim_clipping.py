@@ -108,7 +108,7 @@ def test_a_norm_that_is_not_finite(bad, norm_type):
     p, q = parameters(shapes=[(3,), (2,)])
     p.grad = mf.tensor([1.0, bad, 2.0])
     before = [g.tolist() for g in (p.grad, q.grad)]
-    with pytest.raises(GradientError, match=r"the norm of the gradients is (nan|inf); nothing was changed"):
+    with pytest.raises(GradientError, match=r"got gradients with norm (nan|inf), .* nothing was changed"):
         clip_grad_norm_([p, q], 1.0, norm_type, error_if_nonfinite=True)
     assert repr([g.tolist() for g in (p.grad, q.grad)]) == repr(before)
     norm = clip_grad_norm_([p, q], 1.0, norm_type)  # as PyTorch: everything times NaN, or times 0
@@ -129,9 +129,9 @@ def test_gradients_over_one_memory_are_refused():
     p, q = parameters(shapes=[(3,), (3,)])
     q.grad = p.grad[:]
     before = p.grad.tolist()
-    with pytest.raises(OverlapError, match="two tensors that overlap"):
+    with pytest.raises(OverlapError, match="two tensors that share memory"):
         clip_grad_norm_([p, q], 0.1)
-    with pytest.raises(OverlapError, match="two tensors that overlap"):
+    with pytest.raises(OverlapError, match="two tensors that share memory"):
         clip_grad_value_([p, q], 0.1)
     assert p.grad.tolist() == before
 
@@ -155,19 +155,19 @@ def test_inside_a_fused_function(backend):
         assert fused(limit).item() == pytest.approx(wanted, rel=1e-6)
         np.testing.assert_allclose(flat([p, q]), grads, rtol=1e-6)
     assert fused.stats().captures <= 2  # gradients from before are there, or not
-    with pytest.raises(FuseError, match="error_if_nonfinite asks for the value of the norm"):
+    with pytest.raises(FuseError, match="error_if_nonfinite=True reads the norm"):
         mf.fuse(lambda x: clip_grad_norm_([p], 1.0, error_if_nonfinite=True) + x)(values)
 
 
 @pytest.mark.parametrize(
     ("attempt", "error", "words"),
     [
-        (lambda: clip_grad_norm_([mf.ones(1)], -1.0), ValueError, "max_norm is -1.0, expected at least 0"),
-        (lambda: clip_grad_norm_([mf.ones(1)], math.nan), ValueError, "max_norm is nan"),
-        (lambda: clip_grad_norm_([mf.ones(1)], 1.0, 1.0), ValueError, r"norm_type is 1.0, expected 2.0 or math.inf"),
-        (lambda: clip_grad_norm_([1.0], 1.0), DTypeError, "got float among the parameters, expected tensors"),
-        (lambda: clip_grad_value_([mf.ones(1)], -1.0), ValueError, "clip_value is -1.0"),
-        (lambda: clip_grad_value_([None], 1.0), DTypeError, "clip_grad_value_: got NoneType"),
+        (lambda: clip_grad_norm_([mf.ones(1)], -1.0), ValueError, "max_norm must be at least 0, got -1.0"),
+        (lambda: clip_grad_norm_([mf.ones(1)], math.nan), ValueError, "max_norm must be at least 0, got nan"),
+        (lambda: clip_grad_norm_([mf.ones(1)], 1.0, 1.0), ValueError, r"got norm_type=1.0, expected 2.0 or math.inf"),
+        (lambda: clip_grad_norm_([1.0], 1.0), DTypeError, "got a parameter of type float, expected tensors"),
+        (lambda: clip_grad_value_([mf.ones(1)], -1.0), ValueError, "clip_value must be at least 0, got -1.0"),
+        (lambda: clip_grad_value_([None], 1.0), DTypeError, "clip_grad_value_: got a parameter of type NoneType"),
     ],
 )
 def test_what_is_refused(attempt, error, words):

@@ -131,14 +131,14 @@ def test_a_schedule_of_ones_own():
 @pytest.mark.parametrize(
     ("make", "words"),
     [
-        (lambda: CosineSchedule(optimizer(), 0), "steps is 0, expected more than the 0 of the warm-up"),
-        (lambda: CosineSchedule(optimizer(), 5, 5), "steps is 5, expected more than the 5"),
-        (lambda: CosineSchedule(optimizer(), 5, -1), "warmup is -1"),
-        (lambda: CosineSchedule(optimizer(), 5, 0.5), "warmup is 0.5, expected a number of steps"),
-        (lambda: CosineSchedule(optimizer(), 5, 0, 1.5), "minimum is 1.5, expected a share"),
-        (lambda: CosineSchedule(optimizer(), 5, 0, -0.1), "minimum is -0.1"),
-        (lambda: CosineSchedule(optimizer(), 5, 0, math.nan), "minimum is nan"),
-        (lambda: ConstantSchedule(optimizer(), -2), "ConstantSchedule: warmup is -2"),
+        (lambda: CosineSchedule(optimizer(), 0), "got steps=0, expected more than warmup=0"),
+        (lambda: CosineSchedule(optimizer(), 5, 5), "got steps=5, expected more than warmup=5"),
+        (lambda: CosineSchedule(optimizer(), 5, -1), "got warmup=-1"),
+        (lambda: CosineSchedule(optimizer(), 5, 0.5), "got warmup=0.5, expected a whole number of steps"),
+        (lambda: CosineSchedule(optimizer(), 5, 0, 1.5), "got minimum=1.5, expected a fraction"),
+        (lambda: CosineSchedule(optimizer(), 5, 0, -0.1), "got minimum=-0.1"),
+        (lambda: CosineSchedule(optimizer(), 5, 0, math.nan), "got minimum=nan"),
+        (lambda: ConstantSchedule(optimizer(), -2), "ConstantSchedule: got warmup=-2"),
     ],
 )
 def test_settings_out_of_their_range(make, words):
@@ -147,7 +147,7 @@ def test_settings_out_of_their_range(make, words):
 
 
 def test_what_is_no_optimizer():
-    with pytest.raises(TypeError, match="CosineSchedule: expected an optimizer, got list"):
+    with pytest.raises(TypeError, match="CosineSchedule: got list, expected an optimizer"):
         CosineSchedule([parameter()], 5)
 
 

@@ -153,15 +153,15 @@ def test_pytorch_goes_on_with_a_state_of_ours(name):
 @pytest.mark.parametrize(
     ("name", "change", "words"),
     [
-        ("adam", {"amsgrad": True}, "amsgrad=True, which Adam does not have"),
-        ("adam", {"decoupled_weight_decay": True}, "decoupled_weight_decay=True, which Adam does not have"),
-        ("adamw", {"decoupled_weight_decay": False}, "decoupled_weight_decay=False, which AdamW does not have"),
-        ("sgd", {"dampening": 0.5}, "dampening=0.5, which SGD does not have"),
+        ("adam", {"amsgrad": True}, "amsgrad=True, which Adam does not support"),
+        ("adam", {"decoupled_weight_decay": True}, "decoupled_weight_decay=True, which Adam does not support"),
+        ("adamw", {"decoupled_weight_decay": False}, "decoupled_weight_decay=False, which AdamW does not support"),
+        ("sgd", {"dampening": 0.5}, "dampening=0.5, which SGD does not support"),
         ("sgd", {"maximize": True}, "maximize=True"),
         ("sgd", {"rho": 0.9}, "rho=0.9"),
-        ("sgd", {"lr": -1}, "lr is -1.0, expected at least 0"),
-        ("adam", {"betas": [0.9]}, "betas are"),
-        ("sgd", {"nesterov": True}, "nesterov looks ahead"),
+        ("sgd", {"lr": -1}, "got lr=-1.0, expected at least 0"),
+        ("adam", {"betas": [0.9]}, "got betas="),
+        ("sgd", {"nesterov": True}, "got nesterov=True with momentum=0"),
     ],
 )
 def test_a_setting_that_means_something_else_is_refused(name, change, words):
@@ -183,8 +183,8 @@ def test_what_is_no_state(state):
 def test_a_state_of_a_parameter_that_is_not_there():
     state = state_of("adam")
     state["state"][9] = state["state"].pop(0)
-    with pytest.raises(ShapeError, match="a state of parameter 9, which is in no group; nothing was loaded"):
+    with pytest.raises(ShapeError, match="got a state for parameter 9, which is in no group; nothing was loaded"):
         Run("adam").optimizer.load_state_dict(state)
     state["state"][0] = {**state["state"].pop(9), "step": np.zeros(2)}
-    with pytest.raises(ShapeError, match=r"step of parameter 0 has shape \(2,\), expected \(\)"):
+    with pytest.raises(ShapeError, match=r"got step of shape \(2,\) for parameter 0, expected \(\)"):
         Run("adam").optimizer.load_state_dict(state)

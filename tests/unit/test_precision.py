@@ -11,7 +11,7 @@ from minifuse.backends.cuda.matmul.tensor_core_heuristics import choose_tensor_c
 from minifuse.core.dispatch import mode
 from minifuse.core.dtypes import PRECISIONS
 from minifuse.ir.array_functions import Matmul
-from minifuse.nn.layers import ProductByTransposed
+from minifuse.nn.layers import TransposedMatmul
 
 UNITS = {"high": 2.0**-11, "medium": 2.0**-8}
 
@@ -220,7 +220,7 @@ class Seen:
 
 def test_rules_keep_the_precision():
     x = Seen()
-    for kind in (Matmul, ProductByTransposed):
+    for kind in (Matmul, TransposedMatmul):
         for precision in PRECISIONS:
             assert kind(precision) is kind(precision)
             gradients = kind(precision).vjp(x, x, x, x)

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from ... import nn
-from ...nn.module import held, join, once
+from ...nn.module import join_names, named_members, unique_values
 from ..parameter import Parameter
 from ..toy_points import BORDERS, point_set
 from . import answers
@@ -232,11 +232,15 @@ class Module(nn.Module):
 
     def held(self, kind: type) -> Any:
         """(name, value) of its attributes of a kind."""
-        return list(held(self, kind))
+        return list(named_members(self, kind))
 
     def named_parameters(self) -> Any:
         """(name, parameter) of all, each once."""
-        return once((join(path, name), p) for path, module in self.named_modules() for name, p in held(module, Parameter))
+        return unique_values(
+            (join_names(path, name), p)
+            for path, module in self.named_modules()
+            for name, p in named_members(module, Parameter)
+        )
 
 
 # Task 0.5

@@ -16,7 +16,7 @@ from minifuse.recipes.gpt import RECIPE as SONNETS
 from minifuse.recipes.lenet import RECIPE as LENET
 from minifuse.recipes.mlp import RECIPE as MLP
 from minifuse.training import Data, Recipe
-from minifuse.training.trainer import step_of
+from minifuse.training.trainer import make_step
 
 from ..fused import EAGER
 from ..gpu import BACKEND, GpuBench
@@ -165,7 +165,7 @@ def optimizer_of(case: Case, parameters: Any, optim: Any) -> Any:
 
 
 def torch_step(case: Case, torch: Any, model: Any) -> Callable[..., Any]:
-    """A step in torch, line by line that of `step_of`."""
+    """A step in torch, line by line that of `make_step`."""
     optimizer = optimizer_of(case, model.parameters(), torch.optim)
 
     def step(x: Any, y: Any) -> Any:
@@ -193,7 +193,7 @@ def contest(case: Case) -> Callable[[Bench], Contest]:
             model = ours(case)
             model.load_state_dict(state)
             model.to(backend=BACKEND if is_on_gpu else "parallel")
-            step = step_of(case.recipe, model, optimizer_of(case, model.parameters(), mf.optim))
+            step = make_step(case.recipe, model, optimizer_of(case, model.parameters(), mf.optim))
             return mf.fuse(step) if is_fused else step
 
         def in_torch(is_compiled: bool, dtype: Any = None, device: str = place) -> Callable[..., Any]:

@@ -141,7 +141,7 @@ def test_a_run_that_ended_before_its_config_is_begun_again(tmp_path, whole):
     (tmp_path / "run").mkdir()
     (tmp_path / "run" / LOCK).write_text('{"pid": 1, "host": "x", "since": "then"}')
     (tmp_path / "run" / f".{CONFIG}.0123abcd.tmp").write_text("{")
-    with pytest.raises(TrainingError, match=r"holds no run: config\.json is missing; .*\(--out .*run\)"):
+    with pytest.raises(TrainingError, match=r"contains no run: config\.json is missing; .*\(--out .*run\)"):
         RunFolder(tmp_path / "run").settings(RECIPE)
     trainer, folder = begin(tmp_path / "run")
     assert fit(trainer, folder)
@@ -212,9 +212,9 @@ def test_a_disk_that_is_full_at_any_moment_costs_no_number(tmp_path, monkeypatch
     assert all("cannot be written: No space left on device" in words for words in said)
     assert len(said) > disk.count / 4  # that a folder's entry cannot be synchronized is no error
     for words in said[:2]:
-        assert "no run was begun: free some space, or choose another folder" in words
-    assert "no step was recorded: free some space, and begin with --resume" in " ".join(said)
-    assert "the last checkpoint is whole: free some space, and go on with --resume" in said[-1]
+        assert "no run was created: free some space, or choose another folder" in words
+    assert "no step was recorded: free some space, and start with --resume" in " ".join(said)
+    assert "the last checkpoint is intact: free some space, and continue with --resume" in said[-1]
 
 
 def test_a_line_that_does_not_fit_the_disk_leaves_no_half(tmp_path, monkeypatch):
@@ -243,7 +243,7 @@ def test_any_name_of_a_folder_will_do(tmp_path, whole, name):
 
 def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(TrainingError, match=r"run cannot be written: File exists; no run was begun: .*no file is"):
+    with pytest.raises(TrainingError, match=r"run cannot be written: File exists; no run was created: .*no file is"):
         begin(tmp_path / "run")
     with pytest.raises(TrainingError, match="Not a directory"):
         begin(tmp_path / "run" / "deeper")
@@ -293,11 +293,11 @@ def test_a_config_that_was_cut_off_anywhere_is_told(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        (b"[1]", r"is no config of a run: got \[1\], expected format 1"),
+        (b"[1]", r"is not the config of a run: got \[1\], expected format 1"),
         (b"[" * 50_000, "cannot be read"),
         (b"\xff", "cannot be read"),
         (b"1" * 5000, "cannot be read"),
-        (b"{}", 'no config of a run of this version: "format" is null, expected format 1'),
+        (b"{}", 'the config of a run of this version: "format" is null, expected format 1'),
         (b'{"format": 1, "settings": {}}', '"recipe" is null, expected'),
         (b'{"format": 1, "recipe": 3, "settings": {}}', '"recipe" is 3, expected'),
         (b'{"format": 1, "recipe": "small", "settings": []}', r'"settings" is \[\], expected'),
@@ -346,7 +346,7 @@ def test_each_setting_that_is_missing_is_named(tmp_path, name):
         ("options", {"width": 5.5, "dropout": 0}, "option width is 5.5; expected a whole number"),
         ("options", {"width": True, "dropout": 0}, 'option "width" is true, expected a number'),
         ("options", {"width": 5, "dropout": float("inf")}, "option dropout is inf; expected at least 0 and finite"),
-        ("options", {"width": 5, "dropout": 0, "depth": 1}, "no option 'depth'"),
+        ("options", {"width": 5, "dropout": 0, "depth": 1}, "unknown option 'depth'"),
         ("rat", 1, "unknown setting 'rat'; did you mean rate"),
     ],
 )
@@ -381,9 +381,9 @@ LINE = {"step": 1, "epoch": 1, "rate": 0.1, "loss": 0.5, "seconds": 0.1}
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ({name: LINE[name] for name in ("epoch", "loss")}, 'it has no "step"'),
-        ({name: LINE[name] for name in ("step", "loss")}, 'it has no "epoch"'),
-        ({name: LINE[name] for name in ("step", "epoch")}, 'it has no "loss"'),
+        ({name: LINE[name] for name in ("epoch", "loss")}, '"step" is missing'),
+        ({name: LINE[name] for name in ("step", "loss")}, '"epoch" is missing'),
+        ({name: LINE[name] for name in ("step", "epoch")}, '"loss" is missing'),
         ({**LINE, "step": "1"}, '"step" is "1", expected a whole number'),
         ({**LINE, "step": None}, '"step" is null, expected a whole number'),
         ({**LINE, "step": 1.0}, '"step" is 1.0, expected a whole number'),

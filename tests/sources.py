@@ -35,10 +35,10 @@ class Module:
         return [call.lineno for call in calls if isinstance(call.func, ast.Name) and call.func.id in names]
 
 
-def modules(root: Path = ROOT) -> dict[str, Module]:
-    """Every module of the package that lies below `root`, by its dotted name."""
+def modules(root: Path = ROOT, package: str = PACKAGE) -> dict[str, Module]:
+    """Return every module of a package in the folder `root`, by its dotted name."""
     found = {}
-    for path in sorted((root / PACKAGE).rglob("*.py")):
+    for path in sorted((root / package).rglob("*.py")):
         parts = path.relative_to(root).with_suffix("").parts
         name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
         found[name] = Module(name, path.relative_to(root), root)

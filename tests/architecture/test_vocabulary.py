@@ -1,0 +1,63 @@
+"""Names that a stranger can guess: of classes, modules and constants. CONTRIBUTING.md has the rules that need a reader."""
+
+import ast
+import re
+from collections import defaultdict
+from pathlib import PurePath
+
+import pytest
+
+from tests.sources import ROOT, Module, modules
+
+PACKAGE = modules()
+ENGINE = {name: module for name, module in PACKAGE.items() if not name.startswith("minifuse.course")}
+PROJECT = modules(ROOT, "project")
+
+# Names of modules that say how something was done or where it was put, not what it is.
+VAGUE_MODULES = re.compile(
+    r"adopt|archive|body|bound|calls|choices|columns|common|convolved|counted|decided|decomposed|"
+    r"direct|early|emit|emitted|exchange|facts|forms|found|groups|held|keyed|kept|lives|make_ready|"
+    r"meant|merging|native|online|own|parts|patches|picked|pieces|places|planted|point|points|"
+    r"recorded|remembered|roofs|sharing|side_by_side|spaces|stores|stuck|texts|together|told|toys|"
+    r"turned|twenty|votes|watched|ways|windows|words"
+)
+PUBLIC_TWINS = {"Recipe"}  # of minifuse.testing and of minifuse.training: each says it behind its package's name
+VAGUE_CONSTANT = re.compile(r"_?(MOST|MANY|FEW|LEAST|ALONE)(_|$)")
+
+
+def classes(module: Module) -> list[ast.ClassDef]:
+    return [node for node in ast.walk(module.tree) if isinstance(node, ast.ClassDef)]
+
+
+def constants(module: Module) -> list[str]:
+    """The names that a module or one of its classes assigns."""
+    found = []
+    for scope in (module.tree, *classes(module)):
+        for node in scope.body:
+            targets = (
+                node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            )
+            found += [name.id for target in targets for name in ast.walk(target) if isinstance(name, ast.Name)]
+    return found
+
+
+def test_no_class_name_is_used_twice():
+    """The course has classes of the library's names on purpose: students write their own Tensor."""
+    places = defaultdict(list)
+    for module in ENGINE.values():
+        for node in classes(module):
+            places[node.name].append(f"{module.path}:{node.lineno}")
+    repeated = {name: found for name, found in places.items() if len(found) > 1 and name not in PUBLIC_TWINS}
+    assert not repeated, "\n".join(f"{name}: {', '.join(found)}" for name, found in sorted(repeated.items()))
+
+
+@pytest.mark.parametrize("path", [module.path for module in (*PACKAGE.values(), *PROJECT.values())], ids=str)
+def test_a_module_name_says_what_is_in_it(path: PurePath):
+    name = path.parent.name if path.name == "__init__.py" else path.stem
+    assert not VAGUE_MODULES.fullmatch(name), f"{path}: {name!r} could be anything; name the subject, in the field's term"
+
+
+@pytest.mark.parametrize("module", [*PACKAGE.values(), *PROJECT.values()], ids=lambda module: str(module.path))
+def test_a_constant_says_what_it_limits(module: Module):
+    vague = [name for name in constants(module) if VAGUE_CONSTANT.match(name)]
+    assert not vague, f"{module.path}: {', '.join(vague)}; say what is limited: MAX_CACHED_PLANS, MIN_ROWS_PER_CHUNK"

@@ -258,13 +258,14 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
     assert {f"minifuse/_visualizer/{name}" for name in carried | {".streamlit/config.toml", RECORDED}} <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
-        "from minifuse.cli.app import visualizer; from minifuse.cli.layout import look; print(visualizer(), look('2', ''))"
+        "from minifuse.cli.app import find_visualizer; from minifuse.cli.layout import describe_views; "
+        "print(find_visualizer(), describe_views('2', ''))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "PYTHONDONTWRITEBYTECODE": "1"}
     told = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " Found("), told.stderr
+    assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " ViewChain("), told.stderr
     line = [sys.executable, "-m", "minifuse", "bench", "a.sum()", "--quick", "--against", "numpy", "--json"]
     told = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
     assert told.returncode == 0, told.stderr

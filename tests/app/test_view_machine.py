@@ -59,7 +59,7 @@ def test_what_is_there_is_said_before_kernels_were_tried(slow):
 
 
 def test_what_is_there_needs_no_kernels(monkeypatch):
-    for name in ("kernel", "compilation", "cuda_kernel"):
+    for name in ("check_kernel", "check_compilation", "check_cuda_kernel"):
         monkeypatch.setattr(doctor, name, lambda *args: 1 / 0)
     names = {row["what"] for row in machine(runs_kernels=False)}
     assert {"Python", "numba", "kernel cache"} <= names

@@ -267,7 +267,7 @@ def test_a_server_is_started_once_and_ended(monkeypatch):
         ),
     )
     pictures = terminal.VisualizerServer()
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/a   \(starts now; give it a few seconds\)", pictures.address("a"))
+    assert re.fullmatch(r"http://127\.0\.0\.1:\d+/a   \(starting; wait a few seconds\)", pictures.address("a"))
     assert re.fullmatch(r"http://127\.0\.0\.1:\d+/b", pictures.address("b"))
     assert [line[1:4] for line in started] == [["-m", "minifuse", "app"]]
     pictures.close()

@@ -117,12 +117,12 @@ def test_compute_sanitizer_would_find_something(tmp_path):
 
 BROKEN = """
 from minifuse.backends.cuda.compiler import kernel_from_text
-from minifuse.backends.cuda.geometry import Geometry
+from minifuse.backends.cuda.geometry import LaunchGeometry
 from minifuse.backends.registry import get_backend
 text = "def kernel(out, n):\\n    out[n + cuda.threadIdx.x] = f32(1)\\n"
 device = get_backend("cuda").device
 loaded = device.load(text, lambda: kernel_from_text(text), ("*f32", "i64"), 32)
 memory = device.allocate(4096)
-device.prepare(loaded, Geometry((1, 1, 1), (32, 1, 1)))(memory.address, 1 << 40)
+device.prepare(loaded, LaunchGeometry((1, 1, 1), (32, 1, 1)))(memory.address, 1 << 40)
 device.synchronize()
 """

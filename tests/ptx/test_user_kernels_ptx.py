@@ -23,7 +23,7 @@ def ptx_of(text, cc):
 
 def of_raw(kernel, *inputs, shape=None):
     """The text of a kernel with raw arguments."""
-    form, values, names = kernel.form(inputs, {})
+    form, values, names = kernel.bind_arguments(inputs, {})
     kernel, shape, dims, outputs, inputs, raws = IndexedPlan(form, values, names, kernel.raw, shape).bound
     return generate_kernel(kernel, LoopNest(shape, dims, [*outputs, *inputs]), stride_kinds_of(raws))
 
@@ -62,7 +62,7 @@ def test_a_combine_of_ones_own_is_a_part_of_the_kernel(dtype, dim):
         identity=False if is_bool else 0,
     )
     x = mf.zeros(6, 8, dtype=dtype)
-    (step,) = Plan(own.form((x,), dim, False), (x,)).steps
+    (step,) = Plan(own.bind_arguments((x,), dim, False), (x,)).steps
     outputs, inputs = step.layouts()
     ptx = ptx_of(generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs])), NEW)
     assert "shfl.sync" in ptx if dim else "bar.sync" in ptx

@@ -204,7 +204,7 @@ def format_range(numbers: tuple[int, ...]) -> str:
 
     Examples
     --------
-    >>> few((4, 5, 6, 7)), few((2,)), few((2, 10, 18))
+    >>> format_range((4, 5, 6, 7)), format_range((2,)), format_range((2, 10, 18))
     ('4..7', '2', '2, 10, 18')
     """
     if len(numbers) > 2 and numbers[-1] - numbers[0] == len(numbers) - 1:

@@ -200,7 +200,7 @@ def format_sizes(along: Sequence[int], what: str) -> str:
 
     Examples
     --------
-    >>> sizes([4, 8, 1], "block"), sizes([1, 1, 1], "thread")
+    >>> format_sizes([4, 8, 1], "block"), format_sizes([1, 1, 1], "thread")
     ('4 x 8 blocks', '1 thread')
     """
     shown = list(along)

@@ -179,7 +179,9 @@ class Program:
     Examples
     --------
     >>> import minifuse as mf
-    >>> program = Program([(3,), (3,)], [Step(BINARY["mul"], (0, 1)), Step(folding("sum", 0, False), (2,))], [3])
+    >>> product = ProgramStep(BINARY["mul"], (0, 1))
+    >>> total = ProgramStep(reduce_operation("sum", 0, False), (2,))
+    >>> program = Program([(3,), (3,)], [product, total], [3])
     >>> program
     def program(x0, x1):  # (3,), (3,)
         t0 = x0 * x1

@@ -199,7 +199,7 @@ def test_schedules_say_where_the_order_shows(tmp_path):
     result = invoke(script, "--schedules", last + 1)
     assert "out 127\n" in result.output  # the script goes on with what seed 0 gave, not the last one
     told = f"in launch 2 at script.py:{found.line[1]} differs in {len(found.seeds)} of {last + 1} schedules; "
-    assert f"what last_wins gives {told}seed {found.seeds[0]} replays it." in " ".join(result.output.split())
+    assert f"the result of last_wins {told}seed {found.seeds[0]} replays it." in " ".join(result.output.split())
     (found,) = check(SCRIPTS["heat_equation_in_place"], schedules=3).schedules
     assert (found.launch, found.count) == (1, 3)
     assert "no results differ in 3 schedules" in invoke(SCRIPTS["histogram"], "--schedules", 3).output
@@ -273,7 +273,7 @@ def test_launches_past_the_limit_run_unrecorded():
     report = check(SCRIPTS["transpose"], limit=100)
     assert (report.failure, report.status, report.unrecorded) == (None, 0, [1])  # the script checks its result itself
     result = invoke(SCRIPTS["block_sum_missing_barrier"], "--limit", 100)
-    assert "1 launch has more than 100 accesses" in " ".join(result.output.split())
+    assert "1 launch has more than 100 memory accesses" in " ".join(result.output.split())
     assert "UninitializedReadError" in result.output  # all but races is still judged
     assert result.exit_code == 1
 

@@ -19,6 +19,7 @@ FREED_GRAPH = (
     "backward: an earlier backward pass used this part of the graph and freed its saved values; "
     "call backward(retain_graph=True) the first time, or compute the value again"
 )
+NO_GRADIENT = "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
 
 
 class TapeNode(Protocol):
@@ -68,9 +69,7 @@ def run_backward(
         {leaf or edge: gradient}.
     """
     if not root.requires_grad:
-        raise GradientError(
-            "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
-        )
+        raise GradientError(NO_GRADIENT)
     cotangents: dict[Any, Any] = {grad_edge(root): gradient}  # edge -> sum of the gradients that have arrived so far
     results: dict[Any, Any] = {}
     order = toposort(

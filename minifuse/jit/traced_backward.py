@@ -5,7 +5,7 @@ from typing import Any
 
 from ..compiler.plan import TensorMeta
 from ..compiler.trace_result import BACKWARD, CallRecord
-from ..core.autograd import FREED_GRAPH
+from ..core.autograd import FREED_GRAPH, NO_GRADIENT
 from ..core.dispatch import grad_recording, mode
 from ..core.errors import FuseError, GradientError, users_line
 from ..core.interning import toposort
@@ -74,9 +74,7 @@ class TracedBackward:
         found = dict(zip(nodes, self.gradients_of_nodes(start, gradient, nodes), strict=True))
         self.tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (root.storage.producer,)))
         if not any(g is not None for g in found.values()):
-            raise GradientError(
-                "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
-            )
+            raise GradientError(NO_GRADIENT)
         if not retain_graph:
             self.freed_calls |= used
         for x, leaves in self.leaves:

@@ -53,7 +53,7 @@ test-browser: bytecode ## the app in a real Chromium, which is installed by apt 
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
 	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
 
-bytecode: $(INSTALLED) ## the package as child processes of tests import it, also where PYTHONDONTWRITEBYTECODE is set
+bytecode: $(INSTALLED) ## compile the package once for the child processes of tests, even if PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/python -m compileall -q minifuse project
 
 lint: $(INSTALLED) ## format, style and types, checked and left as they are

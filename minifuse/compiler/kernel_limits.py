@@ -19,7 +19,7 @@ TOO_MANY_PASSES = f"a kernel makes at most {MAX_PASSES} passes over each row"
 
 
 class KernelPart(NamedTuple):
-    """What a part of a kernel stores, and why it is a kernel of its own."""
+    """A part of a kernel that is split: the nodes that it stores, and why it is a kernel of its own."""
 
     stored: list[Node]
     reason: str

@@ -176,7 +176,7 @@ class PositionSet(NamedTuple):
 
     @property
     def is_exact(self) -> bool:
-        """Whether it is certain that no position is reached twice."""
+        """True if certainly no position is reached twice."""
         reach = 0
         for stride, n in self.steps:
             if stride <= reach:

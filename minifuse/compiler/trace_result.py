@@ -68,11 +68,11 @@ class OutputRef:
 
     index: int
     is_freed: bool = False
-    """Whether a backward pass went through it and freed what it was computed from."""
+    """True if a backward pass inside the function has freed the values that it was computed from."""
     is_leaf: bool = False
-    """Whether the function made it a leaf that requires a gradient."""
+    """True if the function made it a leaf that requires a gradient."""
     depends_on_leaves: bool = False
-    """Whether it was computed from leaves that the function made and does not return."""
+    """True if it was computed from leaves that the function made and does not return."""
     grad: "OutputRef | InputRef | None" = None
     """Its gradient."""
 

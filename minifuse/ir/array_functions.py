@@ -39,7 +39,7 @@ class Function(metaclass=Interned):
 
 
 class View(Function):
-    """The same elements with another layout, given as a method of Layout and its arguments."""
+    """A view: the elements of the input with another layout, given as a method of Layout and its arguments."""
 
     __slots__ = ("method", "parameters")
 

@@ -57,17 +57,17 @@ class Node(Array, metaclass=Interned):
 
     @property
     def is_number(self) -> bool:
-        """Whether the node is a Python number."""
+        """True for a Python number."""
         return isinstance(self.function, NUMBER_FUNCTIONS)
 
     @property
     def is_elementwise(self) -> bool:
-        """Whether each element is computed from the elements of the inputs with the same index."""
+        """True if each element is computed from the elements of the inputs with the same index."""
         return isinstance(self.function, ELEMENTWISE)
 
     @property
     def is_pointwise(self) -> bool:
-        """Whether a kernel computes each element on its own: the node is elementwise or a gather."""
+        """True if a kernel computes each element on its own: the node is elementwise or a gather."""
         return isinstance(self.function, POINTWISE)
 
     def apply(self, function: Any, *inputs: Any) -> Any:

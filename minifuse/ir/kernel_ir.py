@@ -273,7 +273,7 @@ class MatmulKernel(metaclass=Interned):
 
     @property
     def is_plain(self) -> bool:
-        """Whether it is a matmul without prologue or epilogue, in full precision."""
+        """True for a matmul without prologue or epilogue, in full precision."""
         is_exact = self.precision == HIGHEST
         return (
             is_exact

@@ -90,7 +90,7 @@ class BytecodeInstruction:
 
     @property
     def is_backward(self) -> bool:
-        """Whether it is a jump that closes a loop."""
+        """True for a jump that closes a loop."""
         return self.target is not None and "BACKWARD" in self.name
 
     @property

@@ -48,7 +48,7 @@ class OpRecord(NamedTuple):
 
 
 class ProvenanceLog:
-    """What each ID of one launch stands for: an element of memory, or the result of an operator."""
+    """A log of the IDs of one launch: each is an element of memory, or the result of an operator."""
 
     def __init__(self, current_thread: Callable[[], ThreadId]) -> None:
         self.current_thread = current_thread

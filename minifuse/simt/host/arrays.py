@@ -116,7 +116,7 @@ class DeviceArray:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """Whether the elements are contiguous in C or Fortran order."""
+        """True if the elements are contiguous in C or Fortran order."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
 
     @property

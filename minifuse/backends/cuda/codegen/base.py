@@ -88,7 +88,7 @@ class CudaSource(LoopEmitter):
 
     @property
     def is_flat(self) -> bool:
-        """Whether several axes are counted as one number, which each thread takes apart."""
+        """True if several axes are one flat index, which each thread unravels."""
         return self.counted > 1
 
     @property

@@ -28,7 +28,7 @@ class ColumnSource(CudaSource):
 
     @staticmethod
     def fits(kernel: Kernel, nest: LoopNest) -> bool:
-        """Whether a kernel over a nest has this form; what is loaded once the threads have met may lie in any way."""
+        """Return whether this template fits a kernel over a nest; loads after the barrier may have any layout."""
         column, last = nest.row_axes - 1, len(nest.sizes) - 1
         if kernel.pointwise_outputs or kernel.indexed_dtypes() or last != nest.row_axes:
             return False

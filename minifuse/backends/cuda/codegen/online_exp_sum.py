@@ -16,7 +16,7 @@ from ..intrinsics.base import device, like
 
 
 class Exponent(NamedTuple):
-    """What is taken from x before exp: the maximum of all x, or a value that is computed from it alone."""
+    """The value that is subtracted from x before exp: the maximum of all x, or a value computed from it alone."""
 
     top: ReduceExpr
     base: Expression
@@ -42,7 +42,7 @@ def sums_of_exponentials(kernel: Kernel) -> dict[ReduceExpr, Exponent]:
 
 
 def exponent_of(e: Expression) -> Exponent | None:
-    """What is taken from x in a product with exp(x - base); None of what is no such product."""
+    """Return the base that is subtracted from x in a product with exp(x - base); None for any other expression."""
     if not isinstance(e, Op):
         return None
     if e.operator is mul:

@@ -42,6 +42,6 @@ def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kerne
 
 
 def is_of_row(e: Expression, varies: Mapping[Expression, bool]) -> bool:
-    """Whether a value is the same all along a row, and made of what belongs to that row."""
+    """Return whether a value is constant along a row, and computed from values of that row."""
     part = Kernel((e,), ())
     return not varies[e] and bool(part.find_all(ReduceExpr) or part.find_all(Load))

@@ -33,7 +33,7 @@ class RowSource(CudaSource):
         self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
 
     def counts_along(self, position: IndexValue) -> bool:
-        """Whether a position counts the elements of each row from the same number on."""
+        """Return whether a position starts at the same number in each row."""
         return (
             not self.stride_kinds[operand_name(position)].removesuffix("1").strip("0")
             and self.last_axis_stride_kind(position) == "1"
@@ -84,7 +84,7 @@ class RowSource(CudaSource):
 
     @staticmethod
     def is_leaf(e: Expression) -> bool:
-        """Whether a value comes from memory."""
+        """Return whether a value is loaded from memory."""
         return isinstance(e, Load | IndexedLoad) and not isinstance(e, IndexValue)
 
     def row_of(self, place: str) -> tuple[str, str]:

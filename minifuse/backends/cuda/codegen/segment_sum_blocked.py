@@ -21,7 +21,7 @@ MIN_BLOCKED_ROWS = 2048  # rows; fewer leave multiprocessors without a band
 
 
 def is_banded(kernel: Kernel, nest: LoopNest, own: int) -> bool:
-    """Whether a kernel that adds up by key has bands: its axes are rows, columns and keys, and rows are many."""
+    """Return whether a segment sum has bands: its axes are rows, columns and keys, and there are many rows."""
     is_plain = nest.row_axes == 2 and len(nest.sizes) == 3 and own == 0 and nest.sizes[0] >= MIN_BLOCKED_ROWS
     return is_plain and kernel.outputs[0].dtype is not bool_
 

@@ -56,7 +56,7 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
 
 
 def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:
-    """Whether rows of points begin where groups of four cannot be moved."""
+    """Return whether rows begin at addresses that are not aligned for loads of four elements."""
     operands = list(zip(nest.strides, nest.stride_kinds, strict=True))
     positions = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}
     beside = [s for k, (s, c) in enumerate(operands) if c[-1] == "1" and k not in positions]
@@ -74,7 +74,7 @@ def row_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> R
 
 
 def is_whole(source: CudaSource, nest: LoopNest) -> bool:
-    """Whether all rows are whole groups of four, and begin where such groups can be moved, if the first one does."""
+    """Return whether all rows are multiples of four elements, and aligned for loads of four if the first one is."""
     last = len(nest.sizes) - 1
     beside = [
         s

@@ -103,7 +103,7 @@ class TileSource(CudaSource):
         return f"copy_tile({self.tile(name)}, {name}, {start}, {name}_{b}, {sides}, {'is_wide' if self.is_wide else '0'})"
 
     def tile(self, name: str) -> str:
-        """What the tile of an operand is called."""
+        """Return the name of the tile of an operand."""
         return f"tile{self.tiled.index(name)}"
 
     def passes(self) -> list[tuple[list[str], str]]:

@@ -59,8 +59,12 @@ def test_any_split_among_threads(monkeypatch, chunks):
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam"])
-def test_an_optimizer_step_is_one_launch_with_equal_bits(monkeypatch, kind):
-    """The results are bit for bit those of one launch per parameter."""
+def test_an_optimizer_step_is_one_launch(monkeypatch, kind):
+    """The results are those of one launch per parameter.
+
+    The last bits may differ: which of two products becomes part of a fused multiply-add is LLVM's choice, and it differs
+    between the vector loop and the scalar one (on Intel's CPUs with AVX-512, a parameter of shape () shows it).
+    """
     shapes = [(n,) for n in SIZES] + [(3, 5), (), (300, 301)]
     found = []
     for has_multi_tensor in (True, False):
@@ -78,7 +82,7 @@ def test_an_optimizer_step_is_one_launch_with_equal_bits(monkeypatch, kind):
             assert [len(plan.steps) for plan in made] in ([], [1 if has_multi_tensor else len(shapes)])
         found.append([p.detach().numpy() for p in params])
     for x, y in zip(*found, strict=True):
-        np.testing.assert_array_equal(x, y)
+        np.testing.assert_allclose(x, y, rtol=2e-6)
 
 
 def test_a_backend_without_multi_tensor_launches_in_sequence():

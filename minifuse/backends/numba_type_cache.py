@@ -7,10 +7,8 @@ the result depends on their types only, so it is cached. Nothing else about oper
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import RLock
 from typing import Any
 
-_lock = RLock()
 _cache: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # (context, function, operand types) -> signature, emitter
 
 
@@ -21,12 +19,15 @@ def cached_operator_types() -> Iterator[None]:
     Notes
     -----
     Numba has no hook for this, so one of its methods is replaced during the block, in all threads, with equal results.
+    The block holds Numba's own compiler lock. A lock of ours would be taken after it by one thread, which compiles for a
+    CPU, and before it by another, which compiles for a GPU: each would wait for the other.
     """
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.types import Boolean, CPointer, Literal, Number, functions
 
     number_types = Boolean, CPointer, Literal, Number
     kind: Any = functions.BaseFunction
-    with _lock:
+    with global_compiler_lock:
         infer = kind.get_call_type
 
         def get_call_type(self: Any, context: Any, args: tuple[Any, ...], kws: Any) -> Any:

@@ -14,7 +14,6 @@ from hashlib import sha256
 from importlib import metadata
 from inspect import CO_VARARGS
 from pathlib import Path
-from threading import RLock
 from types import CellType, CodeType, FunctionType, SimpleNamespace
 from typing import Any, NamedTuple
 
@@ -30,7 +29,6 @@ PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
 INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
 compile_target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # compute capability
-_compile_lock = RLock()  # Numba's compiler is not reentrant
 _device_functions: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions by compute capability
 
 
@@ -83,7 +81,7 @@ def compile_with_numba(
     """Compile a kernel with Numba: to text as "ptx", or to input of the link-time optimizer as "ltoir"."""
     cuda = numba_cuda()
     assert isinstance(kernel, FunctionType)
-    with _compile_lock, compiling_for(cc), cached_operator_types():
+    with cached_operator_types(), compiling_for(cc):
         types = [numba_type(name) for name in signature]
         bounds = {"launch_bounds": (threads, blocks) if blocks else threads} if threads else {}
         if kernel.__code__.co_flags & CO_VARARGS:

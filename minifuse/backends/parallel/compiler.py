@@ -124,7 +124,7 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
     flags = core.compiler.Flags()
     target.options.parse_as_flags(flags, {**options, "nopython": True})
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
-    with core.compiler_lock.global_compiler_lock, cached_operator_types():
+    with cached_operator_types():
         library = _object_library()(context.codegen(), name)
         compile_extra = core.compiler.compile_extra
         compiled = compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)

@@ -1,10 +1,13 @@
 """Numba is asked for the type of an operator on numbers once, answers as before, and is left as it was."""
 
 import operator
+import time
+from threading import Event, Thread
 
 import pytest
 from numba import njit
 from numba.core import types
+from numba.core.compiler_lock import global_compiler_lock
 from numba.core.errors import TypingError
 from numba.core.registry import cpu_target
 from numba.core.types.functions import BaseFunction
@@ -110,3 +113,27 @@ def test_numba_is_left_as_it_was_after_an_error_too():
     with pytest.raises(ZeroDivisionError), cached_operator_types():
         1 // 0  # noqa: B018
     assert BaseFunction.get_call_type is before
+
+
+def test_a_cpu_and_a_gpu_kernel_compile_in_two_threads_at_once():
+    """One has Numba's lock first and infers types then, the other the other way round. Neither waits for ever."""
+    infers, finished = Event(), []
+
+    def compile_for_gpu():
+        with cached_operator_types():
+            infers.set()
+            with global_compiler_lock:
+                finished.append("gpu")
+
+    def compile_for_cpu():
+        with global_compiler_lock:
+            Thread(target=compile_for_gpu, daemon=True).start()
+            infers.wait(1)  # if it infers types without Numba's lock, it has begun by now
+            with cached_operator_types():
+                finished.append("cpu")
+
+    Thread(target=compile_for_cpu, daemon=True).start()
+    deadline = time.monotonic() + 10
+    while len(finished) < 2 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    assert finished == ["cpu", "gpu"]

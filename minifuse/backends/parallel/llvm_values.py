@@ -267,7 +267,7 @@ def pointer_to(element: Any) -> Any:
             convert = builder.bitcast if isinstance(address, types.CPointer) else builder.inttoptr
             return convert(values[0], context.get_data_type(element).as_pointer())
 
-        return types.CPointer(element)(address), emit  # type: ignore[no-untyped-call]
+        return types.CPointer(element)(address), emit
 
     return intrinsic(pointer)
 
@@ -277,8 +277,8 @@ def block_of(element: Any, length: int = COLUMNS_PER_BLOCK) -> Any:
 
     def block(typing: Any) -> Any:
         def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return cgutils.alloca_once(builder, context.get_data_type(element), size=length)  # type: ignore[no-untyped-call]
+            return cgutils.alloca_once(builder, context.get_data_type(element), size=length)
 
-        return types.CPointer(element)(), emit  # type: ignore[no-untyped-call]
+        return types.CPointer(element)(), emit
 
     return intrinsic(block)

@@ -206,7 +206,7 @@ def emitted_function(body: Callable[..., None]) -> Any:
 @intrinsic
 def pointer(typingctx: Any, address: Any, element: Any) -> Any:
     """Return a pointer to elements of a type at an address."""
-    kind = types.CPointer(element.dtype)  # type: ignore[no-untyped-call]
+    kind = types.CPointer(element.dtype)
 
     def emit(context: Any, builder: Any, _: Any, values: Any) -> Any:
         return builder.inttoptr(values[0], context.get_value_type(kind))

@@ -20,9 +20,9 @@ def parse_signatures(given: Any) -> tuple[Signature, ...]:
 
     found = []
     for one in given if isinstance(given, list) else [given]:
-        if not sigutils.is_signature(one):  # type: ignore[no-untyped-call]
+        if not sigutils.is_signature(one):
             raise DTypeError(f'cuda.jit: got {one!r}; expected a function or a signature, such as "void(float32[:], int32)"')
-        found.append(tuple(sigutils.normalize_signature(one)[0]))  # type: ignore[no-untyped-call]
+        found.append(tuple(sigutils.normalize_signature(one)[0]))
     return tuple(found)
 
 

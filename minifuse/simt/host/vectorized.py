@@ -46,7 +46,7 @@ class CudaUfunc:
         from numba.core import sigutils, types
         from numba.np.numpy_support import as_dtype
 
-        arguments, returned = sigutils.normalize_signature(signature)  # type: ignore[no-untyped-call]
+        arguments, returned = sigutils.normalize_signature(signature)
         kinds = list(arguments) if self.layout else [*arguments, returned]
         are_arrays = tuple(isinstance(kind, types.Array) for kind in kinds)
         self.types.append(UfuncSignature(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))

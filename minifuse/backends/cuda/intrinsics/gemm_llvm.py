@@ -136,7 +136,7 @@ def zeros(count: int, name: str) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(element.sum, 0)] * count)
 
-        return types.UniTuple(element.kind, count)(), codegen  # type: ignore[no-untyped-call]
+        return types.UniTuple(element.kind, count)(), codegen
 
     return make
 
@@ -247,7 +247,7 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
         column_step: Any, wide: Any, acc: Any, alpha: Any, epilogue: Any, epilogue4: Any, at: Any,
     ) -> Any:  # fmt: skip
-        four_sums = types.UniTuple(element.kind, 4)  # type: ignore[no-untyped-call]
+        four_sums = types.UniTuple(element.kind, 4)
         one_type = epilogue.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
 

@@ -113,7 +113,7 @@ def zeros(count: int) -> Any:
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * count)
 
-        return types.UniTuple(FLOAT, count)(), codegen  # type: ignore[no-untyped-call]
+        return types.UniTuple(FLOAT, count)(), codegen
 
     return zero
 
@@ -207,7 +207,7 @@ def load_fragments() -> Any:
 
     @intrinsic
     def load(typingctx: Any, near: Any, far: Any) -> Any:
-        kind = types.UniTuple(U32, FRAGMENT_REGISTERS)  # type: ignore[no-untyped-call]
+        kind = types.UniTuple(U32, FRAGMENT_REGISTERS)
 
         def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
             function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENT_REGISTERS), [I32, I32])
@@ -256,7 +256,7 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Any:
         typingctx: Any, out: Any, start: Any, i: Any, j: Any, M: Any, N: Any, row_step: Any, column_step: Any, wide: Any,
         acc: Any, epilogue: Any, epilogue4: Any, at: Any,
     ) -> Any:  # fmt: skip
-        four_sums = types.UniTuple(FLOAT, 4)  # type: ignore[no-untyped-call]
+        four_sums = types.UniTuple(FLOAT, 4)
         one_type = epilogue.get_call_type(typingctx, (FLOAT, I64_, I64_, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, I64_, I64_, at), {})
 

@@ -11,8 +11,8 @@ from minifuse.ir.kernel_ir import ReadOutput
 from minifuse.testing import assert_close, gradcheck
 
 from ..equivalence import test_matmul as products
-from ..unit.test_cuda_hooks import DOT, EPILOGUES, Case, floats, whole
-from ..unit.test_cuda_product import VIEWS
+from ..unit.test_cuda_matmul_fusion import DOT, EPILOGUES, Case, floats, whole
+from ..unit.test_cuda_matmul_launches import VIEWS
 from .conftest import bits
 from .simulated import simulated
 

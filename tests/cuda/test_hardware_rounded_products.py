@@ -11,8 +11,8 @@ from minifuse.ir.kernel_ir import Accumulator, cast
 from minifuse.testing import gradcheck
 
 from ..equivalence import test_matmul as products
-from ..unit.test_cuda_hooks import Case, floats, whole
-from ..unit.test_cuda_product import VIEWS
+from ..unit.test_cuda_matmul_fusion import Case, floats, whole
+from ..unit.test_cuda_matmul_launches import VIEWS
 from .conftest import bits
 from .cores import take
 from .simulated import simulated

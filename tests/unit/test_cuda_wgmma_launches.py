@@ -18,8 +18,8 @@ from minifuse.core.layout import row_major
 from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
 
 from ..cuda.cores import take
-from .test_cuda_hooks import whole
-from .test_cuda_product import BATCHES, VIEWS, address_of, layout_of, pointers_to
+from .test_cuda_matmul_fusion import whole
+from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, layout_of, pointers_to
 
 A, B, DOT = Load(0, float32), Load(1, float32), Accumulator(float32)
 WAYS = {  # views of a and of b, and the names of the launches

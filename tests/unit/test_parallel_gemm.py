@@ -262,7 +262,7 @@ features.update({name: False for name in features if name.startswith(tuple(sys.a
 binding.get_host_cpu_features = lambda: features
 
 from minifuse.backends.parallel import gemm_config
-from tests.unit.test_gemm import WAYS, check, float32, multiply, np, output_of, random
+from tests.unit.test_parallel_gemm import WAYS, check, float32, multiply, np, output_of, random
 assert gemm_config.VECTOR_BYTES == int(sys.argv[1])
 for (rows, columns, depth), a_order, b_order, *_ in WAYS.values():
     rng = np.random.default_rng(4)
@@ -280,7 +280,7 @@ def test_processors_with_narrower_vectors(nbytes, without):
 
 FENCED = """
 import ctypes, mmap
-from tests.unit.test_gemm import WAYS, check, float32, multiply, np, output_of, random
+from tests.unit.test_parallel_gemm import WAYS, check, float32, multiply, np, output_of, random
 
 def fence(array, at_end):
     nbytes = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE

@@ -47,7 +47,7 @@ from minifuse.ir.kernel_ir import (
 )
 from minifuse.runtime.kernel_cache import cache
 from minifuse.testing.tolerances import tolerance_for
-from tests.unit.test_gemm import GUARD, layout_of, run, spread
+from tests.unit.test_parallel_gemm import GUARD, layout_of, run, spread
 
 BACKEND = ParallelBackend()
 NUMPY = {
@@ -562,7 +562,7 @@ def test_what_a_product_costs():
 
 FENCED = """
 import ctypes, mmap
-from tests.unit.test_parallel_product import *
+from tests.unit.test_parallel_fused_gemm import *
 
 def fence(array, at_end):
     nbytes = -(-array.nbytes // mmap.PAGESIZE) * mmap.PAGESIZE
@@ -595,7 +595,7 @@ features = binding.get_host_cpu_features()
 features.update({name: False for name in features if name.startswith("avx512")})
 binding.get_host_cpu_features = lambda: features
 
-from tests.unit.test_parallel_product import *
+from tests.unit.test_parallel_fused_gemm import *
 for sizes, orders, a, b, _ in WAYS.values():
     kernel, *types = kernel_of(float32, a, b, "mask alone")
     operands = operands_of(np.random.default_rng(19), float32, types, sizes, orders + "C")

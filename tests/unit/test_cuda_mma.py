@@ -15,8 +15,8 @@ from minifuse.core.operators import gt, relu, where
 from minifuse.ir.kernel_ir import Accumulator, cast
 
 from ..cuda.cores import take
-from .test_cuda_hooks import Case, floats, whole
-from .test_cuda_product import BATCHES, VIEWS
+from .test_cuda_matmul_fusion import Case, floats, whole
+from .test_cuda_matmul_launches import BATCHES, VIEWS
 
 DOT = Accumulator(float32)
 PRECISIONS = {HIGH: 2.0**-11, MEDIUM: 2.0**-8}  # half of the last place

@@ -23,7 +23,7 @@ from minifuse.ir.attention import Attention, KeyValueGradient, QueryGradient
 from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, ReadOutput, cast
 from minifuse.runtime.memory_pool import MemoryBuffer, Pool
 
-from .test_direct import FakeDriver
+from .test_fast_call import FakeDriver
 
 A, B, DOT = Load(0, float32), Load(1, float32), Accumulator(float32)
 FIRST = 1 << 20  # the address of the first operand; the others lie one STEP apart

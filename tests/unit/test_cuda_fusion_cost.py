@@ -15,7 +15,7 @@ from minifuse.core.operators import exp, gelu, log, relu, sin
 from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, cast
 
 from ..cuda.simulated import simulated
-from .test_cuda_product import address_of, layout_of
+from .test_cuda_matmul_launches import address_of, layout_of
 
 DOT, A, B = Accumulator(float32), Load(0, float32), Load(1, float32)
 

@@ -32,7 +32,7 @@ from minifuse.ir.kernel_ir import (
 )
 
 from ..cuda.simulated import simulated
-from .test_cuda_product import BATCHES, VIEWS, address_of, force, layout_of, sample
+from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, force, layout_of, sample
 
 LOAD, STORE = 0, 1
 NUMPY = {"mul": np.multiply, "div": np.true_divide, "sub": np.subtract, "add": np.add, "neg": np.negative, "abs": np.abs}

@@ -14,7 +14,7 @@ from minifuse.core.layout import row_major
 from minifuse.ir.kernel_ir import LoopNest
 
 from ..cuda.simulated import simulated
-from .test_cuda_emit_rows import expected, operands, reads
+from .test_cuda_rows_in_shared import expected, operands, reads
 
 BACKEND = simulated()
 LENGTHS = [2, 31, 64, 257, 515, 1028]

@@ -345,7 +345,7 @@ TESTS = """
 
 
 def test_pytest_runs_on_a_file_of_tests(tmp_path):
-    script = write(tmp_path, TESTS, "test_kernel_ir.py")
+    script = write(tmp_path, TESTS, "test_kernels.py")
     result = spawn(script, "-q", "-p", "no:cacheprovider", cwd=tmp_path)
     assert result.returncode == 1
     assert "1 failed, 2 passed" in result.stdout

@@ -1,4 +1,4 @@
-"""Functions of arrays: shape rules, gradients, and that equal ones are one object."""
+"""ir.array_functions: shapes and dtypes of results, gradients, and interning of equal functions."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The methods that tensors and graph nodes share: views, folds, protocols. Against NumPy, eager and captured."""
+"""ir.array_methods: views, reductions and protocols that tensors and graph nodes share, against NumPy, eager and traced."""
 
 import math
 

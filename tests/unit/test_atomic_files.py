@@ -1,4 +1,4 @@
-"""Files that are replaced: a reader finds the old content or the new one, whatever happens to the writer."""
+"""runtime.atomic_files: a reader sees the old content or the new content, even if the writer is killed."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""Backpropagation: what is recorded, what is kept and for how long, where gradients arrive, what errors explain."""
+"""core.autograd: which calls are recorded, which tensors are saved and for how long, where gradients are added, and errors."""
 
 import gc
 import threading

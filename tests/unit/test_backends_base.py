@@ -1,6 +1,6 @@
-"""The contract of a backend, held by each of them: four methods over operands, with any function of scalars.
+"""backends.base: each backend implements the same four methods, with any function of scalars.
 
-And the default of `bind`: a backend of four methods runs every kernel.
+A backend that implements these four runs every kernel.
 """
 
 import math

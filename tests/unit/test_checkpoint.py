@@ -1,4 +1,4 @@
-"""Checkpoints: whole or not at all, and in words where they are not."""
+"""tensors.serialization: a file is written whole or not at all, and a damaged file is an error that names the damage."""
 
 import errno
 import json

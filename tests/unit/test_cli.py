@@ -1,4 +1,4 @@
-"""The command line: facts as JSON, tables that fit a terminal, clean ends."""
+"""cli: facts as JSON, tables that fit a terminal, exit codes."""
 
 import json
 import os

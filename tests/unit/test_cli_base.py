@@ -1,4 +1,4 @@
-"""The command where only NumPy and Numba are installed: help, the version and doctor work, the others name their extra."""
+"""cli.base with NumPy and Numba alone: help, version and doctor work, and every other command names its missing extra."""
 
 import json
 import re

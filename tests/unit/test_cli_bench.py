@@ -1,4 +1,4 @@
-"""`minifuse bench`: the runner of project/benchmarks in a process of its own; mistakes are told."""
+"""`minifuse bench`: project/benchmarks runs in a child process, and errors in the request are reported."""
 
 import json
 import os

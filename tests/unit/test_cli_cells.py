@@ -1,4 +1,4 @@
-"""`minifuse trace --cell`: what a cell is made of, held against NumPy and against what each backend stores."""
+"""`minifuse trace --cell`: the elements that one result is computed from, against NumPy and each backend's stored value."""
 
 import json
 from math import prod

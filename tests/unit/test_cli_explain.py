@@ -1,4 +1,4 @@
-"""`minifuse explain FILE.py:function`: what fusion makes of a function; arguments from the line or the file; faults."""
+"""`minifuse explain FILE.py:function`: the kernels of a function, arguments from the command line or the file, and errors."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""`minifuse race` and `minifuse train` measure and train what the pages of the app do, by the same functions."""
+"""`minifuse race` and `minifuse train` call the functions that the pages of the app call."""
 
 import json
 import shlex

@@ -1,4 +1,4 @@
-"""`minifuse trace`: operations, rungs and kernels of files; facts for people and as JSON; faults of the request."""
+"""`minifuse trace`: operators, matmul kernels and kernels in files, as text and as JSON, and errors in the request."""
 
 import json
 import subprocess

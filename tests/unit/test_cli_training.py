@@ -1,4 +1,4 @@
-"""The network of the demonstration learns, the same way each time."""
+"""cli.training: the demo's network learns, with the same losses in every run."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""`minifuse warmup`: what it compiles, that a second time nothing is left, and what it says where kernels cannot be kept."""
+"""`minifuse warmup`: which kernels it compiles, that a second run compiles none, and its output without a cache folder."""
 
 import errno
 import json

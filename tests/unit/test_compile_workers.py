@@ -1,4 +1,4 @@
-"""Kernels compiled in other processes: what is handed over, what comes back, and what may go wrong."""
+"""runtime.compile_workers: kernels compiled in child processes: requests, results and failures."""
 
 import os
 import signal

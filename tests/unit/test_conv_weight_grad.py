@@ -1,4 +1,4 @@
-"""What weights of products of windows receive on the CPU, beside float64: edges of panels and blocks, layouts."""
+"""backends.parallel.conv_weight_grad against float64: partial panels and blocks, layouts."""
 
 import numpy as np
 import pytest

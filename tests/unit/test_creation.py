@@ -1,4 +1,4 @@
-"""Tensors from data, from numbers, and at random."""
+"""tensors.creation: tensors from data, from numbers, and at random."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Attention on cuda, in the interpreter: right, free of hazards and bank conflicts, of any layout; and what it moves."""
+"""backends.cuda.attention in the interpreter: results, hazards, bank conflicts, layouts, bytes moved."""
 
 from functools import cache
 

@@ -1,4 +1,4 @@
-"""The cuda backend with no GPU: memory in every layout, the four methods, launches as plans, and names."""
+"""backends.cuda.backend without a GPU: memory in every layout, the four methods, launch plans, kernel names."""
 
 import math
 from itertools import combinations

@@ -1,4 +1,4 @@
-"""The text of CUDA kernels: what a reader sees, and what of a kernel reaches its text."""
+"""backends.cuda.codegen: kernel texts, and which facts of a kernel change them."""
 
 from textwrap import dedent
 

@@ -1,4 +1,4 @@
-"""Folds of four columns a thread: right, without hazards, for views that are no multiples of 16 bytes too."""
+"""Reductions with four columns per thread: results, hazards, and views that are not aligned to 16 bytes."""
 
 import numpy as np
 import pytest

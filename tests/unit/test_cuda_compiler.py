@@ -1,4 +1,4 @@
-"""Kernels get Numba's words: through globals, closures, defaults, and the functions that they call. No GPU is needed."""
+"""backends.cuda.compiler: intrinsics are found through globals, closures, defaults and device functions. No GPU is needed."""
 
 import builtins
 import linecache

@@ -1,4 +1,4 @@
-"""DLPack by hand, over memory of the host: NumPy reads what a capsule says, and lets it go. On a GPU: tests/cuda."""
+"""backends.cuda.device.dlpack over host memory: NumPy reads a capsule and releases it. On a GPU: tests/cuda."""
 
 import ctypes
 import gc

@@ -1,4 +1,4 @@
-"""What is said of a machine's driver, and of its errors. The driver's library is a fake here: no GPU is asked."""
+"""backends.cuda.device.driver: versions and errors of the NVIDIA driver, with a fake driver library."""
 
 import ctypes
 import weakref

@@ -1,6 +1,6 @@
-"""Products and attention by the shortest way to the driver: it is asked for what the long way would ask for.
+"""backends.cuda: matmul and attention through the C fast call pass the driver the arguments of the Python launch.
 
-Driver and device are fakes that take note of each launch, so nothing is computed. Tensor cores may be those of any GPU.
+Driver and device are fakes that record each launch, so nothing is computed. Tensor cores may be those of any GPU.
 """
 
 import struct

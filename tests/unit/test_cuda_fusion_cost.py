@@ -1,4 +1,4 @@
-"""Which prologues and epilogues become part of a product's kernels, and why others do not."""
+"""backends.cuda.matmul.fusion_cost: which prologues and epilogues are fused into a matmul, and the reasons for the others."""
 
 import re
 

@@ -1,4 +1,4 @@
-"""The words of fast matrix products in the interpreter: what they compute, and what they refuse."""
+"""backends.cuda.intrinsics.gemm in the interpreter: results, and arguments that are rejected."""
 
 import numpy as np
 import pytest

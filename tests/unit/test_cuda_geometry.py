@@ -1,7 +1,6 @@
-"""Grids of CUDA kernels: every element is taken once, by one thread, within the limits of the hardware.
+"""backends.cuda.geometry: one thread computes each element, within the hardware's limits for grids and blocks.
 
-The generated kernels themselves are run here, thread by thread as plain Python, with a record in the place of memory: what
-they index is what counts, and how the grid fits to it.
+Generated kernels run here thread by thread as plain Python, and arrays only record the indices that are read and written.
 """
 
 from collections import Counter

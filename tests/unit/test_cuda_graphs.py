@@ -1,4 +1,4 @@
-"""Replays of several launches as one CUDA graph. The driver is a fake that counts, and runs what it is asked for."""
+"""backends.cuda.device.cuda_graphs: launches replayed as one CUDA graph, with a fake driver that counts and runs its calls."""
 
 import ctypes
 import sys

@@ -1,6 +1,6 @@
-"""The words of CUDA kernels as the interpreter understands them. NumPy is the judge, also at the ends of every type.
+"""backends.cuda.intrinsics in the interpreter against NumPy, up to the smallest and largest value of every type.
 
-What Numba compiles them to is held against the same judge on a GPU, in tests/cuda.
+tests/cuda compares Numba's code for them with NumPy on a GPU.
 """
 
 from functools import reduce

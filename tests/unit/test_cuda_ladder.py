@@ -1,6 +1,6 @@
-"""The ladder of matrix products, kernel by kernel: right, free of hazards, and each better by what it says.
+"""backends.cuda.matmul.ladder: each matmul kernel is right, free of hazards, and better by the count that it claims.
 
-The counts are exact where sizes are multiples of the tiles: they are what a rung teaches.
+Counts are exact where sizes are multiples of the tiles.
 """
 
 import json

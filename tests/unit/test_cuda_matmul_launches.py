@@ -1,4 +1,4 @@
-"""What is launched for a matrix product, and that it computes the product: every kernel, in the interpreter."""
+"""backends.cuda.matmul: which kernels a matmul launches, and their results in the interpreter."""
 
 from itertools import product as choices
 

@@ -1,4 +1,4 @@
-"""Products through `mma.sync` in the interpreter: rounding, layouts, prologue and epilogue, no hazards, no conflicts."""
+"""backends.cuda.matmul.mma in the interpreter: rounding, layouts, prologue and epilogue, hazards, bank conflicts."""
 
 from collections import Counter
 

@@ -1,4 +1,4 @@
-"""One launch over several arrays on the cuda backend, in the interpreter: bit by bit what separate launches give."""
+"""backends.cuda.multi_tensor: one launch over several arrays gives the bits of separate launches, in the interpreter."""
 
 import ctypes
 

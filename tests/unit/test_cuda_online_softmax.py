@@ -1,4 +1,4 @@
-"""Long rows whose maximum and exponentials are folded in one sweep, and elements that are picked: in the interpreter."""
+"""backends.cuda.codegen.online_softmax: long rows whose maximum and sum of exponentials take one pass, and gathers."""
 
 import numpy as np
 import pytest

@@ -1,6 +1,6 @@
-"""Folds along rows in the interpreter: memory is read once; what waits in shared memory waits where its thread reads it.
+"""backends.cuda.codegen.rows_in_shared: rows are loaded once, and each thread reads the shared memory that it wrote.
 
-Rows of these sizes wait in registers; where a test asks for shared memory, none are.
+Rows of these sizes fit in registers; tests of shared memory switch that off.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""The words of kernels that fold rows in registers, in the interpreter: what they compute."""
+"""backends.cuda.intrinsics.rows in the interpreter: reductions of rows in registers."""
 
 import numpy as np
 

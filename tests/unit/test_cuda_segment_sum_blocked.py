@@ -1,4 +1,4 @@
-"""Sums by key where sums are many: each block looks at each key once, for a band of rows, and adds in the order of keys."""
+"""backends.cuda.codegen.segment_sum_blocked: each block reads each key once for its rows, and adds in the order of keys."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Kernels whose operands lie across each other, in the interpreter: results, races, what requests cost."""
+"""backends.cuda.codegen.transpose in the interpreter: results, hazards, memory sectors per request."""
 
 import numpy as np
 import pytest

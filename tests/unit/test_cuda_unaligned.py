@@ -1,4 +1,4 @@
-"""Points of rows that begin anywhere: all loads of a thread come before its first store."""
+"""backends.cuda.codegen.unaligned: a thread issues all its loads before its first store."""
 
 import numpy as np
 import pytest

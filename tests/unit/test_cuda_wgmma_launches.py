@@ -1,7 +1,7 @@
-"""What is launched for a product by `wgmma`: copies made ready run in the interpreter, the product is played by NumPy.
+"""Launches of a `wgmma` matmul: packing kernels run in the interpreter, and NumPy replaces the matmul kernel.
 
-What the kernel would read is taken from the tensor maps, as the copy engine would take it; what it would store from its
-arguments. So everything but the kernel itself is tested without a GPU.
+NumPy reads operands through the tensor maps, as the copy engine does, and stores through the kernel's arguments. So everything
+but the kernel itself is tested without a GPU.
 """
 
 import numpy as np

@@ -1,4 +1,4 @@
-"""Functions of elements: without raw arguments they are captured, broadcast, differentiate and fuse as operators do."""
+"""custom_kernels.elementwise: kernels without raw arguments are traced, broadcast, differentiated and fused as operators."""
 
 import threading
 from functools import partial

@@ -1,4 +1,4 @@
-"""Reductions of the user's own: map, combine, finish, on every backend, with gradients where combine has one."""
+"""custom_kernels.reduction: map, combine and finish on every backend, with gradients if combine has one."""
 
 import math
 

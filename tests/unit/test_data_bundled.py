@@ -1,4 +1,4 @@
-"""The sets that come with scikit-learn: its numbers in our dtypes and shapes, and their names."""
+"""data.bundled: scikit-learn's data sets in our dtypes and shapes, and the names of their columns."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Letters and windows of them; and that the sonnets are whole and clean."""
+"""data.char_vocab: characters, windows of text, and the bundled sonnets."""
 
 import re
 import string

@@ -1,4 +1,4 @@
-"""idx and npz: what was written is read, and whatever else a file holds is an error with words, never memory or code."""
+"""data.files: idx and npz files are read as they were written; a damaged file is an error and executes nothing."""
 
 import gzip
 import io

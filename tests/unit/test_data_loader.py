@@ -1,4 +1,4 @@
-"""Batches: complete, the same for the same seed, with a thread or without, broken off and taken up again."""
+"""data.loader: complete batches, equal for equal seeds, with and without a thread, interrupted and resumed."""
 
 import gc
 import json

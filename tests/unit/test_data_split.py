@@ -1,4 +1,4 @@
-"""Parts and scales: complete, at random, and the same for the same seed."""
+"""data.split: complete random parts and standardized columns, equal for equal seeds."""
 
 import numpy as np
 import pytest

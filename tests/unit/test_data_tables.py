@@ -1,4 +1,4 @@
-"""CSV: numbers come back as they were written, and every complaint names the line and the column."""
+"""data.tables: CSV numbers are read as they were written, and every error names line and column."""
 
 import contextlib
 import csv

@@ -1,4 +1,4 @@
-"""Points in the plane: where they lie, what makes their class, and that a seed decides all."""
+"""data.toy_2d: coordinates and classes of points in the plane, equal for equal seeds."""
 
 import numpy as np
 import pytest

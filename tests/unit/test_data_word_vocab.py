@@ -1,4 +1,4 @@
-"""Words, padding, and the sentences: that they are clean, and that a small network learns to tell them apart."""
+"""data.word_vocab: words, padding, the bundled sentences, and a small network that classifies them."""
 
 import re
 from collections import Counter

@@ -1,4 +1,4 @@
-"""What a call launches: the real plans, in order, over memory that lives as long as they do."""
+"""inspect.dry_run: the launches of a call, in order, with the buffers of its plan."""
 
 import gc
 

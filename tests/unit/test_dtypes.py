@@ -1,4 +1,4 @@
-"""Element types: what names them, and that they promote as NumPy's do."""
+"""core.dtypes: names of dtypes, and promotion as in NumPy."""
 
 import copy
 import pickle

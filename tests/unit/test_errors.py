@@ -1,6 +1,6 @@
-"""What errors say. Each row of a table is a mistake, the class of the error, and what a person needs to read in it.
+"""Error messages: a table of wrong calls, the class of each error, and the words that its message must contain.
 
-A mistake changes nothing: every row also looks whether its operands are as they were before.
+A wrong call changes nothing: every row also compares its operands with copies made before.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""The shortest way to a launch. The driver is a fake here: it notes what it is asked for."""
+"""backends.fast_call: the launch through generated C code, with a fake driver that records its arguments."""
 
 import ctypes
 import math

@@ -1,4 +1,4 @@
-"""Locks between processes: one owner at a time, released with its process, and no trust in what a file says."""
+"""runtime.file_locks: one owner at a time, released when its process ends; a lock file's content is never trusted."""
 
 import json
 import os

@@ -1,4 +1,4 @@
-"""Whose files may be executed: owners, permissions, links, and folders above."""
+"""runtime.file_trust: which files may be executed, by owner, permissions, links and parent folders."""
 
 import os
 import stat

@@ -1,4 +1,4 @@
-"""compiler.form_kernels: what one kernel computes, what it does not and why, and what is stored where."""
+"""compiler.form_kernels: which operators one kernel computes, the reasons for separate kernels, and stored values."""
 
 import sys
 from itertools import pairwise

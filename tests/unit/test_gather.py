@@ -1,4 +1,4 @@
-"""Parts picked by index, and their gradient: values, layouts, how they fuse, and what never happens outside of memory."""
+"""ir.gather: values, layouts, gradients and fusion of gathered elements, and indices out of bounds."""
 
 import numpy as np
 import pytest

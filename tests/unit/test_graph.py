@@ -1,6 +1,6 @@
-"""Capture, differentiation, schedule, host program and plans: `minifuse/graph`.
+"""Tracing, differentiation, scheduling, host programs and plans, counted in kernels, launches and bytes.
 
-How many kernels a function becomes is counted here; what they look like is shown in `test_emit`.
+Kernels are counted here; their texts are in `test_loop_emitter`.
 """
 
 import gc

@@ -1,4 +1,4 @@
-"""Products of windows on the CPU beside float64: edges of panels and strips, layouts, what is left to copies."""
+"""backends.parallel.implicit_gemm_conv against float64: partial panels and strips, layouts, and cases that copy windows."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Positions: inputs of a kernel that have a layout but no memory, on every backend and in every form of kernel."""
+"""Operands with a layout but no memory (index values), on every backend and in every kind of kernel."""
 
 import numpy as np
 import pytest

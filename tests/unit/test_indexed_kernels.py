@@ -1,4 +1,4 @@
-"""Kernels with raw arguments: what is indexed, stored and added, on every backend; and what is refused."""
+"""custom_kernels.indexed: loads, stores and atomic adds at computed indices, on every backend, and errors."""
 
 import threading
 

@@ -1,4 +1,4 @@
-"""What people write as indices, dims and shapes: NumPy says what it means, a table says what the errors say."""
+"""core.indexing: indices, dims and shapes as in NumPy, and the messages of errors."""
 
 import re
 from enum import IntEnum

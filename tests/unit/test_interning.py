@@ -1,4 +1,4 @@
-"""Equal parts are one object, and inputs come before users."""
+"""core.interning: equal nodes are one object, and a topological order has inputs before users."""
 
 import gc
 from threading import Barrier, Thread

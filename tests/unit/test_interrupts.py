@@ -1,4 +1,4 @@
-"""Ctrl-C during long calls: in child processes that send themselves the signal while a kernel runs."""
+"""Ctrl-C during long calls: child processes send themselves the signal while a kernel runs."""
 
 import os
 import subprocess

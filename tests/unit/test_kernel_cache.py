@@ -1,4 +1,4 @@
-"""The kernel cache, with a compiler that only adds marks to the source: memory, disk, and what can be wrong with a disk."""
+"""runtime.kernel_cache with a fake compiler: memory, disk, and failures of the disk."""
 
 import ast
 import errno

@@ -1,4 +1,4 @@
-"""Kernels without loops: expressions are interned, functions are traced, and a nest knows few axes and stride classes."""
+"""ir.kernel_ir: expressions are interned, functions are traced, and a loop nest has few axes and kinds of strides."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Layouts against NumPy: chains of views have its shapes, strides and offsets; the rest is counted index by index."""
+"""core.layout against NumPy: shapes, strides and offsets of chains of views, and sets of indices."""
 
 import copy
 import pickle

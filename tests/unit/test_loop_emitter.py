@@ -1,7 +1,7 @@
-"""The text of kernels: what a reader sees, and what of a kernel reaches its text.
+"""backends.codegen.loop_emitter: the exact texts that the CPU backend compiles.
 
-These are the exact sources that the CPU backend compiles. Each begins with the operands, numbers, sizes and strides that it
-unpacks; one exact preamble is shown in the first test, and left out in the others.
+Each text begins with the operands, numbers, sizes and strides that it unpacks; the first test contains one whole preamble, and
+the others leave it out.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""choose_materialized: which pointwise intermediates are stored, and which are recomputed."""
+"""compiler.materialize: which pointwise intermediates are stored, and which are recomputed."""
 
 import numpy as np
 import pytest

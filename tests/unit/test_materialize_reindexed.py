@@ -1,4 +1,4 @@
-"""reindexed_too_often: the values that are stored because kernels would compute them at many reindexings."""
+"""compiler.materialize_reindexed: which values are stored because kernels would compute them at many reindexings."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""The pool: it hands memory out again, never what somebody still has in hand."""
+"""runtime.memory_pool: freed blocks are reused, and a block in use never is."""
 
 import gc
 import sys

@@ -1,4 +1,4 @@
-"""Which buffers share memory, held against a look at every pair."""
+"""tensors.mutation: which buffers share memory, against a comparison of every pair."""
 
 from itertools import combinations
 from types import SimpleNamespace

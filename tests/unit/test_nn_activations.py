@@ -1,4 +1,4 @@
-"""Activations: as PyTorch's, forward and backward, and with derivatives that are right where formulas break."""
+"""nn activations as in PyTorch, forward and backward, and finite derivatives at poles of their formulas."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Attention: as PyTorch's, forward and backward, on every backend; its kernels counted; gradients of any order."""
+"""nn attention as in PyTorch, forward and backward, on every backend; numbers of kernels; gradients of any order."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Sequential, ModuleList and ModuleDict: lists and dicts of modules, named as PyTorch names them."""
+"""nn.Sequential, nn.ModuleList and nn.ModuleDict: lists and dicts of modules with PyTorch's names."""
 
 import copy
 

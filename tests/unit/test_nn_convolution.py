@@ -1,4 +1,4 @@
-"""Convolutions: as PyTorch's on every backend, eager and fused, their gradients, what is copied, and what is refused."""
+"""nn convolutions as in PyTorch on every backend, eager and fused: gradients, copies, errors."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Dropout: how many, which ones, by seed, anew in each call, and the same in the backward pass."""
+"""nn.Dropout: how many elements, which for a seed, new ones in each call, and the same in the backward pass."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Embeddings: PyTorch's recorded rows and gradients, padding, mistakes, and how many kernels a layer becomes."""
+"""nn.Embedding: rows and gradients recorded from PyTorch, padding, errors, numbers of kernels."""
 
 import numpy as np
 import pytest

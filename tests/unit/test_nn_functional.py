@@ -1,4 +1,4 @@
-"""Every function of nn is there under PyTorch's name for their module, and nothing else; and the list of nn."""
+"""nn: every public name exists in PyTorch's module of that name."""
 
 import inspect
 import re

@@ -1,4 +1,4 @@
-"""First values: their spread, the errors, and that nothing is recorded."""
+"""nn.init: distributions, errors, and that no gradient is recorded."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Losses of choices: as PyTorch's and NumPy's, forward and backward, and what they say of targets that are no class."""
+"""nn losses of classes as in PyTorch and NumPy, forward and backward, and errors of targets."""
 
 import math
 

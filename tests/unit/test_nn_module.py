@@ -1,4 +1,4 @@
-"""Modules, parameters and buffers: what is found where, how it moves, and what is said when something does not fit."""
+"""nn.Module, nn.Parameter and nn.Buffer: registration, names, moves between backends, state dicts, errors."""
 
 import copy
 import pickle

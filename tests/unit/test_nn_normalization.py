@@ -1,4 +1,4 @@
-"""Batch and layer normalization: as PyTorch's over several steps, eager and as one fused step, in few kernels."""
+"""nn batch and layer normalization as in PyTorch over several steps, eager and fused, and numbers of kernels."""
 
 import copy
 from itertools import product

@@ -1,4 +1,4 @@
-"""Pooling: as PyTorch's on every backend, eager and fused, which element receives what, what is copied, what is refused."""
+"""nn pooling as in PyTorch on every backend, eager and fused: gradients, copies, errors."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Losses between numbers: as PyTorch's, forward and backward."""
+"""nn losses between numbers as in PyTorch, forward and backward."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""The summary of a model: rows, totals, and that the model is afterwards what it was."""
+"""nn.summary: rows and totals, and a model that is unchanged afterwards."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Streaming stores: the same kernel, with outputs that go past the caches."""
+"""backends.parallel.nontemporal_stores: a kernel stores the same numbers past the caches."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""NumPy's functions on arrays: every entry against NumPy, eager and captured; how they are called; what is refused."""
+"""ir.numpy_api: every function of the table against NumPy, eager and traced, its parameters and its refusals."""
 
 import re
 import warnings

@@ -1,4 +1,4 @@
-"""Operands that are no tensors: scalars and arrays of NumPy, in every place where a Python number may stand."""
+"""NumPy's scalars and arrays as operands, wherever a Python number is allowed."""
 
 import operator
 from enum import IntEnum

@@ -1,6 +1,6 @@
-"""The table itself, and the corners of single operators: poles, ties, domains, NaN.
+"""core.operators: the table, and single operators at poles, ties, ends of domains and NaN.
 
-That every operator agrees with NumPy on every backend and layout is shown in `equivalence/`.
+Equality of every operator with NumPy on every backend and layout is tested in `equivalence/`.
 """
 
 import math

@@ -1,4 +1,4 @@
-"""Optimizers: PyTorch's numbers step by step, one call a step, and what they say when something does not fit."""
+"""optim: PyTorch's numbers step by step, one call per step, and errors."""
 
 import copy
 import json

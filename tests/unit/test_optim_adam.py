@@ -1,4 +1,4 @@
-"""How Adam counts steps inside fused functions: together as long as that is right; and AdamW's decay."""
+"""optim.Adam: steps counted in fused functions, and AdamW's decay."""
 
 import re
 

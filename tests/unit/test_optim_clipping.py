@@ -1,4 +1,4 @@
-"""Clipping: gradients brought below a limit in place. That it equals PyTorch's is in test_optim_table."""
+"""optim.clipping: gradients clipped in place. Equality with PyTorch is in test_optim_table."""
 
 import math
 

@@ -1,4 +1,4 @@
-"""Schedules: rates by the number of steps. That they equal PyTorch's is in test_optim_table."""
+"""optim.schedules: learning rates by step. Equality with PyTorch is in test_optim_table."""
 
 import json
 import math

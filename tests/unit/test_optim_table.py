@@ -1,4 +1,4 @@
-"""Optimizers, schedules and clipping equal PyTorch's step by step: the recorded table, on every backend, eager and fused."""
+"""Optimizers, schedules and clipping against PyTorch's recorded numbers, on every backend, eager and fused."""
 
 import json
 import math

@@ -1,4 +1,4 @@
-"""The compiled backend: what reaches the compiler, what does not, and that bits do not depend on threads.
+"""backends.parallel.backend: which kernels are compiled, and bits that do not depend on the number of threads.
 
 The contract is tested for all backends in `test_backends_base`.
 """

@@ -1,4 +1,4 @@
-"""From the text of a CPU kernel to code at an address, and from the disk to code without a compiler."""
+"""backends.parallel.compiler: from a kernel's text to machine code, and from the disk without a compiler."""
 
 import ast
 import ctypes

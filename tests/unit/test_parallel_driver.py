@@ -1,4 +1,4 @@
-"""The driver and its threads. Most kernels are Python functions, called through ctypes: they see who runs what, when."""
+"""backends.parallel.driver: which thread runs which chunk. Most kernels here are Python functions called through ctypes."""
 
 import ctypes
 import os

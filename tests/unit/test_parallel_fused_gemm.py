@@ -1,4 +1,4 @@
-"""Matrix products with a prologue and an epilogue inside, against NumPy: whole numbers, so that no sum is rounded."""
+"""backends.parallel.fused_gemm against NumPy, on whole numbers, so that no sum is rounded."""
 
 import platform
 import sys

@@ -1,3 +1,5 @@
+"""backends.parallel.gemm: every micro-kernel and blocking against NumPy, threads, and memory that must not be read."""
+
 import platform
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""Remembered plans: one limit in bytes, the least recently used evicted first, and estimates that are near the truth."""
+"""runtime.plan_cache: one limit in bytes, least recently used plans evicted first, and estimates of their size."""
 
 import gc
 import tracemalloc

@@ -1,4 +1,4 @@
-"""The precision of products: its words, its errors, and that no plan of another precision is ever found."""
+"""core.precision: names of precisions, errors, and plans that are never shared between two precisions."""
 
 import threading
 

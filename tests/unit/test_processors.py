@@ -1,4 +1,4 @@
-"""The number of threads that can run at once, read from files like those of a container."""
+"""backends.parallel.processors: the number of threads that can run at once, from files as in a container."""
 
 import os
 

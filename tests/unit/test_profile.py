@@ -1,4 +1,4 @@
-"""`mf.profile()`: every launch is seen once, with the bytes of its plan, and nothing changes but the times."""
+"""inspect.profile: every launch once, with the bytes of its plan; a profile changes nothing but times."""
 
 import json
 import threading

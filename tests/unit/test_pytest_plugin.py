@@ -1,3 +1,5 @@
+"""pytest_minifuse: the fixture and marker for backends, and `--backends`."""
+
 import subprocess
 import sys
 

@@ -1,4 +1,4 @@
-"""The specification backend: what only it promises. The contract is tested for all backends in `test_backends_base`."""
+"""backends.python: promises of the specification backend alone. Common ones are in `test_backends_base`."""
 
 import sys
 

@@ -1,4 +1,4 @@
-"""Words of PyTorch that mean something else: errors that say what to write."""
+"""Names of PyTorch with another meaning here: errors that say what to write."""
 
 import copy
 import json

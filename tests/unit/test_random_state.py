@@ -1,4 +1,4 @@
-"""The state of the random numbers: taken, kept as JSON, set again; and what is no state."""
+"""The state of the random generator: read, stored as JSON, restored; and errors."""
 
 import copy
 import json

@@ -1,4 +1,4 @@
-"""Backends by name: which there are, which is the default, and how one is added."""
+"""backends.registry: names of backends, the default, and new ones."""
 
 import subprocess
 import sys

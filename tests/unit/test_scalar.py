@@ -1,4 +1,4 @@
-"""Scalar: the operator table and backpropagation on one number."""
+"""core.scalar: the operator table and backpropagation on one number."""
 
 import gc
 import math

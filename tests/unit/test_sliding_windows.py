@@ -1,4 +1,4 @@
-"""Windows and sheared views: against NumPy's sliding windows and against their definitions; their gradients, and writes."""
+"""Sliding windows and skewed views against NumPy and their definitions: gradients and stores."""
 
 from itertools import product
 from math import prod

@@ -1,3 +1,5 @@
+"""ir.softmax: values and gradients where exponentials overflow."""
+
 import numpy as np
 import pytest
 

@@ -1,4 +1,4 @@
-"""Kernels that are launched piece by piece, so that signals are handled in between."""
+"""backends.parallel.split_launches: long kernels are launched in pieces, and signals are handled in between."""
 
 import numpy as np
 import pytest

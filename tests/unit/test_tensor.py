@@ -1,4 +1,4 @@
-"""Tensors and memory: properties, conversions, protocols, and changes in place. All against NumPy on the same numbers."""
+"""tensors.tensor against NumPy: properties, conversions, protocols, and mutation."""
 
 import copy
 import itertools

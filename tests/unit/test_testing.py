@@ -1,3 +1,5 @@
+"""testing: tolerances, gradient checks, strategies and random programs."""
+
 import ast
 import re
 import sys

@@ -1,4 +1,4 @@
-"""The gradient of a function, and the source of a call."""
+"""tensors.transforms: gradients of functions, and sources of calls."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Copies into another order: all sizes around the edges of squares, all element types, and what is no such copy."""
+"""backends.parallel.transpose_copy: sizes around the edges of tiles, all dtypes, and copies that are not transposes."""
 
 import numpy as np
 import pytest

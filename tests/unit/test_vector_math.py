@@ -1,3 +1,5 @@
+"""backends.parallel.vector_math: errors in units of the last place, against higher precision."""
+
 import ctypes
 import math
 import platform

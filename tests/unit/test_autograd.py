@@ -1,4 +1,4 @@
-"""core.autograd: which calls are recorded, which tensors are saved and for how long, where gradients are added, and errors."""
+"""core.autograd: which calls are recorded, which tensors are saved and for how long, gradients, and errors."""
 
 import gc
 import threading

@@ -1,4 +1,4 @@
-"""`minifuse explain FILE.py:function`: the kernels of a function, arguments from the command line or the file, and errors."""
+"""`minifuse explain FILE.py:function`: the kernels of a function, arguments from the command line or a file, errors."""
 
 import json
 import subprocess

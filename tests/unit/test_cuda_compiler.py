@@ -1,4 +1,4 @@
-"""backends.cuda.compiler: intrinsics are found through globals, closures, defaults and device functions. No GPU is needed."""
+"""backends.cuda.compiler: intrinsics are found through globals, closures, defaults and device functions, without a GPU."""
 
 import builtins
 import linecache

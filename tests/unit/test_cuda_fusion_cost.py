@@ -1,4 +1,4 @@
-"""backends.cuda.matmul.fusion_cost: which prologues and epilogues are fused into a matmul, and the reasons for the others."""
+"""backends.cuda.matmul.fusion_cost: which prologues and epilogues are fused into a matmul, and why others are not."""
 
 import re
 

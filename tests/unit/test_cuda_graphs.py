@@ -1,4 +1,4 @@
-"""backends.cuda.device.cuda_graphs: launches replayed as one CUDA graph, with a fake driver that counts and runs its calls."""
+"""backends.cuda.device.cuda_graphs: launches replayed as one CUDA graph, with a fake driver that counts."""
 
 import ctypes
 import sys

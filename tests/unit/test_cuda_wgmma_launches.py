@@ -1,7 +1,7 @@
 """Launches of a `wgmma` matmul: packing kernels run in the interpreter, and NumPy replaces the matmul kernel.
 
-NumPy reads operands through the tensor maps, as the copy engine does, and stores through the kernel's arguments. So everything
-but the kernel itself is tested without a GPU.
+NumPy reads operands through the tensor maps, as the copy engine does, and stores through the kernel's arguments. So
+everything but the kernel itself is tested without a GPU.
 """
 
 import numpy as np

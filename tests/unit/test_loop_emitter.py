@@ -1,7 +1,7 @@
 """backends.codegen.loop_emitter: the exact texts that the CPU backend compiles.
 
-Each text begins with the operands, numbers, sizes and strides that it unpacks; the first test contains one whole preamble, and
-the others leave it out.
+Each text begins with the operands, numbers, sizes and strides that it unpacks; the first test contains one whole preamble,
+and the others leave it out.
 """
 
 import re

@@ -11,107 +11,29 @@ fusion log is active.
 
 from collections.abc import Iterable, Sequence
 
-from ..backends.base import Backend
-from ..core.errors import ShapeError
 from ..core.interning import Task, run_trampolined, toposort
-from ..core.layout import Layout, dense_like, row_major
-from ..ir.array_functions import CompositeOutput, Copy, Matmul, PadSlice, SliceUpdate, View
-from ..ir.gather import Gather, ScatterAdd
-from ..ir.graph import Node, inputs_of, strip_views
+from ..core.layout import dense_like
+from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
+from ..ir.gather import ScatterAdd
+from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Expression, Kernel, Load, OpaqueOutput
-from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, Step
-from .fusible_region import FusibleRegion
-from .fusion_log import EMITTED, GROUPED, REFUSED, RESTARTED, Refusal, active_log
+from ..ir.steps import BufferView, KernelLaunch, LibraryCall
+from .fusion_log import EMITTED, GROUPED, RESTARTED
 from .horizontal_fusion import KernelGroups, hoist_common_reductions, partition_by_inputs
 from .iteration_space import IterationSpace
-from .kernel_builder import KernelBuilder, copy_kernel
+from .kernel_builder import KernelBuilder
 from .kernel_limits import split_points
 from .lower_gather import GATHER_NOT_IN_MATMUL, lower_scatter_add
-from .materialize import choose_materialized
 from .matmul_fusion import emit_matmul, find_matmul
+from .scheduler import Scheduler
 from .shared_inputs import connected_components, set_bits, shared_input_masks
 from .slice_updates import SEPARATE_STEPS, alias_identity, schedule_slice_update
 
-SAVED_FOR_BACKWARD = "it is saved for the backward pass"
-ALREADY_STORED = "another kernel has computed and stored it"
 REDUCTION_IS_SHARED = "another kernel needs it as well"
 
 
-class KernelScheduler:
-    """Forms kernels for the nodes that it is asked for, and lists the steps that run them.
-
-    Parameters
-    ----------
-    arguments : sequence of Node
-        Inputs of the graph.
-    layouts : sequence of Layout or None
-        The layout of each argument; None for a number.
-    backend : Backend
-    roots : iterable of Node
-        All nodes that will be asked for.
-    saved : iterable of Node
-        Those of the roots that only a backward pass needs.
-
-    Attributes
-    ----------
-    buffers : dict of Node to BufferView
-        The buffer and the layout of each node that is in memory.
-    buffer_nbytes : list of int
-        The size of each buffer that the scheduler has allocated, in bytes. The first of them is slot `first_buffer`.
-    steps : list of Step
-        In the order in which they run.
-    refusals : dict of Refusal to None
-        An ordered set.
-    """
-
-    def __init__(
-        self,
-        arguments: Sequence[Node],
-        layouts: Sequence[Layout | None],
-        backend: Backend,
-        roots: Iterable[Node],
-        saved: Iterable[Node] = (),
-    ) -> None:
-        slots = enumerate(zip(arguments, layouts, strict=True))
-        self.buffers: dict[Node, BufferView] = {node: (k, layout) for k, (node, layout) in slots if layout is not None}
-        self.first_buffer, self.backend = len(arguments), backend
-        self.copies: dict[Node, BufferView] = {}  # row-major copies
-        self.required_layouts: dict[Node, Layout] = {}  # of outputs whose layout is given
-        self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to be stored
-        self.buffer_nbytes: list[int] = []
-        self.steps: list[Step] = []
-        self.unfusable_matmuls: dict[Node, str] = {}  # matmuls without an epilogue -> why the backend refused one
-        self.refusals: dict[Refusal, None] = {}
-        self.origin_of: dict[Node, Node | None] = {}  # nodes made by lowering -> the node of the graph; None for its parts
-        self.log = active_log.log
-        self.roots, self.saved = dict.fromkeys(map(strip_views, roots)), set(map(strip_views, saved))
-        order = toposort(self.roots, inputs_of)
-        self.rank: dict[Node, float] = {node: k for k, node in enumerate(order)}
-        self.users: dict[Node, set[Node]] = {}
-        self.reads_memory: dict[Node, bool] = {}  # whether a node is computed from any array
-        for node in order:
-            self.reads_memory[node] = any(self.reads_memory[x] for x in node.inputs) if node.inputs else node in self.buffers
-            for x in node.inputs:
-                self.users.setdefault(x, set()).add(node)
-        self.materialized = choose_materialized(order, self.roots)  # stored before another kernel reads them -> why
-        self.region = FusibleRegion(self.buffers, self.materialized)
-        self.push_views_up, self.inlined_inputs = self.region.push_views_up, self.region.inlined_inputs
-        self.space = self.region.space
-
-    def allocate(self, node: Node, layout: Layout) -> BufferView:
-        """Add a buffer for a node."""
-        self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
-        self.buffers[node] = self.first_buffer + len(self.buffer_nbytes) - 1, layout
-        return self.buffers[node]
-
-    def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
-        """Record that a kernel loads a value that it could have computed. Without a reason: because it is in memory."""
-        if producer in self.buffers and self.buffers[producer][0] < self.first_buffer:
-            return  # an input of the call
-        refusal = Refusal(producer, consumer, reason or (SAVED_FOR_BACKWARD if producer in self.saved else ALREADY_STORED))
-        if self.log and refusal not in self.refusals:
-            self.log.note(REFUSED, -1, refusal[:2], refusal.reason)
-        self.refusals.setdefault(refusal)
+class KernelScheduler(Scheduler):
+    """Forms kernels for the nodes that it is asked for, and lists the steps that run them."""
 
     def begin_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
         """Return an empty kernel for some nodes."""
@@ -120,38 +42,6 @@ class KernelScheduler:
             loops = f"the rows of {space}" if space.dims else str(space)
             builder.number_in_log = self.log.begin(self.origins(nodes), loops)
         return builder
-
-    def origins(self, nodes: Iterable[Node]) -> list[Node]:
-        """Return the nodes of the graph that some nodes, made by lowering or not, belong to."""
-        found = (self.origin_of.get(node, node) for node in nodes)
-        return list(dict.fromkeys(node for node in found if node is not None))
-
-    def note(self, kind: str, builder: KernelBuilder, nodes: Iterable[Node], reason: str = "") -> None:
-        """Write a decision about a kernel to the fusion log, if there is one."""
-        if self.log and builder.number_in_log is not None and (origins := self.origins(nodes)):
-            self.log.note(kind, builder.number_in_log, origins, reason)
-
-    def add_copy(self, step: Step, node: Node, reason: str) -> None:
-        """Add a step that fuses nothing: it only stores a node somewhere."""
-        self.steps.append(step)
-        if self.log:
-            self.log.copy(node, reason)
-
-    def is_read_outside(self, node: Node, computed: set[Node], stored: Iterable[Node]) -> bool:
-        """Return whether a node is read by any kernel but the one that computes the nodes `computed` and stores some."""
-        pending, done = [node], {*stored} - {node}
-        while pending:
-            x = pending.pop()
-            if x in done:
-                continue
-            done.add(x)
-            if x in self.roots:
-                return True
-            for user in self.users.get(x, ()):
-                if not isinstance(user.function, View) and user not in computed:
-                    return True
-                pending.append(user)
-        return False
 
     def compute(self, nodes: Iterable[Node]) -> None:
         """Add the steps that compute some nodes."""
@@ -173,14 +63,6 @@ class KernelScheduler:
         for (space, matmul), members in sorted(groups.items(), key=lambda item: max(map(self.rank_of, item[1]))):
             for related in [members] if matmul is not None else self.split_unrelated(space, members):
                 yield self.emit_kernel(space, related)
-
-    def rank_of(self, node: Node) -> float:
-        """Return a number that is higher than those of all nodes that a node is computed from."""
-        for x in toposort([node], lambda x: () if x in self.rank else x.inputs):
-            if x not in self.rank:  # made by lowering
-                self.rank[x] = max((self.rank[i] for i in x.inputs), default=0) + 0.001
-                self.reads_memory[x] = any(self.reads_memory[i] for i in x.inputs)
-        return self.rank[node]
 
     def merge_pointwise_into_reductions(self, groups: KernelGroups) -> None:
         """Let the kernel of a reduction also store pointwise values of its shape, and record why other groups are apart."""
@@ -237,30 +119,6 @@ class KernelScheduler:
             yield self.emit_kernel(self.space(source), [source])
         return self.locate_stored(node)
 
-    def locate_stored(self, node: Node) -> BufferView:
-        """Return the buffer of a view of a stored node. If no strides describe the view, add a copy."""
-        views, x = list[Node](), node
-        while x not in self.buffers:
-            views.append(x)
-            (x,) = x.inputs
-        slot, layout = self.buffers[x]
-        for view in reversed(views):
-            try:
-                layout = view.function.layout(layout)
-            except ShapeError:
-                slot, layout = self.copy_to_row_major(view.inputs[0], (slot, layout))
-                layout = view.function.layout(layout)
-        return slot, layout
-
-    def copy_to_row_major(self, node: Node, source: BufferView) -> BufferView:
-        """Add a row-major copy of a stored node, and return its buffer."""
-        if node not in self.copies:
-            self.copies[node] = self.allocate(node, row_major(node.shape))
-            self.buffers[node] = source
-            copy = KernelLaunch(copy_kernel(node), node.shape, (), [self.copies[node]], [source])
-            self.add_copy(copy, node, "a row-major copy, because a view needs one")
-        return self.copies[node]
-
     def emit_scatter_add(self, node: Node) -> Task[None]:
         """Add the kernel of a scatter-add, which is lowered to a reduction. The kernel stores it, and does nothing more."""
         reduction = lower_scatter_add(node)
@@ -308,19 +166,19 @@ class KernelScheduler:
             for node in nodes:
                 found[node] = yield builder.expression(node, space.reindex_for(node.shape))
         if builder.unmaterialized:
-            self.note(RESTARTED, builder, dict.fromkeys(builder.unmaterialized))
+            builder.note(RESTARTED, dict.fromkeys(builder.unmaterialized))
             yield self.schedule_nodes(builder.unmaterialized)
             yield self.emit_kernel(space, nodes)  # more is in memory now, so the space may be another
         elif builder.matmul is not None and builder.gathers:
             for node in builder.gathers:
                 self.record_refusal(node, nodes[0], GATHER_NOT_IN_MATMUL)
-            self.note(RESTARTED, builder, builder.gathers)
+            builder.note(RESTARTED, builder.gathers)
             yield self.schedule_nodes(builder.gathers)
             yield self.emit_kernel(space, nodes)
         elif builder.matmul is not None:
             yield emit_matmul(self, builder.matmul, builder, nodes, found)
         elif shared := [x for x in builder.reductions if self.is_shared_reduction(x, builder, nodes)]:
-            self.note(RESTARTED, builder, shared, REDUCTION_IS_SHARED)
+            builder.note(RESTARTED, shared, REDUCTION_IS_SHARED)
             yield self.emit_kernel(space, [*nodes, *shared])
         else:
             self.emit_launch(space, nodes, builder, found)
@@ -331,12 +189,12 @@ class KernelScheduler:
         """Add the launch of a finished kernel that stores some nodes."""
         pointwise = [node for node in nodes if node.shape == space.shape]
         rows = [node for node in nodes if node.shape != space.shape]
-        outputs = [self.allocate_output(node, builder) for node in pointwise + rows]
+        outputs = [builder.allocate_output(node) for node in pointwise + rows]
         kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
         inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
         parameters = [source for source, _ in builder.parameters]
         self.steps.append(KernelLaunch(kernel, *space, outputs, inputs, parameters, indexed_operands))
-        self.note(EMITTED, builder, pointwise + rows)
+        builder.note(EMITTED, pointwise + rows)
 
     def split_into_batches(self, space: IterationSpace, nodes: list[Node]) -> list[list[Node]]:
         """Split nodes into batches, each a kernel: a materialized node is stored before others read a view of it."""
@@ -364,19 +222,6 @@ class KernelScheduler:
         """Return whether another kernel would compute the same reduction again, so that its results should be stored."""
         stored = {*nodes, *builder.reductions}
         return reduction not in set(nodes) and self.is_read_outside(reduction, builder.computed, stored)
-
-    def allocate_output(self, node: Node, builder: KernelBuilder) -> BufferView:
-        """Return the buffer in which a kernel stores a node, as its loops see it, in the layout of what the kernel reads."""
-        preassigned = self.preassigned.pop(node, None)
-        if preassigned is not None and (buffer := builder.reindex_buffer(preassigned, node.shape)) is not None:
-            self.buffers[node] = preassigned
-            return buffer
-        is_row_major = node.shape != builder.space.shape or isinstance(node.function, Copy | Gather)
-        is_row_major = is_row_major or (builder.matmul is not None and node.shape != builder.matmul.shape)
-        read = [layout for slot, layout in builder.inputs if slot != NO_BUFFER]
-        layout = row_major(node.shape) if is_row_major else dense_like(read, node.shape)
-        slot, layout = self.allocate(node, self.required_layouts.get(node, layout))
-        return slot, builder.space.reindex_for(node.shape)(layout)
 
     def split_long_kernel(self, space: IterationSpace, nodes: Sequence[Node]) -> Task[bool]:
         """Let other kernels compute parts of a kernel that would be too long. Return whether there were any."""

@@ -7,12 +7,13 @@ from collections.abc import Callable, Collection, Container, Iterator, Mapping
 from contextlib import contextmanager
 
 from ..core.interning import toposort
-from ..ir.array_functions import Matmul, Reduce
+from ..core.operators import detach
+from ..ir.array_functions import Identity, Matmul, Reduce, View
 from ..ir.gather import Gather, GatherND
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, strip_views, view_shape
 from ..ir.steps import BufferView
 from .iteration_space import IterationSpace, reduction_space
-from .kernel_builder import pointwise_inputs, push_views_up, strip_identities
+from .lower_gather import lower_gather
 from .reindexing import ViewChains
 
 
@@ -123,3 +124,47 @@ class FusibleRegion:
             return self.inlined_inputs(node)
 
         return inputs
+
+
+def push_views_up(node: Node, is_materialized: Callable[[Node], bool], chains: ViewChains) -> Node:
+    """Rewrite a view of a pointwise value that is not in memory: the same function of views of the value's inputs.
+
+    A gather becomes the element at its indices, so views of it are views of the indices. `chains` returns one chain of
+    views for each order of elements, so that equal elements become one node.
+    """
+    views = []
+    x = node
+    while isinstance(x.function, View) and not is_materialized(x):
+        views.append(x.function)
+        (x,) = x.inputs
+    if not x.is_pointwise or is_materialized(x):
+        return node
+    if isinstance(x.function, Gather):
+        x = lower_gather(x)
+    elif not views:
+        return node
+    chain = chains.shortest(x.shape, tuple(views[::-1])) if views else ()
+    if chain is None:
+        return node
+    for view in chain:
+        whole = x.inputs[: len(x.inputs) - len(pointwise_inputs(x))]
+        inputs = [i if i.is_number else view(i) for i in pointwise_inputs(x)]
+        x = Node(x.function, (*whole, *inputs), view_shape(view, x.shape)[0], x.dtype)
+    return x
+
+
+def strip_identities(node: Node, buffers: Container[Node]) -> Node:
+    """Return the stored node that has the same elements: without the identities that only gradients tell apart."""
+    views = []
+    while node not in buffers and (isinstance(node.function, View | Identity) or node.function is detach):
+        if isinstance(node.function, View):
+            views.append(node.function)
+        (node,) = node.inputs
+    for view in reversed(views):
+        node = view(node)
+    return node
+
+
+def pointwise_inputs(node: Node) -> tuple[Node, ...]:
+    """Return the inputs of a pointwise node that are read at the point itself: of a GatherND, only its indices."""
+    return node.inputs[1:] if isinstance(node.function, GatherND) else node.inputs

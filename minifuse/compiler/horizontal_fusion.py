@@ -2,17 +2,14 @@
 
 from collections.abc import Sequence
 from math import prod
-from typing import TYPE_CHECKING
 
 from ..core.interning import Task, toposort
 from ..ir.array_functions import Iota, Reduce
 from ..ir.graph import Node
-from .fusible_region import FusibleRegion
+from .fusible_region import FusibleRegion, pointwise_inputs
 from .iteration_space import IterationSpace
-from .kernel_builder import KernelBuilder, pointwise_inputs
-
-if TYPE_CHECKING:
-    from .form_kernels import KernelScheduler
+from .kernel_builder import KernelBuilder
+from .scheduler import Scheduler
 
 MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for several values reads; with more, threads run out of registers
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
@@ -55,7 +52,7 @@ def kernel_arrays(region: FusibleRegion, space: IterationSpace, node: Node) -> s
     return {x for x in toposort([node], inputs) if not (inputs(x) or x.is_number or isinstance(x.function, Iota))}
 
 
-def hoist_common_reductions(scheduler: "KernelScheduler", groups: KernelGroups) -> Task[None]:
+def hoist_common_reductions(scheduler: Scheduler, groups: KernelGroups) -> Task[None]:
     """Move the reductions that a group would have to wait for into the group over the same rows: one pass computes both.
 
     A kernel is built on trial for each group, to find the reductions that it cannot inline.

@@ -17,18 +17,19 @@ from itertools import accumulate
 from keyword import iskeyword
 from math import inf, nan
 from types import CodeType
-from typing import TYPE_CHECKING, Any
+from typing import Any, cast
 
 import numpy as np
 
-from ..backends.base import fastest_entry
+from ..backends.base import Launcher, fastest_entry
+from ..core.dtypes import Number
 from ..ir.steps import NO_BUFFER, BufferView, Step
+from ..ir.vjp import Backward
 from ..runtime.memory_pool import round_to_size_class
 from .buffer_assignment import Lifetime, assign_offsets
-from .form_kernels import KernelScheduler
-
-if TYPE_CHECKING:
-    from .plan import Plan
+from .scheduler import Scheduler
+from .tensor_meta import TensorMeta
+from .trace_result import PerCallInput, TracedGraph
 
 RESERVED_NAMES = re.compile(  # names that the program uses itself, so that no input may have them
     r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
@@ -44,15 +45,20 @@ class HostProgram:
 
     Parameters
     ----------
-    plan : Plan
-    scheduler : KernelScheduler
+    graph : TracedGraph
+    backward : Backward or None
+        The backward pass, if calls are recorded.
+    scheduler : Scheduler
         The steps, and the sizes of the buffers.
     results : sequence of BufferView
         Where the outputs of the plan are, then the values that it saves.
     metas : sequence of TensorMeta
         One for each of the results.
-    backward_class : type
-        The class of the tape node that a recorded call makes.
+    constants : dict of str to object
+        Names that only the plan knows: `plan`, the class `Tensor`, and the class `Call` of the tape node of a recorded
+        call.
+    title : str
+        The function's name, for tracebacks.
     names : sequence of str
         What the user calls the arguments.
 
@@ -65,59 +71,52 @@ class HostProgram:
 
     def __init__(
         self,
-        plan: "Plan",
-        scheduler: KernelScheduler,
+        graph: TracedGraph,
+        backward: Backward | None,
+        scheduler: Scheduler,
         results: Sequence[BufferView],
-        metas: Sequence[Any],
-        backward_class: type,
+        metas: Sequence[TensorMeta],
+        constants: dict[str, object],
+        title: str,
         names: Sequence[str] = (),
     ) -> None:
-        self.plan, self.scheduler, self.results, self.metas = plan, scheduler, results, metas
-        self.argument_count, self.output_count = len(plan.arguments), len(plan.outputs)
+        self.graph, self.backward, self.scheduler = graph, backward, scheduler
+        self.results, self.metas, self.title = results, metas, title
+        self.argument_count, self.output_count = len(graph.arguments), len(graph.outputs)
         buffer_names = [f"m{k}" for k in range(len(scheduler.buffer_nbytes))]
         self.memory = choose_names(names, self.argument_count) + buffer_names
         is_long = len(scheduler.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
-        self.submits_together = plan.backend.can_join_launches and is_long
+        self.submits_together = scheduler.backend.can_join_launches and is_long
         self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
-        self.names = {
-            "allocate": plan.backend.allocate,
-            "Tensor": plan.tensor,
-            "Call": backward_class,
-            "plan": plan,
-            "np": np,
-            "inf": inf,
-            "nan": nan,
-        }
-        passed = self.argument_count - len(plan.hidden)
+        self.names = constants | {"allocate": scheduler.backend.allocate, "np": np, "inf": inf, "nan": nan}
+        passed = self.argument_count - len(graph.hidden)
         hidden_names = self.memory[passed : self.argument_count]
-        body = [*self.hidden_inputs(hidden_names, plan.hidden), *self.run_steps()]
+        body = [*self.hidden_inputs(hidden_names), *self.run_steps()]
         body += [*self.make_results(), *self.record_call(), self.return_outputs()]
         self.text = "\n    ".join([f"def run({', '.join(self.memory[:passed])}):", *body]) + "\n"
 
-    def function(self, wrap: Callable[[int, Any], Any] = lambda k, launch: launch) -> Callable[..., Any]:
+    def function(self, wrap: Callable[[int, Launcher], Launcher] = lambda k, launch: launch) -> Callable[..., Any]:
         """Compile the text to a function, with its kernels bound. `wrap(k, launch)` may replace launch k.
 
         `exec` runs only text that this module has written, of names and integers: of the user's text, it contains only
         identifiers.
         """
-        bound = [step.bind(self.plan.backend) for step in self.scheduler.steps]
+        bound = [step.bind(self.scheduler.backend) for step in self.scheduler.steps]
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
         names = self.names | {f"launch{k}": entry for k, entry in enumerate(entries)}
         if self.submits_together:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.scheduler.steps]
-            sequence = self.plan.backend.bind_sequence(bound, counts) if launches == bound else None
+            sequence = self.scheduler.backend.bind_sequence(bound, counts) if launches == bound else None
             names["launches"] = sequence or run_in_sequence(entries, counts)
-        title = f"<host program of {getattr(self.plan.function, '__name__', self.plan.function)}>"
-        exec(compile_text(self.text, title), names)
-        run: Callable[..., Any] = names["run"]
-        return run
+        exec(compile_text(self.text, f"<host program of {self.title}>"), names)
+        return cast(Callable[..., Any], names["run"])
 
-    def hidden_inputs(self, names: Sequence[str], hidden: Sequence[Any]) -> list[str]:
+    def hidden_inputs(self, names: Sequence[str]) -> list[str]:
         """Return lines that define the inputs that the caller does not pass: tensors, and values made in each call."""
         lines = []
-        for name, x in zip(names, hidden, strict=True):
-            if hasattr(x, "text"):
+        for name, x in zip(names, self.graph.hidden, strict=True):
+            if isinstance(x, PerCallInput):
                 self.names |= x.names
                 lines.append(f"{name} = {INPUT_NAME.sub(lambda match: self.memory[int(match[1])], x.text)}")
             else:
@@ -187,7 +186,7 @@ class HostProgram:
         lines = []
         for k, ((slot, layout), meta) in enumerate(zip(self.results, self.metas, strict=True)):
             is_argument = slot < self.argument_count
-            owner = self.plan.graph.owners.get(k, slot) if is_argument else slot  # the argument that it is a view of
+            owner = self.graph.owners.get(k, slot) if is_argument else slot  # the argument that it is a view of
             buffer = self.memory[owner] + ".buffer" * (owner < self.argument_count)
             lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * meta.dtype.itemsize)}, spec{k})")
             self.names[f"spec{k}"] = meta
@@ -195,7 +194,7 @@ class HostProgram:
 
     def record_call(self) -> list[str]:
         """Return lines that record the call for backpropagation."""
-        backward = self.plan.backward
+        backward = self.backward
         if backward is None:
             return []
         edges = [f"{self.memory[k]}.grad_fn or {self.memory[k]}" for k in backward.arguments_with_grad]
@@ -208,7 +207,7 @@ class HostProgram:
         """Return the last line."""
         if not self.results:  # everything is stored in the targets
             return "return None"
-        return f"return {', '.join(f'y{k}' for k in range(self.output_count))}{',' * self.plan.is_tuple}"
+        return f"return {', '.join(f'y{k}' for k in range(self.output_count))}{',' * self.graph.is_tuple}"
 
 
 @lru_cache(1024)
@@ -217,11 +216,11 @@ def compile_text(text: str, title: str) -> CodeType:
     return compile(text, title, "exec")
 
 
-def run_in_sequence(launches: Sequence[Any], counts: Sequence[int]) -> Callable[..., None]:
+def run_in_sequence(launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher:
     """Return one function for several launches. It takes the values of all launches, `counts` of them for each."""
     ends = list(accumulate(counts))
 
-    def launch(*values: Any) -> None:
+    def launch(*values: Number) -> None:
         for run, end, count in zip(launches, ends, counts, strict=True):
             run(*values[end - count : end])
 

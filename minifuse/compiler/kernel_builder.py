@@ -4,20 +4,21 @@ A kernel inlines pointwise ops and the reductions of its own rows, or it compute
 everything else from memory.
 """
 
-from collections.abc import Callable, Container, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from ..core.dtypes import bool_, int64
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
-from ..core.layout import row_major
-from ..core.operators import Operator, detach
+from ..core.layout import dense_like, row_major
+from ..core.operators import Operator
 from ..ir import kernel_ir
-from ..ir.array_functions import CompositeOutput, Identity, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import CompositeOutput, Copy, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd
-from ..ir.graph import Argument, Literal, Node, strip_views, view_shape
-from ..ir.kernel_ir import Accumulator, Constant, Expression, IndexValue, Kernel, KernelParameter, Load
+from ..ir.graph import Argument, Literal, Node, strip_views
+from ..ir.kernel_ir import Accumulator, Constant, Expression, IndexValue, KernelParameter, Load
 from ..ir.steps import NO_BUFFER, BufferView
+from .fusible_region import strip_identities
 from .fusion_log import INLINED, REDUCTION_FUSED
 from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views, reduction_space
 from .lower_gather import (
@@ -26,12 +27,9 @@ from .lower_gather import (
     SCATTER_ADD_ENDS_KERNEL,
     clamped_load,
     fill_value,
-    lower_gather,
 )
-from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
-
-if TYPE_CHECKING:
-    from .form_kernels import KernelScheduler
+from .reindexing import RESHAPE_NEEDS_COPY
+from .scheduler import Scheduler
 
 INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
 
@@ -49,7 +47,7 @@ class KernelBuilder:
 
     Parameters
     ----------
-    scheduler : KernelScheduler
+    scheduler : Scheduler
         Stores which nodes are in memory, and receives refusals.
     space : IterationSpace
         The loops of the kernel.
@@ -74,7 +72,7 @@ class KernelBuilder:
 
     def __init__(
         self,
-        scheduler: "KernelScheduler",
+        scheduler: Scheduler,
         space: IterationSpace,
         parameters: dict[tuple[Any, Any], int] | None = None,
         is_prologue: bool = False,
@@ -137,6 +135,20 @@ class KernelBuilder:
         except ShapeError:
             return None
 
+    def allocate_output(self, node: Node) -> BufferView:
+        """Return the buffer in which the kernel stores a node, as its loops see it, in the layout of its inputs."""
+        scheduler = self.scheduler
+        preassigned = scheduler.preassigned.pop(node, None)
+        if preassigned is not None and (buffer := self.reindex_buffer(preassigned, node.shape)) is not None:
+            scheduler.buffers[node] = preassigned
+            return buffer
+        is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | Gather)
+        is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
+        read = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
+        layout = row_major(node.shape) if is_row_major else dense_like(read, node.shape)
+        slot, layout = scheduler.allocate(node, scheduler.required_layouts.get(node, layout))
+        return slot, self.space.reindex_for(node.shape)(layout)
+
     def gather_load(self, node: Node, indices: Sequence[Expression], consumer: Node) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""
         scheduler = self.scheduler
@@ -157,11 +169,17 @@ class KernelBuilder:
             return clamped_load(source, dim, indices, operand, last, fill_number)
         return kernel_ir.constant(0, node.dtype)
 
+    def note(self, kind: str, nodes: Iterable[Node], reason: str = "") -> None:
+        """Write a decision about this kernel to the fusion log, if there is one."""
+        log, number = self.scheduler.log, self.number_in_log
+        if log and number is not None and (origins := self.scheduler.origins(nodes)):
+            log.note(kind, number, origins, reason)
+
     def mark_inlined(self, node: Node) -> None:
         """Record that this kernel computes a node, and the nodes that it is a view of."""
         self.inlined[node] = None
         if self.number_in_log is not None and (source := strip_views(node)) not in self.computed:
-            self.scheduler.note(INLINED if source.is_pointwise else REDUCTION_FUSED, self, (source,))
+            self.note(INLINED if source.is_pointwise else REDUCTION_FUSED, (source,))
         self.computed.add(node)
         while isinstance(node.function, View):
             (node,) = node.inputs
@@ -261,52 +279,3 @@ class KernelBuilder:
             return Constant(function.text, node.dtype)
         source = function.text if isinstance(function, Literal) else function.index
         return KernelParameter(self.parameters.setdefault((source, node.dtype), len(self.parameters)), node.dtype)
-
-
-def push_views_up(node: Node, is_materialized: Callable[[Node], bool], chains: ViewChains) -> Node:
-    """Rewrite a view of a pointwise value that is not in memory: the same function of views of the value's inputs.
-
-    A gather becomes the element at its indices, so views of it are views of the indices. `chains` returns one chain of
-    views for each order of elements, so that equal elements become one node.
-    """
-    views = []
-    x = node
-    while isinstance(x.function, View) and not is_materialized(x):
-        views.append(x.function)
-        (x,) = x.inputs
-    if not x.is_pointwise or is_materialized(x):
-        return node
-    if isinstance(x.function, Gather):
-        x = lower_gather(x)
-    elif not views:
-        return node
-    chain = chains.shortest(x.shape, tuple(views[::-1])) if views else ()
-    if chain is None:
-        return node
-    for view in chain:
-        whole = x.inputs[: len(x.inputs) - len(pointwise_inputs(x))]
-        inputs = [i if i.is_number else view(i) for i in pointwise_inputs(x)]
-        x = Node(x.function, (*whole, *inputs), view_shape(view, x.shape)[0], x.dtype)
-    return x
-
-
-def strip_identities(node: Node, buffers: Container[Node]) -> Node:
-    """Return the stored node that has the same elements: without the identities that only gradients tell apart."""
-    views = []
-    while node not in buffers and (isinstance(node.function, View | Identity) or node.function is detach):
-        if isinstance(node.function, View):
-            views.append(node.function)
-        (node,) = node.inputs
-    for view in reversed(views):
-        node = view(node)
-    return node
-
-
-def pointwise_inputs(node: Node) -> tuple[Node, ...]:
-    """Return the inputs of a pointwise node that are read at the point itself: of a GatherND, only its indices."""
-    return node.inputs[1:] if isinstance(node.function, GatherND) else node.inputs
-
-
-def copy_kernel(node: Node) -> Kernel:
-    """Return the kernel that copies an array."""
-    return Kernel((Load(0, node.dtype),), ())

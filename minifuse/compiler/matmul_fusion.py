@@ -6,7 +6,7 @@ prologue, the operands are stored first; if it cannot run one with the epilogue 
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
@@ -18,9 +18,7 @@ from ..ir.steps import BufferView, MatmulLaunch
 from .fusion_log import EMITTED, INLINED, RESTARTED
 from .iteration_space import IterationSpace, keep_layout
 from .kernel_builder import ONE_MATMUL_PER_KERNEL, PROLOGUE_IS_POINTWISE, KernelBuilder
-
-if TYPE_CHECKING:
-    from .form_kernels import KernelScheduler
+from .scheduler import Scheduler
 
 EPILOGUE_NOT_STRIDED = "no strides describe this epilogue operand in the shape of the matmul's result"
 OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
@@ -28,7 +26,7 @@ OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
 LoweredOperand = tuple[Expression, KernelBuilder]
 
 
-def find_matmul(scheduler: "KernelScheduler", node: Node, space: IterationSpace) -> Node | None:
+def find_matmul(scheduler: Scheduler, node: Node, space: IterationSpace) -> Node | None:
     """Return the matmul whose epilogue the kernel of a node would be, or None."""
     if scheduler.region.is_pointwise(node):
         return None
@@ -42,13 +40,13 @@ def find_matmul(scheduler: "KernelScheduler", node: Node, space: IterationSpace)
 
 
 def emit_matmul(
-    scheduler: "KernelScheduler", matmul: Node, builder: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
+    scheduler: Scheduler, matmul: Node, builder: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
 ) -> Task[None]:
     """Add the step of a matmul with its prologue and epilogue, or with less of them if the backend refuses.
 
     Parameters
     ----------
-    scheduler : KernelScheduler
+    scheduler : Scheduler
     matmul : Node
     builder : KernelBuilder
         The epilogue.
@@ -65,7 +63,7 @@ def emit_matmul(
         for x in matmul.inputs:
             operands.append((yield lower_operand(scheduler, x, matmul, builder, has_prologue)))
         if len(scheduler.buffers) > stored_count and not is_alone:
-            scheduler.note(RESTARTED, builder, islice(scheduler.buffers, stored_count, None))
+            builder.note(RESTARTED, islice(scheduler.buffers, stored_count, None))
             yield scheduler.emit_kernel(builder.space, nodes)
             return
         kernel, inputs, reason = merge_operands(scheduler, matmul, builder, [found[node] for node in nodes], operands)
@@ -79,20 +77,20 @@ def emit_matmul(
             scheduler.record_refusal(x, matmul, reason)
         if not fused and not is_alone:
             scheduler.unfusable_matmuls[matmul] = reason
-            scheduler.note(RESTARTED, builder, [matmul], reason)
+            builder.note(RESTARTED, [matmul], reason)
             yield scheduler.emit_kernel(builder.space, nodes)
             return
-    outputs = [matmul_output(scheduler, x) if x is matmul else scheduler.allocate_output(x, builder) for x in nodes]
+    outputs = [matmul_output(scheduler, x) if x is matmul else builder.allocate_output(x) for x in nodes]
     outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in outputs]
     parameters = [source for source, _ in builder.parameters]
     scheduler.steps.append(MatmulLaunch(*drop_unused_operands(kernel, outputs, inputs, parameters)))
     if fused:
         prologue = dict.fromkeys(strip_views(x) for _, operand in operands for x in operand.inlined)
-        scheduler.note(INLINED, builder, prologue, "in its prologue")
-    scheduler.note(EMITTED, builder, nodes)
+        builder.note(INLINED, prologue, "in its prologue")
+    builder.note(EMITTED, nodes)
 
 
-def matmul_output(scheduler: "KernelScheduler", matmul: Node) -> BufferView:
+def matmul_output(scheduler: Scheduler, matmul: Node) -> BufferView:
     """Return the buffer in which the result of a matmul is stored without an epilogue."""
     if matmul in scheduler.preassigned:
         scheduler.buffers[matmul] = scheduler.preassigned.pop(matmul)
@@ -101,7 +99,7 @@ def matmul_output(scheduler: "KernelScheduler", matmul: Node) -> BufferView:
 
 
 def lower_operand(
-    scheduler: "KernelScheduler", x: Node, matmul: Node, builder: KernelBuilder, has_prologue: bool
+    scheduler: Scheduler, x: Node, matmul: Node, builder: KernelBuilder, has_prologue: bool
 ) -> Task[LoweredOperand]:
     """Return an operand of a matmul: computed in the prologue if no other kernel needs it, else loaded."""
     source = strip_views(x)
@@ -127,7 +125,7 @@ def lower_operand(
 
 
 def merge_operands(
-    scheduler: "KernelScheduler",
+    scheduler: Scheduler,
     matmul: Node,
     builder: KernelBuilder,
     outputs: Sequence[Expression],

@@ -4,9 +4,8 @@ from collections.abc import Collection
 
 from ..ir.graph import Node
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap, relocate
-from .form_kernels import KernelScheduler
 from .fusion_log import IN_PLACE
-from .kernel_builder import copy_kernel
+from .scheduler import Scheduler, copy_kernel
 
 
 class InPlaceStores:
@@ -14,12 +13,12 @@ class InPlaceStores:
 
     Parameters
     ----------
-    scheduler : KernelScheduler
+    scheduler : Scheduler
     needed : collection of int
         Slots of buffers that the call returns or saves, so that no other memory can replace them.
     """
 
-    def __init__(self, scheduler: KernelScheduler, needed: Collection[int]) -> None:
+    def __init__(self, scheduler: Scheduler, needed: Collection[int]) -> None:
         self.scheduler, self.needed = scheduler, needed
         self.steps: dict[int, set[int]] = {}  # slot -> the steps that read or write it
         self.nodes: dict[int, list[Node]] = {}  # slot -> the nodes that are stored in it

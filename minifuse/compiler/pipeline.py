@@ -7,7 +7,7 @@ argument is computed before the argument is changed; a value that reads the new 
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from ..backends.base import Backend
 from ..core.interning import toposort
@@ -15,6 +15,7 @@ from ..core.layout import Layout
 from ..ir.array_functions import Identity, SliceUpdate
 from ..ir.graph import Node, strip_views
 from ..ir.steps import BufferView, may_overlap
+from ..ir.vjp import Backward
 from .batch_launches import batch_steps
 from .decompositions import decompose_composites
 from .form_kernels import KernelScheduler
@@ -22,9 +23,7 @@ from .merge_slice_gradients import merge_slice_gradients
 from .output_aliasing import InPlaceStores
 from .reorder import reorder_for_memory
 from .split_reductions import split_reductions
-
-if TYPE_CHECKING:
-    from .plan import Plan
+from .trace_result import TracedGraph
 
 
 class ScheduledPlan(NamedTuple):
@@ -42,25 +41,30 @@ def rewrite_graph(nodes: list[Node], backend: Backend) -> list[Node]:
     return split_reductions(merge_slice_gradients(decompose_composites(nodes, backend)))
 
 
-def schedule_plan(plan: "Plan", layouts: Sequence[Layout | None]) -> ScheduledPlan:
+def schedule_plan(
+    graph: TracedGraph, backward: Backward | None, layouts: Sequence[Layout | None], backend: Backend
+) -> ScheduledPlan:
     """Find the steps of a plan.
 
     Parameters
     ----------
-    plan : Plan
+    graph : TracedGraph
+    backward : Backward, optional
+        The backward pass: the values that it needs are results, too.
     layouts : sequence of Layout or None
         The layout of each argument; None for a number.
+    backend : Backend
     """
-    graph, saved = plan.graph, plan.backward.saved if plan.backward else []
+    outputs, saved = graph.outputs, backward.saved if backward else []
     stores = [(target, *part) for target, node in graph.stores for part in split_stores(node, target)]
     values = [node for _, node in graph.stores]
-    nodes = rewrite_graph([*plan.outputs, *saved, *[node for _, _, node in stores], *values], plan.backend)
-    end = len(plan.outputs) + len(saved)
+    nodes = rewrite_graph([*outputs, *saved, *[node for _, _, node in stores], *values], backend)
+    end = len(outputs) + len(saved)
     results, parts, values = nodes[:end], nodes[end : end + len(stores)], nodes[end + len(stores) :]
-    saved_results = results[len(plan.outputs) :]
-    scheduler = KernelScheduler(plan.arguments, layouts, plan.backend, [*results, *parts], saved_results)
+    saved_results = results[len(outputs) :]
+    scheduler = KernelScheduler(graph.arguments, layouts, backend, [*results, *parts], saved_results)
     scheduler.buffers |= graph.aliases
-    for output, result in zip(plan.outputs, results, strict=False):
+    for output, result in zip(outputs, results, strict=False):
         if (layout := graph.layouts.get(strip_views(output))) is not None:
             scheduler.required_layouts[strip_views(result)] = layout
     overwritten = aliasing_nodes(scheduler, [scheduler.buffers[target] for target, _ in graph.stores])
@@ -70,8 +74,8 @@ def schedule_plan(plan: "Plan", layouts: Sequence[Layout | None]) -> ScheduledPl
     for k in replaced:
         if occurrences[strip_views(parts[k])] > 1:  # a value of its own: others still read it when this part is replaced
             parts[k] = Identity(("stored", k))(parts[k])
-    if plan.backward:
-        selected = plan.backward.selection_inputs
+    if backward:
+        selected = backward.selection_inputs
         scheduler.compute([y for x, y in zip(saved, saved_results, strict=True) if x in selected])
     updates = {node for node in values if isinstance(node.function, SliceUpdate)}  # to read one, it would be copied
     late = depends_on_stores(results, updates, overwritten | {strip_views(parts[k]) for k in replaced})

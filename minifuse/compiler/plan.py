@@ -5,21 +5,19 @@ lookup hashes a few addresses. A miss traces the function, differentiates the gr
 host program. That takes about a millisecond, and longer only if the source of a kernel is new and must be compiled.
 """
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from operator import is_not
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from ..backends.base import Backend
 from ..core.autograd import FREED_GRAPH
 from ..core.dispatch import active_hook, mode
-from ..core.dtypes import DType, as_number, bool_, weak_type_of
+from ..core.dtypes import as_number, bool_, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
-from ..core.interning import Interned
 from ..core.layout import Layout
 from ..core.operators import add
 from ..ir.array_functions import BoundFunction, Full
@@ -33,16 +31,8 @@ from .host_program import HostProgram
 from .pipeline import schedule_plan
 from .plan_size import plan_nbytes
 from .pretty_print import kernel_comment
-
-
-class TensorMeta(metaclass=Interned):
-    """The metadata of a tensor. The layout is relative to the tensor's address: its offset is 0."""
-
-    __slots__ = ("__weakref__", "backend", "dtype", "layout", "requires_grad")
-
-    def __init__(self, layout: Layout, dtype: DType, backend: Backend, requires_grad: bool) -> None:
-        self.layout, self.dtype, self.backend, self.requires_grad = layout, dtype, backend, requires_grad
-
+from .tensor_meta import TensorMeta
+from .trace_result import PerCallInput, TracedGraph
 
 NATIVE_TYPES = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
@@ -105,7 +95,7 @@ def get_or_make_plan(key: Any, make: "Callable[[], Plan]") -> "Plan":
     if plan is None:
         plan = make()
         plan.run  # noqa: B018  # binds its kernels: a plan that cannot run is not cached
-        plans.put(key, plan, plan_nbytes(plan))
+        plans.put(key, plan, plan.nbytes)
     runs[key] = plan.run
     return plan
 
@@ -220,50 +210,6 @@ def modified_error(value: str, function: Any) -> GradientError:
     )
 
 
-class TracedGraph(NamedTuple):
-    """The graph of a call, as tracing found it."""
-
-    arguments: list[Node]
-    """Tensors and numbers: the inputs of the call, then the hidden inputs."""
-    hidden: list[Any]
-    """The values of the hidden inputs: tensors of the function's closure, or `PerCallInput`."""
-    outputs: list[Node]
-    stores: list[tuple[Node, Node]]
-    """In-place changes: (argument, what is stored in its memory)."""
-    is_tuple: bool = True
-    aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
-    """Nodes that are memory of an argument, or around it: (the argument, their layout relative to its address)."""
-    nondifferentiable: Collection[int] = ()
-    """Outputs that carry no gradient, although they are computed from inputs that do."""
-    layouts: Mapping[Node, Layout] = MappingProxyType({})
-    """Required layouts of outputs."""
-    leaves: Mapping[Node, Node] = MappingProxyType({})
-    """Nodes that get the gradient of an argument, too: its new value after an in-place change."""
-    owners: Mapping[int, int] = MappingProxyType({})
-    """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
-    copies: Collection[int] = ()
-    """Arguments that are copies of memory, because the call changes that memory after it reads them."""
-
-    def changed_arguments(self) -> list[Node]:
-        """Return the arguments that are changed in place, or copied because they will be, and all nodes that alias them."""
-        found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
-        shared = {self.aliases[node][0] for node in found if node in self.aliases}
-        return found + [node for node, (index, _) in self.aliases.items() if index in shared]
-
-
-class PerCallInput(NamedTuple):
-    """A hidden input that is computed in each call."""
-
-    text: str
-    """An expression of the inputs x0, x1, ... in the host program."""
-    names: dict[str, Any]
-    """Other names in the expression."""
-    value: Any
-    """Its value in the call that was traced."""
-    get: Callable[[Sequence[Any]], Any] | None = None
-    """A function of the inputs with the same result."""
-
-
 class Plan:
     """A compiled function for inputs with given metadata.
 
@@ -373,7 +319,7 @@ class Plan:
 
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Form the kernels, and write the host program that launches them."""
-        found = schedule_plan(self, layouts)
+        found = schedule_plan(self.graph, self.backward, layouts, self.backend)
         outputs_with_grad = set[int]()
         if self.backward is not None:
             reached = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
@@ -382,14 +328,23 @@ class Plan:
         for k, (node, (_, layout)) in enumerate(zip(found.results, found.buffers, strict=True)):
             requires_grad = k in outputs_with_grad
             self.specs.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
+        constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
+        title = getattr(self.function, "__name__", str(self.function))
         self.steps, self.refusals = found.scheduler.steps, list(found.scheduler.refusals)
-        self.host = HostProgram(self, found.scheduler, found.buffers, self.specs, PlanBackward, self.names)
+        self.host = HostProgram(
+            self.graph, self.backward, found.scheduler, found.buffers, self.specs, constants, title, self.names
+        )
         self.text = self.host.text
 
     @cached_property
     def run(self) -> Callable[..., Any]:
         """The host program as a function."""
         return self.host.function()
+
+    @property
+    def nbytes(self) -> int:
+        """The approximate size of the plan itself, in bytes."""
+        return plan_nbytes(self.graph, self.backward, self.steps, self.text)
 
     def kernels_to_compile(self) -> dict[str, MissingKernel]:
         """Return the kernels that would have to be compiled, by name. If a launch needs several, only the first one."""

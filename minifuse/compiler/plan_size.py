@@ -4,13 +4,14 @@ The constants were fitted to measurements with `tracemalloc` of single ops, loop
 Python 3.11. Compiled kernels belong to the kernel cache, and are not counted.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
 
 from ..core.interning import toposort
 from ..ir.graph import inputs_of
-
-if TYPE_CHECKING:
-    from .plan import Plan
+from ..ir.kernel_ir import Expression, Kernel, MatmulKernel
+from ..ir.steps import Step
+from ..ir.vjp import Backward
+from .trace_result import TracedGraph
 
 PLAN_NBYTES = 5_000  # bytes of an empty plan; then bytes of each of its parts
 NODE_NBYTES = 400
@@ -19,17 +20,17 @@ OPERAND_NBYTES = 500
 EXPRESSION_NBYTES = 350
 
 
-def plan_nbytes(plan: "Plan") -> int:
-    """Return the approximate size of a plan, in bytes."""
-    roots = [*plan.outputs, *[value for _, value in plan.graph.stores], *(plan.backward.saved if plan.backward else ())]
+def plan_nbytes(graph: TracedGraph, backward: Backward | None, steps: Sequence[Step], text: str) -> int:
+    """Return the approximate size of a plan with a host program `text`, in bytes."""
+    roots = [*graph.outputs, *[value for _, value in graph.stores], *(backward.saved if backward else ())]
     nodes = len(toposort(roots, inputs_of))
-    operands = sum(len(step.inputs) + len(step.outputs) for step in plan.steps)
-    outputs = [x for step in plan.steps for x in kernel_roots(step.kernel)]
+    operands = sum(len(step.inputs) + len(step.outputs) for step in steps)
+    outputs = [x for step in steps for x in kernel_roots(step.kernel)]
     expressions = len(toposort(outputs, lambda x: x.inputs))
-    nbytes = PLAN_NBYTES + NODE_NBYTES * nodes + STEP_NBYTES * len(plan.steps) + OPERAND_NBYTES * operands
-    return nbytes + EXPRESSION_NBYTES * expressions + len(plan.text)
+    nbytes = PLAN_NBYTES + NODE_NBYTES * nodes + STEP_NBYTES * len(steps) + OPERAND_NBYTES * operands
+    return nbytes + EXPRESSION_NBYTES * expressions + len(text)
 
 
-def kernel_roots(kernel: Any) -> tuple[Any, ...]:
+def kernel_roots(kernel: Kernel | MatmulKernel) -> tuple[Expression, ...]:
     """Return the expressions of a kernel: for a matmul, its operands and its outputs."""
-    return (kernel.a, kernel.b, *kernel.pointwise_outputs) if hasattr(kernel, "a") else kernel.outputs
+    return (kernel.a, kernel.b, *kernel.pointwise_outputs) if isinstance(kernel, MatmulKernel) else kernel.outputs

@@ -10,7 +10,6 @@ The scheduler of `form_kernels` calls these functions.
 from collections.abc import Sequence
 from itertools import pairwise
 from math import prod
-from typing import TYPE_CHECKING
 
 from ..core.errors import ShapeError
 from ..core.indexing import Range, range_bounds
@@ -22,18 +21,15 @@ from ..ir.gather import ScatterAdd
 from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel
 from ..ir.steps import BufferView, KernelLaunch
-from .kernel_builder import copy_kernel
 from .materialize_reindexed import is_identity
-
-if TYPE_CHECKING:
-    from .form_kernels import KernelScheduler
+from .scheduler import Scheduler, copy_kernel
 
 Preassigned = tuple[Node, BufferView]  # a node that is not computed yet, and the buffer that it is to be stored in
 
 SEPARATE_STEPS = (Matmul, CompositeOutput, PadSlice, SliceUpdate, ScatterAdd)  # functions that no pointwise kernel computes
 
 
-def schedule_slice_update(scheduler: "KernelScheduler", node: Node) -> Task[None]:
+def schedule_slice_update(scheduler: Scheduler, node: Node) -> Task[None]:
     """Add the steps of a chain of slice updates that ends in a node: its buffer, the fill around its slices, each slice."""
     chain = update_chain(scheduler, node)
     updates = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
@@ -55,7 +51,7 @@ def schedule_slice_update(scheduler: "KernelScheduler", node: Node) -> Task[None
             yield schedule_part(scheduler, x, target, preassign(scheduler, x, target))
 
 
-def update_chain(scheduler: "KernelScheduler", node: Node) -> list[Node]:
+def update_chain(scheduler: Scheduler, node: Node) -> list[Node]:
     """Return the updates that can share one buffer, in order; the last is `node`. Identities may be among them."""
     chain = [node]
     while not isinstance(chain[-1].function, PadSlice):
@@ -72,7 +68,7 @@ def update_chain(scheduler: "KernelScheduler", node: Node) -> list[Node]:
     return chain[::-1]
 
 
-def base_buffer(scheduler: "KernelScheduler", node: Node, layout: Layout) -> Task[BufferView]:
+def base_buffer(scheduler: Scheduler, node: Node, layout: Layout) -> Task[BufferView]:
     """Return the buffer of the first update of a chain, after adding the steps that fill it."""
     if isinstance(node.function, PadSlice):
         buffer = scheduler.allocate(node, layout)
@@ -106,7 +102,7 @@ def slice_value(node: Node) -> Node:
     return filled
 
 
-def preassign(scheduler: "KernelScheduler", node: Node, target: BufferView) -> Preassigned | None:
+def preassign(scheduler: Scheduler, node: Node, target: BufferView) -> Preassigned | None:
     """Let the kernel that computes a slice store it in its target.
 
     Returns
@@ -130,9 +126,7 @@ def preassign(scheduler: "KernelScheduler", node: Node, target: BufferView) -> P
     return found
 
 
-def schedule_part(
-    scheduler: "KernelScheduler", node: Node, target: BufferView, preassigned: Preassigned | None
-) -> Task[None]:
+def schedule_part(scheduler: Scheduler, node: Node, target: BufferView, preassigned: Preassigned | None) -> Task[None]:
     """Add the step that computes a slice in its target, or a copy if it had to be computed elsewhere."""
     new = slice_value(node)
     if preassigned is not None:
@@ -161,7 +155,7 @@ def identities(node: Node, x: Node) -> list[Node]:
     return found[::-1]
 
 
-def alias_identity(scheduler: "KernelScheduler", node: Node) -> Task[bool]:
+def alias_identity(scheduler: Scheduler, node: Node) -> Task[bool]:
     """Store an identity of an update in the update's buffer, if no other node reads the update. Return whether it did."""
     if not is_identity(node):
         return False
@@ -181,12 +175,12 @@ def is_computed_by_kernel(node: Node) -> bool:
     return node.function is not None and not isinstance(node.function, (View, *SEPARATE_STEPS))
 
 
-def has_only_user(scheduler: "KernelScheduler", node: Node, user: Node) -> bool:
+def has_only_user(scheduler: Scheduler, node: Node, user: Node) -> bool:
     """Return whether no node but `user` reads a node."""
     return node not in scheduler.roots and all(x is user for x in scheduler.users.get(node, ()))
 
 
-def is_reusable(scheduler: "KernelScheduler", old: Node, node: Node) -> bool:
+def is_reusable(scheduler: Scheduler, old: Node, node: Node) -> bool:
     """Return whether a node may overwrite an update: the update has a buffer of its own, and only the node reads it."""
     if not isinstance(old.function, PadSlice | SliceUpdate):
         return False
@@ -195,7 +189,7 @@ def is_reusable(scheduler: "KernelScheduler", old: Node, node: Node) -> bool:
     return slot >= scheduler.first_buffer and has_same_layout and has_only_user(scheduler, old, node)
 
 
-def propagate_layout(scheduler: "KernelScheduler", old: Node, node: Node) -> None:
+def propagate_layout(scheduler: Scheduler, old: Node, node: Node) -> None:
     """Require the layout of a node also for an update whose buffer the node may reuse."""
     if node in scheduler.required_layouts and isinstance(old.function, PadSlice | SliceUpdate):
         scheduler.required_layouts.setdefault(old, scheduler.required_layouts[node])

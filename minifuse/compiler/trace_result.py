@@ -3,11 +3,13 @@
 It also lists the calls that the function would have made without fusion, for `explain`.
 """
 
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
+from ..core.layout import Layout
 from ..ir.graph import Node
-from .plan import TracedGraph
 
 BACKWARD = (
     "backward"  # the `function` of a recorded backward pass; its only input is the call whose result is differentiated
@@ -41,6 +43,50 @@ class InputEffects(NamedTuple):
     """Inputs that a result is a view of, or that receive a gradient."""
     hidden: list[Any]
     """Tensors of the function's closure: they are no inputs of the call."""
+
+
+class TracedGraph(NamedTuple):
+    """The graph of a call, as tracing found it."""
+
+    arguments: list[Node]
+    """Tensors and numbers: the inputs of the call, then the hidden inputs."""
+    hidden: list[Any]
+    """The values of the hidden inputs: tensors of the function's closure, or `PerCallInput`."""
+    outputs: list[Node]
+    stores: list[tuple[Node, Node]]
+    """In-place changes: (argument, what is stored in its memory)."""
+    is_tuple: bool = True
+    aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
+    """Nodes that are memory of an argument, or around it: (the argument, their layout relative to its address)."""
+    nondifferentiable: Collection[int] = ()
+    """Outputs that carry no gradient, although they are computed from inputs that do."""
+    layouts: Mapping[Node, Layout] = MappingProxyType({})
+    """Required layouts of outputs."""
+    leaves: Mapping[Node, Node] = MappingProxyType({})
+    """Nodes that get the gradient of an argument, too: its new value after an in-place change."""
+    owners: Mapping[int, int] = MappingProxyType({})
+    """Outputs that are views of an argument: {output: argument}. The result shares the buffer of that argument."""
+    copies: Collection[int] = ()
+    """Arguments that are copies of memory, because the call changes that memory after it reads them."""
+
+    def changed_arguments(self) -> list[Node]:
+        """Return the arguments that are changed in place, or copied because they will be, and all nodes that alias them."""
+        found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
+        shared = {self.aliases[node][0] for node in found if node in self.aliases}
+        return found + [node for node, (index, _) in self.aliases.items() if index in shared]
+
+
+class PerCallInput(NamedTuple):
+    """A hidden input that is computed in each call."""
+
+    text: str
+    """An expression of the inputs x0, x1, ... in the host program."""
+    names: dict[str, Any]
+    """Other names in the expression."""
+    value: Any
+    """Its value in the call that was traced."""
+    get: Callable[[Sequence[Any]], Any] | None = None
+    """A function of the inputs with the same result."""
 
 
 class TraceResult(NamedTuple):

@@ -13,7 +13,8 @@ import numpy as np
 
 from ..backends.base import Backend
 from ..compiler.kernel_builder import INLINE_LITERALS
-from ..compiler.plan import TensorMeta, check_inplace
+from ..compiler.plan import check_inplace
+from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_hook, active_tracer, mode
 from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError

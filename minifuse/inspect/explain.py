@@ -16,8 +16,9 @@ from ..compiler import pretty_print
 from ..compiler.fusion_log import Refusal, record_fusion
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
 from ..compiler.pipeline import rewrite_graph
-from ..compiler.plan import PerCallInput, Plan, TensorMeta, function_name
-from ..compiler.trace_result import BACKWARD, TraceResult
+from ..compiler.plan import Plan, function_name
+from ..compiler.tensor_meta import TensorMeta
+from ..compiler.trace_result import BACKWARD, PerCallInput, TraceResult
 from ..core.dispatch import grad_recording, use_dispatch_hook
 from ..core.interning import toposort
 from ..core.layout import row_major

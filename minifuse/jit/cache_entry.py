@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..compiler.plan import PerCallInput, Plan, TensorMeta
-from ..compiler.trace_result import InputRef, OutputRef, TraceResult
+from ..compiler.plan import Plan
+from ..compiler.tensor_meta import TensorMeta
+from ..compiler.trace_result import InputRef, OutputRef, PerCallInput, TraceResult
 from ..core.autograd import FREED_GRAPH
 from ..core.dispatch import mode
 from ..core.errors import GradientError

@@ -21,7 +21,6 @@ import numpy as np
 
 from ..backends.registry import get_backend
 from ..compiler.plan import Plan, function_name
-from ..compiler.plan_size import plan_nbytes
 from ..core.dispatch import active_hook, mode
 from ..core.errors import FuseError
 from ..core.pytree import tree_leaves, tree_map
@@ -160,7 +159,7 @@ class Fused:
             copies = needed  # trace again with the copies that this trace needs
         self.last_entry = entry
         whole_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
-        self.entries.put(whole_key, entry, plan_nbytes(entry.plan) + ENTRY_NBYTES)
+        self.entries.put(whole_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
         is_simple = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
         if is_simple and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
             kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ..compiler.plan import TensorMeta
+from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, CallRecord
 from ..core.autograd import FREED_GRAPH, NO_GRADIENT
 from ..core.dispatch import grad_recording, mode

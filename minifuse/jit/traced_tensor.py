@@ -7,7 +7,7 @@ several traced tensors view. So `y = x[1:]; y += 1` changes `x`, and the graph c
 
 from typing import Any
 
-from ..compiler.plan import TensorMeta
+from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import mode
 from ..core.errors import FuseError, ViewError, users_line
 from ..core.indexing import has_overlap, range_bounds

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 
 from ..backends.base import Backend
-from ..compiler.plan import PerCallInput, TensorMeta, TracedGraph
-from ..compiler.trace_result import CallRecord, InputEffects, InputRef, OutputRef, TraceResult
+from ..compiler.tensor_meta import TensorMeta
+from ..compiler.trace_result import CallRecord, InputEffects, InputRef, OutputRef, PerCallInput, TracedGraph, TraceResult
 from ..core.dispatch import DispatchHook, mode, use_dispatch_hook
 from ..core.dtypes import DType, as_number, float64, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError, users_line

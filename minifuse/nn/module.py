@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 
-from ..compiler.plan import TensorMeta
+from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import no_grad
 from ..core.errors import DTypeError, ShapeError
 from ..runtime.memory_pool import write_clock

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ..backends.registry import get_backend
-from ..compiler.plan import TensorMeta
+from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_tracer
 from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak_type_of
 from ..core.errors import DTypeError, ShapeError

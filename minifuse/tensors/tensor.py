@@ -12,7 +12,8 @@ import numpy.typing as npt
 
 from ..backends.base import Backend
 from ..backends.registry import backends, get_backend
-from ..compiler.plan import Plan, TensorMeta, call
+from ..compiler.plan import Plan, call
+from ..compiler.tensor_meta import TensorMeta
 from ..core import autograd, dispatch
 from ..core.dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak_type_of
 from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError

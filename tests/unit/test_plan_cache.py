@@ -8,7 +8,6 @@ import pytest
 
 import minifuse as mf
 from minifuse.compiler.plan import Plan
-from minifuse.compiler.plan_size import plan_nbytes
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
 from minifuse.runtime.plan_cache import DEFAULT_LIMIT_MB, PlanCache, PlanTable, plan_cache
@@ -182,5 +181,5 @@ def test_estimates_are_right_within_a_factor_of_two(name):
         measured = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    estimated = sum(plan_nbytes(plan) for _, plan in found)
+    estimated = sum(plan.nbytes for _, plan in found)
     assert measured / 2 <= estimated <= measured * 2

@@ -6,20 +6,15 @@ the partial results between them count once for the write and once for the read.
 """
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from math import prod
 from typing import NamedTuple
-
-import numpy as np
-from numpy.typing import NDArray
 
 from ..backends.base import Backend
 from ..core.dtypes import DType
 from ..core.layout import Layout
+from ..core.overlap import count_positions
 from ..ir.kernel_ir import Expression, IndexedAccess, Kernel, Load, ReadOutput, ReduceExpr
 from ..ir.steps import NO_BUFFER, KernelLaunch, LibraryCall, MatmulLaunch, Step
-
-MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; with more, the result is an upper bound
 
 
 class OperandTraffic(NamedTuple):
@@ -107,7 +102,7 @@ def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:
     """Return the size of the distinct elements of a layout, in bytes."""
-    return count_distinct([layout]) * dtype.itemsize
+    return count_positions([layout]) * dtype.itemsize
 
 
 def union_bytes(operands: Sequence[OperandTraffic], alias_of: Mapping[int, int] | None = None) -> int:
@@ -115,91 +110,4 @@ def union_bytes(operands: Sequence[OperandTraffic], alias_of: Mapping[int, int] 
     slots: dict[tuple[int, DType], list[Layout]] = {}
     for x in operands:
         slots.setdefault(((alias_of or {}).get(x.slot, x.slot), x.dtype), []).append(x.layout)
-    return sum(count_distinct(layouts) * dtype.itemsize for (_, dtype), layouts in slots.items())
-
-
-def count_distinct(layouts: Sequence[Layout]) -> int:
-    """Count the positions in memory of the elements of some layouts.
-
-    Notes
-    -----
-    Exact if strides nest, as those of all views do, for one layout and for several that are equal, dense or disjoint.
-    Others are counted one by one up to MAX_COUNTED_POSITIONS. Above, the result is an upper bound.
-
-    Examples
-    --------
-    >>> from minifuse.core.layout import row_major
-    >>> x = row_major((40, 33))
-    >>> count_distinct([x]), count_distinct([x, x.permute(1, 0)])
-    (1320, 1320)
-    >>> count_distinct([x.slice((0, 1, 1), (0, 1, 33)).expand(40, 33)])
-    33
-    >>> count_distinct([x.slice((0, 1, 30), (0, 1, 33)), x.slice((10, 1, 30), (0, 1, 33))])
-    1320
-    >>> count_distinct([Layout((5, 3), (1, 1), 0)])
-    7
-    """
-    sets = list(dict.fromkeys(found for layout in layouts if (found := position_set(layout)) is not None))
-    if not sets:
-        return 0
-    if len(sets) == 1 and sets[0].is_exact:
-        return sets[0].size
-    ranges: list[tuple[int, int]] = sorted((x.low, x.high) for x in sets)
-    are_disjoint = all(a[1] <= b[0] for a, b in pairwise(ranges))
-    if are_disjoint and all(x.is_exact for x in sets):
-        return sum(x.size for x in sets)
-    upper_bound = sum(x.size for x in sets)
-    if upper_bound <= MAX_COUNTED_POSITIONS and not all(x.is_exact and x.size == x.high - x.low for x in sets):
-        return len(np.unique(np.concatenate([x.all() for x in sets])))
-    covered, end = 0, ranges[0][0]
-    for low, high in ranges:
-        covered += max(0, high - max(low, end))
-        end = max(end, high)
-    return min(covered, upper_bound)
-
-
-class PositionSet(NamedTuple):
-    """A set of positions in memory: the lowest one, then (stride, size) for each step, the smallest stride first."""
-
-    low: int
-    steps: tuple[tuple[int, int], ...]
-
-    @property
-    def size(self) -> int:
-        """The product of the sizes: the number of positions if none is reached twice."""
-        return prod(n for _, n in self.steps)
-
-    @property
-    def high(self) -> int:
-        """The highest position plus 1."""
-        return self.low + sum(stride * (n - 1) for stride, n in self.steps) + 1
-
-    @property
-    def is_exact(self) -> bool:
-        """True if certainly no position is reached twice."""
-        reach = 0
-        for stride, n in self.steps:
-            if stride <= reach:
-                return False
-            reach += stride * (n - 1)
-        return True
-
-    def all(self) -> NDArray[np.int64]:
-        """Return all positions, each as often as it is reached."""
-        found = np.array([self.low])
-        for stride, n in self.steps:
-            found = (found[:, None] + np.arange(n) * stride).reshape(-1)
-        return found
-
-
-def position_set(layout: Layout) -> PositionSet | None:
-    """Return the positions of the elements of a layout, in any order; None if it has no elements."""
-    if layout.size == 0:
-        return None
-    steps: list[tuple[int, int]] = []
-    for stride, n in sorted((abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if s and n > 1):
-        if steps and stride == steps[-1][0] * steps[-1][1]:
-            steps[-1] = steps[-1][0], steps[-1][1] * n
-        else:
-            steps.append((stride, n))
-    return PositionSet(layout.span()[0], tuple(steps))
+    return sum(count_positions(layouts) * dtype.itemsize for (_, dtype), layouts in slots.items())

@@ -8,17 +8,17 @@ If the slices are disjoint, they are stored in one array instead.
 from bisect import bisect, insort
 from typing import NamedTuple
 
-from ..core.indexing import has_overlap, range_bounds
 from ..core.operators import add
+from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import PadSlice, SliceUpdate, View
 from ..ir.graph import Node, rewrite
 
 
 class NonzeroRanges(NamedTuple):
-    """Where an array may be nonzero along one dim: the bounds of disjoint ranges, in order."""
+    """Where an array may be nonzero along one dim: disjoint ranges, in order."""
 
     dim: int
-    ranges: list[tuple[int, int]]
+    ranges: list[Interval]
 
 
 def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
@@ -48,13 +48,14 @@ def add_range(whole: Node, nonzero: NonzeroRanges | None, part: Node) -> Nonzero
     if 0 in (*part.inputs[0].shape, *whole.shape):
         return None
     if nonzero is None:
-        for dim, (a, b) in enumerate(zip(whole.function.ranges, new, strict=True)):
-            if not has_overlap(range_bounds(*a), range_bounds(*b)):
-                return NonzeroRanges(dim, sorted([range_bounds(*a), range_bounds(*b)]))
+        for dim, pair in enumerate(zip(whole.function.ranges, new, strict=True)):
+            a, b = (range_interval(*x) for x in pair)
+            if not intersects(a, b):
+                return NonzeroRanges(dim, sorted([a, b]))
         return None
-    ranges, added = [*nonzero.ranges], range_bounds(*new[nonzero.dim])
+    ranges, added = [*nonzero.ranges], range_interval(*new[nonzero.dim])
     k = bisect(ranges, added)
-    if any(has_overlap(added, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
+    if any(intersects(added, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
         return None
     insort(ranges, added)
     return NonzeroRanges(nonzero.dim, ranges)

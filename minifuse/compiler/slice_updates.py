@@ -7,14 +7,13 @@ at all if its slices leave no gap.
 The scheduler of `form_kernels` calls these functions.
 """
 
-from collections.abc import Sequence
-from itertools import pairwise
 from math import prod
 
 from ..core.errors import ShapeError
-from ..core.indexing import Range, range_bounds
+from ..core.indexing import Range
 from ..core.interning import Task
 from ..core.layout import Layout, row_major
+from ..core.overlap import are_disjoint_slices
 from ..ir import kernel_ir
 from ..ir.array_functions import CompositeOutput, Full, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import ScatterAdd
@@ -34,7 +33,8 @@ def schedule_slice_update(scheduler: Scheduler, node: Node) -> Task[None]:
     chain = update_chain(scheduler, node)
     updates = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
     ranges = [slice_ranges(x) for x in updates]
-    has_any_order = are_disjoint(ranges)
+    known = [x for x in ranges if x is not None]
+    has_any_order = len(known) == len(ranges) and are_disjoint_slices(known)
     layout = scheduler.required_layouts.get(node, row_major(node.shape))
     if has_any_order and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
         buffer = scheduler.allocate(chain[0], layout)
@@ -204,15 +204,6 @@ def slice_ranges(node: Node) -> tuple[Range, ...] | None:
     elif [view.method for view in function.views] == ["slice"]:
         ranges = function.views[0].parameters
     return ranges if ranges and all(size for *_, size in ranges) else None
-
-
-def are_disjoint(slices: Sequence[tuple[Range, ...] | None]) -> bool:
-    """Return whether slices are known to be disjoint: along one dim, each ends before the next begins."""
-    known = [ranges for ranges in slices if ranges is not None]
-    if len(known) < len(slices):
-        return False
-    bounds_by_dim = (sorted(range_bounds(*r) for r in ranges) for ranges in zip(*known, strict=True))
-    return any(all(a[1] < b[0] for a, b in pairwise(bounds)) for bounds in bounds_by_dim)
 
 
 def invert_view(view: View, layout: Layout, shape: tuple[int, ...]) -> Layout | None:

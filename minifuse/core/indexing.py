@@ -104,17 +104,6 @@ def unravel_index(position: int, shape: Shape) -> tuple[int, ...]:
     return tuple(reversed(index))
 
 
-def range_bounds(start: int, step: int, size: int) -> tuple[int, int]:
-    """Return the lowest and the highest position of a range."""
-    last = start + step * (size - 1)
-    return min(start, last), max(start, last)
-
-
-def has_overlap(a: tuple[int, int], b: tuple[int, int]) -> bool:
-    """Return whether two intervals, given by their bounds, share a position."""
-    return a[0] <= b[1] and b[0] <= a[1]
-
-
 def _range_of(entry: slice, size: int, dim: int) -> Range:
     """Return the range of a slice."""
     for part in (entry.start, entry.stop, entry.step):

@@ -9,10 +9,11 @@ operands are expanded to one shape, and `collapse` merges dims, so that the kern
 The stride of a dim of size 1 is arbitrary, and so are all strides of a layout without elements.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from math import prod
 
+from .diophantine import bounded_solutions
 from .errors import IndexingError, ShapeError, ViewError
 from .indexing import Range, Shape, infer_shape, normalize_dim, normalize_dims, sizes_of
 from .interning import Interned
@@ -82,7 +83,8 @@ class Layout(metaclass=Interned):
         low, high = self.span()
         strided_dims = sorted((d for d, s in enumerate(self.strides) if s != 0), key=lambda d: abs(self.strides[d]))
         solutions = []
-        for steps in _solve_index(position - low, [(abs(self.strides[d]), self.shape[d]) for d in strided_dims]):
+        found = bounded_solutions(position - low, [(abs(self.strides[d]), self.shape[d]) for d in strided_dims])
+        for steps in (x for x in found if x is not None):
             index = [0] * self.ndim
             for d, step in zip(strided_dims, steps, strict=True):
                 index[d] = step if self.strides[d] > 0 else self.shape[d] - 1 - step
@@ -437,14 +439,3 @@ def collapse(shape: Sequence[int], operands: Iterable[Sequence[int]]) -> list[tu
         else:
             axes.append((size, tuple(strides)))
     return [(0, axes[-1][1])] if 0 in shape else axes
-
-
-def _solve_index(distance: int, axes: list[tuple[int, int]]) -> Iterator[tuple[int, ...]]:
-    """Yield each index whose position is `distance`. An axis is (stride, size); strides are positive, the smallest first."""
-    if not axes:
-        yield from [()] if distance == 0 else []
-        return
-    *inner, (stride, size) = axes
-    reach = sum(s * (n - 1) for s, n in inner)
-    for step in range(max(0, -((reach - distance) // stride)), min(size - 1, distance // stride) + 1):
-        yield from ((*steps, step) for steps in _solve_index(distance - step * stride, inner))

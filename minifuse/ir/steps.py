@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.layout import Layout
+from ..core.overlap import intersects
 from .array_functions import CompositeOp
 from .kernel_ir import Expression, Kernel, Load, MatmulKernel, ReadOutput, replace
 
@@ -224,10 +225,7 @@ def relocate(view: BufferView, source: BufferView, target: BufferView) -> Buffer
 
 def may_overlap(a: BufferView, b: BufferView) -> bool:
     """Return whether two buffer views may share elements: they have the same slot, and their spans overlap."""
-    if a[0] != b[0]:
-        return False
-    (low, high), (start, stop) = a[1].span(), b[1].span()
-    return low < stop and start < high
+    return a[0] == b[0] and intersects(a[1].span(), b[1].span())
 
 
 def without_offsets(views: Sequence[BufferView]) -> list[Layout]:

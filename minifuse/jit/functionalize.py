@@ -13,9 +13,9 @@ from ..core.errors import OverlapError
 from ..core.layout import Layout
 from ..ir.array_functions import Identity, View
 from ..ir.graph import Argument, Node, strip_views
-from ..tensors.mutation import address_range, check_writable, overlapping_groups_by_dtype
+from ..tensors.mutation import check_writable, overlapping_groups_by_dtype, tensor_range
 from ..tensors.tensor import Tensor
-from .traced_tensor import TracedStorage, TracedTensor, are_disjoint_slices
+from .traced_tensor import TracedStorage, TracedTensor, are_disjoint_views
 
 
 class Functionalizer:
@@ -51,7 +51,7 @@ class Functionalizer:
         check_inplace([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in traced])
         for k, x in enumerate(traced):
             for y in traced[:k]:
-                if x.storage is y.storage and may_overlap(x, y):
+                if x.storage is y.storage and not are_disjoint_views(x.views, y.views):
                     raise OverlapError(
                         f"in-place write to two tensors that share memory, shapes {x.shape} and {y.shape}; "
                         "write to one at a time"
@@ -102,7 +102,7 @@ class Functionalizer:
     def join(self, storages: Sequence[TracedStorage], indices: Sequence[int]) -> None:
         """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
         tensors = [self.tracer.inputs[k] for k in indices]
-        low, high = min(address_range(x)[0] for x in tensors), max(address_range(x)[1] for x in tensors)
+        low, high = min(tensor_range(x)[0] for x in tensors), max(tensor_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
         node = Node(Identity(("window", indices[0])), (), layout.shape, tensors[0].dtype)
@@ -130,8 +130,3 @@ class Functionalizer:
             if value is not storage.argument:
                 stores.append((storage.argument, value))
         return stores, modified
-
-
-def may_overlap(a: TracedTensor, b: TracedTensor) -> bool:
-    """Return True if two views of one storage may share elements."""
-    return not (a.views and b.views and are_disjoint_slices(a.views, b.views))

@@ -10,8 +10,8 @@ from typing import Any
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import mode
 from ..core.errors import FuseError, ViewError, users_line
-from ..core.indexing import has_overlap, range_bounds
 from ..core.layout import Layout, row_major
+from ..core.overlap import are_disjoint_slices
 from ..ir.array_functions import Identity, SliceUpdate, View
 from ..ir.graph import Node
 from ..tensors.tensor import Tensor, no_gradient_error, non_leaf_error
@@ -72,7 +72,7 @@ def view_chain(value: Node, views: tuple[View, ...]) -> Node:
         old, new = value.inputs
         if value.function.views == views:
             return new
-        if not are_disjoint_slices(value.function.views, views):
+        if not are_disjoint_views(value.function.views, views):
             break
         value = old
     for view in views:
@@ -80,13 +80,10 @@ def view_chain(value: Node, views: tuple[View, ...]) -> Node:
     return value
 
 
-def are_disjoint_slices(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
-    """Return True if two chains of views surely select different elements: slices of disjoint ranges along some dim."""
-    if a[0].method != "slice" or b[0].method != "slice":
-        return False
-    return any(
-        not has_overlap(range_bounds(*p), range_bounds(*q)) for p, q in zip(a[0].parameters, b[0].parameters, strict=True)
-    )
+def are_disjoint_views(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
+    """Return True if two chains of views surely select different elements: they begin with disjoint slices."""
+    first = [chain[0] for chain in (a, b) if chain]
+    return [x.method for x in first] == ["slice", "slice"] and are_disjoint_slices([x.parameters for x in first])
 
 
 class TracedLeaf:

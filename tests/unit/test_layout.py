@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from minifuse.core import diophantine
 from minifuse.core import layout as layout_module
 from minifuse.core.errors import IndexingError, MinifuseError, ShapeError, ViewError
 from minifuse.core.indexing import parse_index, ravel_index, unravel_index
@@ -186,8 +187,9 @@ def test_interleaved_elements_are_found_though_called_an_overlap():
 
 def test_the_index_in_a_view_is_computed_not_searched(monkeypatch):
     calls = []
-    walk_axes = layout_module._solve_index
-    monkeypatch.setattr(layout_module, "_solve_index", lambda *args: calls.append(args) or walk_axes(*args))
+    solve = diophantine.bounded_solutions
+    for module in (layout_module, diophantine):
+        monkeypatch.setattr(module, "bounded_solutions", lambda *args: calls.append(args) or solve(*args))
     layout = (
         row_major((10, 11, 12, 13, 14)).permute(3, 0, 4, 1, 2).flip(0, 2).slice(*[(8, -2, 4)] * 5).expand(7, 4, 4, 4, 4, 4)
     )

@@ -12,7 +12,7 @@ import minifuse as mf
 from minifuse.compiler.plan import plans
 from minifuse.core.dtypes import DTYPES
 from minifuse.core.errors import GradientError, OverlapError, ShapeError, ViewError
-from minifuse.tensors.mutation import address_range, shares_memory, store
+from minifuse.tensors.mutation import shares_memory, store, tensor_range
 from minifuse.tensors.tensor import view_cache
 
 
@@ -561,7 +561,7 @@ def test_two_targets_must_not_overlap():
 
 def test_overlap_is_about_addresses():
     x = mf.zeros(4, 6)
-    assert address_range(x[1, ::-2]) == (x.address + 4 * 7, x.address + 4 * 12)
+    assert tensor_range(x[1, ::-2]) == (x.address + 4 * 7, x.address + 4 * 12)
     assert shares_memory(x[:2], x[1:])
     assert not shares_memory(x[:2], x[2:])
     assert not shares_memory(x[0:0], x)

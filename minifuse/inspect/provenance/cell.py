@@ -20,10 +20,11 @@ from ... import simt
 from ...backends.registry import get_backend
 from ...compiler.plan import Plan
 from ...core.errors import MinifuseError
+from ...core.overlap import Interval, address_range
 from ...tensors.tensor import Tensor
 from .on_cpu import RecordingParallelBackend, RecordingPythonBackend
 from .on_cuda import RecordingCudaBackend
-from .recorded_launches import ITEMSIZE, AddressRange, LaunchTrace, RecordedLaunch, address_range
+from .recorded_launches import ITEMSIZE, LaunchTrace, RecordedLaunch
 from .traced_values import ProvenanceNode, ProvenanceTree, ThreadId, ValueId
 
 RECORDING_BACKENDS: dict[str, Any] = {
@@ -118,7 +119,7 @@ class RecordedCall:
             raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, which has {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
         self.address = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
-        self.inputs = {f"in{k}": address_range(x.address, x.spec.layout) for k, x in enumerate(placed)}
+        self.inputs = {f"in{k}": address_range(x.address, x.spec.layout, ITEMSIZE) for k, x in enumerate(placed)}
         self.inputs_alive = placed  # keeps the memory alive that the launches read
 
 
@@ -139,7 +140,7 @@ def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: s
 
 
 def trace_back(
-    launches: Sequence[RecordedLaunch], inputs: dict[str, AddressRange], place: int, backend: str, cell: int
+    launches: Sequence[RecordedLaunch], inputs: dict[str, Interval], place: int, backend: str, cell: int
 ) -> CellProvenance:
     """Run launches from the last to the first, each for the elements that later ones read, and build one tree."""
 

@@ -20,14 +20,13 @@ from ...backends.parallel.driver import count_chunks
 from ...backends.python import PythonBackend
 from ...core.layout import Layout
 from ...core.operators import Operator
+from ...core.overlap import Interval, address_range
 from ...ir.kernel_ir import Kernel, LoopNest, Shape
 from ...runtime.memory_pool import MemoryBuffer, Pool
 from .recorded_launches import (
     ITEMSIZE,
-    AddressRange,
     LaunchTrace,
     RecordedLaunch,
-    address_range,
     allocate_forever,
     make_launch_trace,
 )
@@ -37,7 +36,7 @@ from .traced_values import ProvenanceLog, ValueId, decode_id
 class TracedMemory:
     """Memory of floats that are value IDs; stored values are kept by address."""
 
-    def __init__(self, log: ProvenanceLog, address: int, within: AddressRange, stored: dict[int, ValueId]) -> None:
+    def __init__(self, log: ProvenanceLog, address: int, within: Interval, stored: dict[int, ValueId]) -> None:
         self.log, self.address, self.within, self.stored = log, address, within, stored
         self.dtype = np.dtype(np.float32)
 
@@ -92,7 +91,7 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
                 loop(PythonBackend(), traced_operator(log, op), *operands, *extra)
             return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, total=place.size, chosen=())
 
-        self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset()),), run))
+        self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset(), ITEMSIZE),), run))
 
 
 def traced_operator(log: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
@@ -112,7 +111,7 @@ def operand_of_element(
     shape = tuple(n if d in dims else 1 for d, n in enumerate(layout.shape))
     offset = layout.offset + sum(i * s for i, s in zip(index, layout.strides, strict=True))
     first = x.address - ITEMSIZE * layout.offset
-    memory: Any = TracedMemory(log, first, address_range(first, layout), stored)
+    memory: Any = TracedMemory(log, first, address_range(first, layout, ITEMSIZE), stored)
     return Operand(memory, Layout(shape, layout.strides, offset))
 
 
@@ -134,9 +133,8 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
 
         def note(*values: Any) -> None:
-            places = [
-                address_range(at, layout) for at, layout in zip(values, [*map(unfolded, outputs), *inputs], strict=False)
-            ]
+            layouts = [*map(unfolded, outputs), *inputs]
+            places = [address_range(at, layout, ITEMSIZE) for at, layout in zip(values, layouts, strict=False)]
             run = partial(run_kernel_text, text, nest, chunks, values, places, len(outputs))
             self.recorded.append(RecordedLaunch(tuple(places[: len(outputs)]), run))
 
@@ -148,7 +146,7 @@ def run_kernel_text(
     nest: LoopNest,
     chunks: int,
     values: Sequence[Any],
-    places: Sequence[AddressRange],
+    places: Sequence[Interval],
     outputs: int,
     requested: set[int],
 ) -> LaunchTrace:

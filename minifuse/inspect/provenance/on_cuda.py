@@ -12,12 +12,13 @@ import numpy as np
 from ... import simt
 from ...backends.cuda.launch_plan import LaunchPlan
 from ...core.errors import MinifuseError
+from ...core.overlap import Interval
 from ...simt import Pointer
 from ...simt.lanes import getcurrent
 from ...simt.rebind import python_function
 from ...simt.record import LOAD, STORE
 from ..dry_run import RecordingBackend, RecordingDevice
-from .recorded_launches import ITEMSIZE, AddressRange, ElementRead, LaunchTrace, RecordedLaunch
+from .recorded_launches import ITEMSIZE, ElementRead, LaunchTrace, RecordedLaunch
 from .traced_values import ProvenanceLog, ThreadId, ValueId, decode_id
 
 MAX_TRACED_ACCESSES = 250_000  # accesses to memory in the trace of one launch
@@ -50,12 +51,12 @@ def python_kernel(plan: LaunchPlan) -> FunctionType:
     return found
 
 
-def output_ranges(plan: LaunchPlan) -> tuple[AddressRange, ...]:
+def output_ranges(plan: LaunchPlan) -> tuple[Interval, ...]:
     """Return the address ranges that a launch writes: generated kernels name their outputs out0, out1, ..."""
     return tuple(pointer_range(x) for name, x in named_pointers(plan) if name.startswith("out"))
 
 
-def pointer_range(pointer: Pointer) -> AddressRange:
+def pointer_range(pointer: Pointer) -> Interval:
     """Return the address range of a pointer's memory."""
     first = pointer.data.__array_interface__["data"][0]
     return first, first + pointer.data.nbytes

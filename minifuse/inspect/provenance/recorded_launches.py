@@ -5,12 +5,11 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ... import simt
-from ...core.layout import Layout
+from ...core.overlap import Interval
 from ...runtime.memory_pool import MemoryBuffer
 from .traced_values import LoadRecord, ProvenanceLog, ThreadId, ValueId
 
 ITEMSIZE = 4  # bytes of a float32
-AddressRange = tuple[int, int]  # the first address, and the one after the last
 
 
 class ElementRead(NamedTuple):
@@ -46,7 +45,7 @@ class LaunchTrace:
 class RecordedLaunch(NamedTuple):
     """A launch that was recorded, and not run."""
 
-    writes: tuple[tuple[int, int], ...]
+    writes: tuple[Interval, ...]
     """For each output, its first address, and the address after its last byte."""
     run: Callable[[set[int]], LaunchTrace]
     """Runs the launch for the elements at some addresses."""
@@ -54,12 +53,6 @@ class RecordedLaunch(NamedTuple):
     def writes_to(self, address: int) -> bool:
         """Return True if the launch writes the element at this address."""
         return any(low <= address < high for low, high in self.writes)
-
-
-def address_range(address: int, layout: Layout) -> AddressRange:
-    """Return the first address of a layout, and the address after its last byte."""
-    low, high = layout.span()
-    return address + ITEMSIZE * low, address + ITEMSIZE * high
 
 
 def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **extra: Any) -> LaunchTrace:

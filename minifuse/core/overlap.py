@@ -1,0 +1,183 @@
+"""Overlap of memory: of strided regions, and of intervals. Pure integers: addresses and layouts, no memory.
+
+An interval is (start, end), the end excluded: of addresses, of positions in memory, or of indices along a dim.
+
+| question | answer |
+|---|---|
+| Do two intervals intersect? | `intersects` |
+| Are several intervals disjoint? | `are_disjoint` |
+| Which intervals are connected by intersections? | `connected_groups` |
+| Are several slices of one array disjoint? | `are_disjoint_slices` |
+| Do two strided regions share a byte? | `share_bytes` |
+| How many positions do several layouts cover? | `count_positions` |
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .diophantine import bounded_solutions
+from .indexing import Range
+from .layout import Layout, collapse
+
+Interval = tuple[int, int]
+
+MAX_COMPARED_LAYOUTS = 10_000  # cached pairs
+MAX_TRIED_SOLUTIONS = 10_000  # after that, two regions count as overlapping
+MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; with more, the result is an upper bound
+
+
+def address_range(address: int, layout: Layout, itemsize: int) -> Interval:
+    """Return the first address of a layout at an address, and the address after its last byte."""
+    low, high = layout.span()
+    return address + low * itemsize, address + high * itemsize
+
+
+def range_interval(start: int, step: int, size: int) -> Interval:
+    """Return the interval of the indices that a slice selects along a dim.
+
+    Examples
+    --------
+    >>> range_interval(5, -2, 3), range_interval(4, 1, 0)
+    ((1, 6), (4, 4))
+    """
+    last = start + step * (size - 1)
+    return (min(start, last), max(start, last) + 1) if size else (start, start)
+
+
+def intersects(a: Interval, b: Interval) -> bool:
+    """Return whether two intervals share an integer."""
+    return max(a[0], b[0]) < min(a[1], b[1])
+
+
+def are_disjoint(intervals: Iterable[Interval]) -> bool:
+    """Return whether no two intervals intersect: at most as many begin as have ended before.
+
+    Examples
+    --------
+    >>> are_disjoint([(4, 6), (0, 4)]), are_disjoint([(0, 4), (3, 6)])
+    (True, False)
+    """
+    known = sorted(intervals)
+    ends = sorted(end for _, end in known)
+    return all(end <= start for end, (start, _) in zip(ends, known[1:], strict=False))
+
+
+def connected_groups(intervals: Iterable[tuple[int, int, int]]) -> list[list[int]]:
+    """Return groups of keys, from (start, end, key), whose intervals are connected by intersections.
+
+    Examples
+    --------
+    >>> connected_groups([(0, 4, 0), (6, 8, 1), (3, 5, 2)])
+    [[0, 2], [1]]
+    """
+    groups: list[list[int]] = []
+    end = 0
+    for start, stop, key in sorted(intervals):
+        if groups and start < end:
+            groups[-1].append(key)
+        else:
+            groups.append([key])
+        end = max(end, stop)
+    return [sorted(group) for group in groups]
+
+
+def are_disjoint_slices(slices: Sequence[Sequence[Range]]) -> bool:
+    """Return whether slices of one array are known to be disjoint: along one dim, each ends before the next begins.
+
+    Examples
+    --------
+    >>> are_disjoint_slices([((0, 1, 4), (0, 1, 2)), ((0, 1, 4), (2, 1, 2))])
+    True
+    """
+    return any(are_disjoint(range_interval(*r) for r in ranges) for ranges in zip(*slices, strict=True))
+
+
+@lru_cache(MAX_COMPARED_LAYOUTS)
+def share_bytes(a: Layout, a_itemsize: int, b: Layout, b_itemsize: int, distance: int) -> bool:
+    """Return whether two layouts share bytes, if the second begins `distance` bytes after the first.
+
+    Exact, or True for layouts that are too hard to decide.
+
+    Notes
+    -----
+    The problem of NumPy's `shares_memory`. Byte p of the element of `a` at index x has the address sum(stride * x) + p,
+    and so have the bytes of `b`. With indices that count from the lowest address of `a` and from the highest of `b`, all
+    coefficients are positive, and the sum of all terms is the distance from the first byte of `a` to the last of `b`.
+
+    Examples
+    --------
+    Two columns of a matrix share nothing; a column and a row share one element.
+
+    >>> row, column = Layout((8,), (1,), 0), Layout((8,), (8,), 0)
+    >>> share_bytes(column, 4, column, 4, 4), share_bytes(column, 4, row, 4, 32)
+    (False, True)
+    """
+    if not (a.size and b.size):
+        return False
+    reach = Counter({1: a_itemsize + b_itemsize - 2})  # coefficient -> the largest value of its unknown
+    for layout, itemsize in ((a, a_itemsize), (b, b_itemsize)):
+        for stride, n in zip(layout.strides, layout.shape, strict=True):
+            reach[abs(stride) * itemsize] += n - 1
+    total = address_range(distance, b, b_itemsize)[1] - 1 - address_range(0, a, a_itemsize)[0]
+    terms = sorted((stride, n + 1) for stride, n in reach.items() if stride and n)
+    found = bounded_solutions(total, terms)
+    return any(x is not None or tried == MAX_TRIED_SOLUTIONS for tried, x in enumerate(found))
+
+
+def count_positions(layouts: Iterable[Layout]) -> int:
+    """Count the positions in memory of the elements of some layouts, each once.
+
+    Notes
+    -----
+    Exact if strides nest, as those of all views do, for one layout and for several that are equal, dense or disjoint.
+    Others are counted one by one up to MAX_COUNTED_POSITIONS. Above, the result is an upper bound.
+
+    Examples
+    --------
+    >>> from minifuse.core.layout import row_major
+    >>> x = row_major((40, 33))
+    >>> count_positions([x]), count_positions([x, x.permute(1, 0)])
+    (1320, 1320)
+    >>> count_positions([x.slice((0, 1, 1), (0, 1, 33)).expand(40, 33)])
+    33
+    >>> count_positions([x.slice((0, 1, 30), (0, 1, 33)), x.slice((10, 1, 30), (0, 1, 33))])
+    1320
+    >>> count_positions([Layout((5, 3), (1, 1), 0)])
+    7
+    """
+    regions = dict.fromkeys(sorted_traversal(x) for x in layouts if x.size)
+    upper_bound, intervals = sum(x.size for x in regions), sorted(x.span() for x in regions)
+    if are_disjoint(intervals) and not any(x.has_internal_overlap for x in regions):
+        return upper_bound
+    if upper_bound <= MAX_COUNTED_POSITIONS and not all(x.is_dense for x in regions):
+        return len(np.unique(np.concatenate([positions(x) for x in regions])))
+    covered, end = 0, intervals[0][0]
+    for low, high in intervals:
+        covered += max(0, high - max(low, end))
+        end = max(end, high)
+    return min(covered, upper_bound)
+
+
+def sorted_traversal(layout: Layout) -> Layout:
+    """Return the layout with the fewest dims that visits the positions of a layout upwards, and repeats no dim.
+
+    Examples
+    --------
+    >>> sorted_traversal(Layout((3, 4, 5), (1, -3, 0), 9))
+    Layout((12,), (1,), 0)
+    """
+    steps = sorted((abs(s), n) for s, n in zip(layout.strides, layout.shape, strict=True) if s and n > 1)[::-1]
+    axes = collapse([n for _, n in steps], [[s for s, _ in steps]])
+    return Layout(tuple(n for n, _ in axes), tuple(s for _, (s,) in axes), layout.span()[0])
+
+
+def positions(layout: Layout) -> NDArray[np.int64]:
+    """Return all positions of a layout, each as often as it is reached."""
+    found = np.array([layout.offset])
+    for n, stride in zip(layout.shape, layout.strides, strict=True):
+        found = (found[:, None] + np.arange(n) * stride).reshape(-1)
+    return found

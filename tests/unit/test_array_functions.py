@@ -45,12 +45,12 @@ def test_shapes_and_dtypes(function, inputs, expected):
     assert function.infer(*inputs) == expected
 
 
-def test_only_operators_with_an_identity_fold():
+def test_only_operators_with_an_identity_reduce():
     with pytest.raises(DTypeError, match="sub has no identity"):
         Reduce(op.sub, (0,)).infer(array(2, 3))
 
 
-def test_functions_say_what_they_are():
+def test_repr_names_the_function():
     assert [
         repr(f)
         for f in (View("permute", (1, 0)), Reduce(op.add, (0,)), Matmul(), Cast(float64), Copy(), Full((2,), float32))
@@ -63,7 +63,7 @@ def test_functions_say_what_they_are():
         "full (2,)",
     ]
     assert repr(PadSlice((4,), ((0, 1, 2),))) == "pad_slice in (4,)"
-    assert repr(BoundFunction(test_functions_say_what_they_are, (1,))) == "test_functions_say_what_they_are(1,)"
+    assert repr(BoundFunction(test_repr_names_the_function, (1,))) == "test_repr_names_the_function(1,)"
 
 
 # Gradients: <function(x), g> differentiated by x, for a linear function, is its transpose applied to g

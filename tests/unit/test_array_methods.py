@@ -72,7 +72,7 @@ def test_views_are_numpys(name):
     np.testing.assert_array_equal(z.numpy(), wanted + 1)
 
 
-def test_what_changes_nothing_is_the_same_tensor():
+def test_identity_views_return_the_same_tensor():
     x = mf.tensor(ARRAY)
     assert x.reshape(4, 5, 6) is x.expand(4, 5, 6) is x[...] is x[:] is x.to(mf.float64) is x
     zero = mf.tensor(1.0)
@@ -89,7 +89,7 @@ DIMS = [None, 0, -1, (0, 1), (2, 0), [1, 2], (0, 1, 2), ()]
 
 @pytest.mark.parametrize("dim", DIMS, ids=str)
 @pytest.mark.parametrize("name", FOLDS)
-def test_folds_are_numpys(name, dim):
+def test_reductions_equal_numpy(name, dim):
     array = (ARRAY % 7 - 3) / 2
     axis = tuple(dim) if isinstance(dim, list) else dim
     for keepdim in (False, True):
@@ -139,14 +139,14 @@ def test_a_position_of_integers_and_bools():
         ("float64", "float64", "float64"),
     ],
 )
-def test_dtypes_of_folds(dtype, sum_dtype, mean_dtype):
+def test_dtypes_of_reductions(dtype, sum_dtype, mean_dtype):
     x = mf.ones(3, dtype=dtype)
     assert (x.sum().dtype.name, x.prod().dtype.name, x.mean().dtype.name) == (sum_dtype, sum_dtype, mean_dtype)
     assert (x.max().dtype.name, x.any().dtype.name) == (dtype, "bool")
     assert (x.sum().item(), x.mean().item(), x.max().item()) == (3, 1, 1)
 
 
-def test_folds_of_nothing():
+def test_reductions_of_empty_arrays():
     x = mf.zeros(3, 0)
     assert x.sum().item() == 0
     assert x.prod(1).tolist() == [1, 1, 1]
@@ -171,7 +171,7 @@ def test_softmax_and_its_kin_do_not_overflow():
     assert mf.tensor([-math.inf, -math.inf]).logsumexp().item() == -math.inf
 
 
-def test_nan_comes_through():
+def test_reductions_propagate_nan():
     x = mf.tensor([[1.0, math.nan], [2.0, 3.0]])
     for y in (x.sum(1), x.max(1), x.min(1), x.mean(1), x.prod(1)):
         assert np.isnan(y.numpy()).tolist() == [True, False]

@@ -32,7 +32,7 @@ def test_an_unfinished_file_has_a_name_of_its_own(tmp_path, name):
         assert not is_temporary_of(unfinished, f"other {name}")
 
 
-def test_what_is_no_regular_file_is_never_replaced(tmp_path):
+def test_only_regular_files_are_replaced(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "folder").mkdir()
     for name, words in {"pipe": "a device or a pipe", "folder": "it is a folder"}.items():

@@ -36,7 +36,7 @@ def test_a_result_wants_a_gradient_where_an_input_does():
     assert x.to(mf.float32).requires_grad
 
 
-def test_what_is_no_float_has_no_gradient():
+def test_only_floats_have_gradients():
     x = leaf(1, 2, 3)
     for y in (x > 1, x == x, mf.isnan(x), x.argmax(), x.to(mf.int64), (x > 2).any(), (x > 2).sum()):
         assert not y.requires_grad
@@ -53,7 +53,7 @@ def test_detach_cuts():
     assert x.grad.tolist() == [1, 2, 3]
 
 
-def test_a_leaf_is_what_was_not_computed():
+def test_a_leaf_is_a_tensor_that_was_not_computed():
     x = leaf(1, 2)
     assert x.is_leaf
     assert not (x * 2).is_leaf
@@ -160,7 +160,7 @@ def test_a_leaf_may_be_differentiated_by_itself():
     assert x.grad.item() == 1
 
 
-def test_a_given_gradient_is_used_and_not_kept():
+def test_the_gradient_passed_to_backward_is_not_stored():
     x, g = leaf(1, 2), mf.tensor([10.0, 20.0], dtype="float64")
     x.backward(g)
     assert x.grad.tolist() == [10, 20]
@@ -223,7 +223,7 @@ def test_gradients_cross_backends():
     assert x.grad.backend == "parallel"
 
 
-def test_an_output_that_nobody_used_receives_zeros():
+def test_an_unused_output_receives_a_zero_gradient():
     x = leaf(1, 2, 3)
     double, triple = call(two_outputs, x)
     double.sum().backward()
@@ -251,7 +251,7 @@ def test_a_second_backward_explains_itself(function):
     assert x.grad.tolist() == first
 
 
-def test_a_graph_may_be_kept():
+def test_retain_graph_allows_a_second_backward():
     x = leaf(1, 2)
     y = (x * x).sum()
     y.backward(retain_graph=True)
@@ -261,7 +261,7 @@ def test_a_graph_may_be_kept():
         y.backward()
 
 
-def test_create_graph_keeps_the_graph_unless_told_otherwise():
+def test_create_graph_retains_the_graph_by_default():
     x = leaf(1, 2)
     y = (x * x).sum()
     y.backward(create_graph=True)
@@ -329,7 +329,7 @@ SAVED = {
 
 
 @pytest.mark.parametrize("name", SAVED)
-def test_a_change_of_what_the_gradient_needs_is_an_error(name):
+def test_changing_a_saved_tensor_in_place_is_an_error(name):
     x = leaf(1, 2, 3)
     hidden = x * 1.5
     y = SAVED[name](x, hidden)
@@ -351,7 +351,7 @@ def test_a_change_through_a_view_is_seen():
         y.backward()
 
 
-def test_a_change_of_what_no_gradient_needs_is_none():
+def test_changing_a_tensor_that_is_not_saved_is_allowed():
     x = leaf(1, 2, 3)
     hidden = x + 1
     y = (hidden * 2).sum()
@@ -433,7 +433,7 @@ def test_an_intermediate_tensor_dies_with_its_name():
     assert x.grad[0].item() == 2
 
 
-def test_backward_lets_go_of_all_that_was_kept():
+def test_backward_frees_all_saved_tensors():
     x = mf.full((N,), 0.01, dtype="float64", requires_grad=True)
     y = repeat(lambda y: y.exp() * y, x, 5).sum()
     nbytes, _ = in_use(y.backward)

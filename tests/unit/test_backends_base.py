@@ -65,7 +65,7 @@ def test_an_operand_of_an_array_is_the_array(view):
 
 
 @pytest.mark.parametrize("view", ZOO)
-def test_an_operand_at_an_address_is_what_lies_there(view):
+def test_an_operand_at_an_address_reads_that_memory(view):
     array = np.asarray(ZOO[view])
     layout = Layout(array.shape, tuple(s // 8 for s in array.strides), 0)
     operand = Operand.at_address(array.ctypes.data, float64, layout)
@@ -216,7 +216,7 @@ def test_reduce_keeps_the_order_of_elements(backend):
     assert out.data.tolist() == [7, 3]
 
 
-def test_the_fold_of_nothing_is_the_identity(backend):
+def test_an_empty_reduction_is_the_identity(backend):
     empty = Operand.from_array(np.zeros((3, 0)))
     for function, expected in ((op.add, 0), (op.mul, 1), (op.maximum, -math.inf), (product, 1)):
         out = Operand.empty((3, 1), float64)
@@ -224,14 +224,14 @@ def test_the_fold_of_nothing_is_the_identity(backend):
         assert out.data.tolist() == [expected] * 3, function
 
 
-def test_the_fold_of_nothing_without_an_identity_is_an_error(backend):
+def test_an_empty_reduction_without_an_identity_is_an_error(backend):
     with pytest.raises(
         DTypeError, match=r"reduce: larger has no identity, so it cannot reduce shape \(3, 0\); set larger.identity"
     ):
         backend.reduce(larger, Operand.from_array(np.zeros((3, 0))), Operand.empty((3, 1), float64), (1,))
 
 
-def test_an_operator_that_cannot_fold_says_so(backend):
+def test_an_operator_without_reduction_is_an_error(backend):
     with pytest.raises(DTypeError, match="sub has no identity, so it cannot reduce"):
         backend.reduce(op.sub, Operand.from_array(BASE), Operand.empty((5, 4, 1), float64), (2,))
 
@@ -367,7 +367,7 @@ def test_decomposed_in_place_reads_before_it_writes():
     assert y.tolist() == [0, 1, 2, 3]
 
 
-def test_a_fold_of_no_elements_writes_its_identity():
+def test_a_reduction_of_no_elements_stores_its_identity():
     launch = FallbackKernel(
         PythonBackend(),
         Kernel((), (reduce_expr(op.maximum, Load(0, float32)),)),
@@ -381,13 +381,13 @@ def test_a_fold_of_no_elements_writes_its_identity():
     assert out.tolist() == [-math.inf] * 3
 
 
-def test_where_a_fold_starts():
+def test_a_reduction_starts_with_its_initial_value():
     assert identity_for(op.add, float32) == 0
     assert identity_for(product, float32) == 1
     assert identity_for(larger, float32) is None
 
 
-def test_a_backend_without_methods_says_nothing_else():
+def test_a_backend_without_methods_supports_no_extensions():
     operand = Operand.from_array(np.zeros(3))
     for call in (
         lambda b: b.map(op.exp, operand, operand),

@@ -61,13 +61,13 @@ def same(found, wanted):
         assert y.numpy().tobytes() == x.detach().numpy().tobytes(), name
 
 
-def test_all_kinds_of_tensors_come_back(tmp_path):
+def test_tensors_of_every_dtype_and_layout_are_restored(tmp_path):
     mf.save(samples(), tmp_path / "a")
     same(mf.load(tmp_path / "a"), samples())
     assert names(tmp_path) == ["a"]
 
 
-def test_views_that_share_memory_come_back_apart(tmp_path):
+def test_views_of_one_array_are_restored_as_separate_arrays(tmp_path):
     x = mf.zeros(4)
     mf.save({"x": x, "y": x[1:3]}, tmp_path / "a")
     found = mf.load(tmp_path / "a")
@@ -75,7 +75,7 @@ def test_views_that_share_memory_come_back_apart(tmp_path):
     assert found["y"].tolist() == [0, 0]
 
 
-def test_what_is_loaded_can_be_changed_and_learned(tmp_path):
+def test_loaded_tensors_can_be_changed_and_trained(tmp_path):
     mf.save({"x": mf.ones(3)}, tmp_path / "a")
     x = mf.load(tmp_path / "a")["x"].requires_grad_()
     (x * x).sum().backward()
@@ -115,7 +115,7 @@ def test_metadata(tmp_path):
         ({}, {3: "epoch"}, "metadata 3 is 'epoch'"),
     ],
 )
-def test_what_cannot_be_saved(tmp_path, tensors, metadata, words):
+def test_unsupported_values_are_errors(tmp_path, tensors, metadata, words):
     with pytest.raises(DTypeError, match=words):
         mf.save(tensors, tmp_path / "a", metadata)
     assert names(tmp_path) == []
@@ -130,7 +130,7 @@ def test_no_tensor_of_a_capture_is_saved(tmp_path):
 # PyTorch
 
 
-def test_pytorch_opens_what_we_write(tmp_path):
+def test_pytorch_opens_our_files(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from safetensors.torch import load_file
 
@@ -142,7 +142,7 @@ def test_pytorch_opens_what_we_write(tmp_path):
         assert (y.numpy().dtype, y.numpy().tobytes()) == (x.dtype, x.tobytes()), name
 
 
-def test_we_open_what_pytorch_writes(tmp_path):
+def test_we_open_pytorchs_files(tmp_path):
     torch = pytest.importorskip("torch", reason="torch is not installed")
     from safetensors.torch import save_file
 
@@ -213,7 +213,7 @@ def test_a_file_that_was_cut_short_anywhere(tmp_path):
         b"PK\x03\x04" + bytes(100),  # what torch.save and np.savez write
     ],
 )
-def test_what_is_no_checkpoint(tmp_path, data):
+def test_files_that_are_no_checkpoint_are_errors(tmp_path, data):
     (tmp_path / "a").write_bytes(data)
     with pytest.raises(CheckpointError, match="is not a complete safetensors file"):
         mf.load(tmp_path / "a")
@@ -261,7 +261,7 @@ LARGE = {"w": mf.zeros(50_000)}
 
 @pytest.mark.parametrize("call", ["write", "flush", "fsync", "replace", "chmod"])
 @pytest.mark.parametrize("error", [OSError(errno.ENOSPC, "No space left on device"), KeyboardInterrupt(), MemoryError()])
-def test_a_failure_at_any_point_leaves_the_old_file_alone(old, monkeypatch, call, error):
+def test_a_failure_at_any_point_leaves_the_old_file_unchanged(old, monkeypatch, call, error):
     def fail(*_):
         raise error
 
@@ -357,7 +357,7 @@ def test_a_relative_path(tmp_path, monkeypatch):
     assert names(tmp_path) == ["a"]
 
 
-def test_what_to_install(monkeypatch, tmp_path):
+def test_a_missing_package_is_named_with_its_extra(monkeypatch, tmp_path):
     monkeypatch.setitem(sys.modules, "safetensors", None)
     for attempt in (lambda: mf.save({}, tmp_path / "a"), lambda: mf.load(tmp_path / "a")):
         with pytest.raises(MissingPartError, match=r'pip install "minifuse\[train\]"'):
@@ -399,7 +399,7 @@ def test_a_flipped_bit_in_a_state_is_found(tmp_path):
                 load_state(tmp_path / "b")
 
 
-def test_the_error_of_a_damaged_file_says_what_to_do(tmp_path):
+def test_the_error_of_a_damaged_file_names_a_remedy(tmp_path):
     mf.save(DAMAGED, tmp_path / "a")
     data = bytearray((tmp_path / "a").read_bytes())
     data[-1] ^= 1
@@ -456,7 +456,7 @@ def test_the_name_of_the_digest_is_reserved(tmp_path):
 
 
 @pytest.mark.parametrize(("call", "path"), [("save", "a\0b"), ("load", "a\0b"), ("save", os.devnull), ("load", os.devnull)])
-def test_a_path_that_no_file_can_have_is_told(call, path):
+def test_an_impossible_path_is_an_error(call, path):
     with pytest.raises(CheckpointError, match=r"null (byte|character)|a device or a pipe"):
         mf.save({}, path) if call == "save" else mf.load(path)
 
@@ -468,7 +468,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
             attempt()
 
 
-def test_a_text_that_utf8_cannot_write_is_told(tmp_path):
+def test_text_without_a_utf8_encoding_is_an_error(tmp_path):
     with pytest.raises(DTypeError, match=r"got '\\ud800' as the name"):
         mf.save({"\ud800": mf.ones(1)}, tmp_path / "a")
     with pytest.raises(DTypeError, match=r"metadata 'a' is '\\udcff', expected a str for a str"):
@@ -476,7 +476,7 @@ def test_a_text_that_utf8_cannot_write_is_told(tmp_path):
     assert names(tmp_path) == []
 
 
-def test_a_state_that_contains_itself_is_told(tmp_path):
+def test_a_state_that_contains_itself_is_an_error(tmp_path):
     state = []
     state.append(state)
     with pytest.raises(DTypeError, match="nested too deeply, or contains itself"):
@@ -498,7 +498,7 @@ def test_a_state_is_read_from_one_file_while_another_replaces_it(tmp_path, monke
 # Whole states
 
 
-def test_a_state_comes_back_as_it_was(tmp_path):
+def test_a_state_is_restored_unchanged(tmp_path):
     state = {
         "none": None,
         "flags": [True, False],
@@ -518,7 +518,7 @@ def test_a_state_comes_back_as_it_was(tmp_path):
     assert load_state(tmp_path / "b", "python").backend == "python"
 
 
-def test_numbers_come_back_bit_by_bit(tmp_path):
+def test_numbers_are_restored_bit_by_bit(tmp_path):
     numbers = np.random.default_rng(0).standard_normal(1000) * 10.0 ** np.arange(-300, 300).repeat(2)[:1000]
     save_state([*map(float, numbers), float("nan")], tmp_path / "a")
     *found, last = load_state(tmp_path / "a")
@@ -536,7 +536,7 @@ def test_numbers_come_back_bit_by_bit(tmp_path):
         ({"x": np.float32(1)}, "x is float32"),
     ],
 )
-def test_what_is_no_state(tmp_path, state, words):
+def test_unsupported_states_are_errors(tmp_path, state, words):
     with pytest.raises(DTypeError, match=words):
         save_state(state, tmp_path / "a")
     assert names(tmp_path) == []

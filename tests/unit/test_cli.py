@@ -48,7 +48,7 @@ def test_the_demo_learns_and_compares(monkeypatch):
     assert rows["cuda"]["digits"] == (4 if is_simulated("cuda") else 8)
 
 
-def test_the_demo_says_where_cuda_is_simulated(simulated, monkeypatch):
+def test_the_demo_reports_that_cuda_is_simulated(simulated, monkeypatch):
     monkeypatch.setattr(demo, "SIMULATED_SIZE", demo.DemoSize(8, 16, 8, 1))
     monkeypatch.setattr(demo, "COMPARED_DIGITS", 5)
     result = invoke("demo", "--backend", "cuda")
@@ -145,7 +145,7 @@ def test_without_gpu_and_lanes_the_line_that_installs_them_is_named(monkeypatch)
 
 
 @pytest.mark.parametrize(("version", "extra"), [(13000, "cuda13"), (12080, "cuda12"), (14010, "cuda13")])
-def test_a_gpu_without_its_parts_is_a_fault(monkeypatch, version, extra):
+def test_a_gpu_without_cuda_packages_is_a_fault(monkeypatch, version, extra):
     found = look(monkeypatch, 2, version, "", "cuda-core")
     assert found["GPU 1"].found == "GPU of number 1, compute capability 9.0"
     assert found["NVIDIA driver"].found == f"for CUDA {version // 1000}.{version % 1000 // 10}"
@@ -159,7 +159,7 @@ def test_an_old_driver_is_a_fault(monkeypatch):
     assert (found["NVIDIA driver"].ok, found["NVIDIA driver"].found) == (False, "for CUDA 11.8")
 
 
-def test_doctor_fails_for_what_is_needed_alone(monkeypatch):
+def test_doctor_fails_only_for_required_checks(monkeypatch):
     missing = doctor.DoctorFinding("part", "not installed", False, "pip install part")
     for needed, status in ((True, 1), (False, 0)):
         finding = doctor.replace(missing, needed=needed)
@@ -169,7 +169,7 @@ def test_doctor_fails_for_what_is_needed_alone(monkeypatch):
         assert "pip install part" in result.stdout
 
 
-def test_a_compiler_that_fails_is_told_in_one_line(monkeypatch):
+def test_a_failing_compiler_is_reported_in_one_line(monkeypatch):
     from minifuse.backends.cuda import compiler
 
     def fail(*_, **__):
@@ -190,7 +190,7 @@ def few(monkeypatch):
 WRONG = [("relu", mf.relu, 1, "float")]
 
 
-def test_equivalence_shows_what_agrees(few, tmp_path):
+def test_check_lists_agreeing_backends(few, tmp_path):
     page = tmp_path / "page.html"
     result = invoke("equivalence", "--html", str(page))
     assert result.exit_code == 0, result.output
@@ -220,7 +220,7 @@ def test_an_error_in_one_cell_ends_no_comparison(few, monkeypatch):
     assert "14 comparisons" in result.stdout
 
 
-def test_equivalence_shows_what_does_not(few, monkeypatch):
+def test_check_lists_disagreeing_backends(few, monkeypatch):
     from minifuse.backends.registry import get_backend
 
     backend = get_backend("parallel")
@@ -255,7 +255,7 @@ def test_ctrl_c_stops_cleanly():
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
-def test_doctor_says_why_kernels_are_not_kept(tmp_path, monkeypatch):
+def test_doctor_explains_a_cache_that_is_not_on_disk(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "kernels"))
     assert doctor.check_cache_folder().ok
     assert "0 kernels" in doctor.check_cache_folder().found

@@ -89,7 +89,7 @@ def test_a_wrong_command_line_is_a_usage_error_without_typer_too(run, arguments)
     assert "usage: minifuse" in err
 
 
-def test_the_commands_with_extras_are_those_of_the_whole_command_line():
+def test_commands_without_extras_are_listed_as_in_the_full_command():
     typer = pytest.importorskip("typer", reason="needs minifuse[cli]")
     from minifuse.cli.commands import app
 
@@ -99,7 +99,7 @@ def test_the_commands_with_extras_are_those_of_the_whole_command_line():
     assert {extra for names in base.EXTRAS.values() for extra in names.split(",")} <= extras.keys()
 
 
-def test_the_help_of_the_whole_command_line_names_each_command():
+def test_the_full_help_names_each_command():
     pytest.importorskip("typer", reason="needs minifuse[cli]")
     from typer.testing import CliRunner
 
@@ -115,7 +115,7 @@ def test_the_version_is_an_option(run):
     assert run("--version", without=()) == run("--version") == (0, f"minifuse {mf.__version__}\n", "")
 
 
-def test_doctor_says_the_same_with_and_without_typer(run, monkeypatch):
+def test_doctor_prints_the_same_with_and_without_typer(run, monkeypatch):
     pytest.importorskip("typer", reason="needs minifuse[cli]")
     monkeypatch.setattr(doctor, "examine", lambda: {"A heading": [doctor.DoctorFinding("a part", "[1]"), WRONG]})
     told = run("doctor", without=())
@@ -127,7 +127,7 @@ def test_doctor_says_the_same_with_and_without_typer(run, monkeypatch):
 WRONG = doctor.DoctorFinding("another", "none", False, "install it")
 
 
-def test_doctor_wraps_what_is_wider_than_the_terminal(monkeypatch, capsys):
+def test_doctor_wraps_long_lines(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "40")
     doctor.show({"A heading": [doctor.DoctorFinding("a part", "word " * 30, False, "install " * 10)]})
     lines = capsys.readouterr().out.splitlines()

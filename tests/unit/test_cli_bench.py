@@ -28,7 +28,7 @@ def command(tmp_path, *words, **environment):
     return subprocess.run(line, cwd=tmp_path, env=env, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_what_is_asked_for_is_what_the_runner_gets(monkeypatch, tmp_path):
+def test_arguments_reach_the_runner_unchanged(monkeypatch, tmp_path):
     asked = []
     monkeypatch.setattr(bench, "run", lambda request, json: asked.append(request.words(json)) or 0)
     words = ["matmul", "a + b", "--against", "torch,jax", "--quick", "--seed", "5", "--out", "x.json", "--picture", "x.svg"]
@@ -75,7 +75,7 @@ def test_json_is_all_that_is_printed_and_threads_are_settled_before_anything_is_
     assert found["threads"]["blas of numpy"] in (1, "1 asked for")
 
 
-def test_results_are_written_where_the_user_says(tmp_path):
+def test_results_are_written_to_the_given_path(tmp_path):
     words = ["a.sum()", "--quick", "--against", "numpy", "--out", "out.json", "--picture", "out.svg"]
     done = command(tmp_path, *words)
     assert done.returncode == 0, done.stderr
@@ -84,7 +84,7 @@ def test_results_are_written_where_the_user_says(tmp_path):
     assert "no picture: none of these rows is of a curve" in done.stderr
 
 
-def test_mistakes_are_told_in_a_line(tmp_path):
+def test_mistakes_are_reported_in_one_line(tmp_path):
     done = command(tmp_path, "host", "--against", "tinygrad")
     assert done.returncode == 2
     assert done.stderr == "minifuse bench: --against tinygrad: expected some of numpy, torch, numexpr, jax, indexed, loops\n"
@@ -97,14 +97,14 @@ def test_json_and_a_file_are_one_too_many():
     assert "got --json and --out, expected one" in told.stderr
 
 
-def test_without_its_folder_it_says_where_it_should_be(monkeypatch, tmp_path):
+def test_a_missing_benchmarks_folder_is_named(monkeypatch, tmp_path):
     monkeypatch.setattr(pages, "VISUALIZER_FOLDERS", (tmp_path,))
     told = invoke("host")
     assert told.exit_code == 2
     assert str(tmp_path) in told.stderr.replace("\n", "")
 
 
-def test_a_missing_peer_is_told_with_the_line_that_installs_it(tmp_path):
+def test_a_missing_peer_is_reported_with_its_install_command(tmp_path):
     (tmp_path / "hidden").mkdir()
     (tmp_path / "hidden" / "numexpr.py").write_text("raise ImportError('not here', name='numexpr')")
     path = os.pathsep.join(filter(None, [str(tmp_path / "hidden"), str(ROOT), os.environ.get("PYTHONPATH", "")]))
@@ -115,5 +115,5 @@ def test_a_missing_peer_is_told_with_the_line_that_installs_it(tmp_path):
     )
 
 
-def test_a_request_without_words_asks_for_everything():
+def test_a_request_without_names_runs_everything():
     assert BenchRequest(()).words(json=False) == ["--no-keep", "--"]

@@ -69,7 +69,7 @@ def test_launches_over_several_arrays_are_followed_one_by_one(backend):
 
 @bounded
 @given(questions())
-def test_the_order_gives_what_the_backend_stores(question):
+def test_adding_in_the_shown_order_gives_the_stored_value(question):
     name, dims, x, backend, cell = question
     function = folded(name, dims or None)
     is_empty = 0 in [x.shape[d] for d in dims or range(x.ndim)]
@@ -93,7 +93,7 @@ def test_the_order_gives_what_the_backend_stores(question):
         assert np.float32(wide) == value
 
 
-def test_another_order_gives_another_number():
+def test_another_order_rounds_differently():
     """What the test above relies on."""
     x = np.random.default_rng(0).uniform(0, 10, 512).astype(np.float32)
     values = {
@@ -117,7 +117,7 @@ def test_a_loop_reads_one_after_the_other(backend, text):
     assert [read.element for read in origin.reads] == list(range(6, 12))
 
 
-def test_threads_fold_what_they_have_and_then_meet():
+def test_threads_reduce_their_elements_before_they_combine():
     origin = trace_cell(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
     partials, first, last = split_stages(origin.tree)
     assert [origin.tree.text(k) for k in partials.parts] == [
@@ -137,14 +137,14 @@ def test_columns_meet_in_shared_memory():
     assert [stage.title for stage in rest] == [f"after the thread at y = {k}" for k in range(1, len(first.parts))]
 
 
-def test_several_warps_meet_by_way_of_shared_memory():
+def test_warps_combine_through_shared_memory():
     found = split_stages(trace_cell(folded("sum", None), [np.ones((16, 32), np.float32)], "cuda", 0).tree)
     assert [len(stage.parts) for stage in found] == [64, 32, 16, 8, 4, 2, 2, 1]
     assert [stage.is_shared for stage in found] == [False] * 6 + [True, False]
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_long_rows_are_folded_in_pieces(backend):
+def test_long_rows_are_reduced_in_pieces(backend):
     x = np.random.default_rng(0).uniform(0, 1, (2, 65536)).astype(np.float32)
     origin = trace_cell(folded("sum", 1), [x], backend, 1)
     assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
@@ -160,7 +160,7 @@ def test_only_the_blocks_that_make_the_cell_run():
     assert [read.element for read in sorted(origin.reads, key=lambda r: r.element)] == list(range(77, 1024 * 256, 256))
 
 
-def test_what_is_left_over_is_added_last():
+def test_remainders_are_added_last():
     x = np.ones((1028, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 5)
     assert len(origin.reads) == 1028
@@ -197,7 +197,7 @@ def test_every_name_is_followed_to_its_value():
     assert {name for name, _ in refused} <= {"where", "clip"}
 
 
-def test_what_lay_in_shared_memory_goes_on_by_its_name():
+def test_values_in_shared_memory_keep_their_names():
     """The fold of a column whose block has one thread along y comes out of shared memory as it went in."""
     x, y = np.arange(12, dtype=np.float32).reshape(3, 4), np.arange(40, 52, dtype=np.float32).reshape(3, 4)
     for function, expected in ((lambda x, y: x.sum(0) + y.sum(0), x.sum(0) + y.sum(0)), (lambda x, y: -x.sum(0), -x.sum(0))):
@@ -229,7 +229,7 @@ def invoke(*arguments):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("layout", ["plain", "permuted", "sliced", "flipped", "expanded", "shifted"])
-def test_the_command_says_it_as_json(backend, layout):
+def test_the_command_prints_json(backend, layout):
     result = invoke("sum", "--shape", "4,12", "--dim", 1, "--cell", 1, "--backend", backend, "--layout", layout, "--json")
     assert result.exit_code == 0, result.output
     found = json.loads(result.stdout)
@@ -242,7 +242,7 @@ def test_the_command_says_it_as_json(backend, layout):
     assert ("caveat" in found) is (backend == "parallel")
 
 
-def test_the_command_says_it_in_words():
+def test_the_command_prints_sentences():
     told = invoke("sum", "--shape", "4,12", "--dim", 1, "--cell", 1).stdout
     assert max(map(len, told.splitlines())) <= 80
     for line in (
@@ -257,7 +257,7 @@ def test_the_command_says_it_in_words():
     assert "chunk 0: in0[0..14]" in loop
 
 
-def test_a_long_fold_fits_the_terminal():
+def test_a_long_reduction_fits_the_terminal():
     told = invoke("sum", "--shape", "2,65536", "--dim", 1, "--cell", 1).stdout
     assert max(map(len, told.splitlines())) <= 80
     assert "2: 4 pieces, then a reduction of their results" in told
@@ -275,7 +275,7 @@ def test_a_long_fold_fits_the_terminal():
         (["sum", "--backend", "parallel"], "--backend only applies with --cell"),
     ],
 )
-def test_what_cannot_be_followed_is_one_line(arguments, message):
+def test_an_untraceable_cell_is_an_error_of_one_line(arguments, message):
     result = invoke(*arguments)
     assert result.exit_code == 2, result.output
     assert message in " ".join(result.stderr.split())

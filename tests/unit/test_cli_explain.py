@@ -107,7 +107,7 @@ def test_the_page_fits_80_columns(file):
     assert page[2].lstrip().startswith("def run(q, k, v):")
 
 
-def test_steps_are_told_where_they_are_asked_for(file):
+def test_steps_are_printed_on_request(file):
     assert "step by step" not in invoke(f"{file}:attention").stdout
     result = invoke(f"{file}:attention", "--steps")
     lines = result.stdout.partition("\nstep by step\n")[2].partition("\nkernels\n")[0].splitlines()
@@ -117,7 +117,7 @@ def test_steps_are_told_where_they_are_asked_for(file):
         assert f"{k} {step['text']}" in told
 
 
-def test_source_is_what_is_compiled(file):
+def test_source_prints_the_compiled_text(file):
     found = facts(f"{file}:normal", "--shape", "40x33", "--source")
     assert "def run(x, offset):" in found["source"] or "def run(x):" in found["source"]
     assert "def kernel(" in found["source"]
@@ -143,7 +143,7 @@ FAULTS = {
 
 
 @pytest.mark.parametrize("fault", FAULTS)
-def test_faults_are_said_in_words(fault, file):
+def test_errors_are_sentences(fault, file):
     what, options, message = FAULTS[fault]
     result = invoke(what.format(file=file), *options)
     assert result.exit_code == 2

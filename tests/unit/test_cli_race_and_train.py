@@ -58,14 +58,14 @@ def test_the_line_of_a_run_trains_the_same(settings):
         (["race", "a + b", "--players", "torch"], ["torch", "NumPy"]),
     ],
 )
-def test_a_request_that_makes_no_sense_says_what_would(arguments, parts):
+def test_an_invalid_request_names_a_valid_one(arguments, parts):
     result = invoke(*arguments)
     assert result.exit_code == 2
     assert result.stdout == ""
     assert all(part in result.stderr for part in parts), result.stderr
 
 
-def test_a_race_tells_every_player_and_its_own_line():
+def test_a_race_prints_every_backend_and_its_command():
     found = told("minifuse race 'a + b' --players NumPy,parallel")
     assert {row["who"] for row in found["times"]} == {"NumPy", "parallel"}
     assert all(row["us"] > 0 for row in found["times"])

@@ -137,7 +137,7 @@ def test_layouts_show_the_shape_that_was_asked_for(layout):
     assert random_arrays([(7,)], ["float32"], layout)[0].shape == (7,)
 
 
-def test_folds_run_along_a_dim_or_all():
+def test_reductions_run_along_one_dim_or_all():
     sizes = {dim: facts("sum", "--shape", "6,70", *dim)["launches"][0]["arrays"][0]["shape"] for dim in ((), ("--dim", 1))}
     assert sizes == {(): [1], ("--dim", 1): [6]}
 
@@ -148,7 +148,7 @@ def test_operands_have_a_shape_each():
     assert rows == {"out0": ([350], "int32"), "in0": ([350], "int32"), "in1": ([70], "int32")}
 
 
-def test_several_launches_are_told_one_by_one(tmp_path):
+def test_each_launch_is_printed(tmp_path):
     found = facts("matmul", "--shape", "64,64,512", "--save", tmp_path / "product.npz")
     assert [launch["kernel"] for launch in found["launches"]] == ["matmul", "add_parts"]
     traces = [simt.load(path) for path in found["saved"]]
@@ -176,7 +176,7 @@ def test_the_report_fits_a_terminal_and_labels_its_numbers(what):
     assert ("fronts" in result.stdout) is ("matmul" in what)  # of shared memory
 
 
-def test_numbers_stand_under_their_headings():
+def test_numbers_are_aligned_with_their_headings():
     lines = invoke("exp", "--shape", "33,31").stdout.splitlines()
     head = next(line for line in lines if "requests" in line and "loads" in line)
     numbers = lines[next(k for k, line in enumerate(lines) if line.startswith("in0:")) + 1]
@@ -185,7 +185,7 @@ def test_numbers_stand_under_their_headings():
         assert numbers[:end].endswith(f" {value}")
 
 
-def test_the_source_is_shown_whole_when_asked_for():
+def test_the_full_source_is_printed_on_request():
     assert "def kernel(" not in invoke("exp").stdout
     assert "def kernel(out0, in0, " in invoke("exp", "--source").stdout
     (launch,) = facts("gelu", "--source")["launches"]
@@ -231,7 +231,7 @@ def test_a_hazard_is_a_sentence_and_an_exit_status(file):
     assert race["array"] == "tile"
 
 
-def test_what_is_cut_short_says_so(file):
+def test_shortened_output_is_marked(file):
     (launch,) = facts(*kernel(file, "past", n=60), status=1)["launches"]
     assert not launch["is_complete"]
     assert launch["hazards"][-1]["error"] == "OutOfBoundsError"
@@ -329,7 +329,7 @@ def test_a_request_that_makes_no_sense_is_one_line(arguments, message):
         (":double", ["--grid", "1", "--block", "4", "--arg", "n=many"], "--arg n=many: expected shape:dtype or a number"),
     ],
 )
-def test_a_kernel_that_lacks_something_says_what(file, name, options, message):
+def test_a_kernel_without_an_argument_names_it(file, name, options, message):
     assert message in refused(f"{file}{name}", *options)
 
 
@@ -347,13 +347,13 @@ def test_a_block_that_no_gpu_takes_is_refused(file):
         ("import no_such_module\n", "importing broken.py:1 raised ModuleNotFoundError"),
     ],
 )
-def test_a_file_that_does_not_run_says_where(tmp_path, text, message):
+def test_a_file_that_raises_names_the_line(tmp_path, text, message):
     path = tmp_path / "broken.py"
     path.write_text(text)
     assert message in refused(f"{path}:f")
 
 
-def test_a_word_that_kernels_do_not_have_is_refused(tmp_path):
+def test_a_call_that_kernels_do_not_support_is_an_error(tmp_path):
     path = tmp_path / "strange.py"
     path.write_text("from minifuse.simt import cuda\ndef f(a):\n    a[0] = open('x')\n")
     assert "open" in refused(f"{path}:f", "--grid", 1, "--block", 1, "--arg", "a=1:int64")

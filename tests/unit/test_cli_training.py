@@ -15,13 +15,13 @@ def test_it_learns_in_a_few_epochs():
     assert sum(p.size for p in result.model.parameters()) == 64 * 128 + 128 + 128 * 10 + 10
 
 
-def test_the_same_seed_gives_the_same_result():
+def test_equal_seeds_give_equal_losses():
     one, again, other = train_digits(1, 2), train_digits(1, 2), train_digits(2, 2)
     assert (one.losses, one.accuracy) == (again.losses, again.accuracy)
     assert one.losses != other.losses
 
 
-def test_progress_is_told_batch_by_batch():
+def test_progress_is_reported_for_each_batch():
     told = []
     train_digits(seed=0, epochs=2, on_batch=lambda *what: told.append(what))
     assert [done for done, _, _ in told] == list(range(1, 47))

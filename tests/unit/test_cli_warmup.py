@@ -80,7 +80,7 @@ print(mf.cache.stats().compiled)
     assert found.stdout.split() == ["0"]
 
 
-def test_where_kernels_cannot_be_kept(file, tmp_path, monkeypatch):
+def test_a_cache_that_cannot_be_written_is_an_error(file, tmp_path, monkeypatch):
     words = ["warmup", f"{file}:score", "--jobs", "1"]
     (tmp_path / "full").write_text("")
     for name, value, answer in (
@@ -126,7 +126,7 @@ def test_a_request_without_sense(file, words, answer):
     assert answer in found.stderr
 
 
-def test_ctrl_c_leaves_what_is_done(file, monkeypatch):
+def test_ctrl_c_keeps_the_finished_kernels(file, monkeypatch):
     def stopped(*inputs):
         raise KeyboardInterrupt
 

@@ -37,7 +37,7 @@ def missing(wanted):
     return lambda: {name: job for name, job in wanted.items() if kernel_cache._read(name) is None}
 
 
-def test_kernels_come_to_disk_and_are_counted(folder):
+def test_kernels_are_written_to_disk_and_counted(folder):
     wanted, told = jobs(*[f"text {k}" for k in range(MIN_KERNELS_FOR_WORKERS + 3)]), []
     assert compile_all(missing(wanted), 2, lambda done, total: told.append((done, total))) == MIN_KERNELS_FOR_WORKERS + 3
     assert told == [(k, MIN_KERNELS_FOR_WORKERS + 3) for k in range(1, MIN_KERNELS_FOR_WORKERS + 4)]
@@ -56,25 +56,25 @@ def test_a_compiler_that_only_this_process_has_is_not_handed_over():
         assert import_path(MissingKernel("k", "", other)) is None
 
 
-def test_what_a_compiler_raises_is_told(folder):
+def test_errors_of_the_compiler_are_reported(folder):
     with pytest.raises(MinifuseError, match="ValueError: it is broken"):
         compile_all(missing(jobs("a", "b", "broken", "c", "d")), 2)
 
 
-def test_a_process_that_dies_is_told(folder, monkeypatch):
+def test_a_worker_that_dies_is_reported(folder, monkeypatch):
     monkeypatch.setattr(compile_workers, "WORKER_SCRIPT", "raise SystemExit(3)  # {path!r}")
     with pytest.raises(MinifuseError, match=r"ended with exit status|Broken pipe"):
         compile_all(missing(jobs(*"abcd")), 1)
 
 
-def test_a_folder_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+def test_a_folder_that_cannot_be_written_is_reported(tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "file"))
     with pytest.raises(MinifuseError, match=r"cannot write to .*MINIFUSE_CACHE"):
         compile_all(lambda: jobs(*"abcd"), 1)
 
 
-def test_who_stops_early_finds_whole_kernels(folder):
+def test_an_interrupted_run_leaves_complete_kernels(folder):
     names = compile_in_processes(list(jobs(*[f"text {k}" for k in range(40)]).values()), 2)
     first = next(names)
     names.close()

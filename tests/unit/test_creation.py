@@ -142,7 +142,7 @@ def test_arange_of_a_dtype(backend):
 # Random numbers
 
 
-def test_a_seed_gives_the_same_numbers(backend):
+def test_equal_seeds_give_equal_numbers(backend):
     def draw():
         mf.manual_seed(7)
         return mf.rand(3, 4, backend=backend).tolist(), mf.randn(5, backend=backend).tolist()

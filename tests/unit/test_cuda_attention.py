@@ -93,7 +93,7 @@ def test_no_hazards_and_nothing_outside_is_touched(kind):
 
 
 @on_each
-def test_every_order_of_warps_gives_the_same(kind):
+def test_results_do_not_depend_on_the_order_of_warps(kind):
     given, exact = sample((), 40, 70, 16, True)
     for seed in (1, 2):
         ran(kind, given, exact, True, run=lambda plan, seed=seed: simt.run(plan, seed=seed))
@@ -144,7 +144,7 @@ def test_the_tiles_in_use(kind, monkeypatch):
 
 @pytest.mark.parametrize("width", WIDTHS)
 @on_each
-def test_shapes_of_tiles_fit_together(kind, width, monkeypatch):
+def test_tile_shapes_match_each_other(kind, width, monkeypatch):
     monkeypatch.undo()
     known = ATTENTION_KERNELS[kind.names[0]]
     for tile in (known.tiles[width], *[known.short_tile] * (width < WIDTHS[-1])):
@@ -177,7 +177,7 @@ def counts(kind, M, N, D, is_causal):
     return found
 
 
-def test_scores_never_come_to_memory():
+def test_scores_are_never_stored_in_global_memory():
     """Of 96 rows that see 64 others: q once, k and v once for each of three blocks, and the outputs."""
     found = counts(Attention, 96, 64, 32, False)
     matrix = 4 * 32
@@ -187,7 +187,7 @@ def test_scores_never_come_to_memory():
     assert stored < 4 * 96 * 64
 
 
-def test_causal_blocks_load_only_what_their_rows_see():
+def test_causal_blocks_load_only_unmasked_keys():
     """Three blocks of 32 rows see one, two and three tiles of 32 columns."""
     found = counts(Attention, 96, 96, 32, True)
     assert found["k", LOAD] == found["v", LOAD] == (1 + 2 + 3) * 32 * 4 * 32
@@ -254,14 +254,14 @@ def test_the_kernel_for_few_rows(monkeypatch):
     assert backward.SHORT_TILE.threads == 32
 
 
-def test_what_it_costs():
+def test_loads_and_flops_are_counted():
     """A product of M * N * D for each of two; of causal ones what is seen."""
     of = row_major((2, 3, 4))
     assert attention_cost(Attention(False, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 3 * 3 * 4)
     assert attention_cost(Attention(True, 1.0), [of, row_major((2, 3))], [of] * 3) == (1, 2 * 2 * 2 * 6 * 4)
 
 
-def test_a_launch_that_fails_says_so():
+def test_a_failed_launch_raises():
     class Broken(SimulatedDevice):
         def prepare(self, kernel, geometry, shared=0):
             def run(*arguments):

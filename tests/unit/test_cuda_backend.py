@@ -44,7 +44,7 @@ def array_of(view):
 
 
 @every_view
-def test_an_array_is_placed_as_it_lies_and_fetched_again(view):
+def test_arrays_keep_their_layout_on_the_device_and_back(view):
     array = array_of(view)
     buffer, address, layout = BACKEND.from_numpy(array)
     assert layout.shape == array.shape
@@ -59,7 +59,7 @@ def test_an_array_is_placed_as_it_lies_and_fetched_again(view):
     assert not np.shares_memory(found, array)
 
 
-def test_a_few_elements_of_a_large_array_are_placed_close_together():
+def test_a_strided_view_is_packed_on_the_device():
     array = np.arange(100_000.0)[::1000]
     buffer, _, layout = BACKEND.from_numpy(array)
     assert buffer.nbytes < 16 * 100 * 8
@@ -96,7 +96,7 @@ def test_filling(dtype, value):
     np.testing.assert_array_equal(found, np.full((3, 5), value, dtype.numpy))
 
 
-def test_a_copy_on_the_host_is_a_copy_and_says_so():
+def test_a_host_copy_is_read_only():
     x = mf.ones(3, backend=BACKEND)
     found = x.numpy()
     with pytest.raises(ValueError, match="read-only"):
@@ -106,7 +106,7 @@ def test_a_copy_on_the_host_is_a_copy_and_says_so():
     assert np.asarray(x).tolist() == [2, 2, 2]
 
 
-def test_what_numpy_changes_afterwards_is_not_seen():
+def test_later_changes_in_numpy_do_not_reach_the_device():
     array = np.ones(3, "f4")
     x = mf.from_numpy(array, backend=BACKEND)
     array[0] = 7
@@ -114,7 +114,7 @@ def test_what_numpy_changes_afterwards_is_not_seen():
 
 
 @every_view
-def test_moves_both_ways(view):
+def test_moves_to_the_device_and_back(view):
     array = array_of(view)
     x = mf.tensor(array, backend="parallel").to(backend=BACKEND)
     assert x.spec.backend is BACKEND
@@ -133,7 +133,7 @@ def test_gradients_move_back():
 # Names
 
 
-def test_a_tensor_says_that_it_is_simulated():
+def test_repr_shows_that_a_tensor_is_simulated():
     assert repr(mf.ones(2, backend=BACKEND)) == 'tensor([1., 1.], backend="cuda (simulated)")'
     assert repr(simulated(1)) == "cuda:1 (simulated)"
     assert mf.ones(2, backend=BACKEND).backend == "cuda"
@@ -242,7 +242,7 @@ def test_reduce(view, function, numpy):
             np.testing.assert_allclose(out.array(), numpy(array, dims, keepdims=True), rtol=1e-13, err_msg=str(dims))
 
 
-def test_the_fold_of_nothing_is_the_identity():
+def test_an_empty_reduction_is_the_identity():
     for function, expected in ((op.add, 0), (op.mul, 1), (op.maximum, -math.inf), (product, 1)):
         out = result((3, 1))
         BACKEND.reduce(function, Operand.from_array(np.zeros((3, 0))), out, (1,))
@@ -254,7 +254,7 @@ def larger(a, b):
 
 
 @pytest.mark.parametrize("view", ["transposed", "flipped", "element"])
-def test_a_fold_without_an_identity_starts_with_the_first_element(view):
+def test_a_reduction_without_identity_starts_with_the_first_element(view):
     array = -array_of(view)
     for dims in combinations(range(array.ndim), max(1, array.ndim - 1)):
         out = result(tuple(1 if d in dims else n for d, n in enumerate(array.shape)))
@@ -262,7 +262,7 @@ def test_a_fold_without_an_identity_starts_with_the_first_element(view):
         np.testing.assert_array_equal(out.array(), array.max(dims, keepdims=True))
 
 
-def test_of_nothing_it_says_what_it_needs():
+def test_an_empty_reduction_without_identity_is_an_error():
     with pytest.raises(
         DTypeError, match=r"reduce: larger has no identity, so it cannot reduce shape \(3, 0\); set larger.identity"
     ):
@@ -336,7 +336,7 @@ def test_no_launch_of_a_product_has_a_hazard():
     assert out.tolist() == [[9] * 7] * 5
 
 
-def test_addresses_that_are_no_multiple_of_16_are_taken_one_by_one():
+def test_unaligned_addresses_are_loaded_one_element_at_a_time():
     x = mf.tensor(np.arange(64, dtype="f4"), backend=BACKEND)
     wide, narrow = [
         mf.simt.trace(
@@ -350,7 +350,7 @@ def test_addresses_that_are_no_multiple_of_16_are_taken_one_by_one():
     assert not narrow.hazards()
 
 
-def test_a_plan_is_what_a_launch_runs():
+def test_a_launch_runs_its_launch_plan():
     x, out = mf.ones(100, backend=BACKEND), mf.zeros(100, backend=BACKEND)
     bound = Plan(lambda x: x * 2.5, [x]).steps[0].bind(BACKEND)
     plan = bound.plan(out.address, x.address, 2.5)
@@ -385,7 +385,7 @@ def test_an_empty_launch_runs_nothing():
     assert BACKEND.bind_matmul(float32, Layout((0, 3), (3, 1), 0), row_major((0, 4)), row_major((4, 3)))(0, 0, 0) is None
 
 
-def test_memory_comes_from_a_pool_of_its_own():
+def test_device_memory_has_its_own_pool():
     x = mf.ones(1000, backend=BACKEND)
     y = x + 1
     address = y.address

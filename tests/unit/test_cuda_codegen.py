@@ -67,7 +67,7 @@ def test_a_map_of_two_operands_takes_four_neighbours_and_then_the_rest():
     """)
 
 
-def test_a_map_of_one_operand_has_two_loads_on_their_way():
+def test_a_map_of_one_operand_issues_two_loads_at_once():
     assert text(lambda x: mf.exp(x) * 2 + 0.5, A) == lines("""
         def point(x0, p0):
             return (exp(x0) * f32(2.0)) + p0
@@ -95,7 +95,7 @@ def test_a_map_of_one_operand_has_two_loads_on_their_way():
     """)
 
 
-def test_operands_in_steps_are_taken_one_by_one():
+def test_strided_operands_are_loaded_one_element_at_a_time():
     assert text(lambda x: x + 1, mf.ones(4, 13)[:, :12:2]) == lines("""
         def point(x0):
             return x0 + f32(1.0)
@@ -110,7 +110,7 @@ def test_operands_in_steps_are_taken_one_by_one():
     """)
 
 
-def test_a_sum_along_rows_is_folded_by_the_threads_of_the_row():
+def test_the_threads_of_a_row_reduce_it():
     source = text(lambda x: x.sum(1), A)
     assert source.splitlines()[0] == "def kernel(out0, in0, n0, n1, in0_0, fours):"
     assert dedent(source[source.index("    fold0 =") :]) == lines("""
@@ -138,7 +138,7 @@ def test_a_sum_along_rows_is_folded_by_the_threads_of_the_row():
     """)
 
 
-def test_a_sum_along_columns_is_folded_by_the_threads_of_the_column():
+def test_the_threads_of_a_column_reduce_it():
     source = text(lambda x: x.sum(0), A)
     assert "i0 = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x" in source  # neighbours in memory
     assert "i1 += 4 * cuda.blockDim.y" in source
@@ -149,7 +149,7 @@ def test_a_sum_along_columns_is_folded_by_the_threads_of_the_column():
     """)
 
 
-def test_what_lies_across_meets_in_a_tile():
+def test_transposed_operands_go_through_a_tile():
     assert text(lambda x, y: x * 2 + y.T, mf.ones(64, 40), mf.ones(40, 64)) == lines("""
         def point(x0, x1):
             return (x0 * f32(2.0)) + x1
@@ -199,7 +199,7 @@ def test_softmax_is_three_sweeps_and_keeps_its_exponentials(in_shared_memory):
     assert source.index("store4(kept0, i1") < source.index("load4(kept0, i1)") < source.index("store4(out0")
 
 
-def test_a_sweep_that_waits_for_memory_has_two_groups_on_their_way(in_shared_memory):
+def test_a_pass_that_waits_for_memory_issues_two_groups_of_loads(in_shared_memory):
     source = text(lambda x, w: x.softmax(1) * w, A, mf.ones(6))
     assert source.count("both groups") == 1  # the last sweep, for the weights
     assert source.count("= load4(in1, j1)") == source.count("= load4(kept0, j1)") == 1
@@ -213,7 +213,7 @@ def test_a_row_that_a_later_sweep_needs_is_not_replaced():
     assert source.count("exp(") == 2
 
 
-def test_a_value_is_kept_in_the_row_of_its_own_type(in_shared_memory):
+def test_each_dtype_has_its_own_row_in_shared_memory(in_shared_memory):
     x, g = mf.ones(4, 6), mf.ones(4, 6, dtype="float64")
     source = text(lambda x, g: mf.exp(x) / mf.exp(x).sum(1, True) + g / g.sum(1, True), x, g)
     assert "row0 = hold_f64(in1" in source
@@ -222,7 +222,7 @@ def test_a_value_is_kept_in_the_row_of_its_own_type(in_shared_memory):
     assert "kept" not in source
 
 
-def test_what_several_sweeps_load_waits_in_shared_memory(in_shared_memory):
+def test_operands_of_several_passes_are_cached_in_shared_memory(in_shared_memory):
     """Loaded once, where the launch has room; memory is named once, and each sweep reads the row."""
     source = text(lambda x: x.softmax(1), A)
     assert source.count("in0,") == 2  # in the head, and here
@@ -320,7 +320,7 @@ def test_single_elements_are_all_loaded_before_the_first_is_stored():
     assert source.count("in1[i1]") == source.count("in2[i1]") == 2  # whole groups, and the last one
 
 
-def test_four_columns_a_thread_where_rows_are_whole():
+def test_threads_take_four_columns_of_aligned_rows():
     source = text(lambda x: x.sum(0) * 2, mf.ones(64, 40))
     assert "i0 = 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)" in source
     assert source.count("load4_if(is_wide, in0") == 5  # four rows at once, then one at a time
@@ -332,7 +332,7 @@ def test_four_columns_a_thread_where_rows_are_whole():
     """)
 
 
-def test_what_one_sweep_loads_does_not_wait(in_shared_memory):
+def test_operands_of_one_pass_are_not_cached(in_shared_memory):
     for function in (lambda x: x.sum(1), lambda x: (x.sum(1), x.max(1)), lambda x: x.softmax(0)):
         (kernel,) = kernels(function, A)
         assert kernel.held == 0
@@ -341,7 +341,7 @@ def test_what_one_sweep_loads_does_not_wait(in_shared_memory):
     assert "load4(in1, i1)" in source  # the last sweep alone needs it
 
 
-def test_rows_of_several_operands_lie_behind_each_other_the_largest_elements_first(in_shared_memory):
+def test_cached_rows_are_ordered_by_element_size(in_shared_memory):
     x, g, mask = mf.ones(4, 6), mf.ones(4, 6, dtype="float64"), mf.ones(4, 6) > 0
     (kernel,) = kernels(lambda x, g, m: mf.where(m, x * g, 0) - mf.where(m, x * g, 0).sum(1, True), x, g, mask)
     assert kernel.held == 8 + 4 + 1
@@ -353,13 +353,13 @@ def test_rows_of_several_operands_lie_behind_each_other_the_largest_elements_fir
     ]
 
 
-def test_two_outputs_share_what_they_have_in_common(in_shared_memory):
+def test_two_outputs_share_common_subexpressions(in_shared_memory):
     source = text(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), A)
     assert source.count("load4(") == 2
     assert source.count("fold_along_x") == 2
 
 
-def test_what_is_the_same_along_a_row_is_loaded_before_it():
+def test_operands_constant_along_a_row_are_loaded_once():
     source = text(lambda x, b: x * mf.exp(b), mf.ones(4, 8), mf.ones(4, 1))
     assert source.index("exp(in1[i0])") < source.index("load4(in0")
 
@@ -376,13 +376,13 @@ def test_names_of_the_second_sweep_do_not_hide_those_of_the_first():
             assert len(assigned) == len(set(assigned))
 
 
-def test_in_place_reads_what_it_writes():
+def test_an_in_place_kernel_reads_its_output():
     source = text(lambda x: x * 2 + 1, A, targets=(0,))
     assert "old0 = load4(out0, i0)" in source
     assert "in0" not in source
 
 
-def test_a_bool_is_a_byte_in_memory_and_an_integer_in_folds():
+def test_a_bool_is_a_byte_in_memory_and_an_integer_in_sums():
     (kernel,) = kernels(lambda x: (x > 0).any(1), A)
     assert ("out0", "*u8") in kernel.parameters
     assert "cuda.shared.array(32, i32)" in kernel.text
@@ -395,7 +395,7 @@ def test_a_bool_is_a_byte_in_memory_and_an_integer_in_folds():
     ("function", "word"),
     [(lambda i: i**3, "integer_pow("), (lambda i: i // 3, "integer_floordiv("), (lambda i: i % 3, "integer_mod(")],
 )
-def test_integers_have_words_of_their_own(function, word):
+def test_integers_have_their_own_intrinsics(function, word):
     assert word in text(function, mf.arange(6))
     assert word not in text(function, mf.ones(6))
 
@@ -442,7 +442,7 @@ def form(function, *inputs, **more):
     return kernel.form, kernel.across, kernel.tiled
 
 
-def test_only_what_lies_across_is_turned_over():
+def test_only_transposed_operands_are_transposed():
     assert form(lambda x, y: x + y.T, W, L) == ("tiles", 0, ("in1",))
     assert form(lambda x, y: x + y, W, W) == ("points", None, ())
     assert form(lambda x: x.T * 2, W) == ("points", None, ())  # the output lies as the operand does
@@ -520,12 +520,12 @@ def test_a_target_in_place_is_read_and_stored_by_the_same_thread():
         (lambda x: x > 0, "bool", 8),
     ],
 )
-def test_what_waits_for_little_and_costs_little_takes_two_groups(function, dtype, each):
+def test_cheap_loops_with_few_loads_are_unrolled_twice(function, dtype, each):
     (kernel,) = kernels(function, mf.ones(4, 6, dtype=dtype))
     assert kernel.each == each
 
 
-def test_what_is_repeated_is_not_waited_for_twice():
+def test_repeated_loads_are_issued_once():
     """A row that is added to all rows comes from the cache; each group takes its part. Of a column it is one number."""
     (row,) = kernels(lambda x, b: x + b, mf.ones(40, 64), mf.ones(64))
     assert row.each == 8
@@ -538,7 +538,7 @@ def test_what_is_repeated_is_not_waited_for_twice():
 # Wide or not
 
 
-def test_which_operands_are_taken_four_at_a_time():
+def test_aligned_operands_are_loaded_four_elements_at_a_time():
     cases = [
         (lambda x, y: x + y, (A, B), "points", ("out0", "in0", "in1")),
         (lambda x, y: x + y, (mf.ones(4, 8), mf.ones(4, 1)), "points", ("out0", "in0")),

@@ -27,7 +27,7 @@ def operands(rows, columns, dtype="float32"):
 
 @pytest.mark.parametrize("shape", CASES)
 @pytest.mark.parametrize("name", FUNCTIONS)
-def test_columns_are_folded_four_at_a_time(name, shape):
+def test_columns_are_reduced_four_at_a_time(name, shape):
     function, arrays = FUNCTIONS[name], operands(*shape)
     tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
     plan = Plan(function, tensors)

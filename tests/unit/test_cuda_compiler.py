@@ -47,7 +47,7 @@ def sum_of_squares(x, y):
 # What stands for what
 
 
-def test_words_of_the_module_are_numbas(named):
+def test_intrinsics_of_the_module_are_numbas(named):
     def kernel(out, x):
         out[cuda.threadIdx.x] = TWICE(x) + math.sqrt(x)
 
@@ -59,7 +59,7 @@ def test_words_of_the_module_are_numbas(named):
     assert kernel.__globals__["cuda"] is cuda  # the kernel itself stays as it was
 
 
-def test_only_what_is_named_is_taken_along(named):
+def test_only_named_globals_are_rebound(named):
     def kernel(out):
         out[0] = 1
 
@@ -105,7 +105,7 @@ def test_defaults_stay(named):
 # Text
 
 
-def test_a_text_becomes_a_function_over_the_words():
+def test_a_text_becomes_a_function_over_the_intrinsics():
     kernel = kernel_from_text("def kernel(out, x):\n    out[0] = own(f32(x))\n", own=lambda x: x + 1)
     out = [0]
     kernel(out, 2.5)
@@ -156,7 +156,7 @@ def test_functions_are_compiled_into_their_callers():
 
 
 @needs_numba
-def test_words_are_compiled_once_for_many_kernels(monkeypatch):
+def test_device_functions_are_compiled_once(monkeypatch):
     made, real = [], compiler.device_function
     monkeypatch.setattr(compiler, "device_function", lambda function: made.append(function.__name__) or real(function))
     monkeypatch.setattr(compiler, "_device_functions", {})

@@ -61,7 +61,7 @@ def test_numpy_reads_a_capsule(see, dtype):
         assert found.strides == array.strides
 
 
-def test_what_is_lent_lives_until_it_is_given_back():
+def test_exported_memory_lives_until_it_is_released():
     before = len(dlpack.exported_capsules)
     owner = Owner(np.arange(5.0))
     alive = weakref.ref(owner)
@@ -77,7 +77,7 @@ def test_what_is_lent_lives_until_it_is_given_back():
     assert len(dlpack.exported_capsules) == before
 
 
-def test_a_capsule_that_nobody_takes_is_forgotten():
+def test_an_unused_capsule_is_released():
     owner = Owner(np.arange(5.0))
     alive = weakref.ref(owner)
     capsule = export(owner.array, owner)
@@ -93,7 +93,7 @@ def test_a_capsule_that_nobody_takes_is_forgotten():
     assert alive() is None
 
 
-def test_a_capsule_is_taken_once():
+def test_a_capsule_is_consumed_once():
     capsule = export(np.arange(5.0))
     first = np.from_dlpack(Exporter(capsule))
     with pytest.raises((ValueError, RuntimeError, BufferError)):
@@ -101,7 +101,7 @@ def test_a_capsule_is_taken_once():
     assert first.tolist() == [0, 1, 2, 3, 4]
 
 
-def test_the_struct_says_where_the_memory_is():
+def test_the_struct_contains_device_shape_and_strides():
     array = np.zeros((3, 4), bool)
     capsule = export_capsule(array, array.ctypes.data, bool_, row_major((3, 4)), 2)
     get = ctypes.pythonapi.PyCapsule_GetPointer
@@ -132,7 +132,7 @@ def test_the_interface_of_an_array(dtype, text):
     assert found["stream"] == 1  # the legacy default one
 
 
-def test_the_interface_of_nothing_and_of_what_cannot_be_written():
+def test_the_interface_of_empty_and_read_only_arrays():
     assert array_interface(4096, float32, row_major((0, 3)), is_writable=True)["data"] == (
         4096,
         False,
@@ -143,7 +143,7 @@ def test_the_interface_of_nothing_and_of_what_cannot_be_written():
 # Tensors of the interpreter, whose memory is no GPU's
 
 
-def test_a_simulated_tensor_gives_a_copy():
+def test_a_simulated_tensor_exports_a_copy():
     x = mf.tensor(np.arange(6.0).reshape(2, 3), backend=simulated())
     assert x.__dlpack_device__() == (1, 0)
     found = np.from_dlpack(x.T)

@@ -149,7 +149,7 @@ def test_a_gpu_with_an_old_driver_is_not_simulated_silently(device_of):
 # Errors in words
 
 
-def test_a_call_gives_its_values_or_an_error():
+def test_a_call_returns_its_values_or_raises():
     class Status(int):
         name = "CUDA_ERROR_INVALID_VALUE"
 
@@ -161,7 +161,7 @@ def test_a_call_gives_its_values_or_an_error():
 
 
 @pytest.mark.parametrize("name", driver.ADVICE)
-def test_errors_that_say_what_to_do(name):
+def test_driver_errors_name_a_remedy(name):
     error = driver.translate_error(RuntimeError(f"{name}: while a kernel ran"))
     assert type(error) is CudaError
     assert str(error) == f"{name}: while a kernel ran; {driver.ADVICE[name]}"
@@ -211,7 +211,7 @@ def device_with(gpu):
     return device
 
 
-def test_unused_memory_is_given_back_before_an_error():
+def test_unused_memory_is_freed_before_an_error():
     device = device_with(Gpu(room=10_000))
     buffers = [device.pool.allocate(1 << 12) for _ in range(2)]
     assert device.core.room == 10_000 - 2 * 4096
@@ -220,7 +220,7 @@ def test_unused_memory_is_given_back_before_an_error():
     assert device.pool.reserved == 1 << 13
 
 
-def test_an_allocation_that_does_not_fit_says_how_much_there_is():
+def test_a_failed_allocation_names_the_free_memory():
     device = device_with(Gpu(room=10_000))
     kept = device.pool.allocate(1 << 12)
     with pytest.raises(
@@ -232,7 +232,7 @@ def test_an_allocation_that_does_not_fit_says_how_much_there_is():
     assert device.pool.allocate(1 << 10).nbytes == 1 << 10  # and life goes on
 
 
-def test_another_error_of_an_allocation_stays_what_it_is():
+def test_other_errors_of_an_allocation_are_passed_on():
     device = device_with(Gpu(room=0, reason="CUDA_ERROR_ILLEGAL_ADDRESS: a kernel before"))
     with pytest.raises(CudaError, match=r"CUDA_ERROR_ILLEGAL_ADDRESS.*MINIFUSE_CUDA=simulated") as found:
         device.pool.allocate(64)
@@ -259,7 +259,7 @@ def test_the_errors_are_public():
         ("CUDA_ERROR_NO_DEVICE: none", CudaError, r"CUDA_ERROR_NO_DEVICE: none"),
     ],
 )
-def test_a_gpu_that_does_not_start_says_why(monkeypatch, reason, error, words):
+def test_a_gpu_that_does_not_start_names_the_reason(monkeypatch, reason, error, words):
     core = pytest.importorskip("cuda.core", reason='cuda-core is not installed: pip install "minifuse[cuda13]"')
 
     class Full:

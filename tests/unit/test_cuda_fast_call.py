@@ -197,7 +197,7 @@ def test_positions_are_no_addresses():
     assert len(bound.prepared) == 1
 
 
-def test_numbers_that_must_be_checked_have_no_short_way():
+def test_numbers_that_need_a_check_have_no_fast_call():
     kernel = MatmulKernel(A, B, (cast(DOT, int32) + KernelParameter(0, int32),))
     bound, addresses = bound_product(kernel, row_major((64, 64)), row_major((64, 64)))
     assert bound.fast_entry() is bound
@@ -206,7 +206,7 @@ def test_numbers_that_must_be_checked_have_no_short_way():
 
 
 @pytest.mark.parametrize(("name", "is_short"), [("tiles", True), ("K is cut", True), ("a batch in pieces", False)])
-def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
+def test_a_failed_in_place_launch_is_not_repeated(name, is_short):
     """After a second launch that fails, the first one would be done again."""
     a, b, _ = PRODUCTS[name]
     bound, addresses = bound_product(MatmulKernel(A, B, (ReadOutput(0, float32) + DOT,)), a, b)
@@ -217,7 +217,7 @@ def test_what_is_changed_in_place_is_not_launched_twice(name, is_short):
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut"])
 @pytest.mark.parametrize("precision", ["", HIGH])
-def test_an_error_of_the_driver_takes_the_long_way(name, precision):
+def test_a_driver_error_falls_back_to_python(name, precision):
     a, b, _ = PRODUCTS[name]
     bound, addresses = bound_product(
         MatmulKernel(A, B, (DOT,), precision) if precision else plain_matmul(float32), a, b, "wgmma"
@@ -235,7 +235,7 @@ def test_an_error_of_the_driver_takes_the_long_way(name, precision):
 
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "an operand is turned over"])
-def test_odd_values_take_the_long_way_and_are_refused(name):
+def test_odd_values_fall_back_to_python_and_are_rejected(name):
     bound, addresses = bound_product(MatmulKernel(A, B, (DOT,), HIGH), *PRODUCTS[name][:2], "wgmma")
     short = bound.fast_entry()
     for values in ((), addresses[:2], ("one", *addresses[1:]), (*addresses[:2], None)):

@@ -101,7 +101,7 @@ def test_a_prologue_that_converts():
     assert refused(MatmulKernel(A, cast(cast(B, int64), float32), (DOT,)), 30, 30, 30) == ""  # to where it came from
 
 
-def test_what_lies_in_no_memory_is_not_copied():
+def test_index_values_are_not_copied():
     index = IndexValue(0, int64)
     assert refused(MatmulKernel(cast(index, float32), B, (DOT,)), 9, 9, 9).startswith("the prologue of a loads no array")
     assert refused(MatmulKernel(index, Load(1, int64), (Accumulator(int64),)), 9, 9, 9).startswith(
@@ -129,7 +129,7 @@ def test_a_product_that_is_refused_is_computed_all_the_same():
     np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
 
 
-def test_what_a_backend_says_of_a_product():
+def test_why_not_fused_names_the_reason():
     backend, layouts = simulated(), [row_major((512, 8192)), row_major((8192, 512)), row_major((512, 512))]
     kernel = MatmulKernel(A, B, (relu(DOT + Load(2, float32)),))
     assert backend.why_not_fused(kernel, layouts[2:], layouts) == ""

@@ -11,7 +11,7 @@ from minifuse.core.errors import OutOfBoundsError, RaceError, UninitializedReadE
 ROWS, COLUMNS = lane_indices(4, 2), lane_indices(8, 2)  # a lane of four, two by two
 
 
-def test_places_lie_in_groups_of_four():
+def test_swizzled_indices_keep_groups_of_four():
     assert lane_indices(4, 8) == (0, 1, 2, 3)
     assert lane_indices(8, 8) == (0, 1, 2, 3, 32, 33, 34, 35)
     taken = [place + 4 * lane for lane in range(8) for place in lane_indices(8, 8)]
@@ -36,7 +36,7 @@ def copier(width, waits=0, count=1):
 
 
 @pytest.mark.parametrize("width", [1, 4])
-def test_a_copy_arrives_and_what_is_not_valid_is_zero(width):
+def test_an_async_copy_fills_invalid_elements_with_zero(width):
     source, out = np.arange(1, 257, dtype=np.float32), np.full(64, np.nan, np.float32)
     trace = simt.trace(copier(width), 1, 64 // width, out, source, 40)
     assert out.tolist() == [*range(1, 41), *[0] * 24]
@@ -45,7 +45,7 @@ def test_a_copy_arrives_and_what_is_not_valid_is_zero(width):
     assert loads.tolist() == [4 * width] * (40 // width)  # nothing is read where it is not valid
 
 
-def test_only_the_last_groups_may_be_on_their_way():
+def test_only_the_last_groups_of_copies_may_be_pending():
     source = np.arange(256, dtype=np.float32)
     for waits, count in ((0, 1), (1, 2), (2, 3), (0, 3)):
         out = np.zeros(64, np.float32)
@@ -56,7 +56,7 @@ def test_only_the_last_groups_may_be_on_their_way():
             simt.run(copier(4, waits, count), 1, 16, np.zeros(64, np.float32), source, 64)
 
 
-def test_a_copy_that_nobody_closed_is_not_waited_for():
+def test_a_copy_outside_a_committed_group_is_not_awaited():
     copy, wait_for = copy_async(1), wait(0)
 
     def kernel(out, source):
@@ -90,7 +90,7 @@ def test_a_copy_of_another_lane_needs_a_barrier():
     assert RaceError in found
 
 
-def test_four_elements_lie_at_a_multiple_of_16_bytes():
+def test_vector_accesses_need_16_byte_alignment():
     with pytest.raises(OutOfBoundsError, match="misaligned"):
         simt.run(copier(4), 1, 16, np.zeros(64, np.float32), np.zeros(257, np.float32)[1:], 64)
 
@@ -153,7 +153,7 @@ def test_outer_products_of_a_tile():
 
 
 @pytest.mark.parametrize("wide", [False, True])
-def test_a_store_touches_only_what_is_its_own(wide):
+def test_a_store_writes_only_its_own_elements(wide):
     zero = zeros(4, 8)
 
     @device

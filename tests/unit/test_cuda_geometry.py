@@ -159,13 +159,13 @@ some = settings(max_examples=25)
 
 @some
 @given(st.integers(1, 3000), st.booleans())
-def test_points_of_one_axis(n, misaligned):
+def test_elements_of_one_axis(n, misaligned):
     check(lambda x: x * 2, zeros(n), form="points", misaligned=misaligned)
 
 
 @some
 @given(few, sizes, st.booleans())
-def test_points_of_rows(rows, n, misaligned):
+def test_elements_of_rows(rows, n, misaligned):
     """Parts of rows that are, or are not, multiples of four apart."""
     for pitch in (n + 3, ceil_div(n, 4) * 4 + 4):
         check(lambda x: x * 2, zeros(rows, pitch)[:, :n], form="points", misaligned=misaligned)
@@ -173,7 +173,7 @@ def test_points_of_rows(rows, n, misaligned):
 
 @some
 @given(few, few, sizes)
-def test_points_in_steps(a, b, n):
+def test_elements_of_strided_operands(a, b, n):
     check(lambda x: x * 2, zeros(2 * a, b, 2 * n)[::2, :, ::2], form="points")
     check(lambda x: x * 2, zeros(n, b, a).permute(2, 1, 0), form="points")
 

@@ -186,7 +186,7 @@ def counts(device):
 # When there is a graph
 
 
-def test_the_first_call_is_one_by_one_and_what_comes_back_is_replayed(device, launches, launcher):
+def test_repeated_calls_are_replayed(device, launches, launcher):
     for k in range(5):
         assert run(device, launcher, VALUES) == expected(launches, VALUES)
         assert counts(device)["launched"] == k
@@ -195,7 +195,7 @@ def test_the_first_call_is_one_by_one_and_what_comes_back_is_replayed(device, la
     assert device.used == 5
 
 
-def test_one_by_one_each_goes_the_shortest_way(device, launches):
+def test_separate_launches_use_the_fast_call(device, launches):
     """While no graph is made, and where none is looked for any more."""
     short = []
     for launch in launches[1:]:
@@ -213,7 +213,7 @@ def test_arguments_arrive_as_their_types(device, launcher):
     assert last == ("d0", (4096, -7, -5))
 
 
-def test_one_launch_needs_no_graph_and_what_is_more_than_kernels_has_none(device, launches):
+def test_only_several_kernel_launches_become_a_graph(device, launches):
     assert graph_launcher(device, launches[:1], COUNTS[:1]) is None
     assert graph_launcher(device, [*launches[:1], lambda *values: None], COUNTS[:2]) is None
 
@@ -223,7 +223,7 @@ def test_the_interpreter_and_other_backends_have_none():
     assert Backend().bind_sequence([print, print], [1, 1]) is None
 
 
-def test_launchers_of_the_backend_say_what_they_launch():
+def test_launchers_of_the_backend_describe_their_kernels():
     """Those of kernels and those of products, with as many types as arguments."""
     backend = simulated()
     x = mf.ones(40, 40, backend=backend)
@@ -271,7 +271,7 @@ def test_close_values_that_take_turns_have_a_replay_each_too(device, launches, l
     assert counts(device)["set"] == 3
 
 
-def test_what_is_the_same_to_the_bit_is_not_set_again(device, launches, launcher):
+def test_parameters_with_equal_bits_are_not_updated(device, launches, launcher):
     for values in TWICE:
         launcher(*values)
     launcher(*changed(VALUES, (2, 0.5 + 1e-12)))  # a float32
@@ -289,7 +289,7 @@ def test_turns_with_a_number_that_changes(device, launches, launcher):
     assert [launch.called for launch in launches] == [2] * 4
 
 
-def test_values_that_never_come_back_cost_nothing_after_a_while(device, launches, launcher):
+def test_arguments_that_never_repeat_end_the_attempts_to_record(device, launches, launcher):
     for step in range(MAX_MISSES + 9):
         values = changed(VALUES, *[(k, 16 * step + 65536 * (k + 1)) for k in (0, 3, 5, 8)])
         assert run(device, launcher, values) == expected(launches, values)
@@ -359,7 +359,7 @@ def test_graphs_go_with_their_launcher(device, launches):
 # Errors and threads
 
 
-def test_an_error_of_a_replay_is_put_in_words(device, launcher):
+def test_an_error_of_a_replay_names_the_call(device, launcher):
     for values in TWICE:
         launcher(*values)
     device.bindings.status = 999

@@ -66,7 +66,7 @@ def integer_pairs(dtype):
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_words_of_floats(expression, numpy, dtype):
+def test_intrinsics_of_floats(expression, numpy, dtype):
     a, b = float_pairs(dtype)
     with np.errstate(all="ignore"):
         expected = numpy(a, b)
@@ -86,7 +86,7 @@ def test_words_of_floats(expression, numpy, dtype):
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
-def test_words_of_integers(expression, numpy, dtype):
+def test_intrinsics_of_integers(expression, numpy, dtype):
     a, b = integer_pairs(dtype)
     with np.errstate(all="ignore"):
         expected = numpy(a, b)
@@ -113,7 +113,7 @@ def test_casts_wrap_and_cut():
 
 
 @pytest.mark.parametrize("name", ["add", "mul", "and_", "or_"])
-def test_words_of_folds_are_the_operators(name):
+def test_intrinsics_of_reductions_are_the_operators(name):
     a, b = np.array([5, 6, -1]), np.array([3, 12, 7])
     numpy = {"add": np.add, "mul": np.multiply, "and_": np.bitwise_and, "or_": np.bitwise_or}[name]
     assert compute(f"{name}(a, b)", a, b).tolist() == numpy(a, b).tolist()
@@ -163,7 +163,7 @@ def kernel(out, a):
 
 @pytest.mark.parametrize(("x", "y"), [(1, 32), (2, 16), (8, 4), (32, 1), (32, 8), (64, 1), (128, 1), (256, 1)])
 @pytest.mark.parametrize("op", ["add", "maximum"])
-def test_threads_of_a_row_fold_together(x, y, op):
+def test_threads_of_a_row_reduce_it(x, y, op):
     """Every thread gets the fold of its row; only rows of more than a warp meet in shared memory, and have a block each."""
     a = np.random.default_rng(x).uniform(-1, 1, (y, x))
     out = np.zeros_like(a).reshape(-1)
@@ -175,7 +175,7 @@ def test_threads_of_a_row_fold_together(x, y, op):
 
 
 @pytest.mark.parametrize(("x", "y"), [(32, 1), (32, 2), (32, 8), (64, 4)])
-def test_threads_of_a_column_fold_in_their_order(x, y):
+def test_threads_of_a_column_reduce_in_order(x, y):
     a = np.random.default_rng(y).uniform(-1, 1, (y, x)).astype(np.float64)
     out = np.zeros_like(a).reshape(-1)
     trace = simt.trace(kernel_from_text(FOLD.format(count=256, way="y", op="add")), 1, (x, y), out, a.reshape(-1))
@@ -184,7 +184,7 @@ def test_threads_of_a_column_fold_in_their_order(x, y):
     np.testing.assert_array_equal(out.reshape(y, x), np.repeat(expected[None], y, 0))
 
 
-def test_the_order_of_lanes_does_not_change_a_fold():
+def test_the_order_of_lanes_does_not_change_a_reduction():
     kernel = kernel_from_text(FOLD.format(count=32, way="x", op="add"))
     a, found = np.random.default_rng(0).uniform(-1, 1, 256), []
     for seed in (0, 1, 2):
@@ -198,7 +198,7 @@ def test_the_order_of_lanes_does_not_change_a_fold():
 # What a word is
 
 
-def test_a_word_has_a_name_and_says_what_it_does():
+def test_an_intrinsic_has_a_name_and_a_docstring():
     for name in ("load4", "store4", "like", "floor"):
         word = getattr(base, name)
         assert isinstance(word, base.Intrinsic)
@@ -207,7 +207,7 @@ def test_a_word_has_a_name_and_says_what_it_does():
     assert base.f32.python_semantics is np.float32
 
 
-def test_a_word_is_built_once_and_late():
+def test_an_intrinsic_is_built_once_on_first_use():
     built = []
     word = base.Intrinsic(abs, lambda: built.append(1) or "numba's")
     assert not built

@@ -89,7 +89,7 @@ def test_operands_that_a_rung_does_not_take():
 
 
 @on_each_rung
-def test_each_rung_says_why_it_is_there(name):
+def test_each_kernel_states_what_it_improves(name):
     rung = LADDER[name]
     assert rung.name == name
     assert rung.reason
@@ -207,7 +207,7 @@ def test_a_tile_turned_over_meets_each_bank_once():
 
 
 @pytest.mark.parametrize("element", ITEMSIZE)
-def test_shapes_of_tiles_fit_together(element):
+def test_tile_shapes_match_each_other(element):
     for shape in SHAPES_BY_ITEMSIZE[ITEMSIZE[element]]:
         (BM, BN, BK), (WM, WN), (LM, LN) = shape.tile, shape.warp, shape.lanes
         assert LM * LN == 32

@@ -193,7 +193,7 @@ def test_epilogues(name, monkeypatch):
 
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("kernel", ["tiles", "parts", "rows"])
-def test_what_an_epilogue_reads_may_lie_anyhow(view, kernel, monkeypatch):
+def test_operands_of_an_epilogue_may_have_any_layout(view, kernel, monkeypatch):
     a, b = prepared(kernel, monkeypatch)
     residual = VIEWS[view](floats(3, (a.shape[0], b.shape[1]))[0])
     Case(lambda a, b, x, p: (a[0], b[0], (DOT - x[0],)), [a], [b], [residual]).run()
@@ -214,7 +214,7 @@ def test_rows_that_are_no_multiple_of_16_bytes(start, monkeypatch):
 
 
 @pytest.mark.parametrize("view", ["plain", "turned", "sliced"])
-def test_each_output_may_lie_anyhow(view, monkeypatch):
+def test_outputs_may_have_any_layout(view, monkeypatch):
     force(monkeypatch, "matmul", NARROW)
     a, b = floats(4, (33, 18), (18, 68))
     outs = [np.full((33, 68), 77, np.float32), VIEWS[view](np.full((33, 68), 77, np.float32))]
@@ -233,7 +233,7 @@ def test_an_epilogue_in_place(kernel, monkeypatch):
 
 
 @on_each_kernel
-def test_positions_lie_in_no_memory(kernel, monkeypatch):
+def test_index_values_have_no_memory(kernel, monkeypatch):
     """A mask of what lies above the diagonal, from ranges along rows and columns."""
     a, b = prepared(kernel, monkeypatch)
     rows, columns = np.arange(5, 5 + a.shape[0])[:, None], np.arange(b.shape[1])
@@ -435,7 +435,7 @@ def test_a_new_size_compiles_nothing(one, other, names):
     assert kernels_of(elements, *other, a=a) == found  # the very same functions
 
 
-def test_kernels_that_add_parts_share_the_plain_product():
+def test_split_k_kernels_share_the_plain_matmul():
     with_bias, plain = [kernels_of(e, 512, 512, 8192) for e in ((DOT + Load(2, float32),), (DOT,))]
     assert with_bias[0] == plain[0]
     assert with_bias[1] != plain[1]

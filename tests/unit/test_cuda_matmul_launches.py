@@ -271,7 +271,7 @@ PARTS = {
 @pytest.mark.parametrize(
     ("name", "dtype", "sizes", "parts"), [(*key, *case) for key, cases in PARTS.items() for case in cases], ids=str
 )
-def test_parts_of_k_are_added(batch, name, dtype, sizes, parts, monkeypatch):
+def test_split_k_sums_are_added(batch, name, dtype, sizes, parts, monkeypatch):
     shape = SHAPES_BY_ITEMSIZE[np.dtype(dtype).itemsize][-1]
     force(monkeypatch, name, shape if name == "matmul" else None, parts)
     (M, N, K), (left, right), random = sizes, BATCHES[batch], np.random.default_rng(6)
@@ -285,7 +285,7 @@ def test_parts_of_k_are_added(batch, name, dtype, sizes, parts, monkeypatch):
         check(out, a, b, plan)
 
 
-def test_parts_are_added_in_order(monkeypatch):
+def test_split_k_sums_are_added_in_order(monkeypatch):
     """1e8 + 1 - 1e8 - 1 depends on the order: only k upwards gives what Python gives."""
     force(monkeypatch, "matmul", NARROW, 4)
     a = np.repeat(np.array([1e8, 3.0, -1e8, -1.0], np.float32), 16)[None] / 16
@@ -328,7 +328,7 @@ def test_operands_are_turned_over(batch, sides, K, monkeypatch):
     check(out, a, b, plan)
 
 
-def test_large_products_turn_over_what_lies_along_k():
+def test_large_matmuls_transpose_operands_contiguous_along_k():
     def turns(n, *views):
         layouts = [row_major((n, n)).transpose(0, 1) if view == "T" else row_major((n, n)) for view in views]
         way = choose_config(float32, problem_of(row_major((n, n)), *layouts), **H200)
@@ -449,7 +449,7 @@ def test_shapes_of_tiles_by_size():
     assert best(512, 512, 8192, batch=(64,)).parts == 1
 
 
-def test_few_rows_come_in_one_pass():
+def test_a_few_rows_take_one_pass():
     assert best(1, 4096, 4096).kernel().name == "matmul_rows"
     column = best(4096, 1, 4096)
     assert column.problem.is_transposed
@@ -461,7 +461,7 @@ def test_few_rows_come_in_one_pass():
     assert best(1, 4096, 4096, float64).kernel().name == "matmul_rows"
 
 
-def test_parts_cover_k():
+def test_splits_cover_k():
     for M, N, K in ((64, 64, 65536), (256, 256, 1000), (1, 4096, 4096), (40, 40, 130)):
         p = problem_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
         for way in candidate_configs(float32, p, **H200):
@@ -534,7 +534,7 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
     assert last == whole + sum((x.size - 1) * x.out for x in product.batch)
 
 
-def test_what_lies_beside_moves_with_the_pieces():
+def test_batch_offsets_move_with_the_splits():
     """A bias of columns, one of rows of b, and an operand of the epilogue in a batch, each by its own strides."""
     beside = (FusedOperand(3, 0, 1, 0, "out"), FusedOperand(4, 0, 2, 7, "b"), FusedOperand(5, 11, 1, 0, "out"))
     rows = GpuGemmProblem(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, fused=beside)
@@ -579,7 +579,7 @@ def argument(launch, name):
     return launch.arguments[launch.kernel.function.__code__.co_varnames.index(name)]
 
 
-def test_parts_are_stored_four_at_once_where_the_output_is_not():
+def test_split_sums_are_stored_as_vectors():
     strided, odd = Layout((64, 64), (128, 2), 0), row_major((63, 63))
     for out, wide in ((row_major((64, 64)), [1, 1]), (strided, [1, 0]), (odd, [0, 0])):
         n = out.shape[0]

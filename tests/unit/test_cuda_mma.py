@@ -105,7 +105,7 @@ def test_every_layout(left, right, monkeypatch):
 @pytest.mark.parametrize(
     ("batch", "parts"), [("none", 2), ("one", 2), *[(name, 1) for name in BATCHES if name != "none"]], ids=str
 )
-def test_batches_and_parts(batch, parts, monkeypatch):
+def test_batches_and_split_k(batch, parts, monkeypatch):
     take(monkeypatch, "small", parts)
     left, right = BATCHES[batch]
     K = 130 if parts > 1 else 9
@@ -130,7 +130,7 @@ def test_prologue_and_epilogue(precision, width, monkeypatch):
         np.testing.assert_array_equal(out, np.broadcast_to(expected, out.shape))
 
 
-def test_nan_and_infinity_reach_what_they_touch(monkeypatch):
+def test_nan_and_infinity_reach_only_their_row_and_column(monkeypatch):
     take(monkeypatch, "small")
     a, b = whole(7, (10, 12), (12, 9))
     a[3, 5], a[6, 0], b[7, 8] = np.nan, np.inf, -np.inf

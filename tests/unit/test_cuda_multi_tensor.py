@@ -235,7 +235,7 @@ def test_tables_of_other_addresses_are_others_and_none_is_changed():
     assert kept
 
 
-def test_no_more_tables_are_kept_than_that():
+def test_at_most_so_many_tables_are_cached():
     bound, _, _, addresses = bound_doubling((5, 70))
     asked = [tuple(a + 64 * k for a in addresses) for k in range(MAX_CACHED_TABLES + 3)]
     for other in asked:
@@ -246,7 +246,7 @@ def test_no_more_tables_are_kept_than_that():
     assert list(bound.tables) == [*asked[5:], asked[3], asked[0]]
 
 
-def test_a_plan_is_what_a_launch_runs():
+def test_a_launch_runs_its_launch_plan():
     bound, xs, outs, addresses = bound_doubling((5, 70))
     plan = bound.plan(*addresses, 2.5)
     assert (plan.grid, plan.block) == (bound.geometry.grid, bound.geometry.block)
@@ -256,7 +256,7 @@ def test_a_plan_is_what_a_launch_runs():
         np.testing.assert_array_equal(out.numpy(), x.numpy() * np.float32(2.5))
 
 
-def test_in_the_interpreter_there_is_no_shorter_way():
+def test_the_interpreter_has_no_fast_call():
     bound, *_ = bound_doubling((5, 70))
     assert bound.fast_entry() is bound
 

@@ -80,7 +80,7 @@ def test_rows_of_any_length(function, length):
 
 @pytest.mark.parametrize(("function", "times"), [(softmax, 2), (lambda x: x.logsumexp(1), 1)])
 @pytest.mark.parametrize("length", [515, 1028])
-def test_a_row_is_read_once_for_both_folds(function, times, length):
+def test_one_pass_reads_a_row_for_both_reductions(function, times, length):
     x = operands("x", (2, length))[0]
     step = step_of(function, x)
     bound = step.bind(BACKEND)
@@ -91,7 +91,7 @@ def test_a_row_is_read_once_for_both_folds(function, times, length):
     assert bound.text.row_partition == (RowPartition(64, 2, 4) if length % 4 == 0 else RowPartition(64, 8, 1))
 
 
-def test_infinities_and_nan_mean_what_they_mean_in_two_sweeps():
+def test_infinity_and_nan_as_in_two_passes():
     a = operands("x", (8, 700))[0]
     a[1, 7], a[2, 699], a[3, 300], a[4, ::3] = np.nan, np.inf, -np.inf, -np.inf
     a[5], a[6, 1:] = -np.inf, -np.inf
@@ -109,7 +109,7 @@ def test_addresses_that_are_no_multiples_of_16_bytes():
     np.testing.assert_allclose(Plan(softmax, (x,)).run(x).numpy(), expected(softmax, [a[1:, 1:1029]]), rtol=2e-5)
 
 
-def test_float64_and_what_is_the_same_for_all_rows():
+def test_float64_and_operands_shared_by_all_rows():
     x, bias = operands("xw", (5, 300), "float64")
     tensors = [mf.tensor(a, backend=BACKEND) for a in (x, bias)]
 
@@ -130,7 +130,7 @@ def test_float64_and_what_is_the_same_for_all_rows():
         lambda x: (x - x.max(1, True)).exp().max(1),
     ],
 )
-def test_other_folds_are_no_such_pair(function):
+def test_other_reductions_are_not_paired(function):
     assert sums_of_exponentials(step_of(function, operands("x", (3, 40))[0]).kernel) == {}
 
 
@@ -161,7 +161,7 @@ def cross_entropy(x, target):
 
 
 @pytest.mark.parametrize("rows", ["registers", "shared memory", "online"])
-def test_an_element_is_picked_and_not_looked_for(rows, monkeypatch):
+def test_a_gathered_element_is_loaded_by_its_index(rows, monkeypatch):
     if rows != "online":
         monkeypatch.undo()
     if rows == "shared memory":
@@ -178,7 +178,7 @@ def test_an_element_is_picked_and_not_looked_for(rows, monkeypatch):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
-def test_a_key_that_no_element_has_picks_nothing(dtype):
+def test_an_index_out_of_bounds_gathers_nothing(dtype):
     x = np.random.default_rng(1).integers(1, 99, (5, 40)).astype(dtype)
     key = np.array([-1, 0, 39, 40, 1 << 40])
 
@@ -202,7 +202,7 @@ def test_a_key_that_varies_along_the_row_is_compared():
     np.testing.assert_allclose(out, np.where(key == np.arange(40), x, 0).sum(1), rtol=1e-6)
 
 
-def test_what_is_overwritten_is_not_picked_afterwards():
+def test_an_overwritten_row_is_gathered_before():
     a, key = operands("x", (5, 40))[0], np.array([3, 0, 39, 7, 8])
     x, k = (mf.tensor(array, backend=BACKEND) for array in (a, key))
 

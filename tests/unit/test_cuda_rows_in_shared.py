@@ -128,7 +128,7 @@ def test_other_types_wait_too(dtype, waiting):
     assert (largest(tensor).numpy() == largest(mf.tensor(a)).numpy()).all()
 
 
-def test_operands_of_several_types_do_not_lie_on_each_other(waiting):
+def test_cached_rows_of_several_dtypes_do_not_overlap(waiting):
     x, g = operands("x", (20, 37))[0], operands("x", (20, 37), "float64", 2)[0]
 
     def function(x, g):

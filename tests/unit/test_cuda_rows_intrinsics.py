@@ -50,7 +50,7 @@ def stored(acc, out):
 V = np.arange(C, dtype=np.float32) - 1
 
 
-def test_what_is_seen_is_a_band_before_an_end():
+def test_a_band_ends_at_the_end_of_its_row():
     word = mask_scores(ROWS, COLUMNS)
     i, j = 10 + np.arange(R)[:, None], 8 + np.arange(C)
     for end, low, high in ((100, -100, 0), (100, 1, 100), (12, -1, 2), (8, -100, 100)):
@@ -58,7 +58,7 @@ def test_what_is_seen_is_a_band_before_an_end():
         np.testing.assert_array_equal(got, np.where((j < end) & (j - i >= low) & (j - i <= high), X, -np.inf))
 
 
-def test_folds_of_rows_go_on_from_what_is_there():
+def test_reductions_of_rows_continue_from_an_accumulator():
     for word, fold in ((row_maxima(R, C), np.maximum), (add_rows(R, C), np.add)):
 
         def kernel(acc, v, out, word=word):

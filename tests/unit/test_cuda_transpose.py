@@ -87,14 +87,14 @@ def test_operands_that_are_repeated():
 
 
 @pytest.mark.parametrize("start", [1, 2, 4])
-def test_parts_that_begin_anywhere(start):
+def test_slices_that_begin_anywhere(start):
     """Addresses that are no multiples of 16 bytes, and rows that are, or are not, multiples of four apart."""
     for pitch in (72, 71):
         x, y = normal(64, pitch), normal(64, pitch)
         check(lambda x, y, s=start: x[:, s : s + 64] + y[:, s : s + 64].T, x, y)
 
 
-def test_what_is_made_contiguous():
+def test_copies_to_contiguous_layouts():
     x = normal(70, 100)
     y = mf.tensor(x, backend=simulated()).T.contiguous()
     assert y.strides == (70, 1)
@@ -145,7 +145,7 @@ def test_no_order_of_the_threads_is_a_race(seed):
 # What requests cost
 
 
-def test_every_request_takes_whole_sectors_and_meets_each_bank_once():
+def test_requests_fill_sectors_without_bank_conflicts():
     for dtype in ("float32", "int32"):
         x, y = (RANDOM.integers(0, 9, (128, 64)).astype(dtype), RANDOM.integers(0, 9, (64, 128)).astype(dtype))
         trace = check(lambda x, y: x + y.T, x, y)

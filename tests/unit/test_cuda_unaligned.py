@@ -22,7 +22,7 @@ def bound(function, *tensors):
 
 
 @pytest.mark.parametrize("shape", [(1, 3), (40, 101), (3, 1025), (5, 2051), (2, 3, 33)])
-def test_each_point_is_computed_once(shape):
+def test_each_element_is_computed_once(shape):
     random = np.random.default_rng(1)
     x, row = random.normal(size=shape).astype("f4"), random.normal(size=shape[-1:]).astype("f4")
     tensors = mf.tensor(x, backend=BACKEND), mf.tensor(row, backend=BACKEND)

@@ -109,7 +109,7 @@ def plain_in(precision):
 @pytest.mark.parametrize("name", WAYS)
 @pytest.mark.parametrize("parts", [1, 3])
 @pytest.mark.parametrize("tile", RIGHT_ROWS)
-def test_every_way(name, parts, tile, monkeypatch):
+def test_every_operand_mode(name, parts, tile, monkeypatch):
     left, right, before = WAYS[name]
     for k, (M, N, K) in enumerate(((12, 20, 168), (132, 260, 200))):
         take(monkeypatch, name, parts, tile)
@@ -176,7 +176,7 @@ def test_large_products_go_to_the_tensor_cores():
     assert names_of(HIGH, 4095, 4095, 4095)[-1] == "matmul_wgmma"
 
 
-def test_what_tensor_cores_do_not_help_stays_in_float32():
+def test_matmuls_that_tensor_cores_do_not_help_stay_in_float32():
     assert names_of(HIGH, 1, 4096, 4096)[0] in ("matmul_rows", "matmul_dots")
     assert names_of("highest", 4096, 4096, 4096) == ["turn", "matmul"]
     assert names_of(MEDIUM, 4096, 4096, 4096, "") == ["turn", "matmul"]
@@ -185,7 +185,7 @@ def test_what_tensor_cores_do_not_help_stays_in_float32():
     assert names_of(HIGH, 30, 30, 0) == names_of("highest", 30, 30, 0)
 
 
-def test_how_an_operand_lies():
+def test_operand_modes_follow_the_layout():
     for want, x, k, moves, is_aligned, change in (
         ("k", 36, 1, [0, 72], True, 0),
         ("x", 1, 36, [0], True, 0),

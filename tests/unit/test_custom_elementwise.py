@@ -67,12 +67,12 @@ def test_arguments_broadcast(backend, left, right):
 @pytest.mark.parametrize(
     "view", [lambda x: x.T, lambda x: x[::-2, 1:], lambda x: x[:, :1].expand(6, 8), lambda x: x[2:3, 4:5]]
 )
-def test_arguments_lie_in_any_layout(backend, view):
+def test_arguments_have_any_layout(backend, view):
     x = view(mf.tensor(array(mf.float32, 6, 8)))
     assert np.allclose(squared_diff(x, 0.5).numpy(), (x.numpy() - 0.5) ** 2)
 
 
-def test_several_results_are_a_tuple_each_over_all_points(backend):
+def test_several_results_are_a_tuple_of_tensors(backend):
     x, y = mf.tensor([[3.0], [-6.0]]), mf.tensor([4.0, 8.0, 0.5])
     length, ratio = polar(x, y)
     assert np.allclose(length.numpy(), np.hypot(x.numpy(), y.numpy()))
@@ -254,7 +254,7 @@ def test_functions_that_it_calls_count_as_outside():
     assert (f(x).item(), g(x).item()) == (5.0, 4.0)
 
 
-def test_what_a_call_does_not_pass_is_a_part_of_the_function():
+def test_closure_values_are_constants_of_the_kernel():
     def poly(x, degree=2):
         y = 0
         for _ in range(degree):
@@ -312,7 +312,7 @@ def refused(function, *inputs, error=FuseError):
         (lambda x: mf.index(2), "dim 2 is out of range"),
     ],
 )
-def test_what_is_not_elementwise_is_refused_with_the_users_line(function, words):
+def test_errors_name_the_line_that_is_not_elementwise(function, words):
     error = ShapeError if "out of range" in words else FuseError
     message = refused(function, error=error)
     assert words in message
@@ -320,7 +320,7 @@ def test_what_is_not_elementwise_is_refused_with_the_users_line(function, words)
         assert f"{HERE}:{function.__code__.co_firstlineno}: " in message
 
 
-def test_a_branch_is_refused_on_the_line_where_it_stands():
+def test_errors_name_the_line_of_a_branch():
     def f(x):
         y = x + 1
         return y if y > 0 else 0
@@ -353,14 +353,14 @@ def test_the_index_needs_an_element():
         mf.index()
 
 
-def test_errors_of_operators_come_as_they_are():
+def test_errors_of_operators_are_passed_on():
     with pytest.raises(DTypeError, match="sub: got bool"):
         squared_diff(X > 0, X > 0)
     with pytest.raises(ShapeError, match="do not broadcast"):
         squared_diff(mf.ones(2), mf.ones(3))
 
 
-def test_it_shows_what_it_is():
+def test_repr_names_the_function():
     assert repr(squared_diff) == "<elementwise squared_diff(x, y)>"
     assert squared_diff.__doc__ == "(x - y) squared."
     assert squared_diff.__name__ == "squared_diff"

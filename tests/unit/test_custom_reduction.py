@@ -83,7 +83,7 @@ def test_bools_are_combined_too(backend, dim):
     assert np.array_equal(y.numpy(), x.sum(dim) % 2 == 1)
 
 
-def test_several_tensors_are_mapped_together_and_broadcast(backend):
+def test_several_tensors_are_broadcast_and_mapped(backend):
     dot = mf.reduction(map=lambda x, y, k: x * y + k, combine=lambda a, b: b + a, identity=0.0)
     x, y = array(5, 1, 4), array(3, 4)
     assert np.allclose(dot(mf.tensor(x), mf.tensor(y), 2, dim=-1).numpy(), (x * y + 2).sum(-1), atol=1e-5)
@@ -111,7 +111,7 @@ def test_a_0_d_tensor_is_mapped_and_finished(backend):
     assert l2(mf.tensor(-3.0)).item() == 3.0
 
 
-def test_a_large_fold_is_cut_in_pieces():
+def test_a_large_reduction_is_split():
     x = array(3, 300_001, dtype="f8")
     for dim in (1, None):
         y = log_sum(mf.tensor(x), dim=dim)
@@ -120,7 +120,7 @@ def test_a_large_fold_is_cut_in_pieces():
     assert np.allclose(y.numpy(), np.log(np.exp(x).sum(1)), rtol=1e-9)
 
 
-def test_folds_of_one_space_share_a_kernel():
+def test_reductions_of_one_space_share_a_kernel():
     def f(x):
         top = largest(x, dim=1, keepdim=True)
         return x / top, log_sum(x, dim=1)
@@ -158,7 +158,7 @@ def operator_of(reduction, x):
         (np.maximum, -math.inf, "maximum"),
     ],
 )
-def test_what_is_an_operator_of_the_table_is_that_operator(combine, identity, name):
+def test_known_combines_become_the_tables_operator(combine, identity, name):
     assert operator_of(mf.reduction(combine=combine, identity=identity), mf.ones(3)) is TABLE[name]
 
 
@@ -243,7 +243,7 @@ def test_reductions_never_share_a_plan():
     assert np.allclose(found, [6, 23, (3 * 5 * 7 - 1) / 2])
 
 
-def test_a_fused_function_sees_what_it_reads():
+def test_a_fused_reduction_reads_current_values():
     scale = 2.0
     scaled = mf.reduction(map=lambda x: x * scale, combine=lambda a, b: a + b, identity=0.0)
     f = mf.fuse(lambda x: scaled(x) + 1)
@@ -325,7 +325,7 @@ def test_map_and_finish_are_functions_of_elements():
         l2(mf.ones(3), dim=5)
 
 
-def test_it_shows_what_it_is():
+def test_repr_names_the_function():
     assert repr(log_sum) == "<reduction log_add_exp>"
     assert repr(l2) == "<reduction reduction>"
     assert mf.reduction(combine=mf.maximum, identity=-math.inf).__name__ == "maximum"

@@ -14,7 +14,7 @@ from minifuse.core.errors import DataError, DTypeError, ShapeError
 from minifuse.data import Characters, Loader, Text, sonnets, windows
 
 
-def test_the_sonnets_are_whole():
+def test_the_sonnets_are_complete():
     text = sonnets()
     poems = [poem.splitlines() for poem in text.removesuffix("\n").split("\n\n")]
     assert len(poems) == 154
@@ -39,7 +39,7 @@ def test_the_sonnets_are_clean():
 
 
 @given(text=st.text(min_size=1))
-def test_text_comes_back(text):
+def test_text_is_decoded_unchanged(text):
     letters = Characters(text)
     assert letters.letters == "".join(sorted(set(text)))
     codes = letters.encode(text, backend="python")
@@ -118,7 +118,7 @@ def test_windows_that_do_not_exist(call, error, words):
         call()
 
 
-def test_a_text_and_its_parts():
+def test_a_text_and_its_split():
     text = Text(string.ascii_lowercase * 4, context=5, held_out=0.25, backend="python")
     assert text.characters.letters == string.ascii_lowercase
     (x, y), (a, b) = text.train, text.test

@@ -74,7 +74,7 @@ def read(reader, path, content):
 
 
 @given(data=st.data(), code=st.sampled_from(sorted(files.IDX_TYPES)), packed=st.booleans())
-def test_idx_gives_what_was_written(data, code, packed, path):
+def test_idx_files_are_read_as_written(data, code, packed, path):
     dtype = np.dtype(files.IDX_TYPES[code]).newbyteorder("=")
     array = data.draw(arrays.arrays(dtype, arrays.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=5)))
     x = read(read_idx, path, packed_up(idx(array)) if packed else idx(array))
@@ -152,7 +152,7 @@ def test_a_gzip_file_with_a_flipped_bit_is_no_other_array(path):
         (packed_up(b"\0\0\x08\1\0\0\0\4abcd") + b"some more", "damaged gzip file"),
     ],
 )
-def test_what_idx_errors_say(content, words, path):
+def test_idx_errors_name_the_damage(content, words, path):
     with at_most(1 << 20), pytest.raises(DataError, match=words):
         read(read_idx, path, content)
 
@@ -179,7 +179,7 @@ SAVED = {
 
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
-def test_npz_gives_what_was_saved(save, path):
+def test_npz_files_are_read_as_saved(save, path):
     saved = {f"a {name}": np.array(values, name) for name, (values, _) in SAVED.items()}
     saved |= {"empty": np.zeros((0, 3)), "number": np.float32(3), "turned": np.arange(12.0).reshape(3, 4).T}
     with path.open("wb") as file:
@@ -204,7 +204,7 @@ def test_npz_cut_anywhere_is_an_error(path, save):
 
 @pytest.mark.parametrize("save", [np.savez, np.savez_compressed])
 @pytest.mark.filterwarnings("ignore:Reading `.npy`")  # NumPy takes some damaged headers for those of Python 2
-def test_npz_with_a_flipped_bit_gives_the_same_numbers_or_an_error(path, save):
+def test_npz_with_a_flipped_bit_is_an_error_or_unchanged(path, save):
     stream = io.BytesIO()
     save(stream, x=np.arange(4, dtype=np.int32))
     content, errors = stream.getvalue(), 0
@@ -278,7 +278,7 @@ def test_a_header_that_claims_much_takes_no_memory(path):
     ],
     ids=lambda x: "" if isinstance(x, bytes) else x,  # contents have the time in them, and all workers must agree on names
 )
-def test_what_npz_errors_say(content, words, path):
+def test_npz_errors_name_the_damage(content, words, path):
     with pytest.raises(DataError, match=words):
         read(read_npz, path, content)
 

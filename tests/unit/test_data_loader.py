@@ -205,7 +205,7 @@ def test_an_error_in_the_thread_is_raised_in_the_loop_where_it_happened(prefetch
     assert "fail_at_the_third" in [frame.name for frame in traceback.extract_tb(caught.tb)]
 
 
-def test_batches_by_a_thread_come_from_the_pool():
+def test_batches_of_a_thread_use_the_memory_pool():
     x = rows(64, 1000)
     loader = Loader(x, batch_size=8, prefetch=2)
     for _ in range(3):  # how many are alive at once depends on who waits for whom
@@ -252,7 +252,7 @@ def test_a_transform_may_change_shape_and_dtype():
         (lambda rng, x, y: (x, y.astype(np.float16)), "got an array of dtype float16"),
     ],
 )
-def test_what_a_transform_must_return(transform, words):
+def test_a_transform_must_return_arrays(transform, words):
     with pytest.raises(DTypeError, match=words):
         next(iter(Loader(rows(4), rows(4), batch_size=2, transform=transform)))
 
@@ -307,7 +307,7 @@ def test_a_loader_goes_on_where_another_stood(n, size, steps, shuffle, drop_last
     assert list(walk(third, epochs - other.state_dict()["epoch"])) == list(going) == rest[1:]
 
 
-def test_a_state_says_what_comes_next():
+def test_a_state_resumes_at_the_next_batch():
     loader = Loader(rows(5), batch_size=2, seed=3)
 
     def place():
@@ -327,7 +327,7 @@ def test_a_state_says_what_comes_next():
     assert place() == {"seed": 3, "epoch": 7, "position": 0}
 
 
-def test_an_epoch_that_is_set_is_whole():
+def test_an_epoch_that_is_set_is_complete():
     loader = Loader(rows(6), batch_size=2, shuffle=False)
     loader.load_state_dict({**loader.state_dict(), "epoch": 2, "position": 1})
     loader.epoch = 2

@@ -43,7 +43,7 @@ def test_each_example_goes_to_one_part_with_all_that_belongs_to_it(n, fraction, 
 
 
 @pytest.mark.parametrize("stratify", [None, mf.arange(100) % 3])
-def test_parts_are_random_by_seed(stratify):
+def test_splits_are_random_by_seed(stratify):
     def first(seed):
         (x,), _ = split(rows(100), fraction=0.5, seed=seed, stratify=stratify)
         return indices([x])
@@ -54,7 +54,7 @@ def test_parts_are_random_by_seed(stratify):
     assert first(1) != sorted(first(1))
 
 
-def test_parts_are_copies_on_the_same_backend():
+def test_splits_are_copies_on_the_same_backend():
     x = rows(10, 2, backend="python", dtype="float64")
     (a,), (b,) = split(x, fraction=0.5)
     assert a.backend == b.backend == "python"
@@ -106,7 +106,7 @@ def test_the_first_gets_mean_0_and_deviation_1_and_the_others_follow(shape, dtyp
     np.testing.assert_array_equal(mf.tensor(a).numpy(), a)
 
 
-def test_large_numbers_close_together_keep_their_differences():
+def test_large_close_numbers_keep_their_differences():
     (x,) = standardize(mf.tensor([16777216.0, 16777218.0]))
     assert x.tolist() == [-1, 1]
 

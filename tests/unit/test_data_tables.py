@@ -35,7 +35,7 @@ def read(path, text, **options):
     end=st.sampled_from(["\n", "\r\n"]),
     mark=st.sampled_from(["", "\ufeff"]),
 )
-def test_numbers_come_back_bit_by_bit(table, delimiter, header, quoting, end, mark, path):
+def test_numbers_are_read_bit_by_bit(table, delimiter, header, quoting, end, mark, path):
     stream = io.StringIO()
     writer = csv.writer(stream, delimiter=delimiter, quoting=quoting, lineterminator=end)
     if header:
@@ -81,7 +81,7 @@ def test_targets(path):
         ("1_000,2\n3,4\n", {}, [[3, 4]]),  # names, for they are no numbers
     ],
 )
-def test_what_is_read(text, options, expected, path):
+def test_valid_tables_are_read(text, options, expected, path):
     np.testing.assert_array_equal(read(path, text, **options).numpy(), np.array(expected, np.float32))
 
 
@@ -117,7 +117,7 @@ def test_what_is_read(text, options, expected, path):
         ("1,2\n", {"delimiter": "\n"}, "got delimiter="),
     ],
 )
-def test_what_errors_say(text, options, words, path):
+def test_errors_name_line_and_column(text, options, words, path):
     with pytest.raises(DataError, match=words) as caught:
         read(path, text, **options)
     assert "delimiter" in options or str(path) in str(caught.value)
@@ -127,7 +127,7 @@ def test_what_errors_say(text, options, words, path):
     content=st.binary(max_size=60) | st.text('0123456789,.\n"\r-e ax', max_size=60).map(str.encode),
     target=st.none() | st.just(0),
 )
-def test_any_bytes_are_a_table_or_an_error_with_words(content, target, path):
+def test_any_bytes_are_a_table_or_a_clear_error(content, target, path):
     with contextlib.suppress(DataError):
         found = read(path, content, target=target)
         x = found if target is None else found[0]

@@ -19,7 +19,7 @@ RULES = {
 
 
 @given(name=st.sampled_from(toy_2d.POINTS), n=st.integers(0, 300), seed=st.integers(0, 2**31 - 1), noise=st.floats(0, 2))
-def test_points_lie_in_the_square_and_follow_from_the_seed(name, n, seed, noise):
+def test_points_are_in_the_square_and_follow_the_seed(name, n, seed, noise):
     x, y = points(name, n, seed, noise, backend="python")
     assert (x.shape, x.dtype, x.backend) == ((n, 2), mf.float32, "python")
     assert (y.shape, y.dtype, y.backend) == ((n,), mf.int64, "python")
@@ -31,7 +31,7 @@ def test_points_lie_in_the_square_and_follow_from_the_seed(name, n, seed, noise)
 
 
 @pytest.mark.parametrize("name", RULES)
-def test_a_class_is_where_a_point_lies(name):
+def test_a_class_depends_on_the_position(name):
     x, y = (t.numpy() for t in points(name, 500, seed=1))
     assert [bool(RULES[name](a, b)) for a, b in x] == y.astype(bool).tolist()
     assert 100 < y.sum() < 400
@@ -55,7 +55,7 @@ def test_the_moons_are_half_circles_that_reach_into_each_other():
     assert x[y == 1, 1].max() > x[y == 0, 1].min()  # no horizontal line parts them
 
 
-def test_noise_moves_points_and_no_classes():
+def test_noise_moves_points_and_keeps_classes():
     clean, y = points("xor", 2000, 5)
     noisy, same = points("xor", 2000, 5, noise=0.05)
     assert y.tolist() == same.tolist()
@@ -64,7 +64,7 @@ def test_noise_moves_points_and_no_classes():
     assert (noisy.numpy()[:, 0] * noisy.numpy()[:, 1] < 0).astype(int).tolist() != y.tolist()
 
 
-def test_other_seeds_give_other_points():
+def test_other_seeds_draw_other_points():
     for name in toy_2d.POINTS:
         assert points(name, 20, 0)[0].tolist() != points(name, 20, 1)[0].tolist()
 
@@ -79,6 +79,6 @@ def test_other_seeds_give_other_points():
         (("xor", 5, 0, float("inf")), ShapeError, "noise=inf"),
     ],
 )
-def test_what_is_no_set_is_refused(arguments, error, words):
+def test_an_unknown_set_is_an_error(arguments, error, words):
     with pytest.raises(error, match=words):
         points(*arguments)

@@ -26,7 +26,7 @@ def test_the_sentences_are_clean_and_of_four_kinds():
     assert openings.most_common(1)[0][1] <= 8  # no template
 
 
-def test_a_bag_of_words_tells_nine_in_ten():
+def test_a_bag_of_words_classifies_nine_in_ten():
     """Least squares on which words occur, in NumPy, five times with another fifth held out."""
     texts, y, _ = sentences()
     index, right = mf.arange(len(texts)), 0
@@ -55,11 +55,11 @@ def test_a_bag_of_words_tells_nine_in_ten():
         ("snake_case \N{LATIN CAPITAL LETTER E WITH ACUTE}t\N{LATIN SMALL LETTER E WITH ACUTE}", ["snake", "case", "été"]),
     ],
 )
-def test_what_a_word_is(text, words):
+def test_words_are_split_at_punctuation(text, words):
     assert split_words(text) == words
 
 
-def test_the_most_frequent_come_first():
+def test_the_most_frequent_words_have_the_lowest_indices():
     texts = ["b a", "a c b", "a"]
     assert Words(texts).words == ("<pad>", "<unknown>", "a", "b", "c")
     assert Words(texts, most=1).words == ("<pad>", "<unknown>", "a")
@@ -72,7 +72,7 @@ def test_the_most_frequent_come_first():
     texts=st.lists(st.lists(st.sampled_from("abcd"), max_size=6).map(" ".join), max_size=5),
     length=st.none() | st.integers(1, 7),
 )
-def test_texts_come_back_padded_or_cut(texts, length):
+def test_texts_are_padded_or_truncated(texts, length):
     words = Words(["a b", "c"])
     x = words.encode(texts, length, backend="python")
     wide = length or max((len(text.split()) for text in texts), default=0)

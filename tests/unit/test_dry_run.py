@@ -12,7 +12,7 @@ from minifuse.inspect.dry_run import launches_of
 RANDOM = np.random.default_rng(0)
 
 
-def test_the_launches_compute_what_the_call_computes():
+def test_the_launches_compute_the_result_of_the_call():
     a, b = (RANDOM.standard_normal((64, 64), np.float32) for _ in range(2))
     plans = launches_of(lambda x, y: (x @ y).softmax(1), a, b)
     assert [plan.kernel.__name__ for plan in plans][-1] == "kernel"
@@ -24,7 +24,7 @@ def test_the_launches_compute_what_the_call_computes():
     np.testing.assert_allclose(result, exact / exact.sum(1, keepdims=True), rtol=1e-4)
 
 
-def test_several_launches_come_in_order():
+def test_several_launches_are_in_order():
     plans = launches_of(lambda x, y: x @ y, np.ones((128, 512), np.float32), np.ones((512, 128), np.float32))
     assert [plan.kernel.__name__ for plan in plans] == ["matmul", "add_parts"]  # K is cut in parts
 
@@ -62,7 +62,7 @@ def test_faults_of_the_call_are_those_of_the_call():
         launches_of(mf.maximum, np.ones((3, 4), np.float32), np.ones(5, np.float32))
 
 
-def test_nothing_is_used_twice_and_all_is_kept():
+def test_buffers_are_not_reused():
     plans = launches_of(lambda x: ((x @ x) @ x) @ x, np.ones((40, 40), np.float32))
     pointers = [argument for plan in plans for argument in plan.arguments if isinstance(argument, simt.Pointer)]
     addresses = {plan.arguments[0].data.ctypes.data for plan in plans}

@@ -25,7 +25,7 @@ def test_a_dtype_is_known_by_all_its_names(dtype):
     )
 
 
-def test_python_types_stand_for_a_dtype():
+def test_python_types_name_a_dtype():
     assert [as_dtype(t) for t in (float, int, bool)] == [mf.float32, mf.int64, mf.bool_]
 
 
@@ -52,7 +52,7 @@ def test_python_numbers_are_weak():
         assert promote(dtype, kind).numpy == promote(kind, dtype).numpy == expected, (dtype, kind)
 
 
-def test_three_operands_promote_together():
+def test_three_operands_promote_to_one_dtype():
     assert promote(mf.int32, mf.float32, float) is mf.float64
     assert promote(mf.bool_, int, mf.int32) is mf.int32
 
@@ -71,12 +71,12 @@ def test_three_operands_promote_together():
         (Fraction(1, 2), float),
     ],
 )
-def test_what_counts_as_a_number(x, kind):
+def test_numbers_of_python_and_numpy_are_numbers(x, kind):
     assert weak_type_of(x) is kind
 
 
 @pytest.mark.parametrize("x", [1j, "1", None, [1], np.ones(2), object()])
-def test_what_does_not_is_named(x):
+def test_other_objects_are_named_in_the_error(x):
     with pytest.raises(DTypeError, match=f"expected a tensor or a real number, got {type(x).__name__}"):
         weak_type_of(x)
 

@@ -650,7 +650,7 @@ def leaving(x):
         (leaving, 1, "cannot read the value of an array of shape (3,)"),
     ],
 )
-def test_what_cannot_be_captured_is_named_with_its_line(function, line, what):
+def test_untraceable_calls_are_named_with_their_line(function, line, what):
     with pytest.raises(FuseError) as raised:
         mf.source(function, mf.ones(3))
     place = f"{__file__}:{getsourcelines(function)[1] + line}: "

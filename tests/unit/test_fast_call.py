@@ -100,20 +100,20 @@ def test_addresses_choose_the_last_argument(a, b, last):
     [(), (1,), (1, 2.0, 3), ("1", 2.0), (1.5, 2.0), (1, "2"), (None, 2.0), (2**63, 2.0), (1, 10**400)],
     ids=repr,
 )
-def test_odd_values_take_the_long_way(values):
+def test_odd_values_fall_back_to_python(values):
     fake = FakeDriver(slots=2)
     assert fake.launch(("*f32", "f32"))(*values) == ("long", values)
     assert fake.asked == []
 
 
-def test_an_error_of_the_driver_takes_the_long_way():
+def test_a_driver_error_falls_back_to_python():
     fake = FakeDriver(slots=1)
     fake.status = 719
     assert fake.launch(("*f32",))(64) == ("long", (64,))
     assert len(fake.asked) == 1
 
 
-def test_the_error_of_the_long_way_is_that_of_the_launch():
+def test_the_error_of_the_fallback_is_raised():
     fake = FakeDriver(slots=1)
 
     def refuse(*values):
@@ -124,7 +124,7 @@ def test_the_error_of_the_long_way_is_that_of_the_launch():
 
 
 @pytest.mark.parametrize("kinds", [("*f32", "i32"), ("u8",)])
-def test_numbers_that_must_be_checked_have_no_short_way(kinds):
+def test_numbers_that_need_a_check_have_no_fast_call(kinds):
     assert FakeDriver(slots=2).launch(kinds) is None
 
 
@@ -166,7 +166,7 @@ def test_a_constant_fills_its_slot(kind, number):
     assert bytes_of == numpy(number).tobytes().ljust(8, b"\0")
 
 
-def test_launches_come_in_their_order_with_grids_of_their_own():
+def test_launches_run_in_order_with_their_own_grids():
     fake = FakeDriver(slots={5: 3, 6: 0, 8: 5})
     launches = [
         FastLaunch(8, [CallValue(0), 1, 2, 3, CallValue(1)], (7, 1, 1), (32, 8, 1)),
@@ -244,7 +244,7 @@ def noting_kernel(seen, slots):
     return function, ctypes.cast(function, ADDRESS).value
 
 
-def test_a_kernel_of_the_cpu_runs_over_all_points():
+def test_a_cpu_kernel_runs_over_all_elements():
     seen = []
     function, address = noting_kernel(seen, slots=5)
     run = make_fast_run(address, 1000, ["i64", "f64", "i64"], [-3, 2**40], lambda *values: ("long", values))
@@ -253,7 +253,7 @@ def test_a_kernel_of_the_cpu_runs_over_all_points():
     del function
 
 
-def test_arguments_may_come_before_the_values():
+def test_arguments_may_precede_the_values():
     seen = []
     function, address = noting_kernel(seen, slots=6)
     run = make_fast_run(address, 7, ["i64", "f64"], [-3], lambda *values: ("long", values), header=[5, 2**40, -6])

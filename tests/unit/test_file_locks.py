@@ -126,7 +126,7 @@ def test_a_forked_child_neither_holds_nor_releases_the_lock(path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_the_lock_of_a_killed_process_is_taken_over(path):
+def test_the_lock_of_a_killed_process_is_released(path):
     with subprocess.Popen([sys.executable, "-c", HOLDER, str(path)], stdout=subprocess.PIPE, text=True) as process:
         assert process.stdout.readline() == "held\n"
         lock = FileLock(path)
@@ -136,13 +136,13 @@ def test_the_lock_of_a_killed_process_is_taken_over(path):
     assert lock.acquire() == ""
 
 
-def test_where_the_file_cannot_be_made_the_system_says_why(tmp_path):
+def test_the_systems_error_is_raised_if_the_file_cannot_be_made(tmp_path):
     with pytest.raises(FileNotFoundError):
         FileLock(tmp_path / "nowhere" / "run.lock").acquire()
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows locks bytes")
-def test_a_file_system_without_locks_excludes_nobody(path, monkeypatch):
+def test_a_file_system_without_locks_lets_everyone_in(path, monkeypatch):
     import fcntl
 
     def unsupported(*_):

@@ -68,7 +68,7 @@ def test_for_another_user_these_folders_are_a_strangers(folder, monkeypatch):
     assert (distrust(folder) == "") is is_roots  # what is root's is trusted by all
 
 
-def test_links_are_followed_on_the_way(folder, tmp_path):
+def test_links_in_the_path_are_followed(folder, tmp_path):
     (tmp_path / "link").symlink_to("a")
     (tmp_path / "absolute").symlink_to(folder)
     assert distrust(tmp_path / "link" / "b") == distrust(tmp_path / "absolute") == distrust(tmp_path / "link/b/..") == ""
@@ -214,7 +214,7 @@ def test_the_open_file_is_examined_and_not_its_name(folder, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder"])
-def test_what_is_no_regular_file_is_not_read(folder, kind):
+def test_only_regular_files_are_read(folder, kind):
     path = folder / "x"
     if kind == "pipe":
         os.mkfifo(path)

@@ -386,7 +386,7 @@ TABLES = st.lists(st.tuples(STEPS, st.integers(0, 9), st.integers(0, 9)), min_si
 
 @settings(derandomize=True, max_examples=150, deadline=None)
 @given(TABLES, st.booleans())
-def test_the_log_alone_tells_what_each_kernel_computes_and_stores(steps, has_gradients):
+def test_the_log_contains_each_kernels_operators_and_stores(steps, has_gradients):
     """A replay of the log has the steps of the plan. Each reads values that it computes or that are in memory by then."""
     given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
     with record_fusion() as record:

@@ -142,7 +142,7 @@ def test_many_threads_add_up_in_the_order_of_one():
     assert np.array_equal(put(mf.tensor(g), mf.tensor(index), 65).numpy(), total)
 
 
-def test_what_is_not_finite_stays_where_it_belongs(backend):
+def test_infinity_and_nan_stay_in_their_rows(backend):
     g = np.ones((4, 3), np.float32)
     g[1, 2], g[2, 0] = np.nan, np.inf
     y = put(mf.tensor(g), mf.tensor([0, 1, 3, 1]), 5).numpy()
@@ -226,7 +226,7 @@ def test_embedding_position_and_layer_norm_are_one_kernel(backend):
     assert "table[chosen, index] + position" in formula
 
 
-def test_one_kernel_with_what_computes_the_index_and_what_uses_it(backend):
+def test_a_gather_fuses_with_its_index_and_its_consumers(backend):
     table, index = mf.tensor(numbers(6, 4)), mf.tensor([0, 3, 5])
     for f, wanted in (
         (lambda x, i: x.index_select(0, (i * 2 + 1) % 6).exp(), lambda x, i: np.exp(x[(i * 2 + 1) % 6])),
@@ -252,7 +252,7 @@ def test_marks_for_gradients_copy_nothing():
     assert len(launched(lambda x, i: x.detach().T[1:].index_select(1, i) * 2, table, index)) == 1
 
 
-def test_what_must_lie_in_memory_first_says_so():
+def test_a_source_that_must_be_stored_is_reported():
     table, index, b = mf.tensor(numbers(6, 4)), mf.tensor([0, 3, 5]), mf.tensor(numbers(4, 4))
     computed = lambda x, i: (x * 2).index_select(0, i)  # noqa: E731
     assert len(launched(computed, table, index)) == 2
@@ -264,7 +264,7 @@ def test_what_must_lie_in_memory_first_says_so():
     assert SCATTER_ADD_ENDS_KERNEL in reasons(added, b, mf.tensor([0, 2, 2, 1]))
 
 
-def test_products_of_what_is_picked(backend):
+def test_matmuls_of_gathered_rows(backend):
     x, b, c, index = numbers(6, 4), numbers(4, 3), numbers(9, 3), np.array([5, 0, 0, 2, 1])
 
     def f(x, b, c, index):
@@ -274,7 +274,7 @@ def test_products_of_what_is_picked(backend):
     assert np.allclose(mf.fuse(f)(*given).numpy(), 2 * x[index] @ b + c[index + 1])
 
 
-def test_what_is_picked_from_is_not_changed_before_it_is_read(backend):
+def test_a_source_is_gathered_before_it_is_overwritten(backend):
     x, index = numbers(5, 3), np.array([4, 4, 0, 1, 2])
 
     @mf.fuse
@@ -300,7 +300,7 @@ def test_what_is_picked_from_is_not_changed_before_it_is_read(backend):
         mf.tensor([1.0]).expand(3).copy_(mf.tensor(x[:, 0]).index_select(0, mf.tensor([0, 1, 2])))
 
 
-def test_a_training_step_is_what_numpy_makes_of_it(backend):
+def test_a_training_step_equals_numpys(backend):
     table, index, wanted = numbers(6, 4), RANDOM.integers(0, 6, (3, 5)), numbers(3, 5, 4)
 
     @mf.fuse
@@ -338,7 +338,7 @@ def test_random_indices(data):
 # What is told of it
 
 
-def test_bytes_are_those_of_the_elements_that_are_picked():
+def test_only_gathered_elements_are_counted_as_bytes():
     facts = mf.fuse(take).explain(mf.zeros(1000, 8), mf.tensor([1, 2, 3]))
     (kernel,) = facts.forward.kernels
     assert {x.name: x.nbytes for x in kernel.reads} == {"index": 3 * 8, "x": 3 * 8 * 4}
@@ -352,7 +352,7 @@ def test_bytes_are_those_of_the_elements_that_are_picked():
     assert "raw0 = x [s1]" in text
 
 
-def test_decisions_are_told_of_what_the_user_wrote():
+def test_explain_names_the_users_calls():
     facts = mf.fuse(put).explain(mf.zeros(4, 3), mf.tensor([0, 2, 2, 1]), 3)
     assert [node.operation for node in facts.nodes][-1] == "scatter_add(%0, %1, dim=0)"
     assert any("scatter_add(%0, %1, dim=0)" in step.text for step in facts.steps)
@@ -403,7 +403,7 @@ def test_kernels_compile_for_a_gpu(function, inputs):
         assert ".f64" not in ptx or inputs[0].dtype is mf.float64
 
 
-def test_neighbours_are_taken_four_at_a_time():
+def test_adjacent_elements_are_loaded_four_at_a_time():
     """Where the rows begin at multiples of four, and the kernel sees them from such a place."""
     table, index = numbers(6, 72, dtype=np.float32), RANDOM.integers(0, 6, 13)
     whole, inside = mf.tensor(table), mf.tensor(numbers(6, 75, dtype=np.float32))[:, 1:73]
@@ -461,7 +461,7 @@ def rows(n):
         lambda g, i, t: mf.where(i.reshape(1, 6, 1) == rows(5), t, 0).sum(1),  # a value for each row, from memory
     ],
 )
-def test_what_only_resembles_a_sum_by_key(backend, function):
+def test_near_misses_are_no_segment_sum(backend, function):
     given = mf.tensor(numbers(6, 8)), mf.tensor([0, 1, 1, 4, 0, 2]), mf.tensor(numbers(5, 6, 8))
     assert np.allclose(mf.fuse(function)(*given).numpy(), function(*given).numpy())
 

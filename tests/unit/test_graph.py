@@ -51,7 +51,7 @@ def test_equal_nodes_are_one_object():
     assert x * 0.0 is not x * -0.0
 
 
-def test_common_parts_are_computed_once():
+def test_common_subexpressions_are_computed_once():
     x = mf.tensor(X)
     text = Plan(lambda x: mf.exp(x) + mf.exp(x) * mf.tanh(mf.exp(x)), [x]).source()
     assert text.count("exp(") == 1
@@ -125,7 +125,7 @@ def test_the_line_is_that_of_the_function_also_where_a_method_of_ours_asks():
     "ask",
     [float, int, lambda x: x.item(), lambda x: x.tolist(), np.asarray, lambda x: x.numpy(), range, lambda x: [1, 2][x]],
 )
-def test_every_way_to_ask_for_a_value_is_refused(ask):
+def test_every_read_of_a_traced_value_is_an_error(ask):
     with pytest.raises(FuseError, match=r"test_graph.py:\d+: cannot read the value of an array of shape \(\) while tracing"):
         Plan(lambda x: ask(x.sum()) and x, [mf.ones(3)])
 
@@ -247,7 +247,7 @@ def test_a_long_chain_is_one_kernel():
     np.testing.assert_allclose(plan.run(x), long(X), rtol=1e-12)
 
 
-def test_a_fold_of_what_is_made_of_a_fold_goes_in_pieces_as_well():
+def test_a_reduction_of_a_reduction_is_split_too():
     for shape, dim in (((8 * CHUNK_SIZE,), 0), ((CHUNK_SIZE, 128), 0)):
         plan = Plan(lambda x, dim=dim: ((x - x.mean(dim)) ** 2).sum(dim), [mf.zeros(*shape)])
         longest = [max(step.shape[d] for d in step.dims) for step in plan.steps]
@@ -264,7 +264,7 @@ def test_a_fold_of_what_is_made_of_a_fold_goes_in_pieces_as_well():
         ((1000, 4, 128), [((100, 10, 4, 128), (1, 2)), ((100, 1, 1, 128), (0, 1, 2))]),  # several together, without a rest
     ],
 )
-def test_pieces_of_columns_lie_in_memory_as_one(shape, nests):
+def test_pieces_of_columns_are_one_array(shape, nests):
     a = np.random.default_rng(0).standard_normal(shape)
     plan = Plan(lambda x: x.sum((0, 1)), [x := mf.tensor(a)])
     assert [(step.shape, step.dims) for step in plan.steps] == nests
@@ -272,7 +272,7 @@ def test_pieces_of_columns_lie_in_memory_as_one(shape, nests):
 
 
 @pytest.mark.parametrize("n", [1, 31, CHUNK_SIZE, 4 * CHUNK_SIZE - 1, 4 * CHUNK_SIZE, 4 * CHUNK_SIZE + 5, 10 * CHUNK_SIZE])
-def test_folds_of_many_go_in_pieces(n):
+def test_large_reductions_are_split(n):
     array = np.random.default_rng(0).standard_normal(n)
     x = mf.tensor(array, requires_grad=True)
     plan = Plan(lambda x: (x * x).sum(), [x.detach()])
@@ -283,7 +283,7 @@ def test_folds_of_many_go_in_pieces(n):
     np.testing.assert_allclose(x.grad, 2 * array + (array == array.max()), rtol=1e-12)
 
 
-def test_a_kernel_holds_the_folds_of_its_own_rows_only():
+def test_a_kernel_reduces_only_its_own_rows():
     space = IterationSpace((4, 6), (1,))
     x = array(4, 6)
     own = Reduce(op.add, (1,))(x)
@@ -298,7 +298,7 @@ def test_a_kernel_holds_the_folds_of_its_own_rows_only():
     assert not space.is_own_reduction(x, space.reindex_for((4, 6)))
 
 
-def test_steps_know_what_they_read_and_write():
+def test_steps_list_the_buffers_they_read_and_write():
     plan = Plan(lambda x: mf.relu(x[:, 1:] @ x[:, 1:].T).sum(0) * 1.5, [mf.tensor(X)])
     product, launch = plan.steps
     assert isinstance(product, MatmulLaunch)
@@ -312,7 +312,7 @@ def test_steps_know_what_they_read_and_write():
 # Differentiation
 
 
-def test_what_is_kept_for_backward():
+def test_intermediates_saved_for_backward():
     x = array(3, 4)
     wanted = [x]
 
@@ -344,7 +344,7 @@ def test_a_softmax_keeps_its_output_alone():
     assert backward.inputs == []
 
 
-def test_the_input_of_a_fold_that_selects_is_kept_with_its_bits():
+def test_the_input_of_max_is_saved_bit_by_bit():
     x = array(3, 4)
     hidden = mf.exp(x * 1.1)
     backward = Backward([x], [Reduce(op.maximum, (1,))(hidden)], [x])
@@ -366,7 +366,7 @@ def test_paths_of_a_gradient_add_up():
     assert found is g + g
 
 
-def test_each_input_gets_what_it_asked_for_and_no_more():
+def test_only_requested_gradients_are_computed():
     x, y = tensors(X, X + 1)
     y.requires_grad = True
     z = call(lambda x, y: x * y, x, y)
@@ -457,7 +457,7 @@ def test_a_spec_is_all_of_a_tensor_but_its_data():
     assert TensorMeta(row_major((3, 4)), float32, x.spec.backend, False) is x.spec
 
 
-def test_a_key_holds_what_a_plan_depends_on():
+def test_a_plan_key_contains_all_that_the_plan_depends_on():
     x = mf.ones(3)
     keys = [plan_key(op.add, v) for v in ([x, x], [x, 1], [x, 1.0], [x, True], [1, x])]
     keys += [plan_key(op.mul, [x, x])]
@@ -478,7 +478,7 @@ def test_a_call_that_is_repeated_is_planned_once():
     }
 
 
-def test_operations_whose_plans_were_evicted_are_planned_again(monkeypatch):
+def test_evicted_plans_are_made_again(monkeypatch):
     cache = PlanCache()
     table = PlanTable(cache)
     monkeypatch.setattr(plan_module, "plans", table)
@@ -493,7 +493,7 @@ def test_operations_whose_plans_were_evicted_are_planned_again(monkeypatch):
     assert (x[:1] + 1).tolist() == [2]
 
 
-def test_what_runs_at_once_is_among_the_plans():
+def test_eager_calls_have_plans():
     mf.ones(3) + 1
     assert runs
     assert runs.keys() <= plans.keys()

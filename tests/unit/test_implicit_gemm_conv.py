@@ -92,7 +92,7 @@ def test_operands_in_any_layout(case):
         np.testing.assert_allclose(found, wanted, atol=1e-5 * np.abs(wanted).max())
 
 
-def test_what_is_repeated_is_read_as_it_is():
+def test_overlapping_windows_are_read_without_a_copy():
     weight, z, _ = operands("groups", "float32")
     one = mf.tensor(np.ones(1, np.float32)).expand(*z.shape)
     wanted = exact("groups", weight, np.ones_like(z))
@@ -126,11 +126,11 @@ def test_results_are_stored_where_they_belong():
         ((2, 6, 8, 0), ((3, 3), (1, 1), (1, 1), mf.float32), False),
     ],
 )
-def test_what_is_left_to_copies(shape, parameters, is_worth):
+def test_unsupported_windows_are_copied(shape, parameters, is_worth):
     assert implicit_gemm_conv.is_profitable(parameters, [(1, 4, 18), shape]) == is_worth
 
 
-def test_it_is_told_like_any_other_kernel():
+def test_explain_lists_it_as_a_kernel():
     weight, z, _ = map(mf.tensor, operands("groups", "float32"))
     fused = mf.fuse(lambda weight, z: multiplied("groups", weight, z))
     (kernel,) = fused.explain(weight, z).forward.kernels

@@ -63,7 +63,7 @@ def run(name, kernel, shape, dims, inputs):
         ((3, 40), (40, 1), 2**40),  # more than 32 bits
     ],
 )
-def test_a_position_is_where_its_layout_puts_the_point(name, shape, strides, first):
+def test_an_index_value_is_the_offset_in_its_layout(name, shape, strides, first):
     (found,) = run(name, Kernel((IndexValue(0, int64),), ()), shape, (), [(strides, first)])
     assert np.array_equal(found, place_of(shape, strides, first))
 
@@ -77,7 +77,7 @@ def test_each_thread_knows_where_it_is():
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("strides", [(0, 1), (1, 0), (9, 1), (2, 3)])
 @pytest.mark.parametrize("turned", [False, True])
-def test_it_stands_beside_memory_of_any_layout(name, strides, turned):
+def test_it_mixes_with_operands_of_any_layout(name, strides, turned):
     shape = (19, 21)
     x = np.random.default_rng(0).standard_normal(shape).astype("f4")
     x = np.asfortranarray(x) if turned else x
@@ -92,7 +92,7 @@ def test_it_stands_beside_memory_of_any_layout(name, strides, turned):
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize("strides", [(0, 1), (1, 0), (3, 5)])
-def test_it_can_be_folded_and_stored(name, dims, strides):
+def test_it_can_be_reduced_and_stored(name, dims, strides):
     shape = (9, 34)
     x = np.random.default_rng(0).integers(-9, 9, shape)
     e = Load(0, int64).apply(add, Load(0, int64), IndexValue(1, int64))
@@ -106,13 +106,13 @@ def test_it_can_be_folded_and_stored(name, dims, strides):
 
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dims", [(0,), (1,)])
-def test_a_fold_of_positions_alone_reads_no_memory(name, dims):
+def test_a_reduction_of_index_values_alone_reads_no_memory(name, dims):
     shape, strides = (6, 13), (13, 1)
     (found,) = run(name, Kernel((), (reduce_expr(add, IndexValue(0, int64)),)), shape, dims, [(strides, 0)])
     assert np.array_equal(found, place_of(shape, strides, 0).sum(dims, keepdims=True))
 
 
-def test_renumbering_keeps_what_an_input_is():
+def test_renumbering_keeps_the_kinds_of_inputs():
     (e,), used = renumber_operands([Load(4, int64).apply(add, Load(4, int64), IndexValue(7, int64))])
     assert used == [4, 7]
     assert e.inputs == (Load(0, int64), IndexValue(1, int64))
@@ -134,7 +134,7 @@ def test_a_new_size_and_a_new_start_are_no_new_text():
     assert "def kernel(out0, in0, base1, " in gpu
 
 
-def test_positions_do_not_keep_neighbours_from_being_taken_four_at_a_time():
+def test_index_values_do_not_prevent_vector_loads():
     kernel = Kernel((Load(0, int64).apply(add, Load(0, int64), IndexValue(1, int64)),), ())
     for strides in ((100, 1), (0, 1), (1, 0), (7, 3)):
         assert "load4(in0" in generate_kernel(kernel, nest_of((64, 100), strides)).text

@@ -70,7 +70,7 @@ def test_an_addition_is_atomic_in_machine_code(dtype):
 
 
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
-def test_threads_do_not_lose_what_they_add(dtype):
+def test_atomic_adds_of_threads_are_not_lost(dtype):
     n = 2_000_000
     total = mf.zeros(2, dtype=dtype)
     source = mf.elementwise(lambda k, t: mf.atomic_add(t, k, 2), raw="t")
@@ -88,7 +88,7 @@ def test_a_gather_and_its_neighbours(backend):
 
 
 @pytest.mark.parametrize("look", [lambda x: x, lambda x: x.T, lambda x: x[::-2, 1:], lambda x: x[:, :1].expand(6, 4)])
-def test_raw_arguments_lie_in_any_layout(backend, look):
+def test_raw_arguments_have_any_layout(backend, look):
     x = look(mf.tensor(np.arange(30.0).reshape(6, 5), dtype=mf.float32))
     y = mf.zeros(*reversed(x.shape))
     assert transpose(x, y, shape=x.shape) is None
@@ -132,7 +132,7 @@ def test_results_and_effects_of_several_types(backend):
     assert seven.tolist() == [7] * 4
 
 
-def test_each_point_sees_its_own_changes_in_order(backend):
+def test_each_element_sees_its_own_stores_in_order(backend):
     @mf.elementwise(raw="x")
     def f(x):
         i = mf.index()
@@ -150,7 +150,7 @@ def test_each_point_sees_its_own_changes_in_order(backend):
     assert third.tolist() == x.tolist() == [4.0, 7.0, 10.0]
 
 
-def test_what_is_read_before_a_change_is_what_was_there(backend):
+def test_a_load_before_a_store_reads_the_old_value(backend):
     @mf.elementwise(raw=("x", "total"))
     def exchange(y, x, total):
         i = mf.index()
@@ -196,7 +196,7 @@ def test_a_scalar_and_an_empty_tensor_are_raw_arguments_too(backend):
     assert shifted(mf.ones(3), 1, shape=(2, 0)).shape == (2, 0)
 
 
-def test_an_argument_that_overlaps_what_is_changed_is_read_first(backend):
+def test_an_overlapping_argument_is_read_before_the_store(backend):
     @mf.elementwise(raw="x")
     def spread(y, x):
         i = mf.index()
@@ -220,7 +220,7 @@ def test_one_such_kernel_calls_another(backend):
     assert bins.tolist() == [1, 3, 2]
 
 
-def test_what_it_reads_from_outside_is_seen():
+def test_values_of_the_closure_are_guarded():
     weight = 1
     add = mf.elementwise(lambda k, t: mf.atomic_add(t, k, weight), raw="t")
     t, k = mf.zeros(1), mf.tensor([0, 0])
@@ -233,7 +233,7 @@ def test_what_it_reads_from_outside_is_seen():
 # Texts
 
 
-def test_the_text_says_what_its_names_stand_for():
+def test_comments_in_the_text_explain_its_names():
     bins = mf.zeros(7, dtype=mf.int64)
     assert count.source(mf.tensor([1, 2]), bins) == (
         "# count: in0 is value, raw0 is bins\n"
@@ -331,7 +331,7 @@ def test_values_that_do_not_fit_are_refused():
         (lambda i, x: x[i] if i > 0 else 0, "a branch on the value of an element"),
     ],
 )
-def test_what_a_raw_argument_cannot_do(function, words):
+def test_raw_arguments_reject_whole_array_operations(function, words):
     with pytest.raises((FuseError, DTypeError)) as caught:
         mf.elementwise(function, raw="x")(mf.tensor([0, 1]), mf.ones(2))
     assert words in str(caught.value)

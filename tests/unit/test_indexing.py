@@ -57,7 +57,7 @@ def shapes_and_indices(draw):
 
 @settings(derandomize=True, max_examples=400, deadline=None)
 @given(shapes_and_indices())
-def test_an_index_selects_what_numpy_selects_and_errs_where_numpy_errs(case):
+def test_an_index_selects_or_fails_as_in_numpy(case):
     shape, index = case
     array = np.arange(prod(shape)).reshape(shape)
     try:
@@ -104,7 +104,7 @@ NO_INDEX = [
 
 
 @pytest.mark.parametrize("entry", NO_INDEX, ids=repr)
-def test_what_does_not_select_is_an_error(entry):
+def test_an_object_that_is_no_index_is_an_error(entry):
     with pytest.raises(IndexingError, match=r"only integers, slices, None and \.\.\. select; "):
         parse_index((2, 3), (entry, 0))
     if not isinstance(entry, tuple):
@@ -137,7 +137,7 @@ def test_dims_keep_their_order():
 @pytest.mark.parametrize(
     "sizes", [(2, 3), ((2, 3),), ([2, 3],), (np.int64(2), 3), (np.array([2, 3]),), [Size.TWO, 3]], ids=repr
 )
-def test_a_shape_may_come_as_one_argument_or_as_several(sizes):
+def test_a_shape_is_one_argument_or_several(sizes):
     assert shape_of(sizes) == sizes_of(sizes) == infer_shape(6, sizes) == (2, 3)
     assert all(type(n) is int for n in shape_of(sizes))
 
@@ -154,7 +154,7 @@ sizes = st.sampled_from([-2, -1, -1, 0, 1, 2, 3, 4, 6])
 
 @settings(derandomize=True, max_examples=300, deadline=None)
 @given(st.sampled_from([0, 1, 6, 24, 25]), st.lists(sizes, max_size=5))
-def test_minus_one_is_what_numpy_infers(size, shape):
+def test_minus_one_is_inferred_as_in_numpy(size, shape):
     try:
         expected = np.empty(size).reshape(shape).shape
     except ValueError:
@@ -237,7 +237,7 @@ infer_shape(0, (0, -1))
 
 
 @pytest.mark.parametrize(("call", "message"), re.findall(r"^(\S.*)\n((?: +.*\n)+)", ERRORS, re.MULTILINE))
-def test_an_error_says_what_was_got_and_what_to_do(call, message):
+def test_an_error_names_the_value_and_a_remedy(call, message):
     with pytest.raises(MinifuseError) as info:
         eval(call)
     assert f"{info.typename}: {info.value}" == " ".join(message.split())

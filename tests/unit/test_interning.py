@@ -16,7 +16,7 @@ class Other(metaclass=Interned):
         self.a, self.b = a, b
 
 
-def test_equal_parts_are_one_object():
+def test_equal_nodes_are_one_object():
     assert Pair(1, "x") is Pair(1, "x")
     assert Pair(Pair(1, 2), 3) is Pair(Pair(1, 2), 3)
     assert Pair(1, 2) is not Pair(2, 1)
@@ -27,7 +27,7 @@ def test_classes_do_not_mix():
     assert type(Other(1, 2)) is Other
 
 
-def test_only_the_last_few_are_kept_alive():
+def test_only_the_most_recent_nodes_are_kept_alive():
     pair, kept = Pair("only", "here"), Pair("kept", "here")
     for k in range(MAX_KEPT_ALIVE):
         Pair("another", k)
@@ -59,16 +59,16 @@ def test_threads_get_the_same_object():
 GRAPH = {"a": [], "b": [], "sum": ["a", "b"], "square": ["sum", "sum"], "root": ["square", "a"], "stray": ["a"]}
 
 
-def test_inputs_come_before_users_and_each_once():
+def test_inputs_precede_users_and_appear_once():
     assert toposort(["root"], GRAPH.__getitem__) == ["a", "b", "sum", "square", "root"]
 
 
-def test_several_roots_share_what_they_need():
+def test_several_roots_share_their_inputs():
     assert toposort(["stray", "sum", "stray"], GRAPH.__getitem__) == ["a", "stray", "b", "sum"]
     assert toposort([], GRAPH.__getitem__) == []
 
 
-def test_it_looks_no_further_than_the_inputs_that_it_is_told():
+def test_the_walk_stops_at_the_given_inputs():
     assert toposort(["root"], lambda x: GRAPH[x] if x != "square" else []) == ["square", "a", "root"]
 
 

@@ -225,11 +225,11 @@ def run_operations(threads):
     run("\n".join([WHOLE, *checks, "assert_pool_is_right()", 'print("right")']), threads)
 
 
-def test_an_interrupted_operation_gives_no_result():
+def test_an_interrupted_operation_returns_no_result():
     run_operations(2)
 
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("threads", [1, 3])
-def test_it_gives_none_with_any_number_of_threads(threads):
+def test_it_returns_none_with_any_number_of_threads(threads):
     run_operations(threads)

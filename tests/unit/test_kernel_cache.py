@@ -92,7 +92,7 @@ def test_text_and_flavour_decide_the_kernel(compiler, folder):
     assert len(found) == len(compiler.built) == len(list(folder.glob("*.bin"))) == 6
 
 
-def test_what_cannot_be_built_leaves_nothing_and_is_tried_again(compiler, folder):
+def test_a_failed_build_leaves_no_file_and_is_repeated(compiler, folder):
     def fail(name, text):
         raise SyntaxError(name)
 
@@ -105,7 +105,7 @@ def test_what_cannot_be_built_leaves_nothing_and_is_tried_again(compiler, folder
     assert find(cache, compiler)
 
 
-def test_what_cannot_be_loaded_when_just_built_is_an_error_and_not_kept(compiler, folder):
+def test_a_new_kernel_that_cannot_be_loaded_is_an_error(compiler, folder):
     with pytest.raises(ValueError, match="bad"):
         KernelCache().find(TEXT, "cpu", lambda name, text: b"bad", compiler.load)
     assert not folder.exists()
@@ -141,7 +141,7 @@ def test_a_damaged_file_is_replaced(compiler, folder, damage):
     assert len(names(folder)) == 2
 
 
-def test_the_file_of_another_kernel_is_not_taken_for_this_one(compiler, folder):
+def test_the_file_of_another_kernel_is_not_loaded(compiler, folder):
     find(KernelCache(), compiler)
     path = only(folder, "bin")
     data = path.read_bytes()
@@ -203,7 +203,7 @@ def test_where_nothing_can_be_written_kernels_stay_in_memory(compiler, folder, m
     assert not folder.is_dir() or names(folder) == []
 
 
-def test_nobody_sees_half_a_file(compiler, folder, monkeypatch):
+def test_readers_never_see_half_a_file(compiler, folder, monkeypatch):
     seen = []
     ends = (b"pass\n", b"pass\n>")  # of a whole source, of a whole payload
 
@@ -538,7 +538,7 @@ def test_below_the_limit_nothing_goes(compiler, folder, monkeypatch):
     assert all(path.exists() for path in order)
 
 
-def test_what_is_not_ours_stays_and_abandoned_files_go(compiler, folder, monkeypatch):
+def test_foreign_files_stay_and_abandoned_files_are_removed(compiler, folder, monkeypatch):
     folder.mkdir()
     name = "k_" + 24 * "0"
     foreign = ["notes.txt", "k_1.py", f"{name}.pyc", f"{name}.tmp"]

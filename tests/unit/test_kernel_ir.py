@@ -94,7 +94,7 @@ def test_a_function_is_traced_to_an_expression():
     assert trace(lambda a: 2.5, [float32]) is constant(2.5, float32)
 
 
-def test_what_cannot_be_traced_says_why():
+def test_untraceable_functions_are_errors_with_a_reason():
     with pytest.raises(FuseError, match="branch on the value"):
         trace(lambda a: a if a > 0 else -a, [float32])
     with pytest.raises(TypeError):
@@ -104,7 +104,7 @@ def test_what_cannot_be_traced_says_why():
 # Kernels
 
 
-def test_inputs_come_before_users_and_parts_have_their_index():
+def test_inputs_precede_users_and_outputs_have_an_index():
     total = reduce_expr(op.add, Load(1, float32) * KernelParameter(0, float32))
     kernel = Kernel((x / total, ReadOutput(1, float32)), (total,))
     order = kernel.expressions()
@@ -114,7 +114,7 @@ def test_inputs_come_before_users_and_parts_have_their_index():
     assert kernel.outputs == (x / total, ReadOutput(1, float32), total)
 
 
-def test_the_cost_counts_shared_parts_once():
+def test_the_cost_counts_shared_subexpressions_once():
     e = op.exp(x)
     assert Kernel((x,), ()).cost() == 1
     assert Kernel((e,), ()).cost() == 1 + op.exp.cost
@@ -156,7 +156,7 @@ def test_a_slice_and_a_flip_are_other_strides():
     assert n.runtime_strides() == [5, 10, 2, -10]
 
 
-def test_folded_axes_come_last():
+def test_reduced_axes_are_innermost():
     out, layout = row_major((1, 6, 1)).expand(4, 6, 5), row_major((4, 6, 5))
     n = nest((4, 6, 5), (0, 2), out, layout)
     assert (n.sizes, n.stride_kinds, n.row_axes) == ([6, 4, 5], ("100", "ss1"), 1)
@@ -193,7 +193,7 @@ def test_the_offset_is_not_seen():
     assert nest((4,), (), a).stride_kinds == nest((4,), (), b).stride_kinds == ("s",)
 
 
-def test_parts_have_their_dtype():
+def test_subexpressions_have_a_dtype():
     assert KernelParameter(0, float64).dtype is float64
     assert isinstance(constant(1, float32), Constant)
     assert reduce_expr(op.add, Load(0, int64)).dtype is int64

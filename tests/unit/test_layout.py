@@ -156,7 +156,7 @@ def check_every_index(layout):
 
 @bounded(250)
 @given(chains())
-def test_what_a_view_says_of_itself(case):
+def test_properties_of_views(case):
     layout, array = case[1][-1]
     visited = positions(layout)
     low, high = (min(visited), max(visited) + 1) if visited else (layout.offset, layout.offset)
@@ -169,7 +169,7 @@ def test_what_a_view_says_of_itself(case):
 
 @bounded(300)
 @given(strided())
-def test_what_any_strides_say_of_themselves(layout):
+def test_properties_of_any_strides(layout):
     visited = positions(layout)
     low, high = (min(visited), max(visited) + 1) if visited else (layout.offset, layout.offset)
     assert layout.span() == (low, high)
@@ -200,7 +200,7 @@ def test_the_index_in_a_view_is_computed_not_searched(monkeypatch):
 
 @bounded(150)
 @given(chains(), chains())
-def test_layouts_walk_alike_where_they_visit_the_same_positions(one, other):
+def test_same_traversal_compares_the_order_of_addresses(one, other):
     (a, _), (b, _) = one[1][-1], other[1][-1]
     for x, y in [(a, b), (a, a), (b, b), (a, row_major(a.shape)), (a, a.flip(*range(a.ndim)))]:
         assert x.same_traversal(y) == (x.shape == y.shape and positions(x) == positions(y))
@@ -237,7 +237,7 @@ def test_a_flip_of_no_elements_stays_where_it_is():
     assert row_major((3, 0)).flip(1) is row_major((3, 0))
 
 
-def test_reshaping_what_is_contiguous_gives_the_one_row_major_layout():
+def test_reshaping_contiguous_layouts_stays_row_major():
     x = row_major((4, 6))
     assert x.reshape(2, 1, 12, 1) is row_major((2, 1, 12, 1))
     assert x.reshape((3, -1)) is row_major((3, 8))
@@ -341,7 +341,7 @@ def operands_of_one_shape(draw):
 
 @bounded(300)
 @given(operands_of_one_shape())
-def test_collapsed_axes_walk_alike_and_are_the_fewest(case):
+def test_collapsed_axes_traverse_the_same_and_are_fewest(case):
     shape, operands = case
     axes = collapse(shape, operands)
     collapsed = [list(strides) for strides in zip(*[strides for _, strides in axes], strict=True)] or [[] for _ in operands]
@@ -355,7 +355,7 @@ def test_collapsed_axes_walk_alike_and_are_the_fewest(case):
         assert len(axes) == fewest_axes(steps)
 
 
-def test_collapse_of_what_merges_and_what_does_not():
+def test_collapse_merges_only_adjacent_axes():
     assert collapse((2, 3, 4), [(-12, -4, -1), (0, 0, 0), (24, 8, 2)]) == [(24, (-1, 0, 2))]
     assert collapse((2, 3, 4), [(12, -4, 1)]) == [(2, (12,)), (3, (-4,)), (4, (1,))]
     assert collapse((2, 1, 4), [(4, 99, 1)]) == [(8, (1,))]
@@ -472,7 +472,7 @@ unravel_index(24, (4, 6))
 
 
 @pytest.mark.parametrize(("call", "message"), re.findall(r"^(\S.*)\n((?: +.*\n)+)", ERRORS, re.MULTILINE))
-def test_an_error_says_what_was_got_and_what_to_do(call, message):
+def test_an_error_names_the_value_and_a_remedy(call, message):
     with pytest.raises(MinifuseError) as info:
         eval(call)
     assert f"{info.typename}: {info.value}" == " ".join(message.split())

@@ -108,7 +108,7 @@ def test_softmax_is_three_sweeps_and_exponentials_wait_in_the_output():
     assert text.count("exp(") == 1
 
 
-def test_two_outputs_share_what_they_have_in_common():
+def test_two_outputs_share_common_subexpressions():
     assert body(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), A) == lines("""
         for i0 in range(start, stop):
             fold0 = f32(0.0)
@@ -124,7 +124,7 @@ def test_two_outputs_share_what_they_have_in_common():
     """)
 
 
-def test_in_place_reads_what_it_writes():
+def test_an_in_place_kernel_reads_its_output():
     assert body(lambda x: x * 2 + 1, A, targets=(0,)) == lines("""
         for i0 in range(start, stop):
             out0[i0] = (out0[i0] * f32(2.0)) + f32(1.0)
@@ -143,7 +143,7 @@ def test_in_place_on_two_targets_reads_both_before_it_writes_either():
     """)
 
 
-def test_an_operand_that_lies_across_is_walked_in_tiles():
+def test_a_transposed_operand_is_read_in_tiles():
     assert body(lambda x, y: x + y, A, mf.ones(6, 4).T) == lines("""
         for tile0 in range(start, stop, 16):
             for tile1 in range(0, n1, 16):
@@ -153,7 +153,7 @@ def test_an_operand_that_lies_across_is_walked_in_tiles():
     """)
 
 
-def test_operands_that_all_lie_across_are_not():
+def test_operands_that_are_all_transposed_are_not_tiled():
     assert body(lambda x, y: x + y, A.T, B.T) == lines("""
         for i0 in range(start, stop):
             out0[i0] = in0[i0] + in1[i0]
@@ -195,7 +195,7 @@ def test_a_number_used_twice_is_one_parameter():
     assert "p1" not in text
 
 
-def test_integers_and_floats_travel_as_what_they_are():
+def test_integers_and_floats_keep_their_dtype():
     (text,) = kernels(lambda i: i * 7, mf.arange(5))
     assert "p0 = i64(args[2])" in text
     assert "numbers" not in text
@@ -226,7 +226,7 @@ def test_deep_chains_are_cut_into_lines(depth):
     assert text.count(" * ") == depth
 
 
-def test_what_is_used_twice_gets_a_name():
+def test_a_value_used_twice_gets_a_name():
     text = body(lambda x: (t := mf.tanh(x)) * t + t, A)
     assert text == lines("""
         for i0 in range(start, stop):
@@ -254,7 +254,7 @@ def test_integers_wrap_around(dtype):
 
 
 @pytest.mark.parametrize(("shape", "dim"), [((3, 0), 1), ((0, 3), 0), ((3, 0), None), ((2, 0, 3), 1), ((0, 1), None)])
-def test_a_fold_of_nothing_reads_nothing(shape, dim):
+def test_an_empty_reduction_reads_nothing(shape, dim):
     """What is the same all along a row is computed before it; of an input without elements there is no such thing."""
     x = mf.from_numpy(np.zeros(shape, np.float32))
     before, _, inside = body(lambda x: (mf.exp(x) * 2).sum(dim), x).partition("for i1 in range(n1):")
@@ -275,7 +275,7 @@ def test_every_kernel_is_python():
             assert re.match(r"def kernel\(start, stop, args\):\n    \w", text)
 
 
-def test_a_backend_without_text_says_what_it_does():
+def test_a_backend_without_kernel_text_describes_its_steps():
     x = mf.ones(2, 3, backend="python")
     assert kernels(lambda x: x + 1, x) == ["# python: 1 outputs over (2, 3), one operation at a time\n"]
     text = mf.source(lambda x: x @ x.T, x)

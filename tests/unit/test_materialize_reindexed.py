@@ -73,7 +73,7 @@ def test_an_empty_source_of_a_gather_is_not_stored():
     assert stored(empty.relu().sum(), empty.index_select(1, index) * 2) == {}
 
 
-def test_a_value_whose_reshape_needs_a_copy_is_stored():
+def test_a_value_with_a_copying_reshape_is_stored():
     x = X + 1
     assert stored(x + x.T.reshape(SIZE * SIZE).reshape(SIZE, SIZE)) == {x: RESHAPE_NEEDS_COPY}
 

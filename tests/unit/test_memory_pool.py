@@ -97,7 +97,7 @@ def test_only_equal_sizes_share(pool):
         pytest.param(lambda b: lambda: b, id="in a closure"),
     ],
 )
-def test_what_is_in_use_is_not_handed_out(pool, hold):
+def test_a_block_in_use_is_not_allocated_again(pool, hold):
     buffer = pool.allocate(4096)
     address, held = buffer.address, hold(buffer)
     del buffer
@@ -121,7 +121,7 @@ def test_tensors_their_views_and_their_arrays_keep_their_memory():
         np.testing.assert_array_equal(h, e)
 
 
-def test_many_held_buffers_do_not_stop_reuse(pool):
+def test_many_live_buffers_do_not_prevent_reuse(pool):
     held = [pool.allocate(64) for _ in range(100)]
     assert len({b.address for b in held}) == 100
     del held[::2]
@@ -142,7 +142,7 @@ def test_a_loop_gets_the_same_buffers_in_turn(pool, spare):
     assert rounds[1::2] == rounds[1:2] * 5
 
 
-def test_threads_never_share_what_is_in_use():
+def test_threads_never_share_a_block_in_use():
     """Each thread fills what it got, lets others run, and looks whether it is still its own."""
     pool, faults = Pool(), []
 
@@ -196,7 +196,7 @@ def test_threads_compute_with_the_shared_pool():
 # Statistics, and giving back
 
 
-def test_stats_say_what_is_where(pool):
+def test_stats_count_used_and_free_bytes(pool):
     a, b = pool.allocate(4096), pool.allocate(4608)
     assert vars_of(pool) == (4096 + 4608, 0, 4096 + 4608, 2, 2)
     del b
@@ -223,7 +223,7 @@ def test_the_pool_does_not_grow_without_end(pool):
     assert pool.peak <= 2 * (1 << 16)
 
 
-def test_the_limit_follows_what_is_in_use(pool):
+def test_the_limit_follows_the_bytes_in_use(pool):
     pool.limit = pool.keep = 1 << 12
     held = [pool.allocate(1 << 12) for _ in range(20)]
     assert pool.stats().in_use == 20 << 12

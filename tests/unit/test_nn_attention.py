@@ -174,7 +174,7 @@ def test_one_kernel_on_cuda_and_three_for_its_gradient():
 
 
 @pytest.mark.parametrize("backend", ["parallel", "cuda"])
-def test_nothing_of_the_size_of_scores_is_kept_for_backward(backend):
+def test_scores_are_not_saved_for_backward(backend):
     """Of 40 positions: 40 numbers a head, beside what is there anyway."""
     q, k, v = [mf.randn(2, 40, 16, backend=backend, requires_grad=True) for _ in range(3)]
     found = mf.fuse(lambda q, k, v: nn.scaled_dot_product_attention(q, k, v)).explain(q, k, v)
@@ -198,7 +198,7 @@ def test_heads_need_no_copy_on_cuda(backend):
     np.testing.assert_allclose(attend(x, w).numpy(), wanted, 1e-4, 1e-3)
 
 
-def test_scores_beyond_what_exp_holds():
+def test_scores_that_overflow_exp():
     q = mf.tensor([[300.0] * 16, [-300.0] * 16])
     for backend in BACKENDS:
         y = nn.scaled_dot_product_attention(*[x.to(backend) for x in (q, q, q)], scale=1.0)

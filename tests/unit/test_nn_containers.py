@@ -98,7 +98,7 @@ def test_a_dict_of_modules():
     assert len(nn.ModuleDict()) == 0
 
 
-def test_a_dict_says_what_does_not_fit_and_takes_nothing():
+def test_a_bad_entry_is_named_and_nothing_is_added():
     heads = nn.ModuleDict({"left": nn.ReLU()})
     with pytest.raises(IndexingError, match="ModuleDict has no module 'lefd'; did you mean left"):
         heads["lefd"]

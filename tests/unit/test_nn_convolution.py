@@ -134,7 +134,7 @@ def test_gradients_and_gradients_of_those(shapes, settings, how):
     assert gradcheck(fn, *[random(*shape) for shape in shapes], second=len(shapes) == 2)
 
 
-def test_x_in_any_layout_gives_the_same():
+def test_the_layout_of_x_does_not_matter():
     x, w = random(3, 2, 6, 5).detach(), random(4, 2, 3, 2)
     wanted = nn.conv2d(x, w, padding=1).numpy()
     seen = [
@@ -172,7 +172,7 @@ def last(x):
     return x.detach().permute(1, 2, 3, 0).contiguous().permute(3, 0, 1, 2)
 
 
-def test_the_result_has_the_examples_closest_and_what_comes_after_keeps_that():
+def test_the_output_layout_is_kept_by_later_layers():
     x, w = random(5, 2, 7, 6), random(4, 2, 3, 3)
     y = nn.conv2d(x, w)
     assert y.strides == (1, 5 * 5 * 4, 5 * 4, 5)
@@ -180,7 +180,7 @@ def test_the_result_has_the_examples_closest_and_what_comes_after_keeps_that():
     assert nn.max_pool2d(mf.relu(y), 2).strides == (1, 2 * 2 * 5, 2 * 5, 5)
 
 
-def test_windows_are_multiplied_where_they_lie():
+def test_windows_are_multiplied_without_a_copy():
     """On a backend that knows such products."""
     w, x, bias = random(4, 2, 3, 3).detach(), random(5, 2, 7, 6).detach(), random(4).detach()
     product = "window_product of (1, 4, 18), (2, 7, 6, 5)"
@@ -194,7 +194,7 @@ def test_windows_are_multiplied_where_they_lie():
     assert launches(lambda: nn.conv2d(last(x), w[:, :, :1, :1]))[-1] == "matmul (1, 4, 2) @ (1, 2, 210)"
 
 
-def test_what_is_copied():
+def test_operands_that_are_copied():
     """On a backend that does not."""
     w = random(4, 2, 3, 3).detach().to("python")
     x = random(5, 2, 7, 6).detach().to("python")
@@ -235,7 +235,7 @@ def test_the_gradient_of_x_is_a_convolution_where_that_copies_little():
         assert [form.partition(" ")[0] for form in gradient_launches(last(part), kernel)] == ["matmul"]
 
 
-def test_zeros_are_known_as_padding_only_where_they_lie_around_images():
+def test_only_zeros_around_images_are_padding():
     inner = Node(Argument(0), (), (2, 4, 5, 3), mf.float32)
     for shape, place, is_padding in [
         ((2, 6, 5, 3), ((0, 1, 2), (1, 1, 4), (0, 1, 5), (0, 1, 3)), True),
@@ -248,7 +248,7 @@ def test_zeros_are_known_as_padding_only_where_they_lie_around_images():
     assert im2col.padding_op(inner) is None
 
 
-def test_what_is_no_product_of_a_kernel_is_summed():
+def test_convolutions_without_a_matmul_are_sums():
     view = im2col.Patches("patches", ((3,), (1,), (1,)))
     x = Node(Argument(0), (), (2, 6, 5), mf.float32)
     kernel, b = Node(Argument(1), (), (1, 6, 5), mf.float32), Node(Argument(2), (), (1, 5, 20), mf.float32)
@@ -289,7 +289,7 @@ def test_first_values_are_spread_as_in_torch():
     np.testing.assert_array_equal(nn.Conv2d(8, 64, (3, 5), groups=2).weight.numpy(), layer.weight.numpy())
 
 
-def test_modules_say_what_they_are():
+def test_repr_shows_the_settings():
     assert repr(nn.Conv1d(2, 3, 4)) == "Conv1d(2, 3, kernel_size=(4,), stride=(1,))"
     layer = nn.Conv2d(4, 6, (3, 2), stride=2, padding="valid", dilation=(1, 2), groups=2, bias=False)
     assert repr(layer) == (
@@ -355,7 +355,7 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(("x", "w", "settings", "message"), REFUSED)
-def test_what_does_not_fit_is_said(x, w, settings, message):
+def test_mismatched_shapes_are_errors(x, w, settings, message):
     with pytest.raises(ShapeError, match=message):
         nn.conv2d(mf.ones(*x), mf.ones(*w), **settings)
 

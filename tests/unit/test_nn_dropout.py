@@ -16,7 +16,7 @@ def mask_of(y):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("p", [0.0, 0.1, 0.5, 0.93, 1.0])
-def test_as_many_are_dropped_as_p_says_and_the_mean_stays(p, dtype):
+def test_a_share_of_p_is_dropped_and_the_mean_stays(p, dtype):
     mf.manual_seed(1)
     n = 100_003
     y = nn.dropout(mf.ones(n, dtype=dtype), p)
@@ -40,7 +40,7 @@ def test_elements_are_dropped_independently_of_their_neighbours():
 
 @pytest.mark.parametrize("p", [0.1, 0.25, 0.5, 0.75])
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_an_element_is_kept_where_a_polynomial_is_large(backend, p):
+def test_an_element_survives_if_its_hash_is_large(backend, p):
     """Integers that overflow, as NumPy computes them; 0.5 and its like become literals of a fused kernel."""
     for run in ways(lambda x: nn.dropout(x, p)):
         mf.manual_seed(11)
@@ -110,7 +110,7 @@ def test_the_gradient_in_a_fused_step_goes_through_the_mask_of_that_call():
     assert not np.array_equal(masks[0], masks[1])
 
 
-def test_no_mask_lies_in_memory():
+def test_no_mask_is_stored():
     found = mf.fuse(lambda x: nn.dropout(x, 0.5)).explain(mf.ones(1000, requires_grad=True))
     assert len(found.forward.kernels) == len(found.backward.run.kernels) == 1
     assert found.forward.nbytes == found.backward.run.nbytes == 8000
@@ -129,7 +129,7 @@ def test_only_in_training():
     assert not mask_of(run(x)).all()
 
 
-def test_what_is_dropped_is_zero_whatever_it_was():
+def test_dropped_infinities_and_nan_are_zero():
     y = nn.dropout(mf.full(200, float("inf")), 0.5).numpy()
     assert set(y.tolist()) == {0.0, float("inf")}
     assert nn.dropout(mf.full(5, float("nan")), 1.0).tolist() == [0] * 5
@@ -143,7 +143,7 @@ def test_p_is_a_probability(p):
         nn.dropout(mf.ones(1), p)
 
 
-def test_what_cannot_be_dropped():
+def test_invalid_p_is_an_error():
     with pytest.raises(DTypeError, match="dropout: got dtype int64, expected floats"):
         nn.dropout(mf.arange(3))
     with pytest.raises(DTypeError, match="dropout: expected a tensor, got list"):

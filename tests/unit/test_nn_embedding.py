@@ -23,7 +23,7 @@ def test_rows_and_gradients_are_those_of_torch(backend, name):
         assert np.allclose(weight.grad.numpy(), load("embedding")[f"{name}/grad"], rtol=1e-13, atol=1e-15)
 
 
-def test_the_fused_step_gives_the_same(backend):
+def test_the_fused_step_equals_the_unfused(backend):
     index, g = mf.tensor(cases.indices()), mf.tensor(cases.arrives())
     for name, padding in cases.CASES.items():
         step = mf.fuse(mf.grad(lambda w, padding=padding: (mf.nn.embedding(index, w, padding) * g).sum()))
@@ -96,7 +96,7 @@ def test_in_a_fused_function_a_row_that_is_not_there_is_nan():
     assert np.array_equal(np.isnan(y.numpy()[:, 0]), [False, True, True])
 
 
-def test_words_places_and_a_layer_norm_are_one_kernel(backend):
+def test_tokens_positions_and_layer_norm_are_one_kernel(backend):
     words, places = mf.nn.Embedding(11, 33), mf.nn.Embedding(8, 33)
     index = mf.tensor(np.random.default_rng(0).integers(0, 11, (3, 8)))
 

@@ -141,7 +141,7 @@ def test_gains():
         (lambda: init.xavier_uniform_([[0.0]]), DTypeError, "expected a tensor, got list"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_said(run, error, words):
+def test_invalid_arguments_are_errors(run, error, words):
     with pytest.raises(error, match=words):
         run()
 

@@ -33,7 +33,7 @@ def test_linear_is_a_product_and_a_sum(shape, bias, dtype, backend):
         near(layer.bias.grad, grads.sum(0), 6)
 
 
-def test_the_gradient_of_a_weight_lies_like_the_weight():
+def test_the_gradient_of_a_weight_has_its_layout():
     """Else each step of an optimizer would go across memory."""
     layer = nn.Linear(5, 4)
     layer(mf.ones(3, 5)).sum().backward()
@@ -83,7 +83,7 @@ def test_linear_starts_at_random_by_seed_within_its_bound():
         ([[1.0, 2.0, 3.0]], DTypeError, "linear: expected a tensor, got list"),
     ],
 )
-def test_linear_says_what_does_not_fit(x, error, words):
+def test_linear_names_mismatched_shapes(x, error, words):
     with pytest.raises(error, match=words):
         nn.Linear(3, 2)(x)
 
@@ -98,7 +98,7 @@ def test_linear_says_what_does_not_fit(x, error, words):
         (mf.ones(2, 3), mf.ones(2, dtype="float64"), DTypeError, "got bias of dtype float64 and a weight of dtype float32"),
     ],
 )
-def test_the_function_says_what_does_not_fit(weight, bias, error, words):
+def test_the_function_names_mismatched_shapes(weight, bias, error, words):
     with pytest.raises(error, match=words):
         nn.linear(mf.ones(4, 3), weight, bias)
 

@@ -113,7 +113,7 @@ def test_yes_and_no_neither_overflow_nor_vanish():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_ignored_receives_nothing(backend):
+def test_ignored_targets_receive_no_gradient(backend):
     array = np.array([[1.0, 2.0], [1e4, 1.0], [-3.0, 0.0], [0.5, 0.0]])
     for run in ways(lambda x, y: nn.cross_entropy(x, y, ignore_index=-1, label_smoothing=0.1)):
         x = mf.tensor(array, "float32", backend=backend, requires_grad=True)
@@ -150,7 +150,7 @@ def test_a_target_that_is_no_class_is_an_error(loss, wrong, integer):
         loss(mf.zeros(2, 5, 2), mf.tensor([[0, 4], [wrong, 3]], dtype=integer))
 
 
-def test_inside_a_captured_function_a_target_that_is_no_class_gives_nan():
+def test_a_traced_target_that_is_no_class_gives_nan():
     loss = BoundFunction(lambda x, y: nn.cross_entropy(x, y, reduction="none") * 2, ())
     got = call(loss, mf.zeros(4, 4), mf.tensor([1, 4, -1, -100])).tolist()
     assert got[0] == pytest.approx(2 * math.log(4))
@@ -173,7 +173,7 @@ def test_inside_a_captured_function_a_target_that_is_no_class_gives_nan():
         ([[0.0]], mf.arange(1), DTypeError, "expected a tensor, got list"),
     ],
 )
-def test_losses_of_classes_say_what_does_not_fit(loss, x, y, error, words):
+def test_losses_of_classes_name_mismatched_shapes(loss, x, y, error, words):
     with pytest.raises(error, match=words) as caught:
         loss(x, y)
     assert str(caught.value).startswith(loss.__name__) or "list" in str(caught.value)
@@ -198,7 +198,7 @@ def test_losses_of_classes_say_what_does_not_fit(loss, x, y, error, words):
         (mf.zeros(3), mf.zeros(3), mf.ones(3, dtype="float64"), DTypeError, "pos_weight of dtype float64, expected float32"),
     ],
 )
-def test_losses_of_yes_and_no_say_what_does_not_fit(x, y, weight, error, words):
+def test_binary_losses_name_mismatched_shapes(x, y, weight, error, words):
     with pytest.raises(error, match=words):
         nn.binary_cross_entropy_with_logits(x, y, pos_weight=weight)
 

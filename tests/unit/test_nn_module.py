@@ -49,7 +49,7 @@ def test_a_parameter_is_a_leaf_over_the_memory_of_its_tensor():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_computed_from_a_parameter_is_a_plain_tensor(backend):
+def test_results_of_parameters_are_plain_tensors(backend):
     p = nn.Parameter(mf.ones(2, 3, backend=backend))
     results = [
         p * 2,
@@ -76,7 +76,7 @@ def test_a_parameter_is_made_of_a_tensor(data):
         nn.Parameter(data)
 
 
-def test_integers_are_not_learned_but_may_be_kept():
+def test_integers_may_be_buffers_but_not_parameters():
     with pytest.raises(DTypeError, match="expected a float type"):
         nn.Parameter(mf.arange(3))
     assert nn.Parameter(mf.arange(3), requires_grad=False).tolist() == [0, 1, 2]
@@ -159,7 +159,7 @@ def test_a_misspelt_attribute_is_an_error_with_a_suggestion():
     assert not hasattr(nn.ReLU(), "weight")
 
 
-def test_a_property_that_fails_says_so_itself():
+def test_the_error_of_a_property_is_raised_unchanged():
     with pytest.raises(AttributeError, match="Linear has no attribute dept"):
         _ = Block().depth
 
@@ -265,7 +265,7 @@ def test_a_move_that_changes_nothing_copies_nothing():
     assert layer.weight.address == address
 
 
-def test_what_was_recorded_before_a_move_is_not_differentiated_after_it():
+def test_a_graph_recorded_before_a_move_is_an_error_in_backward():
     p = nn.Parameter(mf.ones(3))
     model = nn.Module()
     model.p = p
@@ -301,7 +301,7 @@ def test_the_representation_is_a_tree():
     )
 
 
-def test_a_module_without_forward_says_so():
+def test_a_module_without_forward_is_an_error():
     with pytest.raises(NotImplementedError, match="Module has no forward"):
         nn.Module()(1)
 
@@ -319,7 +319,7 @@ class Counted(nn.Module):
         self.is_ready = nn.Buffer(mf.tensor([True, False]))
 
 
-def test_buffers_belong_to_the_state_and_not_to_what_is_learned():
+def test_buffers_are_in_the_state_but_no_parameters():
     model = nn.Sequential(Counted(), nn.Linear(2, 1))
     assert list(model.state_dict()) == ["0.weight", "0.steps", "0.mean", "0.is_ready", "1.weight", "1.bias"]
     assert [name for name, _ in model.named_parameters()] == ["0.weight", "1.weight", "1.bias"]
@@ -344,7 +344,7 @@ def test_a_buffer_is_not_lost_by_an_assignment():
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_holds_no_floats_keeps_its_element_type(backend):
+def test_tensors_without_floats_keep_their_dtype(backend):
     module = Counted()
     steps, mean = module.steps, module.mean
     module.to(mf.float64, backend=backend)
@@ -366,7 +366,7 @@ def test_a_copy_has_buffers_of_its_own(how):
     assert (module.steps.item(), other.steps.item()) == (0, 5)
 
 
-def test_a_state_with_counts_is_loaded_or_refused_as_a_whole():
+def test_a_state_is_loaded_completely_or_not_at_all():
     a, b = Counted(), Counted()
     a.steps += 7
     with mf.no_grad():
@@ -385,7 +385,7 @@ def test_a_state_with_counts_is_loaded_or_refused_as_a_whole():
     assert b.weight.tolist() == [1, 1]
 
 
-def test_a_function_is_applied_to_all_those_below_come_first():
+def test_apply_visits_children_first():
     seen = []
     block = Block()
     assert block.apply(seen.append) is block

@@ -218,7 +218,7 @@ def test_running_statistics_of_the_function_change_in_place():
         (lambda: nn.LayerNorm((3, 0)), ShapeError, "expected sizes of at least 1"),
     ],
 )  # fmt: skip
-def test_what_does_not_fit_is_said(run, error, words):
+def test_mismatched_shapes_are_errors(run, error, words):
     with pytest.raises(error, match=words):
         run()
 

@@ -192,7 +192,7 @@ def test_modules_are_the_functions(layer, function, text):
         (lambda x: nn.MaxPool2d(9)(x), "MaxPool2d: got a window of"),
     ],
 )
-def test_what_does_not_fit_is_said(do, message):
+def test_mismatched_shapes_are_errors(do, message):
     with pytest.raises(ShapeError, match=message):
         do(mf.ones(2, 3, 6, 8))
 

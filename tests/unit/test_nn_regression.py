@@ -67,7 +67,7 @@ def test_nothing_is_broadcast(name, y):
 
 
 @pytest.mark.parametrize("name", LOSSES)
-def test_what_does_not_fit_is_said(name):
+def test_mismatched_shapes_are_errors(name):
     loss = LOSSES[name]
     with pytest.raises(DTypeError, match="got dtypes float32 and float64, expected one float dtype"):
         loss(mf.zeros(3), mf.zeros(3, dtype="float64"))

@@ -74,7 +74,7 @@ def test_a_table_fits_80_columns_and_names_keep_their_ends():
 
 @pytest.mark.parametrize("is_training", [True, False])
 @pytest.mark.parametrize("x", [(3, 4), (3, 5)], ids=["fits", "fails"])
-def test_the_model_is_afterwards_what_it_was(x, is_training):
+def test_the_model_is_unchanged_afterwards(x, is_training):
     model = Twice().train(is_training)
     model.drop.train(not is_training)
     del vars(model.unused)["training"]  # set on the class only
@@ -94,7 +94,7 @@ def test_the_model_is_afterwards_what_it_was(x, is_training):
     assert not any(p.grad for p in model.parameters())
 
 
-def test_inputs_are_shapes_or_what_they_are():
+def test_inputs_are_shapes_or_tensors():
     class Pick(nn.Module):
         def __init__(self):
             self.weight = nn.Parameter(mf.ones(5, dtype="float64", backend="python"))
@@ -121,7 +121,7 @@ def test_a_fused_step_runs_on_as_before():
     assert model[1].num_batches_tracked.item() == 2
 
 
-def test_a_model_whose_forward_is_fused():
+def test_a_model_with_a_fused_forward():
     class Fused(nn.Module):
         def __init__(self):
             self.inner = nn.Linear(4, 3)

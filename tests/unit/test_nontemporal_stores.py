@@ -95,7 +95,7 @@ def header(kernel, shape, layouts, dims=()):
     return nontemporal_stores.stream_arguments(kernel, LoopNest(shape, dims, layouts), address=5, words=9)
 
 
-def test_what_is_streamed():
+def test_large_outputs_are_stored_past_the_caches():
     n = nontemporal_stores.STREAM_BYTES // 4
     add = Kernel((Op(op.add, (A, B), float32),), ())
     dense = row_major((n,))

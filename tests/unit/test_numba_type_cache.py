@@ -73,7 +73,7 @@ def test_it_is_asked_once_for_each_function_and_each_pair(asked):
     assert [x for x in asked if x[1] in pairs] == expected
 
 
-def test_what_is_no_number_is_asked_for_every_time(asked):
+def test_operands_that_are_no_numbers_are_not_cached(asked):
     array = types.Array(types.float32, 1, "C")
     with cached_operator_types():
         for _ in range(3):

@@ -247,7 +247,7 @@ def test_every_entry_is_called():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("call", CALLS)
-def test_a_function_gives_what_numpy_gives(call, kind):
+def test_a_function_equals_numpys(call, kind):
     wanted = expected(call, kind)
     if wanted is None:
         pytest.skip("NumPy has none of this type, or gives one that is not ours")
@@ -296,7 +296,7 @@ def test_the_names_of_the_table_find_their_ufuncs():
 
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ufunc", [*OF_ONE, *OF_TWO], ids=lambda u: u.__name__)
-def test_a_ufunc_gives_what_numpy_gives(ufunc, kind):
+def test_a_ufunc_equals_numpys(ufunc, kind):
     numbers = [1, 2, 3, 1, 5, 2] if kind != "bool" else [0, 1, 1, 0, 0, 1]
     operands = [np.array(numbers).reshape(2, 3).astype(kind), np.array([3, 1, 2]).astype(kind)][: ufunc.nin]
     check_ufunc(ufunc, operands, "python")
@@ -352,7 +352,7 @@ def test_compositions_are_exact_to_a_few_units_in_the_last_place(ufunc, kind):
     assert (error / np.spacing(np.abs(exact.astype(kind)))).max() < ULP[ufunc][kind == "float64"]
 
 
-def test_logarithms_of_powers_are_whole():
+def test_logarithms_of_powers_are_integers():
     for kind in ("float32", "float64"):
         exponents = np.arange(-30, 38)
         assert np.log2(mf.from_numpy((2.0**exponents).astype(kind))).tolist() == exponents.tolist()
@@ -390,7 +390,7 @@ def views_and_axes(draw):
 
 
 @given(views_and_axes(), st.sampled_from(FOLDS), st.booleans(), st.booleans())
-def test_folds_of_any_layout_along_any_axes(drawn, name, keepdims, is_one):
+def test_reductions_of_any_layout_along_any_axes(drawn, name, keepdims, is_one):
     recipe, array, axis = drawn
     function = np.linalg.norm if name == "linalg.norm" else getattr(np, name)
     if function is np.linalg.norm and len(axis) not in (1, 2):
@@ -495,7 +495,7 @@ def test_a_gradient_through_a_captured_function():
 # How they are called
 
 
-def test_arrays_lists_and_numbers_stand_beside_tensors():
+def test_arrays_lists_and_numbers_mix_with_tensors():
     a, x = np.array([[1.0, -2.0, 3.0]]), mf.tensor([0.5, 0.25, -4.0], dtype="float64")
     b = x.numpy().copy()
     for got, right in [
@@ -530,7 +530,7 @@ def test_views_share_memory():
     assert np.astype(x, int).buffer is not x.buffer
 
 
-def test_results_are_stored_where_out_says():
+def test_results_are_stored_in_out():
     x, y, z = mf.tensor([1.0, 2.0]), mf.tensor([3.0, 5.0]), mf.zeros(2, dtype="float64")
     address = x.address
     assert np.add(x, y, out=z) is z
@@ -554,7 +554,7 @@ def test_results_are_stored_where_out_says():
     assert array.tolist() == [8, 9]
 
 
-def test_what_cannot_be_stored_is_refused():
+def test_results_that_do_not_fit_out_are_errors():
     x = mf.ones(3)
     with pytest.raises(DTypeError, match=r"np\.add.*ndarray, expected a tensor; pass a tensor, or write y\[...\] = np\.add"):
         np.add(x, x, out=np.zeros(3))
@@ -621,7 +621,7 @@ def test_dtypes_are_numpys():
         ("np.triu(x[0])", "0-d array has no diagonal"),
     ],
 )
-def test_what_is_not_there_is_refused_in_words(call, message):
+def test_missing_functions_are_errors_with_a_remedy(call, message):
     with pytest.raises((DTypeError, ShapeError), match=message):
         eval(call, {"np": np, "x": mf.ones(3)})
 
@@ -629,7 +629,7 @@ def test_what_is_not_there_is_refused_in_words(call, message):
 # What has no entry
 
 
-def test_what_is_unknown_is_computed_by_numpy():
+def test_unknown_functions_are_computed_by_numpy():
     x = mf.tensor([[3.0, 1.0], [2.0, 2.0]])
     a = x.numpy()
     for got, right in [
@@ -679,7 +679,7 @@ def test_numpy_cannot_write_to_a_tensor():
     ],
 )
 @pytest.mark.parametrize("capture", ["node", "fuse"])
-def test_what_is_unknown_cannot_be_captured(call, message, capture):
+def test_unknown_functions_cannot_be_traced(call, message, capture):
     names = {"np": np}
     exec(compile(f"def function(x):\n    y = x * 2\n    return {call}", "users.py", "exec"), names)
     x = mf.ones(3)
@@ -701,7 +701,7 @@ def test_strangers_are_asked():
 
 
 @pytest.mark.parametrize("backend", ["python", "parallel"])
-def test_code_written_for_numpy_fuses_as_it_stands(backend):
+def test_code_written_for_numpy_fuses_unchanged(backend):
     def normalized(x, gain, floor=0.0):
         centered = x - np.mean(x, axis=-1, keepdims=True)
         scale = np.sqrt(np.var(x, axis=-1, keepdims=True) + 1e-5)
@@ -716,7 +716,7 @@ def test_code_written_for_numpy_fuses_as_it_stands(backend):
             np.testing.assert_allclose(y, right, rtol=1e-12, atol=1e-14)
 
 
-def test_a_fused_function_stores_where_out_says():
+def test_a_fused_function_stores_in_out():
     def step(x, rate):
         np.multiply(x, rate, out=x)
         np.add(x, 1.0, out=x)

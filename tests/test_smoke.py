@@ -42,7 +42,7 @@ def test_04_views_share_memory():
     assert (middle.strides, middle.offset) == ((3,), 1)
 
 
-def test_05_a_fold_makes_many_numbers_one():
+def test_05_a_reduction_makes_one_number_of_many():
     x = mf.tensor([[1.0, 5.0, 3.0], [4.0, 2.0, 6.0]])
 
     assert x.sum().item() == 21

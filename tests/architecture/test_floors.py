@@ -133,7 +133,7 @@ def test_imports_only_point_down():
     assert not found, "imports that point up:\n" + "\n".join(found)
 
 
-def test_every_module_stands_on_a_floor():
+def test_every_module_belongs_to_a_floor():
     lost = [str(module.path) for name, module in modules().items() if floor_of(name) is None]
     assert not lost, f"on no floor: {', '.join(lost)}; give them one in FLOORS of this test and in {PAGE.relative_to(ROOT)}"
 

@@ -79,14 +79,14 @@ def test_it_imports_the_package_of_this_folder():
 
 
 @pytest.mark.parametrize("name", LATE)
-def test_what_is_optional_comes_late(name):
+def test_optional_packages_are_imported_late(name):
     found = [module for module in imported()[0]["modules"] if module.split(".")[0] == name]
     assert not found, (
         f"import minifuse imports {found[0]}; import it where it is used, and name its extra when it is missing"
     )
 
 
-def test_the_gpu_part_comes_late():
+def test_the_cuda_backend_is_imported_late():
     report = imported()[0]
     assert not report["numba.cuda"]
     assert not [

@@ -58,7 +58,7 @@ def is_part_of_minifuse(value: object) -> bool:
     return isinstance(value, ModuleType) and value.__name__.startswith(f"{mf.__name__}.")
 
 
-def test_names_are_what_they_were_made_as():
+def test_public_names_have_their_recorded_kinds():
     """A name says the same in a traceback and in the source."""
     for name in sorted(PUBLIC):
         value = getattr(mf, name)

@@ -35,7 +35,7 @@ def pinned(file: str = TESTED) -> dict[str, Requirement]:
 
 @each_set
 @pytest.mark.parametrize("source", RANGES)
-def test_each_set_lies_in_the_ranges(source, file):
+def test_each_set_is_within_the_ranges(source, file):
     pins, faults = pinned(file), []
     for wanted in map(Requirement, RANGES[source]):
         if wanted.name == PACKAGE:  # an extra made of other extras

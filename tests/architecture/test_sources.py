@@ -16,7 +16,7 @@ MODULES = modules()
 pytestmark = pytest.mark.parametrize("module", [pytest.param(module, id=name) for name, module in MODULES.items()])
 
 
-def test_it_says_what_it_is_for(module: Module):
+def test_it_has_a_docstring(module: Module):
     assert ast.get_docstring(module.tree), (
         f"{module.path} has no docstring: what is it for, and what does it leave to others?"
     )
@@ -45,7 +45,7 @@ def test_it_is_finished(module: Module):
     assert not marks, f"{module.path}: {marks}; finish it, or say what the limit is"
 
 
-def test_it_names_what_it_imports(module: Module):
+def test_it_imports_by_name(module: Module):
     imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
     stars = [node.lineno for node in imports if node.names[0].name == "*"]
     assert not stars, f"{module.path}:{stars}: name what is imported"

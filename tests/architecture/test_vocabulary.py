@@ -52,12 +52,12 @@ def test_no_class_name_is_used_twice():
 
 
 @pytest.mark.parametrize("path", [module.path for module in (*PACKAGE.values(), *PROJECT.values())], ids=str)
-def test_a_module_name_says_what_is_in_it(path: PurePath):
+def test_a_module_name_describes_its_content(path: PurePath):
     name = path.parent.name if path.name == "__init__.py" else path.stem
     assert not VAGUE_MODULES.fullmatch(name), f"{path}: {name!r} could be anything; name the subject, in the field's term"
 
 
 @pytest.mark.parametrize("module", [*PACKAGE.values(), *PROJECT.values()], ids=lambda module: str(module.path))
-def test_a_constant_says_what_it_limits(module: Module):
+def test_a_constant_names_its_limit(module: Module):
     vague = [name for name in constants(module) if VAGUE_CONSTANT.match(name)]
     assert not vague, f"{module.path}: {', '.join(vague)}; say what is limited: MAX_CACHED_PLANS, MIN_ROWS_PER_CHUNK"

@@ -59,7 +59,7 @@ def test_a_tiled_product_loads_each_element_once_a_block(derived):
     assert found["shared load conflicts"] == 0
 
 
-def test_what_ncu_writes_is_read(derived):
+def test_output_of_ncu_is_parsed(derived):
     names = list(derived)
     assert counters.parse(written(derived), names) == derived
     assert counters.parse(written(derived, "_ZN5tests4cuda8counters10{}B2v1E"), names) == derived
@@ -72,7 +72,7 @@ def test_a_kernel_that_ncu_did_not_see_is_an_error(derived):
         counters.parse("==ERROR== ERR_NVGPUCTRPERM", list(derived))
 
 
-def test_equal_and_other_counts_are_told_apart(derived):
+def test_equal_and_different_counts_are_distinguished(derived):
     rows = counters.compare(derived)
     assert all(row["is_equal"] for row in rows)
     assert {row["kernel"] for row in rows} == set(derived)
@@ -86,7 +86,7 @@ def test_equal_and_other_counts_are_told_apart(derived):
     assert text.count("\n") == 3
 
 
-def test_the_page_shows_its_file_and_what_is_derived_today(derived):
+def test_the_page_shows_its_file_and_the_current_model(derived):
     guide = counters.ROOT / "docs" / "guide"
     found = json.loads((guide / "counters-h200.json").read_text(encoding="utf-8"))
     page = (guide / "counters.md").read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def both(x, y, k):
 
 @pytest.mark.parametrize("first", [0, 1])
 @pytest.mark.parametrize("n", [1, 1000, 1024, 100_003])
-def test_both_ways_give_the_same(n, first):
+def test_fast_calls_equal_python_launches(n, first):
     """Addresses that are no multiples of 16 too: the kernel then takes one element at a time."""
     values = np.random.default_rng(n).normal(size=(2, n + first)).astype("f4")
     x, y = (mf.tensor(v, backend="cuda")[first:] for v in values)
@@ -59,7 +59,7 @@ def test_a_new_thread():
         np.testing.assert_allclose(y.numpy(), np.full(1000, np.e + k), rtol=1e-6)
 
 
-def test_a_value_of_another_type_is_told():
+def test_a_value_of_another_type_is_an_error():
     x = mf.ones(1000, backend="cuda")
     direct = mixed.plan(x, x, 1.0).run.__globals__["launch0"]
     with pytest.raises((TypeError, ValueError)):
@@ -183,7 +183,7 @@ def test_prologue_and_epilogue(name, first, on_gpu, monkeypatch):
 
 
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "a row", "turned"])
-def test_an_operator_takes_the_short_way(name):
+def test_an_operator_uses_the_fast_call(name):
     a, b = map(mf.tensor, operands(name))
     matmul = mf.fuse(lambda a, b: a @ b)
     assert not isinstance(matmul.plan(a, b).run.__globals__["launch0"], CudaMatmulLauncher)

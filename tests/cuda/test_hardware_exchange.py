@@ -133,7 +133,7 @@ def test_every_dtype_out_and_in(library, hand_over, dtype):
     np.testing.assert_array_equal(z.numpy(), sample(dtype))
 
 
-def test_both_see_what_either_writes(library, hand_over):
+def test_stores_of_either_library_are_visible_to_both(library, hand_over):
     x = mf.tensor(sample())
     y = hand_over(x)
     library.fill(y[1:3], 9)
@@ -144,7 +144,7 @@ def test_both_see_what_either_writes(library, hand_over):
     np.testing.assert_array_equal(library.numpy(y), expected + 1)
 
 
-def test_what_was_handed_over_outlives_the_tensor(library, hand_over):
+def test_exported_memory_outlives_the_tensor(library, hand_over):
     x = mf.tensor(sample())
     y = hand_over(x)
     address = x.address
@@ -159,7 +159,7 @@ def test_what_was_handed_over_outlives_the_tensor(library, hand_over):
     assert address in [other.address for other in (*others, *again)]  # and is used again afterwards
 
 
-def test_a_capsule_that_nobody_takes_frees_its_tensor(gpu):
+def test_an_unused_capsule_frees_its_tensor(gpu):
     x = mf.tensor(sample())
     address, capsule = x.address, x.__dlpack__()
     del x
@@ -179,7 +179,7 @@ def test_a_capsule_that_nobody_takes_frees_its_tensor(gpu):
     [lambda x: x, lambda x: x[1:], lambda x: x[:, 1::2], lambda x: x.T, lambda x: x[2, 3], lambda x: x[:, 2:2]],
     ids=["whole", "offset", "strided", "turned over", "one element", "empty"],
 )
-def test_an_array_is_taken_without_a_copy(library, see):
+def test_an_array_is_imported_without_a_copy(library, see):
     y = see(library.new(sample()))
     x = mf.from_dlpack(y)
     assert x.backend == "cuda"
@@ -190,7 +190,7 @@ def test_an_array_is_taken_without_a_copy(library, see):
     np.testing.assert_array_equal((x + x).numpy(), see(sample()) * 2)
 
 
-def test_writes_into_an_array_that_was_taken(library):
+def test_stores_into_an_imported_array(library):
     y = library.new(sample())
     x = mf.from_dlpack(y)
     x[2:] *= 3
@@ -201,7 +201,7 @@ def test_writes_into_an_array_that_was_taken(library):
     assert x.sum().item() == 4 * 48
 
 
-def test_an_array_that_was_taken_outlives_its_owner(library):
+def test_an_imported_array_outlives_its_owner(library):
     y = library.new(sample())
     x = mf.from_dlpack(y)[1:]
     address = library.address(y)
@@ -217,7 +217,7 @@ def test_a_dtype_that_minifuse_does_not_have(library):
         mf.from_dlpack(library.new(np.zeros(3, np.float16)))
 
 
-def test_gradients_flow_through_what_was_taken(library):
+def test_gradients_flow_through_imported_arrays(library):
     x = mf.from_dlpack(library.new(sample("float64"))).requires_grad_()
     (x * x).sum().backward()
     np.testing.assert_array_equal(x.grad.numpy(), 2 * sample("float64"))
@@ -226,7 +226,7 @@ def test_gradients_flow_through_what_was_taken(library):
 # Order
 
 
-def test_what_was_asked_for_first_is_done_first(library, hand_over):
+def test_exports_wait_for_earlier_launches(library, hand_over):
     """Nobody waits in between: all of it goes to one stream."""
     x = mf.zeros(1 << 24)
     y = hand_over(x)

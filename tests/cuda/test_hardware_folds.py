@@ -92,7 +92,7 @@ def test_more_rows_than_a_grid_has_along_one_axis(shape):
 
 
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)], ids=str)
-def test_folds_of_nothing(shape):
+def test_reductions_of_empty_arrays(shape):
     x = mf.zeros(*shape)
     dim = len(shape) - 1
     assert x.sum(dim).tolist() == np.zeros(shape).sum(dim).tolist()
@@ -117,7 +117,7 @@ def test_special_values():
 
 
 @pytest.mark.parametrize("length", [30_011, 30_012])
-def test_long_rows_of_exponentials_are_folded_in_one_sweep(length):
+def test_long_rows_of_exponentials_are_reduced_in_one_pass(length):
     """Where the largest values are, and where infinities and NaN are, makes no difference; slices begin anywhere."""
     a = sample((9, length))
     a[1] += np.arange(length, dtype="f4") / 100

@@ -181,7 +181,7 @@ def test_filling(value, dtype):
 @pytest.mark.parametrize(
     ("dtype", "value"), [("int32", -7), ("int64", 2**40 + 1), ("int64", 0), ("bool", True), ("bool", False)]
 )
-def test_filling_with_whole_numbers(dtype, value):
+def test_filling_with_integers(dtype, value):
     assert set(mf.full((1031,), value, dtype=dtype).tolist()) == {value}
 
 
@@ -221,7 +221,7 @@ def test_threads_launch_at_once():
     assert len(found) == 4
 
 
-def test_what_runs_on_is_waited_for(gpu):
+def test_synchronize_waits_for_running_kernels(gpu):
     x = mf.ones(1 << 24)
     for _ in range(20):
         x = mf.sin(x) + 1

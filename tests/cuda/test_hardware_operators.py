@@ -81,7 +81,7 @@ def test_every_layout(name, place):
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
 @pytest.mark.parametrize("start", [0, 1, 2, 3, 5])
-def test_parts_that_begin_anywhere(dtype, start):
+def test_slices_that_begin_anywhere(dtype, start):
     """Addresses that are, and are not, multiples of 16 bytes."""
     for n in (7, 64, 1031):
         a = (np.arange(n + start) % 2).astype(dtype)
@@ -117,7 +117,7 @@ def across(x, y):
 @pytest.mark.parametrize(
     "shape", [(16, 16), (64, 64), (63, 65), (129, 1000), (1031, 257), (3, 70, 40), (2, 3, 64, 33)], ids=str
 )
-def test_operands_that_lie_across_meet_in_tiles(shape, dtype):
+def test_transposed_operands_go_through_tiles(shape, dtype):
     """To the bit: both NumPy and the kernel do nothing but one addition."""
     random = np.random.default_rng(0)
     a, b = (

@@ -73,7 +73,7 @@ def test_a_damaged_file_is_compiled_again(first, tmp_path):
     assert program(tmp_path / "kernels") == (result, 0, compiled)
 
 
-def test_a_file_that_is_whole_but_no_machine_code_is_compiled_again(first, tmp_path):
+def test_an_intact_file_without_machine_code_is_compiled_again(first, tmp_path):
     """As after an update of the driver that no longer takes it."""
     folder, (result, compiled, _) = first
     for file in copy(folder, tmp_path / "kernels"):

@@ -87,7 +87,7 @@ def test_batches(batch, size):
     )
 
 
-def test_nan_and_infinity_reach_what_they_touch():
+def test_nan_and_infinity_reach_only_their_row_and_column():
     a, b = products.sample((70, 40)), products.sample((40, 90), seed=1)
     a[3, 5], a[60, 0], b[7, 80] = np.nan, np.inf, -np.inf
     with np.errstate(invalid="ignore"):

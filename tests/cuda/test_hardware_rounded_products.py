@@ -103,7 +103,7 @@ def test_prologue_and_epilogue(name, precision, width, on_gpu, monkeypatch):
 
 @pytest.mark.parametrize("name", LAYOUTS)
 @pytest.mark.parametrize("width", [136, 140])
-def test_an_epilogue_of_every_way(name, width, on_gpu, monkeypatch):
+def test_an_epilogue_in_every_kernel(name, width, on_gpu, monkeypatch):
     take(monkeypatch, name)
     a, b, bias, residual = whole(7, (140, 72), (72, width), (width,), (140, width))
     of_a, of_b = [VIEWS[view](x) for view, x in zip(LAYOUTS[name], (a, b), strict=True)]
@@ -130,7 +130,7 @@ def test_operands_are_rounded_to_nearest(name, precision, tile, on_gpu, monkeypa
 
 
 @pytest.mark.parametrize("tile", RIGHT_ROWS)
-def test_the_same_bits_however_operands_lie(tile, on_gpu, monkeypatch):
+def test_the_layout_of_operands_does_not_change_a_bit(tile, on_gpu, monkeypatch):
     """Rounded alike and added in the same order: fragments that are loaded too early would show here."""
     a, b = floats(14, (520, 4100), (4100, 776))
     found = set()
@@ -145,7 +145,7 @@ def test_the_same_bits_however_operands_lie(tile, on_gpu, monkeypatch):
 
 
 @pytest.mark.parametrize(("name", "precision"), kernels())
-def test_nan_and_infinity_reach_what_they_touch(name, precision, on_gpu, monkeypatch):
+def test_nan_and_infinity_reach_only_their_row_and_column(name, precision, on_gpu, monkeypatch):
     take(monkeypatch, layouts_of(name, precision))
     a, b = whole(9, (140, 72), (72, 136))
     a[3, 5], a[60, 0], b[7, 80] = np.nan, np.inf, -np.inf
@@ -158,7 +158,7 @@ def test_nan_and_infinity_reach_what_they_touch(name, precision, on_gpu, monkeyp
 @pytest.mark.parametrize(
     "size", [(512, 512, 512), (1024, 768, 520), (255, 100, 300), (1, 300, 400), (40, 30, 4000)], ids=str
 )
-def test_what_the_model_chooses_is_right(size, on_gpu):
+def test_chosen_kernels_are_right(size, on_gpu):
     m, n, k = size
     a, b = [np.abs(x) for x in floats(10, (m, k), (k, n))]
     exact = a.astype(float) @ b
@@ -173,7 +173,7 @@ def test_what_the_model_chooses_is_right(size, on_gpu):
         assert np.abs((x @ y).numpy() / exact - 1).max() < 1e-5
 
 
-def test_no_kernel_of_another_precision_is_taken(on_gpu):
+def test_no_kernel_of_another_precision_is_launched(on_gpu):
     """Eager, fused, with gradients, and as a replayed graph, however the setting changes in between."""
     a, b = floats(11, (2048, 1024), (1024, 1536))  # so many that tensor cores pay, backwards too
     exact = a.astype(float) @ b

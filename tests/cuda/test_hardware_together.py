@@ -182,7 +182,7 @@ def test_threads(gpu):
             assert bits(out) == bits(x * 2.5)
 
 
-def test_a_value_of_another_type_is_told(gpu):
+def test_a_value_of_another_type_is_an_error(gpu):
     _, launch, xs = launch_over(gpu, (4096, 129))
     outs = [mf.zeros(4096), mf.zeros(129)]
     with pytest.raises((TypeError, ValueError)):

@@ -35,7 +35,7 @@ def broken_links(page: Path) -> list[str]:
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if examples(page.values[0])])
-def test_the_examples_run_and_print_what_the_page_says(page, tmp_path):
+def test_examples_print_the_documented_output(page, tmp_path):
     result = run(page, tmp_path)
     assert result.returncode == 0, result.stderr
 

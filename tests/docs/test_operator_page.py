@@ -76,7 +76,7 @@ def test_every_operator_can_be_written(entry):
 
 
 @pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if entry.vjp], ids=str)
-def test_the_formula_of_a_rule_computes_what_the_rule_does(entry):
+def test_the_formula_of_a_derivative_computes_it(entry):
     for point in POINTS:
         values = [point[0] > 0, *point][: entry.arity] if entry.name == "where" else point[: entry.arity]
         values = [np.float64(x) if isinstance(x, float) else x for x in values]  # 0.0 to a negative power is inf, no error
@@ -90,7 +90,7 @@ def test_the_formula_of_a_rule_computes_what_the_rule_does(entry):
 
 
 @pytest.mark.parametrize("entry", [entry for entry in TABLE.values() if not entry.is_primitive], ids=str)
-def test_the_formula_of_a_body_computes_what_the_body_does(entry):
+def test_the_formula_of_a_body_computes_it(entry):
     text = format_formula(entry.body(*input_symbols(entry)))[0]
     for point in POINTS:
         values = [abs(x) for x in point[: entry.arity]]
@@ -118,15 +118,15 @@ def test_the_formula_of_a_body_computes_what_the_body_does(entry):
         "log(a + b) * c",
     ],
 )
-def test_parentheses_stand_where_they_are_needed(text):
+def test_parentheses_appear_only_where_needed(text):
     assert format_formula(eval(text, {**TABLE, **{name: Symbol(name) for name in "abc"}}))[0] == text
 
 
-def test_a_long_body_is_told_by_its_operators():
+def test_a_long_body_is_described_by_its_operators():
     assert definition(TABLE["clip"]) == "several `gt`, `lt`, `ne`, `where`"
     assert definition(TABLE["relu"]) == "`maximum(x, 0)`"
     assert definition(TABLE["exp"]) == "primitive"
 
 
-def test_rules_in_words_belong_to_operators():
+def test_described_derivatives_belong_to_operators():
     assert RULES.keys() <= TABLE.keys()

@@ -111,7 +111,7 @@ def test_fused_arithmetic_keeps_the_sign_of_zero(name, dtype, backend):
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean"])
 @pytest.mark.parametrize("count", [1, 5, 70])
 @pytest.mark.parametrize("dtype", FLOATS)
-def test_folds_of_negative_zeros(name, count, dtype, backend):
+def test_reductions_of_negative_zeros(name, count, dtype, backend):
     a = np.full((2, count), -0.0, dtype)
     for dim in (0, 1):
         expected = getattr(np, name)(a, axis=dim)

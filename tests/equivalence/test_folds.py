@@ -144,7 +144,7 @@ def test_every_dtype(name, dtype, backend):
     ("length", "backend"),
     [(n, backend) for n in LENGTHS for backend in ("parallel", "stranger", "cuda") if affordable(backend, (n,))],
 )
-def test_folds_of_any_length(name, length, backend):
+def test_reductions_of_any_length(name, length, backend):
     """All of a vector, which goes in pieces where it is long, and the rows of a matrix."""
     a = sample(view((length,)))
     if name == "prod":  # so near 1 that none overflows, in any order
@@ -162,7 +162,7 @@ def test_folds_of_any_length(name, length, backend):
 
 @every_fold
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)], ids=str)
-def test_folds_of_nothing(name, shape, backend):
+def test_reductions_of_empty_arrays(name, shape, backend):
     """The identity where there is one, nothing where there are no rows, else an error as NumPy has one."""
     a, dim = np.zeros(shape, np.float32), len(shape) - 1
     x = mf.tensor(a)

@@ -97,7 +97,7 @@ def test_python_operators_take_arrays_on_both_sides(backend):
     [np.arctan, np.add.accumulate, lambda x: np.add(x, x, out=np.zeros(3)), lambda x: np.add(x, x, where=[True] * 3)],
     ids=["no operator", "method", "out", "where"],
 )
-def test_what_numpy_asks_beyond_that_is_an_error(call):
+def test_unsupported_protocol_arguments_are_errors(call):
     x = mf.tensor([1.0, 2.0, 3.0])
     with pytest.raises(mf.DTypeError, match=r"np\.\w+"):
         call(x)

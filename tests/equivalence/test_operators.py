@@ -115,7 +115,7 @@ def test_more_elements_than_sixteen_bits_count(entry, backend):
 @pytest.mark.parametrize(
     "recipe", [view((SHARED,)), view((2, SHARED // 2), index=(slice(None), slice(None, None, -1)))], ids=repr
 )
-def test_threads_share_what_is_large(name, recipe):
+def test_large_arrays_are_split_among_threads(name, recipe):
     entry = TABLE[name]
     arrays = operands(name, "float32", [recipe] * entry.arity)
     check(entry, [recipe(a) for a in arrays], [recipe(mf.tensor(a, backend="parallel")) for a in arrays])

@@ -139,7 +139,7 @@ def test_integers_that_wrapped_are_compared_as_they_are(backend, dtype, name):
 
 @every_backend
 @pytest.mark.parametrize("dims", [None, 0, 1])
-def test_folds_of_integers_wrap_around(backend, dims):
+def test_reductions_of_integers_wrap_around(backend, dims):
     """All terms are positive, and yet some sums and products are not."""
     a = np.full((5, 33), 2**58 + 3)
     a[3] = 1

@@ -97,7 +97,7 @@ def test_chains_of_views(backend, data):
 
 @settings(max_examples=300)
 @given(shapes().flatmap(layouts))
-def test_views_see_what_numpy_sees(recipe):
+def test_views_equal_numpys(recipe):
     """Without kernels, and so of many more."""
     a = np.arange(int(np.prod(recipe.base))).reshape(recipe.base)
     x = recipe(mf.tensor(a))

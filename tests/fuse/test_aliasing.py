@@ -129,7 +129,7 @@ def test_a_gradient_that_is_also_an_argument():
             assert_equal([f(x, g)], [step(x, g)])
 
 
-def test_a_gradient_that_comes_or_goes_is_captured_anew():
+def test_a_gradient_set_or_cleared_is_traced_again():
     f = mf.fuse(lambda x: x * 2 if x.grad is None else x.grad * 3)
     (x,), (a,) = tensors(0, requires_grad=True), tensors(1)
     for grad in (None, a, None):
@@ -327,7 +327,7 @@ def test_read_only_memory_is_refused_in_later_calls_too():
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("ends_with_result", [True, False], ids=["with a result", "without a result"])
-def test_read_only_memory_may_overlap_what_is_changed(ends_with_result, backend):
+def test_read_only_arrays_may_overlap_changed_ones(ends_with_result, backend):
     def function(x, y):
         x += 1
         x -= y * 2
@@ -435,7 +435,7 @@ def test_one_launch_stores_each_element_once(function, backend):
     assert_equal(got, expected)
 
 
-def test_a_comparison_of_what_backward_went_through_frees_nothing():
+def test_comparing_differentiated_values_frees_nothing():
     def function(x, y, z):
         t = y * y + z
         (x * mf.where(x > t, x, y)).sum().backward()

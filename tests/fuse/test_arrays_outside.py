@@ -49,7 +49,7 @@ def test_a_large_array_outside_is_compared_by_a_sample():
     assert f(mf.ones(2)).tolist() == [1_000_001] * 2
 
 
-def test_an_array_outside_whose_memory_an_argument_changes():
+def test_a_closure_array_shares_memory_with_a_changed_argument():
     found = []
     for fuse in (lambda f: f, mf.fuse):
         array = np.arange(6.0)

@@ -418,7 +418,7 @@ def test_containers_that_grow():
         assert plain_result(g(x)) == plain_result(f(x))
 
 
-def test_attributes_that_come_and_go():
+def test_attributes_that_are_added_and_removed():
     class Thing:
         pass
 
@@ -472,7 +472,7 @@ def nothing():
 @pytest.mark.parametrize(
     "through", [mf.grad, functools.partial, lambda f: nothing()(f)], ids=["grad", "partial", "decorator"]
 )
-def test_what_a_function_reads_that_a_library_calls(through):
+def test_globals_of_a_callback_are_guarded(through):
     """What a decorator of ours, or of the standard library, was given is looked into."""
     world = SimpleNamespace(scale=2.0)
     f = mf.fuse(lambda x: through(lambda x: (x * world.scale).sum())(x) * 1)
@@ -494,7 +494,7 @@ def test_a_method_that_is_replaced_in_its_class():
     assert f(x).tolist() == (x * 3).tolist()
 
 
-def test_a_property_reads_what_it_reads():
+def test_values_read_by_a_property_are_guarded():
     class Layer:
         def __init__(self):
             self.hidden = 2.0

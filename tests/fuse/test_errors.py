@@ -155,7 +155,7 @@ VALUES = [
 
 
 @pytest.mark.parametrize("function", VALUES, ids=lambda f: f.__name__)
-def test_what_needs_a_value_says_where_what_and_what_to_do(function):
+def test_reading_a_traced_value_names_line_and_remedy(function):
     ran = Counter()
 
     def run(x):
@@ -286,7 +286,7 @@ WRONG = [
 
 
 @pytest.mark.parametrize("function", WRONG, ids=lambda f: f.__name__)
-def test_what_is_wrong_unfused_is_the_same_error(function):
+def test_errors_are_those_of_the_unfused_call(function):
     ran = Counter()
 
     def run(x):
@@ -308,7 +308,7 @@ def test_what_is_wrong_unfused_is_the_same_error(function):
 
 
 @pytest.mark.parametrize("function", [unequal_shapes, unequal_inner_sizes, floats_into_integers], ids=lambda f: f.__name__)
-def test_the_note_says_where(function):
+def test_the_note_names_the_line(function):
     with pytest.raises(mf.MinifuseError) as found:
         mf.fuse(function)(x_of(4))
     told = [str(found.value), *getattr(found.value, "__notes__", [])]
@@ -406,7 +406,7 @@ def test_optimizers_are_as_before_after_an_error_in_the_middle():
     assert p.tolist() == [0.5, 1.5]
 
 
-def test_an_error_inside_an_inner_fused_function_is_told_once():
+def test_an_error_in_an_inner_fused_function_is_reported_once():
     ran = Counter()
 
     @mf.fuse
@@ -448,7 +448,7 @@ def test_the_function_runs_once_for_a_kind_of_call():
     [None, 3, 2.5, True, "text", (), [], {}, (None, {"a": [1, "b"]}), range(3), slice(1, 2), mf.float32, int],
     ids=repr,
 )
-def test_results_that_are_no_tensors_come_back(result):
+def test_results_that_are_no_tensors_are_returned(result):
     f = mf.fuse(lambda x: result)
     for _ in range(2):
         assert f(x_of(3)) == result
@@ -529,7 +529,7 @@ def test_wrong_arguments_are_the_functions_own_error():
             f(*inputs, **named)
 
 
-def test_what_is_not_a_function_is_refused():
+def test_only_functions_can_be_fused():
     with pytest.raises(mf.FuseError, match="function"):
         mf.fuse(3)
     with pytest.raises(mf.FuseError, match="recompute"):

@@ -149,7 +149,7 @@ def eager_launches(function, *inputs):
 
 
 @pytest.mark.parametrize("case", CASES)
-def test_the_unfused_function_launches_what_the_comparison_says(case):
+def test_the_comparison_counts_the_unfused_launches(case):
     function, *inputs = CASES[case]
     backend = RecordingBackend(RecordingDevice())
     promised = mf.fuse(function).explain(*[on(backend, x) for x in inputs])
@@ -198,7 +198,7 @@ def test_a_training_step_is_explained_with_the_gradients_that_it_takes():
     assert found.unfused.nbytes > found.forward.nbytes
 
 
-def test_the_peak_is_what_a_host_program_holds_at_once():
+def test_the_peak_is_that_of_the_host_program():
     text = """def run(x0):
     m0 = allocate(100)
     launch0(m0.address, x0.address)
@@ -248,7 +248,7 @@ def test_a_refused_merge_names_both_sides_the_reason_and_the_line():
     assert "x @ w" in linecache.getline(file, int(line))
 
 
-def test_parts_of_an_array_have_numbers_as_all_nodes_have():
+def test_slices_are_numbered_like_all_nodes():
     def step(x, w):
         w.grad = None
         for _ in range(12):
@@ -300,7 +300,7 @@ def test_nothing_is_compiled_until_the_first_call():
     assert fused.captures == 1
 
 
-def test_a_call_after_an_explanation_takes_the_short_way():
+def test_a_call_after_explain_uses_the_fast_path():
     fused = mf.fuse(lambda x: x * 2 + 1)
     x = mf.tensor(X)
     fused.explain(x)
@@ -358,7 +358,7 @@ def test_steps_lead_to_the_kernels_and_the_refusals(case):
     assert all((step.launch is None) == (ends[step.kernel] == "again") for step in found.steps if step.kernel is not None)
 
 
-def test_each_step_is_a_sentence_that_names_what_it_is_about():
+def test_each_decision_is_a_sentence_with_its_subject():
     @mf.fuse
     def f(x, w, v):
         v *= 0.5

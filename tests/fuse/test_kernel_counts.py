@@ -52,13 +52,13 @@ def launches(step, backend):
 
 
 @functions
-def test_what_is_counted_is_right(function):
+def test_the_counted_functions_are_right(function):
     work, tensors, inputs = fused(function, "parallel")
     check(function, inputs, [x.numpy() for x in results_of(work, tensors)])
 
 
 @pytest.mark.parametrize("library", ["tinygrad", "cupy"])
-def test_nobody_makes_fewer(library):
+def test_no_other_compiler_makes_fewer(library):
     said = kernel_counts.kept().get(library)
     if said is None:
         pytest.skip(f"the kernels of {library} were not counted: python -m project.benchmarks.kernel_counts {library}")
@@ -68,11 +68,11 @@ def test_nobody_makes_fewer(library):
     assert sum(isinstance(count, int) for count in theirs.values()) >= 10, "a library that fuses nothing proves nothing"
 
 
-def test_our_record_is_what_plans_say():
+def test_the_record_equals_the_plans():
     assert kernel_counts.kept()["minifuse"]["kernels"] == EXPECTED
 
 
-def test_the_record_says_when_and_of_which_version():
+def test_the_record_has_date_and_versions():
     for said in json.loads(KEPT.read_text(encoding="utf-8")).values():
         assert set(said) == {"version", "date", "kernels"}
         assert said["date"][:2] == "20"

@@ -82,7 +82,7 @@ def test_a_number_of_elements_is_a_number_that_may_change():
     assert captures_of(f) == 1
 
 
-def test_an_array_that_comes_back_is_made_anew_in_each_call():
+def test_a_returned_array_is_new_in_each_call():
     f, x = mf.fuse(lambda x: (x * 1, np.arange(3))), x_of(3)
     for _ in range(3):
         array = f(x)[1]
@@ -135,7 +135,7 @@ def test_the_sign_of_zero_is_not_lost():
 
 
 @pytest.mark.parametrize("numbers", [(1, 1.0, True), (True, 1, 1.0), (0.0, False, 0), (2**40, 2.0**40), (-1, -1.0)], ids=str)
-def test_equal_numbers_of_different_types_are_not_taken_for_each_other(numbers):
+def test_equal_numbers_of_different_types_have_different_keys(numbers):
     function = lambda x, n: (x * n, x // 2 + n, mf.full((2,), n), [n])  # noqa: E731
     f = mf.fuse(lambda x, n: function(x, n)[:3])
     for dtype in ("int32", "int64", "float32", "bool"):
@@ -150,7 +150,7 @@ def test_equal_numbers_of_different_types_are_not_taken_for_each_other(numbers):
             assert plain_result(f(x, n)) == expected, (dtype, n)
 
 
-def test_numbers_come_back_as_they_are():
+def test_numbers_are_returned_unchanged():
     f = mf.fuse(lambda x, n, m: (x * n, n, n * 2 + m, (n, None)))
     x = x_of(2)
     for n, m in ((1, 2), (3, 4.5), (2.5, 1), (7, 2), (True, 1)):
@@ -267,7 +267,7 @@ def test_a_new_size_compiles_nothing():
 # Side effects.
 
 
-def test_what_changes_outside_is_refused():
+def test_changes_of_closure_state_are_errors():
     class Thing:
         count = 0
 
@@ -299,7 +299,7 @@ def test_what_changes_outside_is_refused():
                 f(x)
 
 
-def test_a_tensor_kept_outside_is_refused_or_lost_with_words():
+def test_a_tensor_stored_outside_is_an_error_on_its_next_use():
     seen = []
 
     @mf.fuse
@@ -314,7 +314,7 @@ def test_a_tensor_kept_outside_is_refused_or_lost_with_words():
             y.numpy()
 
 
-def test_what_was_kept_of_a_capture_cannot_be_used_in_another():
+def test_a_leaked_traced_tensor_cannot_be_used_in_another_call():
     class Store:
         pass
 

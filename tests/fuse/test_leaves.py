@@ -528,7 +528,7 @@ def test_tensors_of_the_caller_are_not_set_inside(setting, flag):
     assert f(x).requires_grad is flag
 
 
-def test_a_leaf_is_not_returned_with_what_was_computed_from_it():
+def test_a_leaf_and_its_results_are_separate_outputs():
     @mf.fuse
     def f(x):
         d = x.detach().requires_grad_()

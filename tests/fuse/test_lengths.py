@@ -50,7 +50,7 @@ def test_no_program_is_too_deep_for_python(kind):
 
 
 @pytest.mark.parametrize("kind", lengthening.KINDS, ids=lambda kind: kind.__name__)
-def test_long_programs_compute_what_short_ones_do(kind):
+def test_long_programs_equal_their_unfused_calls(kind):
     def of(fused):
         function, _ = kind(40)
         inputs = [mf.tensor(np.linspace(0.1, 0.9, x.size).reshape(x.shape), dtype="float64") for x in kind(40)[1]]

@@ -318,7 +318,7 @@ FOUND = [
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("function", FOUND, ids=lambda f: f.__name__)
-def test_what_went_wrong_before(function, backend):
+def test_earlier_failures_stay_fixed(function, backend):
     agree(function, np.random.default_rng(0).uniform(-2, 2, (4, 5)).astype("float32"), backend=backend)
 
 
@@ -336,7 +336,7 @@ def test_arguments_that_overlap(part, backend):
 
 
 @pytest.mark.parametrize("backend", BACKENDS)
-def test_what_is_stored_backwards_is_read_backwards(backend):
+def test_reversed_stores_are_read_back_reversed(backend):
     def program(mask, x):
         x[:-1, 1::2, :] = mask
         return mf.minimum(mask, x)
@@ -349,7 +349,7 @@ def test_what_is_stored_backwards_is_read_backwards(backend):
 
 
 @pytest.mark.parametrize("part", [np.s_[:], np.s_[1:], np.s_[::-1]], ids=str)
-def test_a_leaf_whose_memory_is_changed_through_another(part):
+def test_a_leaf_is_changed_through_an_alias(part):
     """The gradient flows to the leaf, for the new values."""
 
     def program(leaf, other):
@@ -458,7 +458,7 @@ def needed_before_and_after(leaf, x):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("program", [needed_before, needed_after, needed_before_and_after], ids=lambda f: f.__name__)
-def test_gradients_where_what_they_need_is_changed(program, backend):
+def test_gradients_when_a_saved_tensor_is_changed(program, backend):
     """The backward pass cannot compute it again from its arguments, so it is kept; for a second derivative it is not."""
     found = []
     for f in (program, mf.fuse(program)):
@@ -474,7 +474,7 @@ def test_gradients_where_what_they_need_is_changed(program, backend):
 
 
 @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:], np.s_[::-1]], ids=str)
-def test_gradients_where_what_they_need_is_changed_through_another(part):
+def test_gradients_when_a_saved_tensor_is_changed_by_an_alias(part):
     """Arguments that overlap: after the change the new values are taken; the old ones are refused, as they are unfused."""
 
     def after(leaf, x, other):
@@ -496,7 +496,7 @@ def test_gradients_where_what_they_need_is_changed_through_another(part):
             y.sum().backward()
 
 
-def test_what_lies_beside_a_change_is_not_changed():
+def test_memory_beside_a_changed_slice_is_untouched():
     """The halves of one buffer; and memory of the function's own, of which the old values are kept."""
 
     def beside(leaf, x, other):

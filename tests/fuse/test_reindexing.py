@@ -79,7 +79,7 @@ def test_a_value_is_stored_only_every_few_steps(name, kernels):
     assert len(planned(name, 32)[1]) <= kernels
 
 
-def test_the_explanation_says_why_a_value_is_stored():
+def test_explain_names_the_reason_for_a_stored_value():
     function, array = reindexing.loop("a row", 32)
     reasons = [refusal.reason for refusal in mf.fuse(function).plan(mf.tensor(array)).refusals]
     assert any("through many different views" in reason for reason in reasons)

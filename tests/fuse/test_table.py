@@ -289,7 +289,7 @@ def test_changes_in_place_of_arguments_that_overlap(pair, backend):
     assert found.tolist() == (x * 2).tolist()
 
 
-def test_overlap_is_a_part_of_the_key_of_what_is_changed():
+def test_overlap_of_changed_arguments_is_in_the_key():
     @mf.fuse
     def f(x, y):
         x += y
@@ -310,7 +310,7 @@ def test_overlap_is_a_part_of_the_key_of_what_is_changed():
 
 
 @on_each_backend
-def test_dtypes_mix_numbers_are_weak_and_results_come_in_any_nest(backend):
+def test_dtypes_promote_and_results_may_be_nested(backend):
     def f(x, k, d):
         return (mf.where(x > k, x, d), (x * 2, None, [k + 1, x >= 0]), {"clipped": x.clip(-0.5, 0.5), "n": 3, "d": d / k})
 
@@ -334,7 +334,7 @@ FOLDED = {
 
 @on_each_backend
 @pytest.mark.parametrize("case", FOLDED)
-def test_elementwise_then_a_fold_then_elementwise_is_one_kernel(case, backend):
+def test_pointwise_reduction_pointwise_is_one_kernel(case, backend):
     function, right = FOLDED[case]
     a = normal(33, 65)
     agree(function, right(a.astype("float64")), *on(backend, a), kernels=1)
@@ -368,14 +368,14 @@ SEVERAL = {
 
 @on_each_backend
 @pytest.mark.parametrize("case", SEVERAL)
-def test_several_folds_along_the_same_dims_are_one_kernel(case, backend):
+def test_several_reductions_over_equal_dims_are_one_kernel(case, backend):
     function, right = SEVERAL[case]
     a = normal(33, 65)
     agree(function, right(a.astype("float64")), *on(backend, a), kernels=1)
 
 
 @on_each_backend
-def test_cross_entropy_folds_each_row_in_one_kernel(backend):
+def test_cross_entropy_reduces_each_row_in_one_kernel(backend):
     """One kernel for the rows; the mean over them folds other dims, and is a second one."""
     a = normal(33, 65)
     x, labels = on(backend, a, LABELS)
@@ -388,7 +388,7 @@ def test_cross_entropy_folds_each_row_in_one_kernel(backend):
 
 
 @on_each_backend
-def test_folds_over_negative_and_several_dims(backend):
+def test_reductions_over_negative_and_several_dims(backend):
     def f(x):
         return x.sum(-1), x.max((0, -1), keepdim=True), x - x.mean((-1, -3), keepdim=True), x.prod((-2, 0)), x.any((1, 2))
 
@@ -456,7 +456,7 @@ def test_the_gradient_of_a_fused_function_is_fused(backend):
     assert found.unfused.nbytes > 2 * found.run.nbytes
 
 
-def test_folds_and_products_are_saved_and_elementwise_is_computed_again():
+def test_reductions_and_matmuls_are_saved_pointwise_is_recomputed():
     x, w = mf.rand(33, 20, requires_grad=True), mf.rand(20, 35, requires_grad=True)
 
     def f(x, w):
@@ -473,7 +473,7 @@ def test_folds_and_products_are_saved_and_elementwise_is_computed_again():
     assert len(none.saved) > len(auto.saved)
 
 
-def test_a_whole_training_step_is_one_call():
+def test_a_training_step_is_one_call():
     """Loss, gradients and update; parameters are inputs that are changed in place, the learning rate is read anew."""
     made = []
     for fuse in (mf.fuse, lambda f: f):
@@ -553,7 +553,7 @@ def test_kernels_are_found_in_memory_and_on_disk(tmp_path):
     assert mf.cache.stats().compiled == before, "an equal text is an equal kernel"
 
 
-def test_a_gpus_kernel_is_kept_as_machine_code(tmp_path, monkeypatch):
+def test_a_gpu_kernel_is_cached_as_machine_code(tmp_path, monkeypatch):
     """Compiled without a GPU; to another process, here another cache, it comes from disk."""
     pytest.importorskip("numba_cuda", reason='numba-cuda is not installed: pip install "minifuse[cuda13]"')
     pytest.importorskip("cuda.core", reason='cuda-core is not installed: pip install "minifuse[cuda13]"')
@@ -581,7 +581,7 @@ def test_a_gpus_kernel_is_kept_as_machine_code(tmp_path, monkeypatch):
 # "Cannot fuse": one error that says where, what, which rule, and what to write instead.
 
 
-def test_what_cannot_be_fused_is_one_error():
+def test_code_that_cannot_be_fused_is_one_error():
     ran = Counter()
 
     @mf.fuse

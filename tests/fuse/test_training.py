@@ -142,14 +142,14 @@ def whole_step(model, optimizer, x, y):
 
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
-def test_a_whole_step(model, optimizer):
+def test_a_complete_training_step(model, optimizer):
     _, fused = check(model, optimizer, whole_step)
     assert fused.step.stats().calls <= 3  # the first step is another: no gradients yet, nothing remembered
 
 
 @pytest.mark.parametrize("optimizer", ["momentum", "adam"])
 @pytest.mark.parametrize("backend", ["python", "cuda"])
-def test_a_whole_step_elsewhere(optimizer, backend):
+def test_a_complete_training_step_on_other_backends(optimizer, backend):
     check(Tied, optimizer, whole_step, backend, steps=2)
 
 
@@ -269,7 +269,7 @@ WAYS = [
 
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__)
-def test_ways_to_train(way, optimizer):
+def test_training_styles(way, optimizer):
     check(Perceptron, optimizer, way, steps=4)
 
 
@@ -292,7 +292,7 @@ def test_settings_that_change_between_steps(optimizer):
     assert fused.step.stats().calls <= 3
 
 
-def test_gradients_that_come_and_go_between_steps():
+def test_gradients_set_and_cleared_between_steps():
     def meddle(world, k):
         if k in (2, 5):
             world.optimizer.zero_grad()
@@ -409,7 +409,7 @@ def test_a_loss_used_twice_is_freed_once():
             loss.backward()
 
 
-def test_a_loss_says_that_it_was_computed_even_when_it_was_used():
+def test_a_loss_is_no_leaf_even_when_it_was_used():
     w = mf.tensor([1.0, 2.0], requires_grad=True)
 
     def step(x):
@@ -452,7 +452,7 @@ def test_random_numbers_are_drawn_anew_in_each_call():
 
 
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
-def test_what_follows_a_fold_of_another_kernel_changes_its_target_once(backend):
+def test_an_update_after_a_reduction_is_applied_once(backend):
     def step(x, state):
         with mf.no_grad():
             total = x.sum(0)

@@ -125,7 +125,7 @@ def outcome(function, place, backend, *more):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("function", AGREEING, ids=lambda f: f.__name__)
-def test_what_is_read_before_the_change_is_read_from_a_copy(function, backend):
+def test_a_view_read_before_the_change_is_copied(function, backend):
     expected = {place: outcome(function, place, backend) for place in PLACES}
     for order in (*permutations(["apart", "same bytes", "some bytes"]), [*PLACES], [*PLACES][::-1]):
         fused = mf.fuse(function)
@@ -151,7 +151,7 @@ def test_a_call_that_no_copy_helps_is_refused_in_every_order(function, backend):
                 assert got == outcome(function, place, backend), (order, place)
 
 
-def test_the_error_names_the_function_both_arguments_and_what_to_write():
+def test_the_error_names_function_arguments_and_remedy():
     a = np.arange(1, 9, dtype=np.float32)
     with pytest.raises(mf.OverlapError) as caught:
         mf.fuse(reads_after)(mf.from_numpy(a[:4]), mf.from_numpy(a[:4].view(np.int32)))
@@ -188,7 +188,7 @@ KINDS = ["", "y", "x", "x y", "y view", "view"]
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("place", ["same bytes", "some bytes"])
-def test_what_other_captures_found_refuses_no_call_and_allows_none(place, backend):
+def test_other_traces_do_not_change_what_is_accepted(place, backend):
     found = {}
     for order in permutations(KINDS, 3):
         fused = mf.fuse(changes_one_or_the_other)
@@ -276,7 +276,7 @@ def learns_inside(x, y, w):
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("function", [weighs, weighs_the_argument, learns_inside], ids=lambda f: f.__name__)
-def test_gradients_through_what_is_read_from_a_copy(function, backend):
+def test_gradients_through_a_copied_view(function, backend):
     first, places = slice(0, 4), {"apart": slice(0, 2), "shared": slice(0, 2), "partly": slice(1, 3)}
     for order in permutations(places):
         fused = mf.fuse(function)

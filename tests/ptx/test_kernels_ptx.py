@@ -245,7 +245,7 @@ def test_the_size_of_a_block_bounds_the_registers():
         assert re.search(rf"\.maxntid {most}\b", only(name)[1])
 
 
-def test_rows_are_folded_by_shuffles_and_one_barrier():
+def test_rows_are_reduced_by_shuffles_and_one_barrier():
     _, ptx = only("sum along rows")
     assert "shfl.sync.bfly.b32" in ptx
     assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
@@ -261,7 +261,7 @@ def test_a_row_waits_in_registers():
     assert not re.search(r"ld\.global", ptx[ptx.index("shfl.sync") :])
 
 
-def test_what_a_row_is_divided_by_is_inverted_once():
+def test_a_rows_divisor_is_inverted_once():
     for name in ("softmax along rows", "several folds"):
         _, ptx = only(name)
         assert len(re.findall(r"rcp\.rn\.f32", ptx)) == 1
@@ -297,13 +297,13 @@ def test_a_chunk_of_a_long_row_waits_in_registers(length):
     assert len(loads) >= (3 if is_whole else 9)
 
 
-def test_columns_are_folded_in_shared_memory_without_shuffles():
+def test_columns_are_reduced_in_shared_memory_without_shuffles():
     _, ptx = only("sum along columns")
     assert "shfl" not in ptx
     assert "st.shared.f32" in ptx
 
 
-def test_pointwise_kernels_meet_nobody():
+def test_pointwise_kernels_have_no_barrier():
     for name in ("neighbours of float32", "one across, of float32", "a chain"):
         _, ptx = only(name)
         assert not re.search(r"shfl|bar\.sync|\.shared", ptx)
@@ -347,7 +347,7 @@ def test_a_wide_kernel_takes_the_rest_one_by_one():
     assert re.search(r"ld\.global(\.nc)?\.f32", ptx)
 
 
-def test_what_lies_in_steps_is_not_taken_four_at_a_time():
+def test_strided_operands_are_not_loaded_as_vectors():
     for name in ("every second", "one across, of float32", "backwards"):
         text, ptx = only(name)
         assert text.wide == ()

@@ -164,7 +164,7 @@ def test_vector_loads_of_the_ladder():
     ("name", "loads"),
     [("rows of float32, True, 8", 12), ("rows of float32, True, 1", 10), ("dots of float32, True, 8", 12)],
 )
-def test_few_rows_come_in_16_bytes_a_load(name, loads):
+def test_a_few_rows_are_loaded_16_bytes_at_a_time(name, loads):
     """Of rows, b four or eight k ahead, and as many of a; of dots, four columns of b and eight rows of a."""
     is_last = 4 if "8" in name.split(",")[-1] else 8  # loads of b at the end of K
     assert count(r"ld\.global(\.nc)?\.v4\.[fb]32", ptx_of(name)) == loads + is_last * ("rows" in name)

@@ -114,7 +114,7 @@ LOOP = """
         (("gsb0, 0x0", "gsb0, 0x1"), ["MOV R12, RZ"]),
     ],
 )
-def test_what_is_found(change, by, tmp_path, monkeypatch):
+def test_loads_in_flight_are_counted(change, by, tmp_path, monkeypatch):
     monkeypatch.setattr(subprocess, "run", lambda *a, **k: subprocess.CompletedProcess(a, 0, LOOP.replace(*change)))
     found = overwritten(*disassembled(b"", tmp_path))
     assert [instruction for _, instruction in found] == by

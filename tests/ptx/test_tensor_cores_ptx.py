@@ -74,7 +74,7 @@ def test_wgmma(name):
 
 
 @pytest.mark.parametrize("name", WGMMA)
-def test_wgmma_linked_as_a_whole_keeps_its_registers_and_runs_ahead(name):
+def test_linked_wgmma_keeps_its_registers_and_stays_asynchronous(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')
     from minifuse.backends.cuda.compiler import compile_with_numba
 
@@ -88,7 +88,7 @@ def test_wgmma_linked_as_a_whole_keeps_its_registers_and_runs_ahead(name):
     assert "Performance Loss" not in log, log
 
 
-def test_the_name_of_a_whole_cubin():
+def test_the_name_of_a_linked_cubin():
     kernel = WGMMA["tf32"]
     name, _, cubin = compile_lto_cubin(kernel.function, kernel.signature, kernel.threads, kernel.blocks, NEW).partition(
         b"\n"

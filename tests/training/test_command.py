@@ -98,14 +98,14 @@ def test_runs_without_a_name_that_begin_in_one_second_have_folders_of_their_own(
     ]
 
 
-def test_a_file_named_runs_is_told(tmp_path, monkeypatch):
+def test_a_file_named_runs_is_an_error(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("runs").write_text("mine")
     with pytest.raises(TrainingError, match=r"cannot be created: Not a directory; choose another folder with --out"):
         recipes.create_run_folder("mlp")
 
 
-def test_a_run_of_no_known_recipe_is_told_with_its_file(tmp_path):
+def test_an_unknown_recipe_is_an_error_with_its_file(tmp_path):
     RunFolder.create(tmp_path / "run", "mpl", {}).close()
     result = invoke("--resume", tmp_path / "run")
     assert result.exit_code == 2
@@ -113,7 +113,7 @@ def test_a_run_of_no_known_recipe_is_told_with_its_file(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has other signals")
-def test_ctrl_c_ends_between_two_steps_and_says_how_to_go_on(tmp_path):
+def test_ctrl_c_ends_between_steps_and_prints_how_to_resume(tmp_path):
     words = [sys.executable, "-m", "minifuse", "train", "mlp", "--epochs", "500", "--out", tmp_path / "run"]
     process = subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE, text=True)
     folder, end = RunFolder(tmp_path / "run"), time.monotonic() + 60
@@ -147,7 +147,7 @@ def test_ctrl_c_ends_between_two_steps_and_says_how_to_go_on(tmp_path):
         (["--resume", "nowhere", "--epochs", "3"], "the settings of the run, got --epochs"),
     ],
 )
-def test_a_request_that_makes_no_sense_says_what_would(words, said):
+def test_an_invalid_request_names_a_valid_one(words, said):
     result = invoke(*words)
     assert result.exit_code == 2
     assert said in result.stderr
@@ -161,7 +161,7 @@ def test_a_run_of_another_recipe_is_not_gone_on_with(tmp_path):
 
 
 @pytest.mark.parametrize("name", MODULES)
-def test_each_recipe_has_its_words(name):
+def test_each_recipe_has_its_options(name):
     recipe = recipe_named(name)
     assert recipe.name == name
     assert 20 < len(recipe.about) <= 60

@@ -117,7 +117,7 @@ def test_a_failure_releases_the_lock(tmp_path, monkeypatch, call):
     RunFolder(folder.path).lock()
 
 
-def test_what_a_killed_process_left_unfinished_is_removed(tmp_path, whole):
+def test_unfinished_files_of_a_killed_process_are_removed(tmp_path, whole):
     folder = stopped(tmp_path / "run")
     left = [f".{name}.0123abcd.tmp" for name in (CONFIG, LOG, CHECKPOINT, CURVES)]
     foreign = [".notes.tmp", "notes.txt", f"{CONFIG}.tmp"]
@@ -241,7 +241,7 @@ def test_any_name_of_a_folder_will_do(tmp_path, whole, name):
     assert go_on(stopped(tmp_path / name).path) == whole
 
 
-def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
+def test_a_file_in_place_of_the_folder_is_an_error(tmp_path):
     (tmp_path / "run").write_text("mine")
     with pytest.raises(TrainingError, match=r"run cannot be written: File exists; no run was created: .*no file is"):
         begin(tmp_path / "run")
@@ -250,7 +250,7 @@ def test_a_file_in_the_place_of_the_folder_is_told(tmp_path):
     assert (tmp_path / "run").read_text() == "mine"
 
 
-def test_a_folder_that_is_deleted_meanwhile_is_told(tmp_path):
+def test_a_folder_deleted_during_the_run_is_an_error(tmp_path):
     trainer, folder = begin(tmp_path / "run")
 
     def tell(told, numbers):
@@ -263,7 +263,7 @@ def test_a_folder_that_is_deleted_meanwhile_is_told(tmp_path):
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everywhere")
-def test_a_folder_without_permission_is_told(tmp_path):
+def test_a_folder_without_permission_is_an_error(tmp_path):
     folder = stopped(tmp_path / "run")
     folder.path.chmod(0o500)
     with pytest.raises(TrainingError, match=r"Permission denied; .*this user may write in"):
@@ -281,7 +281,7 @@ def changed(path, change):
     path.write_text(json.dumps(found))
 
 
-def test_a_config_that_was_cut_off_anywhere_is_told(tmp_path):
+def test_a_truncated_config_is_an_error(tmp_path):
     folder = stopped(tmp_path / "run")
     data = (folder.path / CONFIG).read_bytes().rstrip()
     for n in range(0, len(data), 3):
@@ -303,7 +303,7 @@ def test_a_config_that_was_cut_off_anywhere_is_told(tmp_path):
         (b'{"format": 1, "recipe": "small", "settings": []}', r'"settings" is \[\], expected'),
     ],
 )
-def test_a_config_that_is_something_else_is_told(tmp_path, text, words):
+def test_a_config_of_another_kind_is_an_error(tmp_path, text, words):
     folder = stopped(tmp_path / "run")
     (folder.path / CONFIG).write_bytes(text)
     with pytest.raises(TrainingError, match=rf"config\.json.*{words}"):
@@ -403,7 +403,7 @@ LINE = {"step": 1, "epoch": 1, "rate": 0.1, "loss": 0.5, "seconds": 0.1}
         ({**LINE, "loss": "x" * 500}, r"xxx\.\.\., expected a finite number"),
     ],
 )
-def test_each_damaged_line_of_a_log_is_told_with_its_number(tmp_path, line, words):
+def test_each_damaged_log_line_is_reported_with_its_number(tmp_path, line, words):
     folder = stopped(tmp_path / "run")
     whole = (folder.path / LOG).read_text()
     (folder.path / LOG).write_text(f"{whole}{json.dumps(line)}\n")
@@ -413,7 +413,7 @@ def test_each_damaged_line_of_a_log_is_told_with_its_number(tmp_path, line, word
 
 
 @pytest.mark.parametrize("line", [b"[" * 50_000, b"9" * 5000, b'{"step": 1', b"\xff", b"\0" * 20])
-def test_a_line_that_is_no_json_is_told_with_its_number(tmp_path, line):
+def test_a_line_that_is_no_json_is_reported_with_its_number(tmp_path, line):
     folder = stopped(tmp_path / "run")
     (folder.path / LOG).write_bytes(line + b"\n" + (folder.path / LOG).read_bytes())
     with pytest.raises(TrainingError, match=r"log\.jsonl, line 1 is damaged"):
@@ -452,7 +452,7 @@ def with_part(state, name, value):
         (lambda state: with_part(state, "optimizer", {"state": 1, "param_groups": 2}), "does not fit this run"),
     ],
 )
-def test_a_checkpoint_that_is_no_state_of_this_run_is_told(tmp_path, change, words):
+def test_a_checkpoint_of_another_run_is_an_error(tmp_path, change, words):
     folder = stopped(tmp_path / "run")
     path = folder.path / CHECKPOINT
     save_state(change(load_state(path)), path)

@@ -34,7 +34,7 @@ def unbroken(tmp_path_factory):
     return trainer, list(folder.lines())
 
 
-def test_a_run_learns_and_its_folder_says_so(unbroken, tmp_path):
+def test_a_run_learns_and_its_folder_records_it(unbroken, tmp_path):
     trainer, lines = unbroken
     found = losses(lines)
     assert list(found) == list(range(1, 19))
@@ -60,7 +60,7 @@ def test_a_run_that_was_stopped_goes_on_with_the_same_numbers(unbroken, tmp_path
         assert np.array_equal(x.numpy(), y.numpy()), name
 
 
-def test_steps_behind_the_last_checkpoint_are_done_again_and_stand_in_the_log_once(unbroken, tmp_path):
+def test_steps_after_the_checkpoint_are_repeated_and_logged_once(unbroken, tmp_path):
     _, folder, _ = trained(tmp_path / "run", stop=7)
     with (folder.path / LOG).open("a") as file:  # killed later than its checkpoint, in the middle of a line
         file.write(json.dumps({"step": 8, "epoch": 2, "rate": 0.1, "loss": 123.0, "seconds": 1}) + '\n{"step": 9, "ep')
@@ -180,7 +180,7 @@ def test_a_disk_that_is_full_leaves_the_last_checkpoint(tmp_path, monkeypatch):
     assert other.done == 7
 
 
-def test_a_log_that_cannot_be_written_is_told(tmp_path, monkeypatch):
+def test_a_log_that_cannot_be_written_is_an_error(tmp_path, monkeypatch):
     trainer, folder = begin(tmp_path / "run")
     monkeypatch.setattr(Path, "open", no_room)
     with pytest.raises((TrainingError, CheckpointError), match="No space left"):
@@ -195,7 +195,7 @@ def test_a_log_that_cannot_be_written_is_told(tmp_path, monkeypatch):
         (lambda path: (path / CONFIG).write_text('{"format": 99, "recipe": "x", "settings": {}}'), "expected format 1"),
     ],
 )
-def test_a_damaged_config_is_told(tmp_path, damage, words):
+def test_a_damaged_config_is_an_error(tmp_path, damage, words):
     _, folder, _ = trained(tmp_path / "run", stop=1)
     damage(folder.path)
     with pytest.raises(TrainingError, match=words):
@@ -203,7 +203,7 @@ def test_a_damaged_config_is_told(tmp_path, damage, words):
 
 
 @pytest.mark.parametrize("line", [b'{"step": 1, "lo\0\0', b'{"step": 1, "loss": "\xff"}'])
-def test_a_damaged_log_is_told_with_its_line(tmp_path, line):
+def test_a_damaged_log_is_an_error_with_its_line(tmp_path, line):
     _, folder, _ = trained(tmp_path / "run", stop=2)
     path = folder.path / LOG
     whole = path.read_bytes()
@@ -214,7 +214,7 @@ def test_a_damaged_log_is_told_with_its_line(tmp_path, line):
     resume(Trainer(RECIPE, SETTINGS), folder)
 
 
-def test_a_damaged_checkpoint_is_told(tmp_path):
+def test_a_damaged_checkpoint_is_an_error(tmp_path):
     _, folder, _ = trained(tmp_path / "run", stop=1)
     path = folder.path / CHECKPOINT
     whole = path.read_bytes()
@@ -236,7 +236,7 @@ def test_the_checkpoint_of_another_model_names_the_differences(tmp_path):
         resume(other, folder)
 
 
-def test_a_folder_with_a_run_is_not_taken_again(tmp_path):
+def test_a_folder_with_a_run_is_not_used_again(tmp_path):
     trained(tmp_path / "run", stop=1)
     with pytest.raises(TrainingError, match="contains a run already"):
         begin(tmp_path / "run")
@@ -254,7 +254,7 @@ def test_a_folder_with_a_run_is_not_taken_again(tmp_path):
         ({"backend": "gpu"}, "gpu"),
     ],
 )
-def test_settings_that_make_no_sense_are_told(asked, words):
+def test_invalid_settings_are_errors(asked, words):
     with pytest.raises(mf.MinifuseError, match=words.replace("?", r"\?")):
         SETTINGS.changed(asked)
 

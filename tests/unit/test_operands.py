@@ -50,7 +50,7 @@ def test_a_scalar_becomes_the_python_number(number, scalar):
     assert type(as_number(scalar)) is type(number)
 
 
-def test_what_is_no_real_number_stays_what_it_is():
+def test_objects_that_are_no_numbers_are_left_alone():
     for x in ("a", None, 1j, np.complex128(1), np.timedelta64(3, "s"), np.datetime64("2020-01-01"), [1]):
         assert as_number(x) is x
     with pytest.raises(mf.DTypeError, match="got timedelta64"):

@@ -53,7 +53,7 @@ def test_a_function_of_one_operand_is_a_method(entry):
         assert hasattr(Traceable, entry.name)
 
 
-def test_python_arithmetic_comes_from_the_table():
+def test_python_arithmetic_is_made_from_the_table():
     x = mf.Scalar(3.0)
     assert [v.item() for v in (x + 1, 1 + x, x - 1, 1 - x, x * 2, 2 * x, x / 2, 6 / x)] == [4, 4, 2, -2, 6, 6, 1.5, 2]
     assert [v.item() for v in (x // 2, 7 // x, x % 2, 7 % x, x**2, 2**x, -x, abs(-x))] == [1, 2, 1, 1, 9, 8, -3, 3]
@@ -214,7 +214,7 @@ def test_clip_with_one_end_with_arrays_and_of_numbers():
     assert mf.clip(0.5, low=0) == 0.5
 
 
-def test_the_ends_of_clip_receive_what_x_does_not():
+def test_clips_bounds_receive_the_gradient_that_x_does_not():
     x = mf.tensor([-3.0, 0.5, 7.0], requires_grad=True)
     low, high = mf.tensor(0.0, requires_grad=True), mf.tensor(1.0, requires_grad=True)
     (x.clip(low, high) * mf.tensor([2.0, 3.0, 4.0])).sum().backward()

@@ -216,7 +216,7 @@ def test_a_setting_may_be_changed_at_any_time():
 
 
 @each
-def test_training_goes_on_where_a_state_was_taken(make):
+def test_training_resumes_from_a_state(make):
     p = parameter(1.0, -2.0, 0.5)
     optimizer = make([p])
     descend(p, optimizer, 3)
@@ -294,7 +294,7 @@ def test_a_state_of_others_is_an_error():
         ([parameter(1.0)] * 2, ValueError, ", twice; pass it once"),
     ],
 )
-def test_what_is_no_parameter(params, error, words, make):
+def test_objects_that_are_no_parameters_are_errors(params, error, words, make):
     with pytest.raises(error, match=words):
         make(params)
 
@@ -327,7 +327,7 @@ def test_settings_out_of_their_range(make, settings, words):
         make([{"params": [parameter(1.0)], **settings}])
 
 
-def test_an_optimizer_without_update_says_so():
+def test_an_optimizer_without_update_is_an_error():
     p = parameter(1.0)
     p.grad = mf.ones(1)
     with pytest.raises(NotImplementedError, match="Optimizer has no update"):

@@ -49,7 +49,7 @@ def test_values_are_brought_into_a_range(backend):
     np.testing.assert_array_equal(flat(params), before.clip(-0.25, 0.25))
 
 
-def test_one_parameter_may_stand_for_itself():
+def test_a_single_parameter_needs_no_list():
     (p,) = parameters(shapes=[(2,)])
     p.grad = mf.tensor([3.0, 4.0])
     assert clip_grad_norm_(p, 1.0).item() == 5
@@ -170,6 +170,6 @@ def test_inside_a_fused_function(backend):
         (lambda: clip_grad_value_([None], 1.0), DTypeError, "clip_grad_value_: got a parameter of type NoneType"),
     ],
 )
-def test_what_is_refused(attempt, error, words):
+def test_invalid_arguments_are_errors(attempt, error, words):
     with pytest.raises(error, match=words):
         attempt()

@@ -146,13 +146,13 @@ def test_settings_out_of_their_range(make, words):
         make()
 
 
-def test_what_is_no_optimizer():
+def test_objects_that_are_no_optimizers_are_errors():
     with pytest.raises(TypeError, match="CosineSchedule: got list, expected an optimizer"):
         CosineSchedule([parameter()], 5)
 
 
 @pytest.mark.parametrize("state", [{}, {"last_step": 3}, {"last_step": 3, "base_lrs": [1.0, 2.0]}, [3]])
-def test_what_is_no_state(state):
+def test_invalid_states_are_errors(state):
     schedule = CosineSchedule(optimizer(), 5)
     with pytest.raises(ValueError, match="expected last_step, and base_lrs of 1 groups"):
         schedule.load_state_dict(state)

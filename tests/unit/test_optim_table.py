@@ -175,7 +175,7 @@ def test_a_setting_that_means_something_else_is_refused(name, change, words):
 
 
 @pytest.mark.parametrize("state", [None, {}, {"state": {}}, [1]])
-def test_what_is_no_state(state):
+def test_invalid_states_are_errors(state):
     with pytest.raises(ValueError, match='expected a dict with "state" and "param_groups"'):
         Run("adam").optimizer.load_state_dict(state)
 

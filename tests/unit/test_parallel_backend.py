@@ -150,7 +150,7 @@ def test_small_work_stays_on_one_thread():
     assert count_chunks(3, 1e12) == 3 or THREADS == 1
 
 
-def test_work_is_points_times_cost(monkeypatch):
+def test_work_is_elements_times_cost(monkeypatch):
     asked = []
     monkeypatch.setattr(backend_module, "count_chunks", lambda count, work: asked.append((count, work)) or 1)
     x, shape = Load(0, float32), (6, 50)

@@ -100,7 +100,7 @@ def test_integer_powers_and_divisions_by_zero(cache):
 # The file that a person reads
 
 
-def test_the_text_imports_what_it_reads_and_nothing_else():
+def test_the_text_imports_only_names_that_it_uses():
     source = complete_source(
         text("x0[i] = where(x1[i] > f64(0), math.sin(x1[i]), y)", imports="import math\nfrom numpy import pi as y")
     )
@@ -148,7 +148,7 @@ def instructions(llvm, code):
     return sum(section.size() for section in llvm.ObjectFileRef.from_data(code).sections() if section.is_text())
 
 
-def test_a_kernel_that_cannot_be_compiled_shows_its_line_and_is_not_kept(cache):
+def test_a_compile_error_shows_the_line_and_is_not_cached(cache):
     import numba
 
     with pytest.raises(numba.TypingError) as error:
@@ -167,14 +167,14 @@ def hide(monkeypatch, hidden):
     monkeypatch.setattr(compiler.llvm, "address_of_symbol", lambda name: None if name == hidden else find(name))
 
 
-def test_an_object_file_tells_what_a_code_generator_calls(cache):
+def test_needed_symbols_are_read_from_the_object_file(cache):
     compile_kernel_text(text("x0[i] = x1[i] % 0.7"))
     (kernel,) = cache.kernels()
     names = build_object(kernel.name, kernel.text).partition(b"\n")[0].decode().split()
     assert "fmod" in names  # no text declares it
 
 
-def test_code_that_calls_a_missing_function_is_an_error_and_not_kept(cache, monkeypatch):
+def test_code_with_a_missing_symbol_is_an_error_and_not_cached(cache, monkeypatch):
     hide(monkeypatch, "fmod")
     for _ in range(2):
         with pytest.raises(CompileError, match="calls fmod, which this process does not have"):

@@ -142,7 +142,7 @@ def test_the_environment_decides_how_many_threads(monkeypatch, variables, thread
     assert count_threads() == threads
 
 
-def test_without_a_word_there_are_as_many_threads_as_processors(monkeypatch, tmp_path):
+def test_by_default_there_are_as_many_threads_as_processors(monkeypatch, tmp_path):
     for name in ("MINIFUSE_THREADS", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS"):
         monkeypatch.delenv(name, raising=False)
     processors = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

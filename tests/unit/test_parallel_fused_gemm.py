@@ -249,7 +249,7 @@ def products(draw):
 
 
 @given(products())
-def test_any_kernel_over_any_strides_gives_what_numpy_gives_and_writes_nothing_else(case):
+def test_any_kernel_over_any_strides_equals_numpy(case):
     kernel, outputs, memories, operands = case
     check(kernel, outputs, operands, numbers_of(kernel))
     for out, memory in zip(outputs, memories, strict=True):
@@ -373,7 +373,7 @@ def test_batches_that_merge_with_the_rows_and_those_that_do_not():
     check(kernel, [out], [x, g, w, row])
 
 
-def test_indices_of_points():
+def test_indices_of_elements():
     below = apply("gt", IndexValue(3, int64), IndexValue(2, int64))
     kernel = MatmulKernel(
         Load(0, float32), Load(1, float32), (apply("where", below, Accumulator(float32), constant(-9, float32)),)
@@ -454,7 +454,7 @@ def test_an_empty_output_needs_no_launch(shapes):
     assert "matmul" in BACKEND.fused_matmul_source(kernel, layouts([out]), layouts([a, b]))
 
 
-def test_a_number_that_does_not_fit_is_an_error_that_says_so():
+def test_a_number_out_of_range_is_an_error():
     kernel, *types = kernel_of(int32, epilogue="scaled")
     operands = operands_of(np.random.default_rng(11), int32, types, (2, 3, 4))
     with pytest.raises(DTypeError, match="does not fit int32"):
@@ -477,7 +477,7 @@ SIZES = st.sampled_from([0, 1, 2, 9, 64, 301, 513, 4097]) | st.integers(1, 2000)
 
 
 @given(st.tuples(SIZES, SIZES, SIZES), st.sampled_from([float32, float64, bool_]), st.tuples(*[st.booleans()] * 5))
-def test_blocks_fit_the_memory_that_is_kept_for_them(sizes, dtype, choices):
+def test_blocks_fit_their_reserved_memory(sizes, dtype, choices):
     rows, columns, depth = [max(n, least) for n, least in zip(sizes, (1, 1, 0), strict=True)]
     a_turned, b_turned, evaluates_a, evaluates_b, keeps_sums = choices
     a, b = ((1, 2) if turned else (2, 1) for turned in (a_turned, b_turned))
@@ -552,7 +552,7 @@ def test_more_arguments_than_fit_are_launches_apart():
     check(kernel, [out], operands)
 
 
-def test_what_a_product_costs():
+def test_the_cost_of_a_matmul_is_counted():
     kernel, *types = kernel_of(float32, "relu", "relu", "mask alone")
     operands = operands_of(np.random.default_rng(17), float32, types, (3, 4, 5))
     assert BACKEND.fused_matmul_cost(kernel, layouts([like((3, 4), bool_)]), layouts(operands)) == (1, 0)

@@ -101,7 +101,7 @@ def products(draw):
 
 
 @given(products())
-def test_any_strides_give_what_numpy_gives_and_nothing_else_is_written(case):
+def test_any_strides_equal_numpy_and_nothing_else_is_written(case):
     out, a, b, memory = case
     check(multiply(out, a, b), a, b)
     out[...] = GUARD
@@ -143,7 +143,7 @@ WAYS = {  # the sizes M, N, K; how a and b are stored; which micro-kernel then r
 
 
 @pytest.mark.parametrize("way", WAYS)
-def test_each_way_to_compute_a_product_is_taken_where_it_is_meant_to_be(way):
+def test_each_configuration_is_chosen_for_its_shapes(way):
     (rows, columns, depth), a_order, b_order, kind, packed = WAYS[way]
     rng = np.random.default_rng(1)
     a = np.asarray(random(rng, (rows, depth), float32), order=a_order)
@@ -153,7 +153,7 @@ def test_each_way_to_compute_a_product_is_taken_where_it_is_meant_to_be(way):
     check(multiply(output_of(a, b), a, b), a, b)
 
 
-def test_rows_past_the_last_whole_panel_of_a_packed_block():
+def test_rows_past_the_last_full_panel_of_a_packed_block():
     rng = np.random.default_rng(6)
     a = np.asarray(random(rng, (SET_BYTES // 4, 65), float32), order="F")[: 2 * BLOCK_M + ROWS + 3]
     b = random(rng, (65, 200), float32)

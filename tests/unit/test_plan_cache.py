@@ -39,7 +39,7 @@ def test_all_tables_share_one_limit(cache):
     assert sorted(key for table in tables for key in table) == list(range(300 - cache.stats().plans, 300))
 
 
-def test_what_is_looked_up_stays(cache):
+def test_plans_that_are_looked_up_stay(cache):
     table = PlanTable(cache)
     table.put("used", "value", 10_000)
     for k in range(300):
@@ -48,7 +48,7 @@ def test_what_is_looked_up_stays(cache):
     assert 0 not in table
 
 
-def test_what_runs_at_once_is_looked_up_from_time_to_time_and_stays(cache):
+def test_plans_of_eager_calls_stay_while_used(cache):
     table, lookups = PlanTable(cache), 0
     table.put("used", "value", 10_000)
     for k in range(1000):
@@ -68,7 +68,7 @@ def test_the_newest_stays_however_large_it_is(cache):
     assert list(table) == ["larger"]
 
 
-def test_a_table_that_nobody_refers_to_is_not_counted(cache):
+def test_a_cache_without_references_is_not_counted(cache):
     PlanTable(cache).put("key", "value", 1000)
     gc.collect()
     assert cache.stats()[:2] == (0, 0)
@@ -110,7 +110,7 @@ def test_captures_of_all_functions_share_the_limit(limit):
     assert functions[1](mf.ones(1, backend="python")).tolist() == [2]
 
 
-def test_a_function_in_use_is_not_captured_again_while_others_come_and_go(limit):
+def test_a_function_in_use_is_not_traced_again(limit):
     limit(1)
     used, x = mf.fuse(lambda x: x * 2 + 1), mf.ones(3, backend="python")
     other = mf.fuse(lambda x: x * 3 + 1)
@@ -121,7 +121,7 @@ def test_a_function_in_use_is_not_captured_again_while_others_come_and_go(limit)
     assert other.stats().captures < 100
 
 
-def test_stats_say_what_plans_take():
+def test_stats_contain_the_bytes_of_plans():
     gc.collect()  # plans of functions of other tests
     before = mf.cache.stats()
     f = mf.fuse(lambda x: x * 2.125 + 1)

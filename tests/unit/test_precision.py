@@ -47,7 +47,7 @@ def within(y, exact, precision):
 # Words.
 
 
-def test_the_default_and_what_is_set():
+def test_the_default_and_a_set_precision():
     assert mf.get_float32_matmul_precision() == "highest"
     for precision in PRECISIONS:
         mf.set_float32_matmul_precision(precision)
@@ -55,7 +55,7 @@ def test_the_default_and_what_is_set():
 
 
 @pytest.mark.parametrize("bad", ["tf32", "HIGH", "", None, 1])
-def test_other_words_are_refused_and_change_nothing(bad):
+def test_unknown_names_are_errors_and_change_nothing(bad):
     mf.set_float32_matmul_precision("high")
     with pytest.raises(mf.DTypeError, match=r'set_float32_matmul_precision: got .*, expected "highest", "high" \(tf32\)'):
         mf.set_float32_matmul_precision(bad)
@@ -64,7 +64,7 @@ def test_other_words_are_refused_and_change_nothing(bad):
     assert mf.get_float32_matmul_precision() == "high"
 
 
-def test_a_block_of_code_and_what_was_before():
+def test_a_with_block_restores_the_precision():
     mf.set_float32_matmul_precision("medium")
     with mf.use_float32_matmul_precision("high"), mf.no_grad():
         assert mf.get_float32_matmul_precision() == "high"
@@ -102,7 +102,7 @@ def seen_in_a_thread():
     return found[0]
 
 
-def test_threads_that_start_later_take_what_is_set_and_not_what_a_block_uses():
+def test_new_threads_use_the_set_precision_not_a_blocks():
     mf.set_float32_matmul_precision("high")
     assert seen_in_a_thread() == "high"
     with mf.use_float32_matmul_precision("medium"):

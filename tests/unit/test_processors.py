@@ -49,7 +49,7 @@ def test_a_quota_of_version_one_limits_the_threads(tmp_path, quota, period, proc
     assert count_threads(system(tmp_path, V1, "4:cpu,cpuacct:/job", **files)) == processors
 
 
-def test_the_least_quota_on_the_way_to_the_root_counts(tmp_path):
+def test_the_smallest_quota_up_to_the_root_counts(tmp_path):
     files = {"pod/box/cpu.max": "800000 100000", "pod/cpu.max": "350000 100000", "cpu.max": "max 100000"}
     assert cpu_quota(system(tmp_path, V2, "0::/pod/box", **files)) == 3.5
 

@@ -129,7 +129,7 @@ def test_nothing_is_compiled_twice_and_nothing_stays():
     assert not p.timelines
 
 
-def test_what_is_captured_inside_serves_outside():
+def test_functions_traced_under_a_profile_run_without_it():
     function = mf.fuse(lambda x: x * 2 + 1)
     x = mf.tensor(X)
     with mf.profile():
@@ -220,7 +220,7 @@ def test_times_add_up():
     assert 0 <= p.kernels_us + p.host_us + p.planning_us <= p.wall_us
 
 
-def test_a_row_is_what_its_launches_say():
+def test_a_row_sums_its_launches():
     backend = get_backend("python")
     work = LaunchWork("f", "x @ y", "product", backend, 6000, 4_000_000, "float32")
     events = [LaunchEvent(work, 0.0, 2.0), LaunchEvent(work, 5.0, 4.0)]
@@ -301,7 +301,7 @@ def test_the_chrome_trace_has_every_launch_and_call(tmp_path):
         p.chrome_trace(tmp_path / "nowhere" / "trace.json")
 
 
-def test_simulated_launches_are_seen_and_said_to_be():
+def test_simulated_launches_are_recorded_and_marked():
     x = mf.tensor(X, backend="cuda")
     if not x.spec.backend.device.is_simulated:
         pytest.skip("there is a GPU")

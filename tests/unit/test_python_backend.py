@@ -33,7 +33,7 @@ def test_a_function_sees_numpys_scalars_and_any_python_runs():
     assert out.data.tolist() == [10, 20]
 
 
-def test_float32_folds_and_multiplies_in_float64():
+def test_float32_is_reduced_and_multiplied_in_float64():
     """In float32, 2**24 + 1 is 2**24: sixteen million ones would be lost one by one."""
     a = np.array([2.0**24, *[1.0] * 64], np.float32)
     out = Operand.empty((1,), float32)
@@ -80,7 +80,7 @@ def test_it_compiles_nothing():
     assert mf.cache.stats().in_memory == before
 
 
-def test_errors_in_a_function_come_out_as_they_are():
+def test_errors_in_a_function_are_passed_on():
     def fail(x):
         raise LookupError("as it is")
 

@@ -107,7 +107,7 @@ BY_POSITION = {
 
 
 @pytest.mark.parametrize("name", BY_POSITION)
-def test_dim_may_be_given_by_position(name):
+def test_dim_may_be_positional(name):
     function = BY_POSITION[name]
     named = {} if name == "x.flip" else {"dim": 1}
     expected = function(X, **named) if named else np.flip(X, 1)

@@ -27,7 +27,7 @@ def test_a_state_is_exact_and_jsonable():
         assert drawn() == first
 
 
-def test_a_state_that_was_taken_stays():
+def test_a_saved_state_does_not_change():
     mf.manual_seed(7)
     state = mf.get_rng_state()
     kept = copy.deepcopy(state)
@@ -75,7 +75,7 @@ GOOD = mf.get_rng_state()
         {**GOOD, "more": 1},
     ],
 )
-def test_what_is_no_state(state):
+def test_invalid_states_are_errors(state):
     mf.manual_seed(3)
     before = mf.get_rng_state()
     with pytest.raises(DTypeError, match="set_rng_state: expected a state of PCG64 from get_rng_state, got"):

@@ -67,13 +67,13 @@ def test_a_block_may_use_another_backend():
     assert mf.zeros(1).backend == "parallel"
 
 
-def test_the_default_comes_back_after_an_error():
+def test_the_default_is_restored_after_an_error():
     with pytest.raises(ZeroDivisionError), mf.use_backend("python"):
         _ = 1 / 0
     assert mf.zeros(1).backend == "parallel"
 
 
-def test_a_name_stands_above_the_default():
+def test_a_name_overrides_the_default():
     with mf.use_backend("python"):
         assert mf.zeros(1, backend="parallel").backend == "parallel"
         assert mf.zeros_like(mf.zeros(1, backend="parallel")).backend == "parallel"
@@ -89,7 +89,7 @@ def test_a_registered_backend_is_found_by_its_name():
     assert (mf.tensor([1.0]).to("another") + 1).tolist() == [2]
 
 
-def test_a_taken_name_is_refused_and_the_same_backend_may_come_again():
+def test_a_used_name_is_an_error_except_for_its_backend():
     backend = Another()
     mf.register_backend(backend)
     mf.register_backend(backend)
@@ -121,7 +121,7 @@ def test_importing_and_the_python_backend_load_no_compiler():
     assert run.stdout.strip() == "[]"
 
 
-def test_threads_that_come_at_once_get_one_backend():
+def test_concurrent_threads_get_one_backend():
     together, found = threading.Barrier(2), []
 
     def make():

@@ -43,7 +43,7 @@ def test_gradients_are_slopes(a, b):
     assert y.grad == pytest.approx((f(a, b + h) - f(a, b - h)) / (2 * h), rel=1e-5, abs=1e-8)
 
 
-def test_numbers_may_stand_on_either_side():
+def test_numbers_are_allowed_on_either_side():
     x = Scalar(4.0)
     for y, value, slope in (
         (2 * x, 8, 2),
@@ -89,7 +89,7 @@ def test_equality_follows_ieee_754():
 
 
 @pytest.mark.parametrize("other", [None, "2.0", 2j, (2.0,), [2.0], object()], ids=lambda x: type(x).__name__)
-def test_a_scalar_never_equals_what_is_no_real_number(other):
+def test_a_scalar_never_equals_an_object_that_is_no_number(other):
     x = Scalar(2.0)
     assert (x == other, other == x, x != other, other != x) == (False, False, True, True)
 
@@ -162,7 +162,7 @@ def test_derivatives_of_derivatives():
         assert x.grad.item() == pytest.approx(expected)
 
 
-def test_what_wants_no_gradient_gets_none():
+def test_scalars_without_requires_grad_get_no_gradient():
     x, c = Scalar(3.0), Scalar(4.0, requires_grad=False)
     y = x * c
     y.backward()

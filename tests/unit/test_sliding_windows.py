@@ -146,7 +146,7 @@ def test_unfold_is_torchs(backend):
     assert mf.zeros(0, 5, backend=backend).unfold(1, 2, 1).shape == (0, 4, 2)
 
 
-def test_unfold_refuses_what_does_not_fit():
+def test_unfold_rejects_sizes_that_do_not_fit():
     with pytest.raises(ShapeError, match="a window covers 7"):
         mf.ones(4, 6).unfold(1, 7, 1)
     with pytest.raises(ShapeError, match="got size 2, step 0"):
@@ -187,7 +187,7 @@ def test_a_change_in_place_is_refused_where_windows_overlap_and_right_where_they
 
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("numbers", [(3, 1, 1), (2, 3, 1), (2, 2, 1), (3, 2, 2), (1, 2, 1), (7, 1, 1), (3, 1, 3), (2, 1, 3)])
-def test_what_overlaps_adds_up(backend, numbers):
+def test_gradients_of_overlapping_windows_are_added(backend, numbers):
     count = sliding(np.arange(7), 0, *numbers)
     g = np.arange(count.size * 6.0).reshape(2, *count.shape, 3).transpose(0, 1, 3, 2) + 1
     wanted = np.zeros((2, 7, 3))
@@ -225,7 +225,7 @@ def test_gradients_and_gradients_of_those(view):
     assert gradcheck(mf.fuse(lambda x: view(x.tanh()).exp()), x)
 
 
-def test_what_is_folded_or_computed_of_windows_is_one_kernel():
+def test_reductions_and_maps_of_windows_are_one_kernel():
     def smooth(x):
         return (2 * x).unfold(0, 3, 1).mean(-1) + 1
 

@@ -57,7 +57,7 @@ def test_numbers_of_other_kinds():
     ],
 )
 @pytest.mark.parametrize("backend", ["python", "parallel"])
-def test_backward_reads_the_result_where_it_lies_in_memory(function, kept, backend):
+def test_backward_reads_the_stored_result(function, kept, backend):
     """And of what does not, x and two numbers a row."""
     x = mf.tensor(np.random.default_rng(2).standard_normal((6, 9), np.float32), requires_grad=True, backend=backend)
     y = mf.fuse(function)(x)

@@ -84,7 +84,7 @@ def test_functions_that_branch_run_in_pieces(length):
 
 
 @pytest.mark.parametrize("shape", [(1, 9), (5, 2), (3, 4), (2, 5), (7, 1)])
-def test_folds_of_functions_that_branch_run_in_pieces(shape):
+def test_reductions_with_branches_run_in_pieces(shape):
     rows = np.random.default_rng(0).permutation(shape[0] * shape[1]).reshape(shape)
     out = Operand.from_array(np.empty((shape[0], 1), np.int64))
     get_backend("parallel").reduce(larger, Operand.from_array(rows), out, [1])

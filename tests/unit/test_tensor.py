@@ -530,7 +530,7 @@ STORES = {
 
 
 @pytest.mark.parametrize("name", STORES)
-def test_results_are_computed_before_what_they_need_is_overwritten(name, backend):
+def test_results_are_computed_before_their_inputs_are_overwritten(name, backend):
     function, count = STORES[name]
     arrays = [np.random.default_rng(k).uniform(1, 2, (7, 7)) for k in range(count)]
     expected = [y.numpy().copy() for y in function(*[mf.tensor(a) for a in arrays])]
@@ -574,7 +574,7 @@ def test_overlap_is_about_addresses():
     assert array.tolist() == [0, 1, 0, 1, 2, 3]
 
 
-def test_a_known_plan_does_not_skip_what_each_call_must_look_at():
+def test_a_cached_plan_does_not_skip_checks_of_each_call():
     """The second call with operands of the same kinds goes a shorter way, and refuses and keeps apart the same."""
     x, y = mf.arange(12, dtype="float64"), mf.ones(6, dtype="float64")
     for _ in range(2):

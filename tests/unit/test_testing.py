@@ -51,7 +51,7 @@ def parameter(array):
 
 
 class TestBackendsAgree:
-    def test_it_tells_how_far_each_lay_from_the_judge(self):
+    def test_it_reports_each_backends_distance_from_the_reference(self):
         found = assert_backends_agree(lambda x, y: (x * y).sin(), A, B, dtypes=["float32", "float64"])
         assert [row[:2] for row in found.rows] == [
             (backend, (dtype, dtype)) for dtype in ("float32", "float64") for backend in mf.backends()
@@ -60,7 +60,7 @@ class TestBackendsAgree:
         assert next(row for row in found.rows if row.dtypes[0] == "float64").value == 0  # the plain one is the judge
         assert str(found).splitlines()[1].split()[:3] == ["python", "float32,", "float32"]
 
-    def test_a_wrong_value_is_told_with_all_that_matters(self, faulty):
+    def test_a_wrong_value_is_reported_with_its_facts(self, faulty):
         x = np.ascontiguousarray(A.T).T[:, ::-1]
         with pytest.raises(AssertionError) as found:
             assert_backends_agree(lambda x: x.cos(), x, backends=["python", "faulty"])
@@ -128,7 +128,7 @@ class TestBackendsAgree:
         with pytest.raises(AssertionError, match="reference, python in float64, raised ValueError: no"):
             assert_backends_agree(fail, A.astype(np.float32))
 
-    def test_it_gives_what_was_given(self):
+    def test_it_returns_its_argument(self):
         """Layouts as they are, new tensors on the backend, and arrays that stay what they were."""
         seen = []
 
@@ -156,7 +156,7 @@ class TestBackendsAgree:
         with pytest.raises(AssertionError, match=r"rtol 0, atol 0\.005: given by the caller"):
             assert_backends_agree(near, A, atol=0.005)
 
-    def test_what_is_no_tensor_and_what_is_no_backend(self):
+    def test_unknown_backends_and_non_tensors_are_errors(self):
         with pytest.raises(mf.DTypeError, match="returned float, expected a tensor"):
             assert_backends_agree(lambda x: 1.0, A)
         with pytest.raises(mf.BackendError, match="'abacus' does not exist; choose one of python, parallel"):
@@ -175,11 +175,11 @@ class TestClose:
             ([np.inf], [-np.inf]),
         ],
     )
-    def test_what_is_different(self, got, expected):
+    def test_differences_are_found(self, got, expected):
         with pytest.raises(AssertionError, match="wrong at 1 of"):
             assert_close(mf.tensor(got), expected)
 
-    def test_what_is_the_same(self):
+    def test_equal_results_are_accepted(self):
         assert_close(mf.tensor([np.nan, np.inf, -np.inf, 0.0]), [np.nan, np.inf, -np.inf, -0.0], "exact")
         assert_close(mf.tensor([1.0]), [1 + 1e-9], "exact")  # the same in float32
 
@@ -231,7 +231,7 @@ class TestGradcheck:
     def test_inputs_of_any_layout_and_history(self, see):
         assert gradcheck(lambda x: x.softmax(0), see(parameter(A)), second=True)
 
-    def test_a_wrong_gradient_is_told_by_input_and_index(self):
+    def test_a_wrong_gradient_is_reported_by_input_and_index(self):
         x, y = parameter(A + 3), parameter(A * 0 + 2)
         with pytest.raises(
             AssertionError, match=r"the gradient of input 1 is wrong at 4 of 12 .*\nfirst at +\(1, 0\): expected"
@@ -259,7 +259,7 @@ class TestGradcheck:
         with pytest.raises(AssertionError, match="given by the caller"):
             gradcheck(wrong, parameter(B), rtol=1e-5)
 
-    def test_what_cannot_be_checked(self):
+    def test_unsupported_functions_are_errors(self):
         with pytest.raises(mf.DTypeError, match="input 1 is float32, expected float64; convert it with"):
             gradcheck(lambda x, y: x * y, parameter(A), parameter(B.astype(np.float32)))
         with pytest.raises(mf.GradientError, match="no input requires a gradient"):
@@ -298,7 +298,7 @@ class TestStrategies:
     )
     @settings(max_examples=1)
     @given(data=st.data())
-    def test_tensors_lie_in_all_ways(self, fits, data):
+    def test_tensors_have_every_layout(self, fits, data):
         x = data.draw(mf.testing.tensors((3, 4), "float64", requires_grad=True).filter(fits))
         assert x.shape == (3, 4)
         assert x.requires_grad
@@ -313,7 +313,7 @@ class TestStrategies:
         assert array.max() <= 7
 
     @given(mf.testing.expressions(inputs=3, rounding=True))
-    def test_a_program_is_what_its_text_says(self, program):
+    def test_a_program_equals_its_text(self, program):
         names = {"mf": mf}
         exec(repr(program), names)
         xs = [mf.tensor(np.random.default_rng(0).uniform(-1.5, 1.5, s), backend="python") for s in program.shapes]

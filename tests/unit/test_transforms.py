@@ -93,7 +93,7 @@ def test_a_gradient_can_be_used_in_a_loss():
     assert (w.grad.item(), x.grad.item()) == (8 * 3 * 4, 8 * 9 * 2)
 
 
-def test_the_result_is_cut_off_where_nobody_asked_for_more():
+def test_the_result_is_detached_by_default():
     assert not mf.grad(cube)(mf.tensor([1.0])).requires_grad
     x = mf.tensor([1.0], requires_grad=True)
     assert mf.grad(cube)(x).requires_grad
@@ -153,6 +153,6 @@ def test_source_of_an_operator():
     assert mf.source(mf.maximum, mf.ones(3), mf.ones(3)) == mf.source(lambda a, b: mf.maximum(a, b), mf.ones(3), mf.ones(3))
 
 
-def test_source_shows_what_is_kept_for_a_gradient():
+def test_source_shows_the_saved_tensors():
     assert "Call(plan" in mf.source(mf.exp, mf.ones(3, requires_grad=True))
     assert "Call" not in mf.source(mf.exp, mf.ones(3))

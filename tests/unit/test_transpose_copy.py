@@ -50,7 +50,7 @@ def nest_of(x, out, dtype=mf.float32):
     return transpose_copy.transposed_axes(kernel, LoopNest(x.shape, (), [out, x]))
 
 
-def test_what_is_such_a_copy():
+def test_transposed_copies_are_recognized():
     plain, across = row_major((20, 30)), row_major((30, 20)).permute(1, 0)
     assert nest_of(across, plain) is not None
     assert nest_of(plain, plain) is None  # in order

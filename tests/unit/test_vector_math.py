@@ -276,7 +276,7 @@ def test_integers_to_negative_powers_are_cut_to_zero(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
-def test_words_of_one_integer(dtype):
+def test_functions_of_one_integer(dtype):
     x = integer_edges(dtype)
     with np.errstate(all="ignore"):
         np.testing.assert_array_equal(evaluate("abs(x)", x), np.abs(x))
@@ -285,7 +285,7 @@ def test_words_of_one_integer(dtype):
     np.testing.assert_array_equal(evaluate("isnan(x)", x, result=np.bool_), np.zeros(x.size, np.bool_))
 
 
-def test_words_of_bools():
+def test_functions_of_bools():
     x, y = pairs(np.array([False, True]))
     np.testing.assert_array_equal(evaluate("invert(x)", x), ~x)
     np.testing.assert_array_equal(evaluate("abs(x)", x), x)

@@ -2,6 +2,9 @@
 
 import gc
 import os
+import re
+from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from hypothesis import settings
@@ -28,3 +31,30 @@ def _nothing_old_is_garbage() -> None:
     """
     gc.collect()
     gc.freeze()
+
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--accept", action="store_true", help="write the texts of tests/golden instead of comparing with them")
+
+
+@pytest.fixture
+def golden(request: pytest.FixtureRequest) -> Callable[[str], None]:
+    """Compare a text with the file of this test under tests/golden; `--accept` writes the file.
+
+    Read what `git diff tests/golden` shows before you commit it: the files are what a reader of kernels will see.
+    """
+    folder = GOLDEN / Path(request.node.path).stem.removeprefix("test_")
+    name = re.sub(r"[^\w.=,+-]+", "_", request.node.name.removeprefix("test_")).strip("_")
+    path = folder / f"{name}.txt"
+
+    def compare(text: str) -> None:
+        if request.config.getoption("--accept"):
+            folder.mkdir(exist_ok=True)
+            path.write_text(text)
+        assert path.exists(), f"{path} is missing; write it: pytest {request.node.nodeid!r} --accept"
+        assert text == path.read_text(), f"the text differs from {path}; if it is better, write it: pytest --accept"
+
+    return compare

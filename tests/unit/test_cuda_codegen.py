@@ -37,153 +37,36 @@ def in_shared_memory(monkeypatch):
     monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
 
 
-def lines(source):
-    return dedent(source).lstrip("\n")
-
-
 # The four forms
 
 
-def test_a_map_of_two_operands_takes_four_neighbours_and_then_the_rest():
-    assert text(lambda x, y: x - y, A, B) == lines("""
-        def point(x0, x1):
-            return x0 - x1
+def test_a_map_of_two_operands_loads_four_elements_then_the_rest(golden):
+    golden(text(lambda x, y: x - y, A, B))
 
 
-        def kernel(out0, in0, in1, n0, fours):
-            first = 4 * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's
-            i0 = first + 4 * cuda.threadIdx.x
-            if i0 < fours:
-                x0 = load4(in0, i0)
-                x1 = load4(in1, i0)
-                store4(out0, i0, (point(x0[0], x1[0]), point(x0[1], x1[1]), point(x0[2], x1[2]), point(x0[3], x1[3])))
-            end = min(first + 4 * cuda.blockDim.x, n0)
-            if fours < end:
-                i0 = max(first, fours) + cuda.threadIdx.x
-                while i0 < end:  # one at a time
-                    no_unroll()
-                    out0[i0] = point(in0[i0], in1[i0])
-                    i0 += cuda.blockDim.x
-    """)
+def test_a_map_of_one_operand_issues_two_loads_at_once(golden):
+    golden(text(lambda x: mf.exp(x) * 2 + 0.5, A))
 
 
-def test_a_map_of_one_operand_issues_two_loads_at_once():
-    assert text(lambda x: mf.exp(x) * 2 + 0.5, A) == lines("""
-        def point(x0, p0):
-            return (exp(x0) * f32(2.0)) + p0
+def test_strided_operands_are_loaded_one_element_at_a_time(golden):
+    golden(text(lambda x: x + 1, mf.ones(4, 13)[:, :12:2]))
 
 
-        def kernel(out0, in0, p0, n0, fours):
-            first = 8 * cuda.blockDim.x * cuda.blockIdx.x  # elements before this block's
-            i0 = first + 4 * cuda.threadIdx.x
-            j0 = i0 + 4 * cuda.blockDim.x
-            if j0 < fours:  # both groups are on their way at once
-                x0 = load4(in0, i0)
-                x0_j = load4(in0, j0)
-                store4(out0, i0, (point(x0[0], p0), point(x0[1], p0), point(x0[2], p0), point(x0[3], p0)))
-                store4(out0, j0, (point(x0_j[0], p0), point(x0_j[1], p0), point(x0_j[2], p0), point(x0_j[3], p0)))
-            elif i0 < fours:
-                x0 = load4(in0, i0)
-                store4(out0, i0, (point(x0[0], p0), point(x0[1], p0), point(x0[2], p0), point(x0[3], p0)))
-            end = min(first + 8 * cuda.blockDim.x, n0)
-            if fours < end:
-                i0 = max(first, fours) + cuda.threadIdx.x
-                while i0 < end:  # one at a time
-                    no_unroll()
-                    out0[i0] = point(in0[i0], p0)
-                    i0 += cuda.blockDim.x
-    """)
-
-
-def test_strided_operands_are_loaded_one_element_at_a_time():
-    assert text(lambda x: x + 1, mf.ones(4, 13)[:, :12:2]) == lines("""
-        def point(x0):
-            return x0 + f32(1.0)
-
-
-        def kernel(out0, in0, n0, n1, out0_0, in0_0, in0_1):
-            i1 = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x
-            i0 = (cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y) * cuda.blockDim.y + cuda.threadIdx.y
-            if i0 < n0:
-                if i1 < n1:
-                    out0[i0 * out0_0 + i1] = point(in0[i0 * in0_0 + i1 * in0_1])
-    """)
-
-
-def test_the_threads_of_a_row_reduce_it():
+def test_the_threads_of_a_row_reduce_it(golden):
     source = text(lambda x: x.sum(1), A)
     assert source.splitlines()[0] == "def kernel(out0, in0, n0, n1, in0_0, fours):"
-    assert dedent(source[source.index("    fold0 =") :]) == lines("""
-        fold0 = f32(0.0)
-        if is_row:
-            i1 = 4 * cuda.threadIdx.x
-            j1 = i1 + 4 * cuda.blockDim.x
-            while j1 < fours:  # both groups are on their way at once
-                x0 = load4(in0, i0 * in0_0 + i1)
-                x0_j = load4(in0, i0 * in0_0 + j1)
-                fold0 += (x0[0] + x0[1]) + (x0[2] + x0[3])
-                fold0 += (x0_j[0] + x0_j[1]) + (x0_j[2] + x0_j[3])
-                i1 += 8 * cuda.blockDim.x
-                j1 += 8 * cuda.blockDim.x
-            if i1 < fours:
-                x0 = load4(in0, i0 * in0_0 + i1)
-                fold0 += (x0[0] + x0[1]) + (x0[2] + x0[3])
-            i1 = fours + cuda.threadIdx.x
-            while i1 < n1:
-                fold0 += in0[i0 * in0_0 + i1]
-                i1 += cuda.blockDim.x
-        fold0 = fold_along_x(add, fold0, parts0)
-        if is_row and cuda.threadIdx.x == 0:
-            out0[i0] = fold0
-    """)
+    golden(dedent(source[source.index("    fold0 =") :]))
 
 
-def test_the_threads_of_a_column_reduce_it():
+def test_the_threads_of_a_column_reduce_it(golden):
     source = text(lambda x: x.sum(0), A)
     assert "i0 = cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x" in source  # neighbours in memory
     assert "i1 += 4 * cuda.blockDim.y" in source
-    assert dedent(source[source.index("    fold0 = fold_along") :]) == lines("""
-        fold0 = fold_along_y(add, fold0, parts0)
-        if is_row and cuda.threadIdx.y == 0:
-            out0[i0] = fold0
-    """)
+    golden(dedent(source[source.index("    fold0 = fold_along") :]))
 
 
-def test_transposed_operands_go_through_a_tile():
-    assert text(lambda x, y: x * 2 + y.T, mf.ones(64, 40), mf.ones(40, 64)) == lines("""
-        def point(x0, x1):
-            return (x0 * f32(2.0)) + x1
-
-
-        def kernel(out0, in0, in1, n0, n1, out0_0, in0_0, in1_1, is_wide):
-            tile0 = cuda.shared.array(4160, f32)  # 64 x 65
-            band = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y  # the grid has them along y and z
-            first0, first1 = 64 * band, 64 * cuda.blockIdx.x  # where the tile begins
-            end0, end1 = min(first0 + 64, n0), min(first1 + 64, n1)
-            copy_tile(tile0, in1, first0 + first1 * in1_1, in1_1, end1 - first1, end0 - first0, is_wide)
-            cuda.syncthreads()
-            if is_wide:
-                for k in range(4):
-                    row = cuda.threadIdx.y + 32 * (k // 2)
-                    column = 4 * cuda.threadIdx.x + 32 * (k % 2)
-                    i0, i1 = first0 + row, first1 + column
-                    if i0 < end0 and i1 < end1:
-                        x0 = load4(in0, i0 * in0_0 + i1)
-                        x1 = below4(tile0, 65 * column + row)
-                        store4(out0, i0 * out0_0 + i1, (
-                            point(x0[0], x1[0]),
-                            point(x0[1], x1[1]),
-                            point(x0[2], x1[2]),
-                            point(x0[3], x1[3]),
-                        ))
-            else:
-                thread = 8 * cuda.threadIdx.y + cuda.threadIdx.x
-                for row in range(thread // 64, 64, 4):
-                    column = thread % 64
-                    i0, i1 = first0 + row, first1 + column
-                    if i0 < end0 and i1 < end1:
-                        out0[i0 * out0_0 + i1] = point(in0[i0 * in0_0 + i1], tile0[65 * column + row])
-    """)
+def test_transposed_operands_go_through_a_tile(golden):
+    golden(text(lambda x, y: x * 2 + y.T, mf.ones(64, 40), mf.ones(40, 64)))
 
 
 # What the words promise
@@ -231,82 +114,9 @@ def test_operands_of_several_passes_are_cached_in_shared_memory(in_shared_memory
     assert source.index("wait_for_copies()") < source.index("load4(row0")
 
 
-def test_a_row_that_waits_in_registers_is_dealt_out_in_groups():
+def test_a_row_in_registers_is_split_into_groups(golden):
     """All but the last are whole; what the exponentials are divided by is inverted once."""
-    assert text(lambda x: x.softmax(1), mf.ones(2048, 200)) == lines("""
-        def point(x0, fold0):
-            return exp((x0 - fold0))
-
-
-        def point1(k0, t0):
-            return k0 * t0
-
-
-        def kernel(out0, in0, n0, n1, out0_0, in0_0, is_wide):
-            parts0 = cuda.shared.array(32, f32)
-            parts1 = cuda.shared.array(32, f32)
-            i0 = cuda.blockIdx.x * cuda.blockDim.y + cuda.threadIdx.y
-            is_row = i0 < n0
-            i0 = min(i0, n0 - 1)  # past the last row it stores nothing, but helps to shuffle
-            row0 = cuda.local.array(28, f32)
-            if is_row:
-                for k in range(6):
-                    i1 = 32 * k + 4 * cuda.threadIdx.x
-                    put4(row0, 4 * k, load4_if(is_wide, in0, i0 * in0_0 + i1))
-                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
-                if i1 < n1:
-                    put4(row0, 4 * k, load4_if(is_wide, in0, i0 * in0_0 + i1))
-            fold0 = f32(-inf)
-            if is_row:
-                for k in range(6):
-                    x0 = beside4(row0, 4 * k)
-                    fold0 = maximum(fold0, maximum(maximum(x0[0], x0[1]), maximum(x0[2], x0[3])))
-                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
-                if i1 < n1:
-                    x0 = beside4(row0, 4 * k)
-                    fold0 = maximum(fold0, maximum(maximum(x0[0], x0[1]), maximum(x0[2], x0[3])))
-            fold0 = fold_along_x(maximum, fold0, parts0)
-            fold1 = f32(0.0)
-            if is_row:
-                for k in range(6):
-                    x0 = beside4(row0, 4 * k)
-                    k0_0 = point(x0[0], fold0)
-                    k0_1 = point(x0[1], fold0)
-                    k0_2 = point(x0[2], fold0)
-                    k0_3 = point(x0[3], fold0)
-                    put4(row0, 4 * k, (k0_0, k0_1, k0_2, k0_3))
-                    fold1 += (k0_0 + k0_1) + (k0_2 + k0_3)
-                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
-                if i1 < n1:
-                    x0 = beside4(row0, 4 * k)
-                    k0_0 = point(x0[0], fold0)
-                    k0_1 = point(x0[1], fold0)
-                    k0_2 = point(x0[2], fold0)
-                    k0_3 = point(x0[3], fold0)
-                    put4(row0, 4 * k, (k0_0, k0_1, k0_2, k0_3))
-                    fold1 += (k0_0 + k0_1) + (k0_2 + k0_3)
-            fold1 = fold_along_x(add, fold1, parts1)
-            t0 = f32(1.0) / fold1
-            if is_row:
-                for k in range(6):
-                    i1 = 32 * k + 4 * cuda.threadIdx.x
-                    k0 = beside4(row0, 4 * k)
-                    store4_if(is_wide, out0, i0 * out0_0 + i1, (
-                        point1(k0[0], t0),
-                        point1(k0[1], t0),
-                        point1(k0[2], t0),
-                        point1(k0[3], t0),
-                    ))
-                k, i1 = 6, 192 + 4 * cuda.threadIdx.x
-                if i1 < n1:
-                    k0 = beside4(row0, 4 * k)
-                    store4_if(is_wide, out0, i0 * out0_0 + i1, (
-                        point1(k0[0], t0),
-                        point1(k0[1], t0),
-                        point1(k0[2], t0),
-                        point1(k0[3], t0),
-                    ))
-    """)
+    golden(text(lambda x: x.softmax(1), mf.ones(2048, 200)))
 
 
 def test_rows_of_like_length_have_one_text():
@@ -320,16 +130,11 @@ def test_single_elements_are_all_loaded_before_the_first_is_stored():
     assert source.count("in1[i1]") == source.count("in2[i1]") == 2  # whole groups, and the last one
 
 
-def test_threads_take_four_columns_of_aligned_rows():
+def test_threads_take_four_columns_of_aligned_rows(golden):
     source = text(lambda x: x.sum(0) * 2, mf.ones(64, 40))
     assert "i0 = 4 * (cuda.blockIdx.x * cuda.blockDim.x + cuda.threadIdx.x)" in source
     assert source.count("load4_if(is_wide, in0") == 5  # four rows at once, then one at a time
-    assert dedent(source[source.index("    fold0 = fold_of") :]) == lines("""
-        fold0 = fold_of_column(add, fold0_0, fold0_1, fold0_2, fold0_3, parts0)
-        i0 += cuda.threadIdx.y & 3  # from here on the thread has one column
-        if is_row and cuda.threadIdx.y < 4:
-            out0[i0] = fold0 * f32(2.0)
-    """)
+    golden(dedent(source[source.index("    fold0 = fold_of") :]))
 
 
 def test_operands_of_one_pass_are_not_cached(in_shared_memory):

@@ -9,16 +9,20 @@ To add a backend, subclass Backend, write the four methods, and pass an instance
 from collections.abc import Callable, Sequence
 from math import prod
 from time import perf_counter_ns
-from typing import Any
+from typing import TYPE_CHECKING, Any, Protocol
 
-import numpy.typing as npt
+import numpy as np
 
 from ..core.dtypes import DType
 from ..core.layout import Layout, row_major
+from ..ir.array_functions import CompositeOp
 from ..ir.kernel_ir import Accumulator, Kernel, Load, MatmulKernel, Shape
 from ..runtime.memory_pool import MemoryBuffer, Pool, allocate, as_array, host_pool
 from .fallback import FallbackKernel, FallbackMatmul
 from .operand import Operand, ScalarFunction, as_load, check_fits, empty_reduction_error, identity_for
+
+if TYPE_CHECKING:
+    from ..tensors.tensor import Tensor
 
 __all__ = [
     "Backend",
@@ -37,20 +41,30 @@ __all__ = [
 Launcher = Callable[..., None]  # it may have a method `fast_entry`, which returns a faster function for the same launch
 
 
-def fastest_entry(launch: Any) -> Launcher:
+def fastest_entry(launch: Launcher) -> Launcher:
     """Return the fastest function for a launch: the result of its method `fast_entry` if it has one, else the launcher."""
     fastest: Launcher = launch.fast_entry() if hasattr(launch, "fast_entry") else launch
     return fastest
 
 
+class Clock(Protocol):
+    """Measures the times of launches by marks between them."""
+
+    def mark(self) -> object:
+        """Return a mark of the current time."""
+
+    def read(self, marks: Sequence[Any]) -> list[float]:
+        """Return the microseconds from the first mark to each mark."""
+
+
 class HostClock:
     """Clock of the host, for backends whose launches return when they are done."""
 
-    def mark(self) -> Any:
+    def mark(self) -> int:
         """Return the current time."""
         return perf_counter_ns()
 
-    def read(self, marks: Sequence[Any]) -> list[float]:
+    def read(self, marks: Sequence[int]) -> list[float]:
         """Return the microseconds from the first mark to each mark."""
         return [(mark - marks[0]) / 1e3 for mark in marks]
 
@@ -89,27 +103,27 @@ class Backend:
 
     # Memory. A backend on a device overrides these; the defaults share host memory with NumPy.
 
-    def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
+    def from_numpy(self, array: np.ndarray) -> tuple[MemoryBuffer, int, Layout]:
         """Return an array as memory of this backend: buffer, address of the first element, layout from there."""
         strides = tuple(stride // array.itemsize for stride in array.strides)
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)  # NumPy has no strides if empty
         return MemoryBuffer.around(array), array.ctypes.data, layout
 
-    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
         """Return elements as a NumPy array: a view of host memory, a copy of device memory."""
         return as_array(buffer, address, dtype, layout)
 
-    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: float) -> None:
         """Set all elements of a dense layout to a number."""
         as_array(buffer, address, dtype, layout)[...] = value
 
     dlpack_device = (1, 0)  # DLPack's device type and index: the CPU
 
-    def to_dlpack(self, x: Any, **options: Any) -> Any:
+    def to_dlpack(self, x: "Tensor", **options: Any) -> object:
         """Return a DLPack capsule of a tensor, for other libraries."""
         return x.numpy().__dlpack__(**options)
 
-    def cuda_array_interface(self, x: Any) -> dict[str, Any]:
+    def cuda_array_interface(self, x: "Tensor") -> dict[str, object]:
         """Return `__cuda_array_interface__` of a tensor on a GPU, for CuPy, torch and others.
 
         Raises
@@ -174,19 +188,19 @@ class Backend:
         """Return why this matmul should not be one kernel with its prologue and epilogue; "" if it should."""
         return ""
 
-    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Return True if `bind_composite` computes this composite op for such inputs; else its definition is used."""
         return False
 
-    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """Prepare a composite op that this backend supports. Returns launch(*addresses of outputs and inputs)."""
         raise NotImplementedError
 
-    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """Return the number of kernel launches of a composite op, and the number of operations in its matmuls."""
         return 1, 0
 
-    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the source text of a composite op, or a comment if there is no text."""
         return f"# {self.name}: {function}\n"
 
@@ -236,7 +250,7 @@ class Backend:
         """
         return None
 
-    def clock(self) -> Any:
+    def clock(self) -> Clock:
         """Return a clock that measures launches."""
         return HostClock()
 

@@ -4,7 +4,7 @@ This is the specification of a kernel: evaluate its expressions one after the ot
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -34,60 +34,77 @@ from ..ir.kernel_ir import (
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
 from .operand import Operand, ScalarFunction, caster, identity, index_values, overflow_error
 
+if TYPE_CHECKING:
+    from .base import Backend, Launcher
+
+
+class PointwiseStage(NamedTuple):
+    """A prologue or an epilogue: its launch, and the indices of the inputs and of the numbers that it takes."""
+
+    bound: "Launcher"
+    inputs: Sequence[int]
+    numbers: Sequence[int]
+
+    def launch(self, outputs: Sequence[int], inputs: Sequence[int], numbers: Sequence[float]) -> None:
+        """Launch it, given all inputs and numbers of the matmul."""
+        self.bound(*outputs, *[inputs[k] for k in self.inputs], *[numbers[k] for k in self.numbers])
+
 
 class FallbackMatmul:
     """A matmul whose prologue and epilogue are separate launches, with temporary arrays between them."""
 
-    def __init__(self, backend: Any, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+    def __init__(
+        self, backend: "Backend", kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> None:
         self.backend, self.kernel, self.count = backend, kernel, len(outputs)
         self.parameters = kernel.parameters()
         loads = kernel.loads()
         shapes = [inputs[of[0].index].shape for of in loads[:2]]
         dtype = kernel.a.dtype
-        self.operands: list[tuple[Any, Any, Layout]] = [  # of a and b: an input or None, a prologue or None, the layout
-            (loads[k][0].index, None, inputs[loads[k][0].index])
+        self.operands: list[tuple[int | PointwiseStage, Layout]] = [  # of a and b: an input or a prologue, and the layout
+            (loads[k][0].index, inputs[loads[k][0].index])
             if isinstance(e, Load)
-            else (None, self.bind_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
+            else (self.bind_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
             for k, e in enumerate((kernel.a, kernel.b))
         ]
         self.has_epilogue = kernel.pointwise_outputs != (Accumulator(dtype),)
         result = row_major((*shapes[0][:-1], shapes[1][-1])) if self.has_epilogue else outputs[0]
         self.result_nbytes = result.size * dtype.itemsize
-        self.multiply = backend.bind_matmul(dtype, result, *[layout for _, _, layout in self.operands])
+        self.multiply = backend.bind_matmul(dtype, result, *[layout for _, layout in self.operands])
         if self.has_epilogue:
             last = Load(len(inputs), dtype)
             elements = tuple(replace(e, Accumulator, lambda _: last) for e in kernel.pointwise_outputs)
             self.epilogue = self.bind_pointwise(elements, outputs, [*inputs, result])
 
-    def bind_pointwise(self, elements: tuple[Expression, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Any:
-        """Return the launch of a prologue or an epilogue, and the indices of the inputs and of the numbers that it takes."""
+    def bind_pointwise(
+        self, elements: tuple[Expression, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> PointwiseStage:
+        """Bind a prologue or an epilogue."""
         new, used = renumber_operands(elements)
         part = Kernel(new, ())
         numbers = part.find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
         part = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in new), ())
         launch = self.backend.bind(part, outputs[0].shape, (), outputs, [inputs[k] for k in used])
-        return launch, used, [p.index for p in numbers]
+        return PointwiseStage(launch, used, [p.index for p in numbers])
 
     def launch(self, *values: Any) -> None:
         """Launch the prologues, then the matmul, then the epilogue."""
         split = len(values) - len(self.parameters)
         outputs, inputs, numbers = values[: self.count], list(values[self.count : split]), values[split:]
         temporaries, addresses = list[MemoryBuffer](), list[int]()
-        for index, prologue, layout in self.operands:
-            if prologue is None:
-                addresses.append(inputs[index])
+        for source, layout in self.operands:
+            if isinstance(source, int):
+                addresses.append(inputs[source])
             else:
                 addresses.append(self.allocate(layout.size * self.kernel.a.dtype.itemsize, temporaries))
-                launch, used, which = prologue
-                launch(addresses[-1], *[inputs[k] for k in used], *[numbers[k] for k in which])
+                source.launch(addresses[-1:], inputs, numbers)
         if not self.has_epilogue:
             self.multiply(outputs[0], *addresses)
             return
         result = self.allocate(self.result_nbytes, temporaries)
         self.multiply(result, *addresses)
-        launch, used, which = self.epilogue
-        launch(*outputs, *[[*inputs, result][k] for k in used], *[numbers[k] for k in which])
+        self.epilogue.launch(outputs, [*inputs, result], numbers)
 
     def allocate(self, nbytes: int, temporaries: list[MemoryBuffer]) -> int:
         """Return the address of new memory, which lives as long as the list does."""
@@ -100,7 +117,7 @@ class FallbackKernel:
 
     def __init__(
         self,
-        backend: Any,
+        backend: "Backend",
         kernel: Kernel,
         shape: Shape,
         dims: tuple[int, ...],
@@ -145,7 +162,9 @@ class FallbackKernel:
             if e not in known:
                 known[e] = self.evaluate(e, known, values)
 
-    def locate(self, e: IndexedAccess, known: dict[Expression, Operand], values: tuple[Any, ...]) -> tuple[Operand, Any]:
+    def locate(
+        self, e: IndexedAccess, known: dict[Expression, Operand], values: tuple[Any, ...]
+    ) -> tuple[Operand, np.ndarray]:
         """Return the operand of an indexed access, and its positions in the operand's flat array, one for each point."""
         layout = self.raws[e.index]
         operand = Operand.at_address(values[self.starts[1] + e.index], e.dtype, layout)

@@ -18,7 +18,7 @@ must allow that.
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from .fast_call_llvm import FAST_CALL_TEXT
 from .llvm_linker import METH_FASTCALL, MethodDef, link_text
@@ -70,10 +70,10 @@ def make_fast_launch(
     driver: Driver,
     kinds: Sequence[str],
     launches: Sequence[FastLaunch],
-    fallback: Callable[..., Any],
+    fallback: Callable[..., None],
     aligned_addresses: Iterable[int] = (),
     aligned_value: int | None = None,
-) -> Callable[..., Any] | None:
+) -> Callable[..., None] | None:
     """Return launch(*values) for loaded kernels; None if only the fallback can check the values (int32, bool).
 
     Parameters
@@ -110,9 +110,9 @@ def make_fast_run(
     count: int,
     kinds: Sequence[str],
     constants: Sequence[int],
-    fallback: Callable[..., Any],
+    fallback: Callable[..., None],
     header: Sequence[int] = (),
-) -> Callable[..., Any]:
+) -> Callable[..., None]:
     """Return run(*values) for a compiled CPU kernel over all of `range(count)`, on the calling thread.
 
     Parameters
@@ -150,7 +150,7 @@ def encode_record(
     return b"".join([words, *[launch.encode() for launch in launches]])
 
 
-def encode_argument(kind: str, number: Any) -> int:
+def encode_argument(kind: str, number: float) -> int:
     """Encode a number as the 8 bytes of its argument slot, read as an integer."""
     return int.from_bytes(struct.pack(f"={SLOT_FORMATS[kind]}", number), "little", signed=True)
 

@@ -5,11 +5,17 @@ emits LLVM. That takes a fifth of the time from a CUDA kernel to PTX, and a twen
 the result depends on their types only, so it is cached. Nothing else about operators or other calls changes.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-_cache: dict[tuple[Any, ...], tuple[Any, Any]] = {}  # (context, function, operand types) -> signature, emitter
+if TYPE_CHECKING:
+    from numba.core.types import Type
+    from numba.core.typing.context import BaseContext
+    from numba.core.typing.templates import Signature
+
+# (context, function, operand types) -> signature, key of the emitter
+_cache: "dict[tuple[BaseContext, object, tuple[Type, ...]], tuple[Signature, object]]" = {}
 
 
 @contextmanager
@@ -26,11 +32,13 @@ def cached_operator_types() -> Iterator[None]:
     from numba.core.types import Boolean, CPointer, Literal, Number, functions
 
     number_types = Boolean, CPointer, Literal, Number
-    kind: Any = functions.BaseFunction
+    kind: Any = functions.BaseFunction  # whose method is replaced
     with global_compiler_lock:
-        infer = kind.get_call_type
+        infer: Callable[..., Signature] = kind.get_call_type
 
-        def get_call_type(self: Any, context: Any, args: tuple[Any, ...], kws: Any) -> Any:
+        def get_call_type(
+            self: Any, context: "BaseContext", args: "tuple[Type, ...]", kws: "Mapping[str, Type]"
+        ) -> "Signature":
             if kws or not all(isinstance(x, number_types) for x in args):
                 return infer(self, context, args, kws)
             key = context, self.typing_key, args

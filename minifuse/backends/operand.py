@@ -2,10 +2,10 @@
 
 import ctypes
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from types import EllipsisType
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.dtypes import BY_NUMPY, DType, int64
 from ..core.errors import DTypeError
@@ -13,13 +13,14 @@ from ..core.layout import Layout, row_major
 from ..core.operators import Operator
 from ..ir.kernel_ir import Load, Shape
 
+T = TypeVar("T")
 ScalarFunction = Callable[..., Any]
 
 
 class Operand(NamedTuple):
     """A flat array with a layout that selects its elements."""
 
-    data: npt.NDArray[Any]
+    data: np.ndarray
     layout: Layout
 
     @classmethod
@@ -37,13 +38,14 @@ class Operand(NamedTuple):
         return cls(np.empty(layout.size, dtype.numpy), layout)
 
     @classmethod
-    def from_array(cls, array: npt.NDArray[Any]) -> "Operand":
+    def from_array(cls, array: np.ndarray) -> "Operand":
         """Wrap a NumPy array without a copy."""
         size = array.itemsize
         strides = tuple(stride // size for stride in array.strides)
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
         low, high = layout.span()
-        lowest: Any = (*[slice(None, None, -1 if stride < 0 else 1) for stride in array.strides], ...)
+        directions = [slice(None, None, -1 if stride < 0 else 1) for stride in array.strides]
+        lowest: tuple[slice | EllipsisType, ...] = (*directions, ...)
         flat = np.lib.stride_tricks.as_strided(array[lowest], (high - low,), (size,))
         return cls(flat, Layout(layout.shape, layout.strides, -low))
 
@@ -52,7 +54,7 @@ class Operand(NamedTuple):
         """The address of the element with index (0, 0, ...)."""
         return int(self.data.ctypes.data) + self.layout.offset * self.data.itemsize
 
-    def array(self) -> npt.NDArray[Any]:
+    def array(self) -> np.ndarray:
         """Return the elements as a NumPy array of the layout's shape, without a copy."""
         size, layout = self.data.itemsize, self.layout
         if layout.size == 0:  # the strides and the offset of an empty layout may point anywhere
@@ -68,12 +70,12 @@ def index_values(layout: Layout, first: int) -> Operand:
     return positions
 
 
-def overflow_error(number: Any, dtype: DType) -> DTypeError:
+def overflow_error(number: float, dtype: DType) -> DTypeError:
     """Return the error for a Python number that is out of the range of a dtype."""
     return DTypeError(f"{number} does not fit {dtype}, the dtype of the other operand; convert that tensor, or use a float")
 
 
-def check_fits(value: Any, dtype: DType) -> None:
+def check_fits(value: float, dtype: DType) -> None:
     """Raise DTypeError for an integer that is out of the range of a dtype."""
     bits = 8 * dtype.itemsize - 1
     if dtype.is_integer and not -(1 << bits) <= value < 1 << bits:
@@ -85,7 +87,7 @@ def as_load(index: int, operand: Operand) -> Load:
     return Load(index, BY_NUMPY[operand.data.dtype])
 
 
-def identity(x: Any) -> Any:
+def identity(x: T) -> T:
     """Return x."""
     return x
 
@@ -95,7 +97,7 @@ def caster(dtype: DType) -> ScalarFunction:
     return dtype.numpy.type
 
 
-def identity_for(op: ScalarFunction, dtype: DType) -> Any:
+def identity_for(op: ScalarFunction, dtype: DType) -> float | None:
     """Return the identity with which a reduction starts; None if it starts with the first element."""
     return op.identity_for(dtype) if isinstance(op, Operator) else getattr(op, "identity", None)
 

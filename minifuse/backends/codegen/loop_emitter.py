@@ -12,7 +12,6 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 from ...core.dtypes import DType, bool_, int32, int64
 from ...core.interning import toposort
@@ -440,7 +439,7 @@ def is_expensive(e: Expression) -> bool:
     return isinstance(e, Op) and e.operator is not None and e.operator.cost > EXPENSIVE
 
 
-def literal(value: Any, dtype: DType) -> str:
+def literal(value: float, dtype: DType) -> str:
     """Return a typed literal. An integer below -2^30 is written as (n + 1) - 1, since `-2147483648` negates 2^31."""
     text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
     return text if dtype is bool_ else f"{dtype.short}({text})"

@@ -5,12 +5,13 @@ launch packs addresses and numbers into one buffer and calls the driver.
 """
 
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
 
 from ...core.dtypes import BY_NUMPY, DType
 from ...core.errors import FuseError
 from ...core.layout import Layout
 from ...core.operators import Operator
+from ...ir.array_functions import CompositeOp
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
@@ -44,7 +45,7 @@ from .launcher import CpuKernelLauncher
 from .multi_tensor import make_job
 
 # Composite ops that this backend supports: name -> the module that binds it.
-COMPOSITES: dict[str, Any] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
+COMPOSITES: dict[str, ModuleType] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
 
 
 class ParallelBackend(Backend):
@@ -149,21 +150,21 @@ class ParallelBackend(Backend):
             return super().fused_matmul_source(kernel, outputs, inputs)
         return matmul.source()
 
-    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Return True for a convolution or its weight gradient whose windows are long enough runs in memory."""
         module = COMPOSITES.get(function.names[0])
         return module is not None and bool(module.is_profitable(function.parameters, shapes))
 
-    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """Prepare a launch of a convolution or its weight gradient."""
         launch: Launcher = COMPOSITES[function.names[0]].bind(function.parameters, outputs, inputs, self.bind)
         return launch
 
-    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """Return 1 launch, and two operations for each element of each window and each row of the weight."""
         return 1, 2 * outputs[0].size * inputs[0].shape[-1]
 
-    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the source text of the loops."""
         text: str = COMPOSITES[function.names[0]].source(function.parameters[-1])
         return text

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from threading import Lock, Thread, main_thread
-from typing import Any
 
 from ...core.errors import MinifuseError
 from ..llvm_linker import METH_FASTCALL, METH_O, MethodDef, link_text
@@ -162,8 +161,8 @@ class _Pool:
 
         That is one fewer than there are processors, since the caller uses one. It is 0 if the system cannot move threads.
         """
-        c: Any = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
-        if not hasattr(c, "sched_getcpu") or max(processors := os.sched_getaffinity(0)) >= MAX_PROCESSORS:
+        c = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
+        if c is None or not hasattr(c, "sched_getcpu") or max(processors := os.sched_getaffinity(0)) >= MAX_PROCESSORS:
             return 0
         bits = sum(1 << processor for processor in processors)
         for k in range(MAX_PROCESSORS // 64):

@@ -2,12 +2,12 @@
 
 import struct
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DType, int32
 from ...ir.kernel_ir import KernelParameter
+from ..base import Launcher
 from ..fast_call import make_fast_run
 from ..operand import check_fits
 from .driver import driver
@@ -32,7 +32,7 @@ class CpuKernelLauncher:
         self.drive, self.pack = driver(), packer(addresses, numbers)
         self.prefix, self.suffix = (np.array(words, np.int64).tobytes() for words in (header, constants))
 
-    def __call__(self, *values: Any) -> None:
+    def __call__(self, *values: float) -> None:
         """Launch the kernel on one thread or on several."""
         try:
             self.drive(self.address, self.count, self.chunks, self.prefix + self.pack(*values) + self.suffix)
@@ -40,7 +40,7 @@ class CpuKernelLauncher:
             check_numbers(values[self.addresses :], [p.dtype for p in self.numbers])
             raise
 
-    def fast_entry(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Launcher:
         """Return a faster function for this launch if it runs on one thread and no number needs a check; else self."""
         if self.chunks > 1 or any(p.dtype is int32 for p in self.numbers):
             return self
@@ -54,7 +54,7 @@ def packer(addresses: int, numbers: Sequence[KernelParameter]) -> Callable[..., 
     return struct.Struct(f"={addresses}q{letters}").pack
 
 
-def check_numbers(values: Sequence[Any], dtypes: Sequence[DType]) -> None:
+def check_numbers(values: Sequence[float], dtypes: Sequence[DType]) -> None:
     """Raise DTypeError for the first number that is out of the range of its dtype."""
     for value, dtype in zip(values, dtypes, strict=True):
         check_fits(value, dtype)

@@ -5,13 +5,12 @@ part of the elements at a time; in between Python handles signals. Their arithme
 overflows need not wrap around if it is compared at once. Numba is imported inside functions, since few programs need it.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache, lru_cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from ..base import Operand, ScalarFunction
 
@@ -21,9 +20,9 @@ ELEMENTS_PER_CALL = 1 << 16  # of a loop, after which Python may handle a signal
 class CompiledLoops(NamedTuple):
     """Compiled loops that call a compiled scalar function."""
 
-    map: Any
-    zip: Any
-    reduce: Any
+    map: Callable[[ScalarFunction, np.ndarray, np.ndarray], None]
+    zip: Callable[[ScalarFunction, np.ndarray, np.ndarray, np.ndarray], None]
+    reduce: Callable[[ScalarFunction, np.ndarray, np.ndarray], None]
 
 
 @cache
@@ -32,17 +31,17 @@ def loops() -> CompiledLoops:
     from numba import njit
 
     @njit(error_model="numpy")
-    def map_(op: Any, a: Any, out: Any) -> None:
+    def map_(op: ScalarFunction, a: np.ndarray, out: np.ndarray) -> None:
         for i in range(out.size):
             out[i] = op(a[i])
 
     @njit(error_model="numpy")
-    def zip_(op: Any, a: Any, b: Any, out: Any) -> None:
+    def zip_(op: ScalarFunction, a: np.ndarray, b: np.ndarray, out: np.ndarray) -> None:
         for i in range(out.size):
             out[i] = op(a[i], b[i])
 
     @njit(error_model="numpy")
-    def reduce_(op: Any, rows: Any, out: Any) -> None:
+    def reduce_(op: ScalarFunction, rows: np.ndarray, out: np.ndarray) -> None:
         """Reduce row i, starting with out[i]."""
         for i in range(out.size):
             for j in range(rows.shape[1]):
@@ -52,7 +51,7 @@ def loops() -> CompiledLoops:
 
 
 @lru_cache(256)
-def compile_function(op: ScalarFunction) -> Any:
+def compile_function(op: ScalarFunction) -> ScalarFunction:
     """Return a version of a function that Numba compiles when it is called."""
     from numba import njit
 
@@ -69,9 +68,9 @@ def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None
     out.array()[...] = flat.reshape(out.layout.shape)
 
 
-def reduce(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], identity: Any) -> None:
+def reduce(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], identity: float | None) -> None:
     """Reduce along dims, starting with the identity, or with the first element if there is none."""
-    array: npt.NDArray[Any] = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
+    array = np.moveaxis(a.array(), tuple(dims), range(-len(dims), 0))
     rows = array.reshape(out.layout.size, prod(a.layout.shape[d] for d in dims))
     if identity is None:
         flat, rows = rows[:, 0].astype(out.data.dtype), np.ascontiguousarray(rows[:, 1:])

@@ -5,15 +5,13 @@ The driver splits only the first axis of a kernel, and signals are handled when 
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ...core.layout import Layout
 from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, Shape
+from ..base import Launcher
 from .driver import CHUNK_WORK
 
 MAX_CHUNKS_PER_ROW = 2  # a row with more work than this many times CHUNK_WORK is split
-
-Launch = Callable[..., None]
 
 
 def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
@@ -23,14 +21,14 @@ def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
 
 
 def bind_pieces(
-    bind: Callable[..., Launch],
+    bind: Callable[..., Launcher],
     kernel: Kernel,
     shape: Shape,
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
     raws: Sequence[Layout],
     pieces: int,
-) -> Launch:
+) -> Launcher:
     """Return launch(*addresses of outputs, inputs and indexed operands, *numbers), which runs the kernel piece by piece.
 
     Parameters
@@ -52,7 +50,7 @@ def bind_pieces(
     def of(layout: Layout, size: int) -> Layout:
         return Layout((*layout.shape[:d], size, *layout.shape[d + 1 :]), layout.strides, layout.offset)
 
-    def bound(size: int) -> Launch:
+    def bound(size: int) -> Launcher:
         layouts = [[of(x, size) for x in group] for group in (outputs, inputs)]
         return bind(kernel, (*shape[:d], size, *shape[d + 1 :]), (), *layouts, raws)
 
@@ -60,7 +58,7 @@ def bind_pieces(
     whole, last = bound(length), bound(shape[d] - starts[-1])
     launches = [(whole if start < starts[-1] else last, [start * step for step in steps]) for start in starts]
 
-    def launch_all(*values: Any) -> None:
+    def launch_all(*values: float) -> None:
         for launch, offsets in launches:
             moved = [value + offset for value, offset in zip(values, offsets, strict=False)]
             launch(*moved, *values[len(offsets) :])

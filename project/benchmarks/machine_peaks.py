@@ -35,7 +35,8 @@ def of_processor() -> float:
     from numba import njit, types
 
     from minifuse.backends.parallel import driver
-    from minifuse.backends.parallel.micro_kernel import VectorEmitter, const_i64, emitted_function, pointer
+    from minifuse.backends.parallel.micro_kernel import pointer
+    from minifuse.backends.parallel.vector_emitter import VectorEmitter, const_i64, emitted_function
 
     lanes = list[int]()
 

@@ -14,7 +14,7 @@ from importlib import metadata
 from pathlib import Path
 from symtable import symtable
 from types import FunctionType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import llvmlite.binding as llvm
 
@@ -23,6 +23,9 @@ from ...runtime.kernel_cache import cache as kernel_cache
 from ..llvm_linker import VECTOR_BYTES, host_processor, link
 from ..numba_type_cache import cached_operator_types
 from ..object_file import needed_symbols
+
+if TYPE_CHECKING:
+    from numba.core.codegen import AOTCodeLibrary
 
 SIGNATURE = "void(int64, int64, CPointer(int64))"  # start, stop, args
 IMPORT = "from numba import cfunc\n"
@@ -101,33 +104,32 @@ def build_object(name: str, text: str) -> bytes:
     """
     filename = f"{name}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # for Numba's error messages
-    namespace: dict[str, Any] = {
+    namespace: dict[str, object] = {
         "__name__": name,
         "cfunc": lambda signature, **options: lambda function: _compile(function, name, signature, options),
     }
     exec(compile(text.replace(IMPORT, "\n", 1), filename, "exec"), namespace)
-    code: bytes = namespace[name]
+    code = namespace[name]
+    assert isinstance(code, bytes)
     return code
 
 
-def _compile(function: FunctionType, name: str, signature: str, options: dict[str, Any]) -> bytes:
+def _compile(function: FunctionType, name: str, signature: str, options: dict[str, object]) -> bytes:
     """Compile as `numba.cfunc` does, but to an object file, with a wrapper of the given name that raises nothing.
 
     The module is not added to Numba's execution engine, which would end the process if a symbol is missing.
     """
-    import numba  # takes 0.25 s, and its CPU target another 0.25 s
     from llvmlite import ir
+    from numba.core import compiler, registry, sigutils  # takes 0.5 s
 
-    core: Any = numba.core  # untyped
-    target, context = core.registry.cpu_target, core.registry.cpu_target.target_context
-    arguments, result = core.sigutils.normalize_signature(signature)
-    flags = core.compiler.Flags()
+    target, context = registry.cpu_target, registry.cpu_target.target_context
+    arguments, result = sigutils.normalize_signature(signature)
+    flags: Any = compiler.Flags()  # its attributes are descriptors without types
     target.options.parse_as_flags(flags, {**options, "nopython": True})
     flags.no_compile = flags.no_cpython_wrapper = flags.no_cfunc_wrapper = True
     with cached_operator_types():
         library = _object_library()(context.codegen(), name)
-        compile_extra = core.compiler.compile_extra
-        compiled = compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)
+        compiled = compiler.compile_extra(target.typing_context, context, function, arguments, result, flags, {}, library)
         inner = compiled.fndesc
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
@@ -147,13 +149,11 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
 
 
 @cache
-def _object_library() -> Any:
+def _object_library() -> "type[AOTCodeLibrary]":
     """Return a class of Numba libraries that become object files and are not added to Numba's engine."""
-    import numba
+    from numba.core.codegen import AOTCodeLibrary
 
-    codegen: Any = numba.core.codegen
-
-    class ObjectLibrary(codegen.AOTCodeLibrary):  # type: ignore[misc]
+    class ObjectLibrary(AOTCodeLibrary):
         """A Numba library for one object file."""
 
         def _finalize_final_module(self) -> None:

@@ -14,15 +14,16 @@ import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
-from typing import Any
 
 from ...core.dtypes import DType
 from ...core.layout import Layout, collapse, row_major
+from ..base import Launcher
 from . import implicit_gemm_conv
 from .compiler import compile_kernel_text
 from .driver import THREADS, address_of_stop_check
 from .gemm import ELEMENTS, LONG_COST, PARALLEL_COST
 from .gemm_config import DOT_COLUMNS, lanes_of
+from .implicit_gemm_conv import ConvParameters
 from .launcher import CpuKernelLauncher
 
 NAME = "window_gradient"
@@ -69,7 +70,7 @@ NAMES = (  # of the first arguments, in LOOPS
 )
 
 
-def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -> bool:
     """Return True if a weight gradient should be computed here: its convolution is, and its runs are long."""
     _, step, _, dtype = parameters
     places = implicit_gemm_conv.window_origins(row_major(shapes[1]), parameters).shape
@@ -78,8 +79,8 @@ def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) ->
 
 
 def bind(
-    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Any]
-) -> Callable[..., None]:
+    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Launcher]
+) -> Launcher:
     """Prepare a weight gradient for given layouts.
 
     Parameters

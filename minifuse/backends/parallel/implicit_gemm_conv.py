@@ -14,28 +14,27 @@ import itertools
 from collections.abc import Callable, Sequence
 from functools import cache
 from math import prod
-from typing import Any
 
 import numpy as np
 
 from ...core.dtypes import DType, float32, float64
 from ...core.layout import Layout, collapse, row_major
-from ...ir.kernel_ir import Kernel, Load
+from ...ir.kernel_ir import Kernel, Load, Shape
+from ..base import Launcher
 from .compiler import compile_kernel_text
 from .driver import PARALLEL_WORK, count_chunks
 from .gemm import ELEMENTS, PARALLEL_COST
-from .gemm_config import ROWS, VECTORS, lanes_of
+from .gemm_config import VECTORS, lanes_of
 from .launcher import CpuKernelLauncher
-from .micro_kernel import VectorEmitter, const_i64, emitted_function
 
 NAME = "window_product"
+ConvParameters = tuple[Shape, Shape, Shape, DType]  # sizes, steps and dilations of windows, by dim of an image; the dtype
 PANELS_PER_ITEM = 4  # panels of columns that one step of the first axis computes, for all rows of the weight
 
 LOOPS = """
 from numba.core.types import {element} as element
 from minifuse.backends.parallel.gemm_config import ROWS, TILE_BYTES, VECTORS
-from minifuse.backends.parallel.micro_kernel import pointer, scratch, shift, store
-from minifuse.backends.parallel.implicit_gemm_conv import multiply_windows
+from minifuse.backends.parallel.micro_kernel import multiply_windows, pointer, scratch, shift, store
 
 def kernel(start, stop, args):
     {unpack}
@@ -76,7 +75,7 @@ NAMES = (  # of the first arguments, in LOOPS
 )
 
 
-def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) -> bool:
+def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -> bool:
     """Return True if a convolution should be computed here: several windows of several elements each, with long runs."""
     size, step, _, dtype = parameters
     places = window_origins(row_major(shapes[1]), parameters).shape
@@ -85,7 +84,7 @@ def is_profitable(parameters: Sequence[Any], shapes: Sequence[Sequence[int]]) ->
     return is_long and prod(size) > 1 and prod(places) > 1 and 0 not in shapes[0]
 
 
-def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
+def window_origins(z: Layout, parameters: ConvParameters) -> Layout:
     """Return the layout of the first elements of all windows of one channel and one example, with shape (*places)."""
     view = z
     for d, numbers in enumerate(zip(*parameters[:3], strict=True)):
@@ -95,8 +94,8 @@ def window_origins(z: Layout, parameters: Sequence[Any]) -> Layout:
 
 
 def bind(
-    parameters: Sequence[Any], outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Any]
-) -> Callable[..., None]:
+    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Launcher]
+) -> Launcher:
     """Prepare a convolution for given layouts.
 
     Parameters
@@ -139,13 +138,13 @@ def bind(
 
 
 def bind_with_copy(
-    bind: Callable[..., Callable[..., None]],
+    bind: Callable[..., Launcher],
     k: int,
-    parameters: Sequence[Any],
+    parameters: ConvParameters,
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
-    bind_copy: Callable[..., Any],
-) -> Callable[..., None]:
+    bind_copy: Callable[..., Launcher],
+) -> Launcher:
     """Return the launch of `bind` for a contiguous copy of input k, which each launch makes first."""
     x, dtype = inputs[k], parameters[-1]
     dense = row_major(x.shape)
@@ -171,57 +170,3 @@ def source(dtype: DType) -> str:
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
     numbers = {"lanes": lanes_of(dtype), "panels": PANELS_PER_ITEM, "first_axis": len(NAMES)}
     return LOOPS.format(element=ELEMENTS[dtype], unpack=unpack, **numbers)
-
-
-@emitted_function
-def multiply_windows(
-    v: VectorEmitter,
-    vectors: Any,
-    to: Any,
-    step: Any,
-    x: Any,
-    x_m: Any,
-    x_k: Any,
-    rows: Any,
-    z: Any,
-    z_c: Any,
-    taps: Any,
-    window: Any,
-    depth: Any,
-    columns: Any,
-    bias: Any,
-    bias_m: Any,
-) -> None:
-    """Compute to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
-
-    For ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past its
-    end. All sums stay in registers. If x has fewer rows, its last one is repeated.
-    """
-    b = v.builder
-
-    def multiply(height: int, width: int) -> None:
-        rows_of_x, begins = v.row_pointers(x, x_m, rows, height), v.row_pointers(bias, bias_m, rows, height)
-        places = [const_i64(j * v.lanes) for j in range(width)]
-        masks = [None] * (width - 1) + [v.first_lanes(b.sub(columns, places[-1]))]
-
-        def add_channel(k: Any, totals: list[Any]) -> list[Any]:
-            channel = v.at(z, (b.sdiv(k, window), z_c))
-
-            def add_element(t: Any, totals: list[Any]) -> list[Any]:
-                row = b.gep(channel, [b.load(b.gep(taps, [t]))])
-                ys = [v.load(b.gep(row, [j]), mask) for j, mask in zip(places, masks, strict=True)]
-                xs = [v.broadcast(b.load(v.at(line, (b.add(k, t), x_k)))) for line in rows_of_x]
-                return v.add_products(totals, xs, ys)
-
-            return v.loop(const_i64(0), window, const_i64(1), totals, add_element)[1]
-
-        totals = [v.broadcast(b.load(begin)) for begin in begins for _ in places]
-        _, totals = v.loop(const_i64(0), depth, window, totals, add_channel)
-        for n, total in enumerate(totals):
-            v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [places[n % width]]))
-
-    for height in (ROWS, 1):
-        fits = b.icmp_signed(">" if height > 1 else "==", rows, const_i64(1))
-        for width in range(VECTORS, 0, -1):
-            with b.if_then(b.and_(fits, b.icmp_signed("==", vectors, const_i64(width)))):
-                multiply(height, width)

@@ -13,19 +13,25 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Union
 
 from llvmlite import ir
+from llvmlite.ir import Value
 from llvmlite.ir.instructions import FastMathFlags
 from numba.core import cgutils, types
+from numba.core.base import BaseContext
 from numba.core.types import boolean as bool_
 from numba.core.types import float32 as f32
 from numba.core.types import float64 as f64
 from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
+from numba.core.typing.context import Context
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
+from .vector_emitter import Lowering
 
 Body = Callable[..., "LlvmValue"]
 LlvmOperand = Union["LlvmValue", float]  # a Python number takes the type of the value beside it
+KernelFunction = Callable[..., Any]  # a Numba intrinsic, which only compiled code can call
 
 LLVM_TYPES = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
 STRICT_FLAGS = ("afn",)  # has no effect on a sum, a product or a comparison, but it is a flag, so Numba adds none
@@ -34,7 +40,7 @@ STRICT_FLAGS = ("afn",)  # has no effect on a sum, a product or a comparison, bu
 class FloatFormat(NamedTuple):
     """The bits of a floating-point type: a sign, an exponent, a fraction."""
 
-    integer: Any  # the integer type of equal width
+    integer: types.Type  # the integer type of equal width
     fraction: int  # number of fraction bits
     one: int  # the bits of 1.0
     sign: int  # the sign bit
@@ -52,7 +58,7 @@ FORMATS = {
 }
 
 
-class NoFastMath(FastMathFlags):  # type: ignore[misc]
+class NoFastMath(FastMathFlags):  # type: ignore[misc]  # llvmlite has no types
     """The flags of a call to which Numba adds no fast-math flags."""
 
     def add(self, name: str) -> None:
@@ -66,9 +72,8 @@ class LlvmValue:
     """
 
     __slots__ = ("builder", "type", "value")
-    __hash__ = None  # type: ignore[assignment]  # == emits a comparison
 
-    def __init__(self, builder: Any, kind: Any, value: Any) -> None:
+    def __init__(self, builder: ir.IRBuilder, kind: types.Type, value: Value) -> None:
         self.builder, self.type, self.value = builder, kind, value
 
     @property
@@ -104,7 +109,7 @@ class LlvmValue:
         result.value.fastmath = NoFastMath()
         return result
 
-    def convert(self, kind: Any) -> "LlvmValue":
+    def convert(self, kind: types.Type) -> "LlvmValue":
         """Convert a number (not a bool) to another type. From float to integer, truncate towards zero."""
         if kind is self.type:
             return self
@@ -120,7 +125,7 @@ class LlvmValue:
         value = emit(self.number(a).value, self.number(b).value, flags=STRICT_FLAGS * self.is_float)
         return LlvmValue(self.builder, self.type, value)
 
-    def compare(self, symbol: str, other: Any) -> "LlvmValue":
+    def compare(self, symbol: str, other: LlvmOperand) -> "LlvmValue":
         """Emit a comparison. The result is a bool."""
         a, b = self.value, self.number(other).value
         if self.is_float:
@@ -189,10 +194,10 @@ class LlvmValue:
     def __ge__(self, other: LlvmOperand) -> "LlvmValue":
         return self.compare(">=", other)
 
-    def __eq__(self, other: object) -> "LlvmValue":  # type: ignore[override]
+    def __eq__(self, other: LlvmOperand) -> "LlvmValue":  # type: ignore[override]  # emits a comparison
         return self.compare("==", other)
 
-    def __ne__(self, other: object) -> "LlvmValue":  # type: ignore[override]
+    def __ne__(self, other: LlvmOperand) -> "LlvmValue":  # type: ignore[override]  # emits a comparison
         return self.compare("!=", other)
 
 
@@ -226,30 +231,30 @@ def from_bits(n: LlvmValue) -> LlvmValue:
     return LlvmValue(n.builder, kind, n.builder.bitcast(n.value, LLVM_TYPES[kind]))
 
 
-def common_type(typing: Any, arguments: Sequence[Any], floats: bool = False) -> Any:
+def common_type(typing: Context, arguments: Sequence[types.Type], floats: bool = False) -> types.Type | None:
     """Return the type to which arguments are promoted; None if there is none. With `floats`, integers become float64."""
     kind = typing.unify_types(*arguments)
     return f64 if floats and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM_TYPES else None
 
 
-def kernel_function(*, floats: bool = False, returns: Any = None) -> Callable[[Body], Any]:
+def kernel_function(*, floats: bool = False, returns: types.Type | None = None) -> Callable[[Body], KernelFunction]:
     """Decorate a function of `LlvmValue`s, so that kernels can call it.
 
     The arguments are promoted to their common type, as in NumPy; to float64 if `floats` is set and all are integers. That is
     also the type of the result, unless `returns` names another one. An argument named `condition` is a bool.
     """
 
-    def decorate(body: Body) -> Any:
+    def decorate(body: Body) -> KernelFunction:
         parameters = list(inspect.signature(body).parameters.values())
         is_bool = [p.name == "condition" for p in parameters]
 
-        def define(typing: Any, *arguments: Any) -> Any:
+        def define(typing: Context, *arguments: types.Type) -> tuple[Signature, Lowering] | None:
             kind = common_type(typing, [t for t, b in zip(arguments, is_bool, strict=True) if not b], floats)
 
-            def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+            def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
                 return body(*map(LlvmValue, [builder] * len(values), signature.args, values)).value
 
-            return kind and ((returns or kind)(*[bool_ if b else kind for b in is_bool]), emit)
+            return None if kind is None else ((returns or kind)(*[bool_ if b else kind for b in is_bool]), emit)
 
         first = inspect.Parameter("typing", inspect.Parameter.POSITIONAL_OR_KEYWORD)
         define.__signature__ = inspect.Signature([first, *parameters])  # type: ignore[attr-defined]  # Numba reads it
@@ -259,11 +264,11 @@ def kernel_function(*, floats: bool = False, returns: Any = None) -> Callable[[B
     return decorate
 
 
-def pointer_to(element: Any) -> Any:
+def pointer_to(element: types.Type) -> KernelFunction:
     """Return a kernel function that converts an address or a pointer to a pointer to this element type."""
 
-    def pointer(typing: Any, address: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def pointer(typing: Context, address: types.Type) -> tuple[Signature, Lowering]:
+        def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             convert = builder.bitcast if isinstance(address, types.CPointer) else builder.inttoptr
             return convert(values[0], context.get_data_type(element).as_pointer())
 
@@ -272,11 +277,11 @@ def pointer_to(element: Any) -> Any:
     return intrinsic(pointer)
 
 
-def block_of(element: Any, length: int = COLUMNS_PER_BLOCK) -> Any:
+def block_of(element: types.Type, length: int = COLUMNS_PER_BLOCK) -> KernelFunction:
     """Return a kernel function that allocates uninitialized elements on the stack, once for each call of the kernel."""
 
-    def block(typing: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def block(typing: Context) -> tuple[Signature, Lowering]:
+        def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
             return cgutils.alloca_once(builder, context.get_data_type(element), size=length)
 
         return types.CPointer(element)(), emit

@@ -3,17 +3,21 @@
 `fused_gemm` explains the numbers that describe a stage, beside the kernel that reads them.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 from llvmlite import ir
+from llvmlite.ir import Value
 from numba.core import types
+from numba.core.base import BaseContext
+from numba.core.typing.context import Context
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
-from .micro_kernel import I64, VectorEmitter, const_i64, emitted_function
+from .vector_emitter import I64, Lowering, VectorEmitter, const_i64, emitted_function
 
 
 @emitted_function
-def call_kernel(v: VectorEmitter, args: Any, kernel: Any, count: Any) -> None:
+def call_kernel(v: VectorEmitter, args: Value, kernel: Value, count: Value) -> None:
     """Call kernel(0, count, args), a compiled kernel at an address."""
     b = v.builder
     kind = ir.FunctionType(ir.VoidType(), [I64, I64, args.type])
@@ -23,15 +27,15 @@ def call_kernel(v: VectorEmitter, args: Any, kernel: Any, count: Any) -> None:
 @emitted_function
 def call_stage(
     v: VectorEmitter,
-    part: Any,
-    values: Any,
-    words: Any,
-    place: Any,
-    matrix: Any,
-    row: Any,
-    column: Any,
-    rows: Any,
-    columns: Any,
+    part: Value,
+    values: Value,
+    words: Value,
+    place: Value,
+    matrix: Value,
+    row: Value,
+    column: Value,
+    rows: Value,
+    columns: Value,
 ) -> None:
     """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
 
@@ -47,10 +51,10 @@ def call_stage(
 
 
 @intrinsic
-def is_stopped(typingctx: Any, function: Any, args: Any) -> Any:
+def is_stopped(typing: Context, function: types.Type, args: types.Type) -> tuple[Signature, Lowering]:
     """Return whether a signal stopped the call of the driver with these arguments; `function` is its check's address."""
 
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(_: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
         kind = ir.FunctionType(ir.IntType(1), [values[1].type])
         return builder.call(builder.inttoptr(values[0], kind.as_pointer()), [values[1]])
 

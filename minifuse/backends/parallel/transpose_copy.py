@@ -10,7 +10,6 @@ A kernel that also computes something is not handled here: the loop emitter uses
 import itertools
 from functools import cache
 from math import prod
-from typing import Any
 
 from ...core.dtypes import float32, float64
 from ...ir.kernel_ir import Kernel, Load, LoopNest
@@ -19,15 +18,13 @@ from .driver import count_chunks
 from .gemm import ELEMENTS
 from .gemm_config import lanes_of
 from .launcher import CpuKernelLauncher
-from .micro_kernel import VectorEmitter, emitted_function
 
 MIN_SIDE = 4  # of both axes: smaller squares would be nearly empty
 DTYPE_BY_SIZE = {4: float32, 8: float64}  # dtype as which elements of this many bytes are copied
 
 LOOPS = """
 from numba.core.types import {element} as element
-from minifuse.backends.parallel.micro_kernel import pointer, shift
-from minifuse.backends.parallel.transpose_copy import turn
+from minifuse.backends.parallel.micro_kernel import pointer, shift, turn
 
 def kernel(start, stop, args):
     {unpack}
@@ -81,15 +78,3 @@ def transpose_text(nbytes: int) -> str:
     unpack = "\n    ".join(f"{name} = args[{k}]" for k, name in enumerate(NAMES))
     dtype = DTYPE_BY_SIZE[nbytes]
     return LOOPS.format(element=ELEMENTS[dtype], side=lanes_of(dtype), unpack=unpack, first_axis=len(NAMES))
-
-
-@emitted_function
-def turn(v: VectorEmitter, to: Any, step: Any, x: Any, x_step: Any, rows: Any, columns: Any) -> None:
-    """Copy to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
-
-    Memory past the last element is not accessed. Rows past the last one are stored to its address, before the last one.
-    """
-    loaded, stored = v.first_lanes(rows), v.first_lanes(columns)
-    square = [v.load(line, loaded) for line in v.row_pointers(x, x_step, columns, v.lanes)]
-    for row, line in reversed([*zip(v.transpose(square), v.row_pointers(to, step, rows, v.lanes), strict=True)]):
-        v.store(row, line, stored)

@@ -8,19 +8,25 @@ and pow in float64 and the remainder of floats (calls of libm), division of int6
 multiply-add have slightly larger errors. `polynomials` has the mathematics.
 """
 
+from collections.abc import Sequence
 from math import inf, nan
-from typing import Any
 
+from llvmlite import ir
+from llvmlite.ir import Value
 from numba.core import types
+from numba.core.base import BaseContext
 from numba.core.types import boolean as bool_
 from numba.core.types import float32 as f32
 from numba.core.types import float64 as f64
 from numba.core.types import int32 as i32
 from numba.core.types import int64 as i64
+from numba.core.typing.context import Context
+from numba.core.typing.templates import Signature
 from numba.extending import intrinsic
 
 from . import polynomials
 from .llvm_values import FORMATS, LlvmValue, block_of, common_type, kernel_function, pointer_to, select
+from .vector_emitter import Lowering
 
 # fmt: off
 __all__ = [  # noqa: RUF022  # by subject
@@ -49,8 +55,8 @@ ULP = {  # largest error in float32 and in float64; None if libm computes it
 # maximum(0.0, -0.0) may be either zero, as in NumPy; ordering them would double the time of a reduction.
 EITHER_ZERO = ("nsz",)
 
-pointer_f32, pointer_f64, pointer_i32, pointer_i64 = map(pointer_to, (f32, f64, i32, i64))
-block_of_f32, block_of_f64, block_of_i32, block_of_i64 = map(block_of, (f32, f64, i32, i64))
+pointer_f32, pointer_f64, pointer_i32, pointer_i64 = [pointer_to(kind) for kind in (f32, f64, i32, i64)]
+block_of_f32, block_of_f64, block_of_i32, block_of_i64 = [block_of(kind) for kind in (f32, f64, i32, i64)]
 pointer_bool_, block_of_bool_ = pointer_to(types.uint8), block_of(types.uint8)  # in memory a bool is a byte
 
 
@@ -194,17 +200,19 @@ def mod(a: LlvmValue, b: LlvmValue) -> LlvmValue:
 
 
 @intrinsic
-def atomic_add(typing: Any, target: Any, position: Any, value: Any) -> Any:
+def atomic_add(
+    typing: Context, target: types.Type, position: types.Type, value: types.Type
+) -> tuple[Signature, Lowering] | None:
     """Add a value to an element of memory atomically."""
     element = getattr(target, "dtype", None)
 
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
         number = context.cast(builder, values[2], value, element)
         place = builder.gep(values[0], [context.cast(builder, values[1], position, i64)])
         builder.atomic_rmw("fadd" if element in FORMATS else "add", place, number, "monotonic")
         return context.get_dummy_value()
 
-    return element in (f32, f64, i32, i64) and (types.void(target, position, value), emit)
+    return (types.void(target, position, value), emit) if element in (f32, f64, i32, i64) else None
 
 
 @kernel_function(floats=True)
@@ -270,11 +278,13 @@ def integer_power(base: int, exponent: int) -> int:
 
 
 @intrinsic
-def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's name
+def pow(typing: Context, base: types.Type, exponent: types.Type) -> tuple[Signature, Lowering] | None:  # noqa: A001  # NumPy's name
     """Return base ** exponent. Error at most 0.51 ULP in float32; float64 uses libm. Integers wrap around."""
     kind = common_type(typing, (base, exponent))
+    if kind is None:
+        return None
 
-    def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
         x, y = [LlvmValue(builder, kind, value) for value in values]
         if kind in FORMATS:
             return (polynomials.power(x, y) if kind is f32 else x.libm("llvm.pow", y)).value
@@ -282,4 +292,4 @@ def pow(typing: Any, base: Any, exponent: Any) -> Any:  # noqa: A001  # NumPy's 
         result = context.compile_internal(builder, integer_power, i64(i64, i64), wide)
         return LlvmValue(builder, i64, result).convert(kind).value
 
-    return kind and (kind(kind, kind), emit)
+    return kind(kind, kind), emit

@@ -163,7 +163,7 @@ def normalize_dim(dim: int, ndim: int) -> int:
     return d % ndim
 
 
-def normalize_dims(dims: int | Iterable[int] | None, ndim: int) -> tuple[int, ...]:
+def normalize_dims(dims: int | Iterable[int | Iterable[int]] | None, ndim: int) -> tuple[int, ...]:
     """Convert dims to a tuple, counted from the front, in the given order. None means all dims.
 
     The argument may be `1`, `(0, 1)` or `((0, 1),)`.

@@ -4,14 +4,15 @@ The entries are in `operators`, whose docstring explains the fields of an entry.
 """
 
 from collections.abc import Callable
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, overload
 
 import numpy as np
 
-from .dtypes import DType, WeakType, as_number, bool_, float32, float64, promote, weak_type_of
+from .dtypes import DType, Number, WeakType, as_number, bool_, float32, float64, promote, weak_type_of
 from .errors import DTypeError
 from .traceable import Traceable
 
+T = TypeVar("T", bound=Traceable)
 Vjp = Callable[..., tuple[Any, ...]]
 
 TABLE: dict[str, "Operator"] = {}
@@ -43,6 +44,12 @@ class Operator:
         self.accepts_floats, self.accepts_bools = accepts in ("any", "numbers"), accepts in ("any", "integers")
         self.__doc__ = body.__doc__
 
+    @overload
+    def __call__(self, *inputs: Number) -> Any: ...
+    @overload
+    def __call__(self, *inputs: T | Number) -> T: ...
+    @overload
+    def __call__(self, *inputs: object) -> Any: ...
     def __call__(self, *inputs: Any) -> Any:
         """Compute on numbers, or pass the call on to the `apply` of a Traceable input."""
         if len(inputs) != self.arity:
@@ -149,6 +156,8 @@ def operator(
     return register
 
 
-def primitive(vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **options: Any) -> Any:
+def primitive(
+    vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **options: Any
+) -> Callable[[Callable[..., Any]], Operator]:
     """Register a scalar function for which every backend has an instruction."""
     return operator(vjp, symbol, methods, primitive=True, **options)

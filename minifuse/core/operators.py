@@ -20,11 +20,11 @@ each of these loops over `TABLE`.
 """
 
 import math
-from typing import Any
 
 import numpy as np
 
-from .operator_entry import TABLE, Operator, operator, primitive, reducible_names
+from .dtypes import Number
+from .operator_entry import TABLE, Operator, T, operator, primitive, reducible_names
 
 __all__ = ["TABLE", "Operator", "reducible_names"]  # besides the entries
 
@@ -110,7 +110,11 @@ def rshift(a, b):
     return np.right_shift(a, b)
 
 
-@primitive(lambda g, y, c, a, b: (None, where(c, g, 0), where(c, 0, g)))
+def _where_vjp(g, y, c, a, b):  # a lambda that refers to its own operator has no type for mypy
+    return None, where(c, g, 0), where(c, 0, g)
+
+
+@primitive(_where_vjp)
 def where(c, a, b):
     """Choose element by element: a where the condition c is True, else b."""
     return a if c else b
@@ -183,16 +187,12 @@ def mod(a, b):
     return np.remainder(a, b)
 
 
-@primitive(
-    lambda g, y, a, b: (
-        where(eq(b, 0), 0, g * b * pow(a, b - 1)),
-        g * where(eq(a, 0) & (b >= 0), 0, y * log(where(eq(a, 0) & (b >= 0), 1, a))),  # never log(0): its gradient is NaN
-    ),
-    None,
-    "__pow__ __rpow__",
-    accepts="numbers",
-    cost=40,
-)
+def _pow_vjp(g, y, a, b):
+    is_constant = eq(a, 0) & (b >= 0)  # then never log(0): its gradient is NaN
+    return where(eq(b, 0), 0, g * b * pow(a, b - 1)), g * where(is_constant, 0, y * log(where(is_constant, 1, a)))
+
+
+@primitive(_pow_vjp, None, "__pow__ __rpow__", accepts="numbers", cost=40)
 def pow(a, b):  # noqa: A001  # the name in the table, as in NumPy's and PyTorch's
     """a ** b. An integer to a negative power is truncated to an integer: 1, -1 or 0."""
     if isinstance(b, int | np.integer) and isinstance(a, int | np.integer) and b < 0:
@@ -294,7 +294,11 @@ def rsqrt(x):
     return 1 / sqrt(x)
 
 
-@primitive(lambda g, y, x: (g * cos(x),), result="float", cost=40)
+def _sin_vjp(g, y, x):
+    return (g * cos(x),)
+
+
+@primitive(_sin_vjp, result="float", cost=40)
 def sin(x):
     """Sine of x radians."""
     return np.sin(x)
@@ -345,11 +349,11 @@ def detach(x):
 # `Array.clip` with one bound.
 
 
-def clamp_min(x: Any, low: Any) -> Any:
+def clamp_min(x: T, low: T | Number) -> T:
     """Return x, or `low` where x is below it. If x or low is NaN, the result is NaN without a gradient."""
     return where(x < low, low, where(x >= low, x, detach(x + low)))
 
 
-def clamp_max(x: Any, high: Any) -> Any:
+def clamp_max(x: T, high: T | Number) -> T:
     """Return x, or `high` where x is above it. If x or high is NaN, the result is NaN without a gradient."""
     return where(x > high, high, where(x <= high, x, detach(x + high)))

@@ -5,19 +5,24 @@ the shape and dtype of the result, and `vjp` the gradient, written with the same
 has gradients of any order, eager and fused. Nothing here depends on memory.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ..core.dispatch import matmul_precision
 from ..core.dtypes import HIGHEST, DType, float32, int64
 from ..core.errors import GradientError, ShapeError
+from ..core.indexing import Range, Shape
 from ..core.interning import Interned
 from ..core.layout import Layout, broadcast, row_major
 from ..core.operators import Operator, add, eq, minimum, ne, where
 
-Shape = tuple[int, ...]
+if TYPE_CHECKING:
+    from .array_methods import Array
+
 ShapeDtype = tuple[Shape, DType]
+Gradients = tuple["Array | None", ...]  # of each input
+A = TypeVar("A", bound="Array")
 
 
 class Function(metaclass=Interned):
@@ -33,9 +38,9 @@ class Function(metaclass=Interned):
         """Return the gradient of each input, given the gradient g of the output y. None stands for no gradient."""
         raise NotImplementedError
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, x: A, *inputs: Any) -> A:
         """Apply the function by the `apply` of the first input."""
-        return inputs[0].apply(self, *inputs)
+        return x.apply(self, x, *inputs)
 
 
 class View(Function):
@@ -51,15 +56,15 @@ class View(Function):
         view: Layout = getattr(layout, self.method)(*self.parameters)
         return view
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape of the new layout."""
         return self.layout(row_major(x.shape)).shape, x.dtype
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: A) -> A:
         """Apply the view to an array."""
         return x.apply_view(self)
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array | None", x: "Array") -> Gradients:
         """Apply the view backwards: sum the gradients of repeated elements; elements left out get 0."""
         if self.method == "permute":
             return (g.permute(*sorted(range(x.ndim), key=self.parameters.__getitem__)),)
@@ -88,14 +93,14 @@ class PadSlice(Function):
 
     __slots__ = ("ranges", "shape")
 
-    def __init__(self, shape: Shape, ranges: tuple[Any, ...]) -> None:
+    def __init__(self, shape: Shape, ranges: tuple[Range, ...]) -> None:
         self.shape, self.ranges = shape, ranges
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape that was sliced."""
         return self.shape, x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Slice the gradient. If the gradient is itself a PadSlice with the same parameters, return its input."""
         return g.inputs if getattr(g, "function", None) is self else (View("slice", self.ranges)(g),)
 
@@ -124,11 +129,11 @@ class SliceUpdate(Function):
             layout = view.layout(layout)
         return layout
 
-    def infer(self, old: Any, new: Any) -> ShapeDtype:
+    def infer(self, old: "Array", new: "Array") -> ShapeDtype:
         """Return the shape and dtype of the first input."""
         return old.shape, old.dtype
 
-    def vjp(self, g: Any, y: Any, old: Any, new: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", old: "Array", new: "Array") -> Gradients:
         """Split the gradient: the old array gets it outside the view, the new elements get it inside."""
         inside = g
         for view in self.views:
@@ -144,14 +149,14 @@ class Identity(Function):
 
     __slots__ = ("tag",)
 
-    def __init__(self, tag: Any) -> None:
+    def __init__(self, tag: Hashable) -> None:
         self.tag = tag
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape and dtype of the input."""
         return x.shape, x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Return the gradient unchanged."""
         return (g,)
 
@@ -168,7 +173,7 @@ class CustomVJP(Function):
 
     __slots__ = ()
 
-    def infer(self, value: Any, *inputs: Any) -> ShapeDtype:
+    def infer(self, value: "Array", *inputs: "Array") -> ShapeDtype:
         """Return the shape and dtype of the value."""
         return value.shape, value.dtype
 
@@ -181,15 +186,15 @@ class Reduce(Function):
     def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
         self.operator, self.dims = operator, dims
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape with size 1 in the reduced dims. Raise DTypeError if the operator has no identity."""
         self.operator.identity_for(x.dtype)
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Apply the reduce VJP of the operator, which may reduce along the same dims."""
 
-        def reduce(operator: Operator, v: Any) -> Any:
+        def reduce(operator: Operator, v: "Array") -> "Array":
             return Reduce(operator, self.dims)(v).expand(*x.shape)
 
         if self.operator.reduce_vjp is None:
@@ -205,7 +210,7 @@ class ReduceFirst(Reduce):
 
     __slots__ = ()
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Compare all elements with y to find the first one. If y is NaN, find the first NaN, which differs from itself."""
         sizes = tuple(n if d in self.dims else 1 for d, n in enumerate(x.shape))
         position = x.positions(prod(sizes)).reshape(sizes)
@@ -221,11 +226,11 @@ class Matmul(Function):
     def __init__(self, precision: str = HIGHEST) -> None:
         self.precision = precision
 
-    def infer(self, a: Any, b: Any) -> ShapeDtype:
+    def infer(self, a: "Array", b: "Array") -> ShapeDtype:
         """Return the rows of a by the columns of b."""
         return (*a.shape[:-1], b.shape[-1]), a.dtype
 
-    def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", a: "Array", b: "Array") -> Gradients:
         """Return two matmuls in the same precision."""
         return self(g, b.mT), self(a.mT, g)
 
@@ -245,11 +250,11 @@ class Cast(Function):
     def __init__(self, dtype: DType) -> None:
         self.dtype = dtype
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape of the input and the new dtype."""
         return x.shape, self.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Cast the gradient back, if both dtypes are floats."""
         return (Cast(x.dtype)(g),) if x.dtype.is_float and self.dtype.is_float else (None,)
 
@@ -262,11 +267,11 @@ class Copy(Function):
 
     __slots__ = ()
 
-    def infer(self, x: Any) -> ShapeDtype:
+    def infer(self, x: "Array") -> ShapeDtype:
         """Return the shape and dtype of the input."""
         return x.shape, x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
         """Return the gradient unchanged."""
         return (g,)
 
@@ -282,11 +287,11 @@ class Full(Function):
     def __init__(self, shape: Shape, dtype: DType) -> None:
         self.shape, self.dtype = shape, dtype
 
-    def infer(self, number: Any) -> ShapeDtype:
+    def infer(self, number: "Array") -> ShapeDtype:
         """Return the given shape and dtype."""
         return self.shape, self.dtype
 
-    def vjp(self, g: Any, y: Any, number: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", number: "Array") -> Gradients:
         """Return no gradient, since a number has none."""
         return (None,)
 
@@ -315,10 +320,10 @@ class BoundFunction(metaclass=Interned):
 
     __slots__ = ("__weakref__", "body", "parameters")
 
-    def __init__(self, body: Callable[..., Any], parameters: tuple[Any, ...]) -> None:
+    def __init__(self, body: Callable[..., Any], parameters: tuple[Hashable, ...]) -> None:
         self.body, self.parameters = body, parameters
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: "Array") -> Any:
         """Run the body."""
         return self.body(*inputs, *self.parameters)
 
@@ -346,7 +351,7 @@ class CompositeOp(metaclass=Interned):
     output_layout_like: tuple[int | None, ...] = ()
 
     @property
-    def parameters(self) -> tuple[Any, ...]:
+    def parameters(self) -> tuple[Hashable, ...]:
         """Parameters that a backend needs beside the name."""
         return ()
 
@@ -362,11 +367,11 @@ class CompositeOp(metaclass=Interned):
         """Return the gradient of each input, given that of output `index`, or None to differentiate the definition."""
         return None
 
-    def outputs(self, *inputs: Any) -> tuple[Any, ...]:
+    def outputs(self, *inputs: A) -> tuple[A, ...]:
         """Return each output as a node."""
         return tuple(CompositeOutput(self, k)(*inputs) for k in range(len(self.names)))
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: A) -> tuple[A, ...]:
         """Apply the op by the `apply` of the first input."""
         return inputs[0].apply(self, *inputs)
 
@@ -379,7 +384,7 @@ class CompositeOutput(Function):
     def __init__(self, op: CompositeOp, index: int) -> None:
         self.op, self.index = op, index
 
-    def infer(self, *inputs: Any) -> ShapeDtype:
+    def infer(self, *inputs: "Array") -> ShapeDtype:
         """Return the shape and dtype of this output."""
         return self.op.infer(*inputs)[self.index]
 
@@ -387,7 +392,7 @@ class CompositeOutput(Function):
         return self.op.names[self.index]
 
 
-def matmul(a: Any, b: Any) -> Any:
+def matmul(a: A, b: A) -> A:
     """Compute a @ b by NumPy's rule: a vector is a row on the left and a column on the right, and batch dims broadcast."""
     if a.ndim == 0 or b.ndim == 0:
         raise ShapeError(f"matmul: got shapes {a.shape} and {b.shape}, expected at least 1 dim each; use * for numbers")
@@ -409,7 +414,7 @@ def matmul(a: Any, b: Any) -> Any:
 # Gradients composed of several functions.
 
 
-def overlap_add(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: int) -> Any:
+def overlap_add(g: "Array", shape: Shape, dim: int, size: int, step: int, dilation: int) -> "Array":
     """Return the gradient of `sliding_windows`: for each element, the sum of the gradients of all windows that contain it.
 
     If windows do not overlap, this is a reshape. Otherwise element i is element j of the window that starts at i - j *
@@ -427,7 +432,7 @@ def overlap_add(g: Any, shape: Shape, dim: int, size: int, step: int, dilation: 
     return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, reach, n))(padded)).reshape(shape)
 
 
-def _skew_vjp(g: Any, n: int, dim: int, along: int, slope: int, start: int) -> Any:
+def _skew_vjp(g: "Array", n: int, dim: int, along: int, slope: int, start: int) -> "Array":
     """Return the gradient of `Layout.skew`: pad with zeros, then skew back to the `n` original elements."""
     shift = slope * (g.shape[along] - 1)  # of the last line
     before, after = max(0, start + max(0, shift)), max(0, n - g.shape[dim] - start - min(0, shift))

@@ -5,46 +5,33 @@ of several functions is a BoundFunction: on tensors it is one traced call, on no
 """
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from functools import lru_cache
-from typing import Any
+from types import EllipsisType
+from typing import TYPE_CHECKING, Any, Self, TypeVar, overload
 
 import numpy as np
 
-from ..core.dtypes import DType, as_dtype, as_number, bool_, float64, int64
+from ..core.dtypes import DType, Number, as_dtype, as_number
 from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
-from ..core.operators import (
-    TABLE,
-    Operator,
-    abs,  # noqa: A004
-    add,
-    and_,
-    clamp_max,
-    clamp_min,
-    eq,
-    exp,
-    log,
-    maximum,
-    minimum,
-    mul,
-    ne,
-    or_,
-    pow,  # noqa: A004
-    where,
-)
+from ..core.indexing import Index, Shape, infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
+from ..core.operator_entry import T
+from ..core.operators import TABLE, Operator, add, and_, clamp_max, clamp_min, eq, maximum, minimum, mul, ne, or_, pow  # noqa: A004
 from ..core.traceable import Traceable
-from .array_functions import BoundFunction, Cast, Reduce, Shape, View, matmul
+from .array_functions import BoundFunction, Cast, Function, View, matmul
 from .gather import take
 from .numpy_api import on_function, on_ufunc
 from .pytorch_differences import forbid_pair_unpacking, size_of
-from .safe_root import root
-from .softmax import softmax
+from .reduction_bodies import argreduce, mean, reduce_dims, std, var
+from .softmax import log_softmax, logsumexp, softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
 MAX_CACHED_CALLS = 10_000  # arguments of a method whose views or bound function are cached
 HASHABLE_INDEX = {int, type(None)}  # types of the parts of a slice that may be a cache key
 Dims = int | tuple[int, ...] | list[int] | None
+IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
+IndexKey = tuple[IndexKeyEntry, ...]
+R = TypeVar("R")
 
 
 class Array(Traceable):
@@ -55,7 +42,17 @@ class Array(Traceable):
     dtype: DType
     __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
 
-    def apply_view(self, view: View) -> Any:
+    if TYPE_CHECKING:  # subclasses define these
+
+        @overload
+        def apply(self, function: "Operator | Function | BoundFunction | Callable[..., Array]", *inputs: object) -> Self: ...
+        @overload
+        def apply(self, function: Callable[..., R], *inputs: object) -> R: ...
+        def apply(self, function: Callable[..., object], *inputs: object) -> object: ...  # noqa: D102
+        def clone(self) -> Self: ...  # noqa: D102
+        def positions(self, size: int) -> Self: ...  # noqa: D102
+
+    def apply_view(self, view: View) -> Self:
         """Apply a view."""
         raise NotImplementedError
 
@@ -77,7 +74,7 @@ class Array(Traceable):
     def __ne__(self, other: object) -> Any:
         return self.apply(ne, self, other)
 
-    def __pow__(self, other: Any) -> Any:
+    def __pow__(self, other: object) -> Self:
         """Raise to a power. Squares, square roots and inverses use cheaper operators."""
         other = as_number(other)
         if isinstance(other, int | float):
@@ -93,10 +90,10 @@ class Array(Traceable):
                 )
         return self.apply(pow, self, other)
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> Self:
         return self.apply(matmul, self, other)
 
-    def __rmatmul__(self, other: Any) -> Any:
+    def __rmatmul__(self, other: object) -> Self:
         return self.apply(matmul, other, self)
 
     def __len__(self) -> int:
@@ -104,29 +101,31 @@ class Array(Traceable):
             raise ShapeError("len: a 0-d array has no length; use x.item() for its one element")
         return self.shape[0]
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Self]:
         return (self[k] for k in range(len(self)))
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **named: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **named: object) -> object:
         """Implement np.exp(x), np.add(x, y) and array + x with operators and their compositions."""
         return on_ufunc(self, ufunc, method, inputs, named)
 
-    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., object], types: Iterable[type], args: Sequence[object], named: dict[str, object]
+    ) -> object:
         """Implement np.sum(x), np.where(mask, x, y) with methods and their compositions. NumPy computes other functions."""
         return on_function(function, types, args, named)
 
     # Views.
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: Index) -> Self:
         """Return a view of some of the elements. The index contains integers, slices, None for a new dim, and Ellipsis."""
         key = index_key(index)
         views = index_views(self.shape, index) if key is None else cached_views(self.shape, key)
-        y: Any = self
+        y = self
         for view in views:
             y = y.apply_view(view)
         return y
 
-    def permute(self, *order: Any) -> Any:
+    def permute(self, *order: int | Iterable[int]) -> Self:
         """Reorder the dims, as a view. x.permute(1, 0) is the transpose of a matrix."""
         dims = sizes_of(order)
         if len(dims) != self.ndim:
@@ -135,7 +134,7 @@ class Array(Traceable):
             )
         return self.apply_view(View("permute", normalize_dims(dims, self.ndim)))
 
-    def transpose(self, dim0: int, dim1: int) -> Any:
+    def transpose(self, dim0: int, dim1: int) -> Self:
         """Swap two dims, as a view."""
         a, b = normalize_dim(dim0, self.ndim), normalize_dim(dim1, self.ndim)
         order = list(range(self.ndim))
@@ -143,23 +142,23 @@ class Array(Traceable):
         return self.apply_view(View("permute", tuple(order)))
 
     @property
-    def T(self) -> Any:  # noqa: N802
+    def T(self) -> Self:  # noqa: N802
         """The dims in reverse order, as a view: the transpose of a matrix."""
         return self.apply_view(View("permute", tuple(reversed(range(self.ndim)))))
 
     @property
-    def mT(self) -> Any:  # noqa: N802
+    def mT(self) -> Self:  # noqa: N802
         """The last two dims swapped, as a view: the transpose of each matrix of a batch."""
         return self.transpose(-1, -2)
 
-    def expand(self, *shape: Any) -> Any:
+    def expand(self, *shape: int | Iterable[int]) -> Self:
         """Repeat dims of size 1, and add dims in front, without a copy. -1 keeps a size."""
         sizes = sizes_of(shape)
         new_dims = len(sizes) - self.ndim
         sizes = tuple(self.shape[d - new_dims] if n == -1 and d >= new_dims else n for d, n in enumerate(sizes))
         return self if sizes == self.shape else self.apply_view(View("expand", sizes))
 
-    def reshape(self, *shape: Any) -> Any:
+    def reshape(self, *shape: int | Iterable[int]) -> Self:
         """Change the shape and keep the elements in row-major order. Return a view if strides allow it, else a copy."""
         sizes = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         try:
@@ -168,7 +167,7 @@ class Array(Traceable):
             view = reshape_view.__wrapped__(self.shape, *sizes)
         return self if view is None else self.apply_view(view)
 
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Any:
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Self:
         """Merge the dims from start to end, both included, into one."""
         if not self.shape:
             return self.reshape(1)
@@ -177,23 +176,23 @@ class Array(Traceable):
             raise ShapeError(f"flatten: start_dim {start_dim} comes after end_dim {end_dim}")
         return self.reshape(*self.shape[:a], math.prod(self.shape[a : b + 1]), *self.shape[b + 1 :])
 
-    def unsqueeze(self, dim: int) -> Any:
+    def unsqueeze(self, dim: int) -> Self:
         """Insert a dim of size 1 at `dim`, as a view."""
         d = normalize_dim(dim, self.ndim + 1)
         return self.reshape(*self.shape[:d], 1, *self.shape[d:])
 
-    def squeeze(self, dim: Dims = None) -> Any:
+    def squeeze(self, dim: Dims = None) -> Self:
         """Remove the dims of size 1, or only the given ones, as a view."""
         dims = normalize_dims(dim, self.ndim)
         return self.reshape(tuple(n for d, n in enumerate(self.shape) if d not in dims or n != 1))
 
-    def flip(self, *dims: Any) -> Any:
+    def flip(self, *dims: int | Iterable[int]) -> Self:
         """Reverse some dims, as a view (with negative strides)."""
         chosen = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
         ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
         return self.apply_view(View("slice", ranges))
 
-    def unfold(self, dimension: int, size: int, step: int) -> Any:
+    def unfold(self, dimension: int, size: int, step: int) -> Self:
         """Return sliding windows of `size` elements along a dim, as a view. Window p starts at element p * step.
 
         The size of the dim becomes the number of windows, (n - size) // step + 1. A new last dim is the index in a window.
@@ -202,15 +201,15 @@ class Array(Traceable):
 
     # Reductions.
 
-    def sum(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def sum(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Sum along dims. The sum of integers and bools is an int64."""
         return self._reduce(add, dim, keepdim)
 
-    def prod(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def prod(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Multiply along dims. The product of integers and bools is an int64."""
         return self._reduce(mul, dim, keepdim)
 
-    def max(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def max(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Return the largest element along dims, without its index; NaN if there is one. Ties share the gradient equally.
 
         `values, indices = x.max(dim)`, as in PyTorch, raises ShapeError: the indices are `x.argmax(dim)`.
@@ -219,55 +218,55 @@ class Array(Traceable):
             forbid_pair_unpacking("max")
         return self._reduce(maximum, dim, keepdim, "max")
 
-    def min(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def min(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Return the smallest element along dims, without its index; NaN if there is one. Ties share the gradient."""
         if dim is not None:
             forbid_pair_unpacking("min")
         return self._reduce(minimum, dim, keepdim, "min")
 
-    def any(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def any(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Return whether any element along dims is nonzero."""
         return self._reduce(or_, dim, keepdim)
 
-    def all(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def all(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Return whether all elements along dims are nonzero."""
         return self._reduce(and_, dim, keepdim)
 
-    def mean(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def mean(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Average along dims. The mean of integers is a float64; the mean of no elements is NaN."""
-        return self.apply(reduction(_mean, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
+        return self.apply(reduction(mean, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
-    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
+    def var(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Self:
         """Return the variance along dims: the sum of squared distances from the mean, divided by (count - correction)."""
-        return self.apply(reduction(_var, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
+        return self.apply(reduction(var, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
-    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Any:
+    def std(self, dim: Dims = None, correction: int = 1, keepdim: bool = False) -> Self:
         """Return the standard deviation along dims: the square root of `var`."""
-        return self.apply(reduction(_std, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
+        return self.apply(reduction(std, len(self.shape), bool(keepdim), (as_number(correction),), *as_dims(dim)), self)
 
-    def argmax(self, dim: int | None = None, keepdim: bool = False) -> Any:
+    def argmax(self, dim: int | None = None, keepdim: bool = False) -> Self:
         """Return the index of the first largest element along a dim, or in the flattened array. NaN counts as largest."""
         return self._arg_position(maximum, dim, keepdim, "argmax")
 
-    def argmin(self, dim: int | None = None, keepdim: bool = False) -> Any:
+    def argmin(self, dim: int | None = None, keepdim: bool = False) -> Self:
         """Return the index of the first smallest element along a dim, or in the flattened array. NaN counts as smallest."""
         return self._arg_position(minimum, dim, keepdim, "argmin")
 
-    def softmax(self, dim: int) -> Any:
+    def softmax(self, dim: int) -> Self:
         """Compute exp(x) / sum(exp(x)) along a dim, without overflow."""
-        return self.apply(reduction(_softmax, len(self.shape), True, (), *as_dims(dim)), self)
+        return self.apply(reduction(softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
-    def log_softmax(self, dim: int) -> Any:
+    def log_softmax(self, dim: int) -> Self:
         """Compute the logarithm of softmax along a dim, accurate where softmax underflows to 0."""
-        return self.apply(reduction(_log_softmax, len(self.shape), True, (), *as_dims(dim)), self)
+        return self.apply(reduction(log_softmax, len(self.shape), True, (), *as_dims(dim)), self)
 
-    def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Any:
+    def logsumexp(self, dim: Dims = None, keepdim: bool = False) -> Self:
         """Compute log(sum(exp(x))) along dims, without overflow."""
-        return self.apply(reduction(_logsumexp, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
+        return self.apply(reduction(logsumexp, len(self.shape), bool(keepdim), (), *as_dims(dim)), self)
 
     # Other methods.
 
-    def index_select(self, dim: int, index: Any) -> Any:
+    def index_select(self, dim: int, index: Self) -> Self:
         """Select slices along a dim by a 1-D index tensor (int64 or int32). Indices may repeat.
 
         An index out of range raises IndexingError. Inside a fused function, where values are not known, it selects NaN (0
@@ -279,7 +278,7 @@ class Array(Traceable):
             )
         return take("index_select", self, dim, index)
 
-    def clip(self, low: Any = None, high: Any = None) -> Any:
+    def clip(self, low: object = None, high: object = None) -> Self:
         """Limit the elements to the range from `low` to `high`. Either may be None or an array."""
         if low is None and high is None:
             raise DTypeError(NO_CLIP_BOUNDS)
@@ -289,12 +288,12 @@ class Array(Traceable):
             return self.apply(clamp_max, self, high)
         return self.apply(TABLE["clip"], self, low, high)
 
-    def to(self, dtype: DType | str) -> Any:
+    def to(self, dtype: DType | str) -> Self:
         """Convert to another dtype. Return the array itself if it has this dtype."""
         dtype = as_dtype(dtype)
         return self if dtype is self.dtype else self.apply(Cast(dtype), self)
 
-    def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Any:
+    def _reduce(self, operator: Operator, dim: Dims, keepdim: bool, needs_elements: str = "") -> Self:
         shape = self.shape
         if needs_elements and 0 in shape and 0 in [shape[d] for d in normalize_dims(dim, len(shape))]:
             raise ShapeError(
@@ -303,23 +302,23 @@ class Array(Traceable):
             )
         return self.apply(reduction(reduce_dims, len(shape), bool(keepdim), (operator,), *as_dims(dim)), self)
 
-    def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Any:
+    def _arg_position(self, operator: Operator, dim: int | None, keepdim: bool, name: str) -> Self:
         d = None if dim is None else normalize_dim(dim, self.ndim)
         if (self.size if d is None else self.shape[d]) == 0:
             raise ShapeError(f"{name}: shape {self.shape} has no elements to choose from")
-        return self.apply(BoundFunction(_argreduce, (operator, d, bool(keepdim))), self)
+        return self.apply(BoundFunction(argreduce, (operator, d, bool(keepdim))), self)
 
 
-def as_dims(dim: Dims) -> tuple[Any, ...]:
+def as_dims(dim: Dims) -> tuple[int | None, ...]:
     """Return the `dim` argument of a method as a tuple; (None,) for all dims."""
     if dim is None or type(dim) is int:  # the most common cases
         return (dim,)
     return tuple(map(as_number, dim)) if isinstance(dim, tuple | list) else (as_number(dim),)
 
 
-def index_key(index: Any) -> Any:
+def index_key(index: object) -> IndexKey | None:
     """Return an index as a hashable key, or None if it contains more than Python ints, slices, None and Ellipsis."""
-    key: list[Any] = []
+    key: list[IndexKeyEntry] = []
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
             start, stop, step = entry.start, entry.stop, entry.step
@@ -334,12 +333,12 @@ def index_key(index: Any) -> Any:
 
 
 @lru_cache(MAX_CACHED_CALLS)
-def cached_views(shape: Shape, key: tuple[Any, ...]) -> tuple[View, ...]:
+def cached_views(shape: Shape, key: IndexKey) -> tuple[View, ...]:
     """Return the views of an index, given its key."""
-    return index_views(shape, tuple(slice(*entry) if type(entry) is tuple else entry for entry in key))
+    return index_views(shape, tuple(slice(*entry) if isinstance(entry, tuple) else entry for entry in key))
 
 
-def index_views(shape: Shape, index: Any) -> tuple[View, ...]:
+def index_views(shape: Shape, index: Index) -> tuple[View, ...]:
     """Return the views that compute x[index]: a slice, then a reshape if dims are added or removed."""
     ranges, after = parse_index(shape, index)
     sliced = tuple(size for _, _, size in ranges)
@@ -348,20 +347,22 @@ def index_views(shape: Shape, index: Any) -> tuple[View, ...]:
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
-def reduction(body: Callable[..., Any], ndim: int, keepdim: bool, parameters: tuple[Any, ...], *dims: Any) -> BoundFunction:
+def reduction(
+    body: Callable[..., Array], ndim: int, keepdim: bool, parameters: tuple[Hashable, ...], *dims: Any
+) -> BoundFunction:
     """Return the bound function of a reduction, given the dims of the call."""
     chosen = normalize_dims(None if dims == (None,) else dims, ndim)
     return BoundFunction(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
-def reshape_view(old: Shape, *new: Any) -> View | None:
+def reshape_view(old: Shape, *new: int) -> View | None:
     """Return the view of a reshape, or None if the shape does not change."""
     shape = infer_shape(math.prod(old), new)
     return None if shape == old else View("reshape", shape)
 
 
-def clip(x: Any, low: Any = None, high: Any = None) -> Any:
+def clip(x: T, low: T | Number | None = None, high: T | Number | None = None) -> T:
     """Limit the elements of x to the range from `low` to `high`. Either may be None.
 
     Examples
@@ -376,73 +377,3 @@ def clip(x: Any, low: Any = None, high: Any = None) -> Any:
         raise DTypeError(NO_CLIP_BOUNDS)
     x = x if low is None else clamp_min(x, low)
     return x if high is None else clamp_max(x, high)
-
-
-# Bodies of bound functions, written with functions and operators.
-
-
-def reduce_dims(x: Any, dims: tuple[int, ...], keepdim: bool, operator: Operator) -> Any:
-    """Reduce dims. Sums and products of integers are int64; `any` and `all` convert to bool first."""
-    if operator in (add, mul) and not x.dtype.is_float:
-        x = x.to(int64)
-    elif operator in (and_, or_):
-        x = ne(x, 0).to(bool_)
-    y = Reduce(operator, dims)(x) if dims else x.clone()
-    return y if keepdim else _drop_dims(y, dims)
-
-
-def _drop_dims(y: Any, dims: tuple[int, ...]) -> Any:
-    return y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
-
-
-def _reduced_size(x: Any, dims: tuple[int, ...]) -> int:
-    return math.prod(x.shape[d] for d in dims)
-
-
-def _mean(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    return reduce_dims(x, dims, keepdim, add) / _reduced_size(x, dims)
-
-
-def _var(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
-    d = x - _mean(x, dims, True)
-    return reduce_dims(d * d, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
-
-
-def _std(x: Any, dims: tuple[int, ...], keepdim: bool, correction: int) -> Any:
-    return root(_var(x, dims, keepdim, correction), 2, 0)
-
-
-def _shift(x: Any, dims: tuple[int, ...]) -> Any:
-    """Return the largest element, or 0 if infinite. Subtracting it before exp changes neither value nor gradient."""
-    largest = reduce_dims(x, dims, True, maximum).detach()
-    return where(eq(abs(largest), math.inf), 0, largest)
-
-
-def _softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    if not x.dtype.is_float:
-        x = (x - reduce_dims(x, dims, True, maximum)).to(float64)  # subtract integers, which is exact; bools raise
-    return softmax(x, dims) if dims else exp(x - x)
-
-
-def _log_softmax(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    z = x - reduce_dims(x, dims, True, maximum).detach()
-    return z - log(reduce_dims(exp(z), dims, True, add))
-
-
-def _logsumexp(x: Any, dims: tuple[int, ...], keepdim: bool) -> Any:
-    shift = _shift(x, dims)
-    y = log(reduce_dims(exp(x - shift), dims, True, add)) + shift
-    return y if keepdim else _drop_dims(y, dims)
-
-
-def _argreduce(x: Any, operator: Operator, dim: int | None, keepdim: bool) -> Any:
-    """Return the smallest index of the extreme element. NaN is found as the only value that differs from itself."""
-    along = x.reshape(x.size) if dim is None else x
-    d = dim or 0
-    n = along.shape[d]
-    index = x.positions(n).reshape((n,) + (1,) * (along.ndim - d - 1))
-    extreme = reduce_dims(along, (d,), True, operator)
-    y = reduce_dims(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
-    if dim is None:
-        return y.reshape((1,) * x.ndim if keepdim else ())
-    return y if keepdim else _drop_dims(y, (d,))

@@ -10,11 +10,14 @@ Users call `nn.scaled_dot_product_attention`.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 from ..core.operators import add, exp, log, maximum, where
-from .array_functions import CompositeOp, Matmul, Reduce, ShapeDtype
-from .array_methods import reduce_dims
+from .array_functions import CompositeOp, Gradients, Matmul, Reduce, ShapeDtype
+from .reduction_bodies import reduce_dims
+
+if TYPE_CHECKING:
+    from .array_methods import Array
 
 
 class AttentionOp(CompositeOp):
@@ -34,11 +37,11 @@ class AttentionOp(CompositeOp):
         self.is_causal, self.scale = is_causal, scale
 
     @property
-    def parameters(self) -> tuple[Any, ...]:
+    def parameters(self) -> tuple[bool, float]:
         """The causal flag and the scale."""
         return self.is_causal, self.scale
 
-    def scores(self, q: Any, k: Any) -> Any:
+    def scores(self, q: "Array", k: "Array") -> "Array":
         """Return scale * q @ k.T, with -inf where a row does not attend to a column. It compares indices, without a mask."""
         scores = Matmul()(q, k.mT) * self.scale
         if not self.is_causal:
@@ -46,7 +49,7 @@ class AttentionOp(CompositeOp):
         m, n = scores.shape[-2:]
         return where(q.positions(m).reshape(m, 1) >= q.positions(n), scores, -math.inf)
 
-    def weights(self, q: Any, k: Any, sums: Any) -> Any:
+    def weights(self, q: "Array", k: "Array", sums: "Array") -> "Array":
         """Return the softmax of the scores, given the log-sum-exp of each row."""
         return exp(self.scores(q, k) - sums.reshape(*sums.shape, 1))
 
@@ -61,11 +64,11 @@ class Attention(AttentionOp):
     names = ("attention", "attention_sums")
     output_layout_like = (0, None)
 
-    def infer(self, q: Any, k: Any, v: Any) -> tuple[ShapeDtype, ...]:
+    def infer(self, q: "Array", k: "Array", v: "Array") -> tuple[ShapeDtype, ...]:
         """Return shapes (..., M, E) and (..., M)."""
         return ((*q.shape[:-1], v.shape[-1]), q.dtype), (q.shape[:-1], q.dtype)
 
-    def body(self, q: Any, k: Any, v: Any) -> tuple[Any, ...]:
+    def body(self, q: "Array", k: "Array", v: "Array") -> "tuple[Array, ...]":
         """Compute two matmuls with a softmax between them."""
         scores = self.scores(q, k)
         dims = (scores.ndim - 1,)
@@ -74,7 +77,7 @@ class Attention(AttentionOp):
         total = reduce_dims(e, dims, True, add)
         return Matmul()(e / total, v), (log(total) + largest).reshape(q.shape[:-1])
 
-    def vjp(self, index: int, g: Any, q: Any, k: Any, v: Any) -> tuple[Any, ...] | None:
+    def vjp(self, index: int, g: "Array", q: "Array", k: "Array", v: "Array") -> Gradients | None:
         """Return the gradient of the output by two ops. The gradient of the log-sum-exp is that of the definition."""
         if index:
             return None
@@ -91,11 +94,11 @@ class QueryGradient(AttentionOp):
     names = ("query_gradient",)
     output_layout_like = (0,)
 
-    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
+    def infer(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> tuple[ShapeDtype, ...]:
         """Return the shape and dtype of q."""
         return ((q.shape, q.dtype),)
 
-    def body(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Any, ...]:
+    def body(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> "tuple[Array, ...]":
         """Compute three matmuls; the weights are recomputed."""
         score_grads = self.weights(q, k, sums) * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
         return (Matmul()(score_grads, k) * self.scale,)
@@ -108,11 +111,11 @@ class KeyValueGradient(AttentionOp):
     names = ("key_gradient", "value_gradient")
     output_layout_like = (1, 2)
 
-    def infer(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[ShapeDtype, ...]:
+    def infer(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> tuple[ShapeDtype, ...]:
         """Return the shapes and dtypes of k and v."""
         return (k.shape, k.dtype), (v.shape, v.dtype)
 
-    def body(self, q: Any, k: Any, v: Any, g: Any, sums: Any, delta: Any) -> tuple[Any, ...]:
+    def body(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> "tuple[Array, ...]":
         """Compute four matmuls; the weights are recomputed."""
         weights = self.weights(q, k, sums)
         score_grads = weights * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))

@@ -3,14 +3,18 @@
 `Array.index_select`, `np.take` and the embedding layer call `take`.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..core.dispatch import active_tracer
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
-from .array_functions import Function, ShapeDtype
+from .array_functions import A, Function, Gradients, ShapeDtype
+
+if TYPE_CHECKING:
+    from .array_methods import Array
 
 
 class Gather(Function):
@@ -24,11 +28,11 @@ class Gather(Function):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def infer(self, x: Any, index: Any) -> ShapeDtype:
+    def infer(self, x: "Array", index: "Array") -> ShapeDtype:
         """Return the shape with the dim replaced by the shape of the index."""
         return (*x.shape[: self.dim], *index.shape, *x.shape[self.dim + 1 :]), x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array", index: "Array") -> Gradients:
         """Scatter-add the gradient: an element that was selected several times gets the sum."""
         return ScatterAdd(self.dim, x.shape[self.dim])(g, index), None
 
@@ -47,11 +51,11 @@ class ScatterAdd(Function):
     def __init__(self, dim: int, size: int) -> None:
         self.dim, self.size = dim, size
 
-    def infer(self, x: Any, index: Any) -> ShapeDtype:
+    def infer(self, x: "Array", index: "Array") -> ShapeDtype:
         """Return the shape with the dims of the index replaced by one dim."""
         return (*x.shape[: self.dim], self.size, *x.shape[self.dim + index.ndim :]), x.dtype
 
-    def vjp(self, g: Any, y: Any, x: Any, index: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", x: "Array", index: "Array") -> Gradients:
         """Gather the gradient at the indices."""
         return Gather(self.dim)(g, index), None
 
@@ -70,7 +74,7 @@ class GatherND(Function):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def infer(self, x: Any, *indices: Any) -> ShapeDtype:
+    def infer(self, x: "Array", *indices: "Array") -> ShapeDtype:
         """Return the shape of the indices."""
         return indices[0].shape, x.dtype
 
@@ -78,7 +82,7 @@ class GatherND(Function):
         return "gather_nd"
 
 
-def take(name: str, x: Any, dim: int, index: Any) -> Any:
+def take(name: str, x: A, dim: int, index: "Array") -> A:
     """Select slices of x along a dim at the indices in an array of any shape, which replaces the dim.
 
     `name` is the caller's name in error messages.
@@ -99,7 +103,7 @@ def take(name: str, x: Any, dim: int, index: Any) -> Any:
     return x.apply(Gather(d), x, index)
 
 
-def require_integer_index(name: str, index: Any) -> None:
+def require_integer_index(name: str, index: object) -> None:
     """Raise DTypeError unless an index is an array of int64 or int32."""
     dtype = getattr(index, "dtype", None)
     if not getattr(dtype, "is_integer", False):
@@ -109,7 +113,7 @@ def require_integer_index(name: str, index: Any) -> None:
         )
 
 
-def require_in_range(name: str, index: Any, size: int, dim: int, low: int = 0) -> None:
+def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int, dim: int, low: int = 0) -> None:
     """Raise IndexingError unless low <= index < size everywhere. While tracing there are no values: nothing is checked."""
     if hasattr(index, "numpy"):
         if active_tracer() is not None or not hasattr(index, "spec"):

@@ -4,15 +4,17 @@ Broadcasts and casts are separate nodes, so all inputs of an elementwise node ha
 graph describes what is computed; memory and kernels are decided later, by the compiler.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import local
 from types import UnionType
-from typing import Any
+from typing import Any, Self
 
 from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak_type_of
+from ..core.dtypes import Number as PythonNumber
 from ..core.errors import FuseError, users_line
+from ..core.indexing import Shape
 from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
 from ..core.operators import Operator
@@ -40,8 +42,9 @@ class Literal(metaclass=Interned):
         self.text = text
 
 
-DTYPE_OF_WEAK: dict[Any, DType] = {float: float64, int: int64}  # what Python computes in
+DTYPE_OF_WEAK: dict[object, DType] = {float: float64, int: int64}  # what Python computes in
 WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
+NodeFunction = Operator | Function | Argument | Literal
 NUMBER_FUNCTIONS = (Number, Literal)  # tuples: isinstance checks them four times as fast as unions
 ELEMENTWISE = (Operator, Cast, Copy, Full, Identity)
 POINTWISE = (*ELEMENTWISE, Gather, GatherND)
@@ -51,8 +54,11 @@ class Node(Array, metaclass=Interned):
     """An array in a graph: the result of a function applied to input nodes."""
 
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
+    function: Any  # a NodeFunction; its class says which attributes it has
 
-    def __init__(self, function: Any, inputs: "tuple[Node, ...]", shape: tuple[int, ...], dtype: Any) -> None:
+    def __init__(
+        self, function: "NodeFunction", inputs: "tuple[Node, ...]", shape: Shape, dtype: Any
+    ) -> None:  # a number has a weak dtype
         self.function, self.inputs, self.shape, self.dtype = function, inputs, shape, dtype
 
     @property
@@ -70,15 +76,15 @@ class Node(Array, metaclass=Interned):
         """True if a kernel computes each element on its own: the node is elementwise or a gather."""
         return isinstance(self.function, POINTWISE)
 
-    def apply(self, function: Any, *inputs: Any) -> Any:
+    def apply(self, function: Callable[..., Any], *inputs: object) -> Any:
         """Return the node of a function applied to inputs. Bound functions and Python functions are inlined."""
         nodes = tuple(wrap(x) for x in inputs)
         if isinstance(function, Operator):
             return elementwise(function, nodes)
         if isinstance(function, Function):
             dtype = function.dtype if isinstance(function, Full) else None
-            nodes = tuple(x if isinstance(x, Node) else literal(x, dtype) for x in nodes)
-            return Node(function, nodes, *function.infer(*nodes))
+            operands = tuple(x if isinstance(x, Node) else literal(x, dtype) for x in nodes)
+            return Node(function, operands, *function.infer(*operands))
         if isinstance(function, CompositeOp):
             return function.outputs(*nodes)
         return function(*nodes)
@@ -94,11 +100,11 @@ class Node(Array, metaclass=Interned):
         """Return a node of the integers 0, 1, ..., size - 1."""
         return Node(Iota(size), (), (size,), int64)
 
-    def constant(self, array: Any) -> "Node":
+    def constant(self, array: object) -> "Node":
         """Add a NumPy array to the graph that is being traced, as a hidden input."""
         return wrapper_stack.wrappers[-1](array)
 
-    def to(self, dtype: Any) -> "Node":
+    def to(self, dtype: DType | str) -> "Node":
         """Convert to another dtype."""
         dtype = as_dtype(dtype)
         if self.is_number:
@@ -109,7 +115,7 @@ class Node(Array, metaclass=Interned):
             return Node(self.function, self.inputs, (), number_dtype).to(dtype)
         return self if dtype is self.dtype else Node(Cast(dtype), (self,), self.shape, dtype)
 
-    def view(self, *shape: Any) -> Any:
+    def view(self, *shape: int | Iterable[int]) -> "Node":
         """Reshape. A node has no strides yet, so every reshape is possible."""
         return self.reshape(*shape)
 
@@ -132,10 +138,10 @@ class Node(Array, metaclass=Interned):
 
     item = tolist = numpy = __array__ = __int__ = __float__
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         raise FuseError(f"{users_line()}: a graph node cannot be modified in place; use where(...), or write x = x + y")
 
-    def _raise_inplace(self, other: Any) -> Any:
+    def _raise_inplace(self, other: object) -> Self:
         raise FuseError(f"{users_line()}: a graph node cannot be modified in place; write x = x + y instead of x += y")
 
     __iadd__ = __isub__ = __imul__ = __itruediv__ = __ifloordiv__ = __imod__ = __ipow__ = __imatmul__ = _raise_inplace
@@ -176,14 +182,14 @@ class WrapperStack(local):
     """For each thread, the functions that turn a concrete array into a node. The last one belongs to the active trace."""
 
     def __init__(self) -> None:
-        self.wrappers: list[Callable[[Any], Node]] = []
+        self.wrappers: list[Callable[[object], Node]] = []
 
 
 wrapper_stack = WrapperStack()
 
 
 @contextmanager
-def use_wrapper(lift: Callable[[Any], Node]) -> Iterator[None]:
+def use_wrapper(lift: Callable[[object], Node]) -> Iterator[None]:
     """Use this function to turn concrete arrays into nodes, in a block of code."""
     wrapper_stack.wrappers.append(lift)
     try:
@@ -203,7 +209,7 @@ def wrap(x: Any) -> Any:
     return x
 
 
-def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
+def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> Node:
     """Return the node of an operator, with its inputs cast and broadcast. An operator without a VJP is inlined.
 
     The result of numbers is a number: it is computed in 64 bits and its dtype is weak, like a result of Python.
@@ -211,13 +217,14 @@ def elementwise(operator: Operator, inputs: tuple[Any, ...]) -> Any:
     dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
     dtype, result_dtype = operator.result_dtype(*dtypes)
     if operator.vjp is None and not operator.is_primitive:
-        return operator.body(*inputs)
+        composed: Node = operator.body(*inputs)
+        return composed
     is_number = all(isinstance(d, type) for d in dtypes)
     if is_number and dtype.is_float:
         dtype, result_dtype = float64, float64 if result_dtype.is_float else result_dtype
     shape = broadcast(*[x.shape for x in inputs if isinstance(x, Node)])
 
-    def cast_and_broadcast(k: int, x: Any) -> Node:
+    def cast_and_broadcast(k: int, x: Node | PythonNumber) -> Node:
         input_dtype = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
         if not isinstance(x, Node):
             return literal(x, input_dtype)

@@ -27,12 +27,12 @@ class Expression(Traceable, metaclass=Interned):
     dtype: DType
     inputs: "tuple[Expression, ...]"
 
-    def apply(self, operator: Operator, *inputs: Any) -> "Expression":
+    def apply(self, operator: Operator, *inputs: object) -> "Expression":
         """Apply an operator to expressions and numbers. Operators that are not primitive are inlined."""
         dtypes = [x.dtype if isinstance(x, Expression) else weak_type_of(x) for x in inputs]
         dtype, result_dtype = operator.result_dtype(*dtypes)
 
-        def convert(k: int, x: Any) -> Expression:
+        def convert(k: int, x: object) -> Expression:
             is_condition = operator.name == "where" and k == 0
             if not isinstance(x, Expression):
                 return constant(x, bool_ if is_condition else dtype)
@@ -320,7 +320,7 @@ class TracedExpression(Traceable):
     def __init__(self, expression: Expression) -> None:
         self.expression = expression
 
-    def apply(self, operator: Operator, *inputs: Any) -> "TracedExpression":
+    def apply(self, operator: Operator, *inputs: object) -> "TracedExpression":
         """Apply an operator to the expressions."""
         operands = [x.expression if isinstance(x, TracedExpression) else x for x in inputs]
         return TracedExpression(next(x for x in operands if isinstance(x, Expression)).apply(operator, *operands))
@@ -337,7 +337,7 @@ class TracedExpression(Traceable):
         )
 
 
-def trace(function: Callable[..., Any], dtypes: Sequence[DType]) -> Expression:
+def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expression:
     """Trace a Python function of scalars: return it as an expression of loads 0, 1, ...
 
     Raises
@@ -361,12 +361,12 @@ class CustomReduceOp(Operator):
 
     def __init__(
         self,
-        function: Callable[[Any, Any], Any],
+        function: Callable[..., object],
         identity: float | bool,
         reduce_vjp: Callable[..., Any],
         trace_for: Callable[[DType], Expression],
     ) -> None:
-        def combine(a: Any, b: Any) -> Any:
+        def combine(a: object, b: object) -> object:
             return function(a, b)
 
         super().__init__(combine, None, None, identity, reduce_vjp, False, "any", "same", None, 1, True)

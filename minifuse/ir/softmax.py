@@ -1,4 +1,4 @@
-"""Softmax with a custom VJP.
+"""Softmax with a custom VJP, its logarithm, and log-sum-exp: bodies of the methods of `Array`.
 
     y = exp(x - max(x)) / sum(exp(x - max(x)))        dx = y * (g - sum(g * y))
 
@@ -6,14 +6,18 @@ Differentiating the definition would also be correct, but it reads x and the red
 exponentials again. This VJP is written with y. If y is stored, as a result of the call, the backward pass reads only y and
 g. If y is not stored, since its consumers are fused with it, storing it for this would cost more than recomputing it: then y
 is recomputed from x and two numbers per row.
-
-Users call the method `softmax`.
 """
 
-from typing import Any
+import math
+from typing import TYPE_CHECKING
 
-from ..core.operators import add, exp, maximum
+from ..core.dtypes import float64
+from ..core.operators import abs, add, eq, exp, log, maximum, where  # noqa: A004
 from .array_functions import CustomVJP, Reduce
+from .reduction_bodies import drop_dims, reduce_dims
+
+if TYPE_CHECKING:
+    from .array_methods import Array
 
 
 class SoftmaxVJP(CustomVJP):
@@ -24,7 +28,7 @@ class SoftmaxVJP(CustomVJP):
     def __init__(self, dims: tuple[int, ...]) -> None:
         self.dims = dims
 
-    def vjp(self, g: Any, y: Any, value: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: "Array", y: "Array", value: "Array", x: "Array") -> "tuple[None, Array]":
         """Compute the gradient from y and g."""
         return None, y * (g - Reduce(add, self.dims)(g * y))
 
@@ -32,7 +36,30 @@ class SoftmaxVJP(CustomVJP):
         return f"softmax over dims {self.dims}"
 
 
-def softmax(x: Any, dims: tuple[int, ...]) -> Any:
-    """Compute exp(x) / sum(exp(x)) along dims, for floats, without overflow."""
+def softmax(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
+    """Compute exp(x) / sum(exp(x)) along dims, without overflow."""
+    if not x.dtype.is_float:
+        x = (x - reduce_dims(x, dims, True, maximum)).to(float64)  # subtract integers, which is exact; bools raise
+    if not dims:
+        return exp(x - x)
     e = exp(x - Reduce(maximum, dims)(x).detach())
     return SoftmaxVJP(dims)(e / Reduce(add, dims)(e), x)
+
+
+def log_softmax(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
+    """Compute the logarithm of softmax along dims."""
+    z = x - reduce_dims(x, dims, True, maximum).detach()
+    return z - log(reduce_dims(exp(z), dims, True, add))
+
+
+def logsumexp(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
+    """Compute log(sum(exp(x))) along dims."""
+    shift = _shift(x, dims)
+    y = log(reduce_dims(exp(x - shift), dims, True, add)) + shift
+    return y if keepdim else drop_dims(y, dims)
+
+
+def _shift(x: "Array", dims: tuple[int, ...]) -> "Array":
+    """Return the largest element, or 0 if infinite. Subtracting it before exp changes neither value nor gradient."""
+    largest = reduce_dims(x, dims, True, maximum).detach()
+    return where(eq(abs(largest), math.inf), 0, largest)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..core.dtypes import DType
 from ..core.errors import ShapeError
@@ -18,7 +18,7 @@ from .array_functions import CompositeOp
 from .kernel_ir import Expression, Kernel, Load, MatmulKernel, ReadOutput, replace
 
 if TYPE_CHECKING:
-    from ..backends.base import Backend
+    from ..backends.base import Backend, Launcher
 
 BufferView = tuple[int, Layout]
 NO_BUFFER = -1  # the slot of an operand with a layout and without memory: an index value
@@ -53,14 +53,14 @@ class KernelLaunch(StepOperands):
     dims: tuple[int, ...]
     outputs: list[BufferView]
     inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)  # scalar arguments: slots, or literals as text
+    numbers: list[int | str] = field(default_factory=list)  # scalar arguments: slots, or literals as text
     indexed_operands: list[BufferView] = field(default_factory=list)  # their layouts are not expanded to the shape
 
     def operand_layouts(self) -> list[list[Layout]]:
         """Return the layouts of outputs, of inputs, and of indexed operands if there are any, without offsets."""
         return [*self.layouts(), *[without_offsets(self.indexed_operands)] * bool(self.indexed_operands)]
 
-    def bind(self, backend: "Backend") -> Any:
+    def bind(self, backend: "Backend") -> "Launcher":
         """Return a function of addresses and numbers that runs this step."""
         return backend.bind(self.kernel, self.shape, self.dims, *self.operand_layouts())
 
@@ -111,7 +111,7 @@ class MatmulLaunch(StepOperands):
     kernel: MatmulKernel
     outputs: list[BufferView]
     inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)
+    numbers: list[int | str] = field(default_factory=list)
     indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
 
     @property
@@ -124,7 +124,7 @@ class MatmulLaunch(StepOperands):
         """The dtype of the operands and of the accumulators."""
         return self.kernel.a.dtype
 
-    def bind(self, backend: "Backend") -> Any:
+    def bind(self, backend: "Backend") -> "Launcher":
         """Return a function of addresses and numbers that runs this step."""
         outputs, inputs = self.layouts()
         if self.kernel.is_plain:
@@ -170,7 +170,7 @@ class LibraryCall(StepOperands):
     kernel: Kernel  # describes the outputs and the loads
     outputs: list[BufferView]
     inputs: list[BufferView]
-    numbers: list[Any] = field(default_factory=list)  # always empty: parameters belong to the function
+    numbers: list[int | str] = field(default_factory=list)  # always empty: parameters belong to the function
     indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
 
     @property
@@ -178,7 +178,7 @@ class LibraryCall(StepOperands):
         """Shape of the first output."""
         return self.outputs[0][1].shape
 
-    def bind(self, backend: "Backend") -> Any:
+    def bind(self, backend: "Backend") -> "Launcher":
         """Return a function of addresses that runs this step."""
         return backend.bind_composite(self.function, *self.layouts())
 

@@ -18,7 +18,8 @@ from typing import Any, Literal
 from ..core.dispatch import matmul_precision
 from ..core.dtypes import as_number, float32
 from ..core.errors import DTypeError, ShapeError
-from ..ir.array_functions import BoundFunction, Matmul, PadSlice, Shape
+from ..core.indexing import Shape
+from ..ir.array_functions import BoundFunction, Matmul, PadSlice
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, generator, tensor
 from .im2col import (

@@ -12,7 +12,7 @@ from ..core.dispatch import active_tracer
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
 from ..ir.array_functions import BoundFunction
-from ..ir.array_methods import reduce_dims
+from ..ir.reduction_bodies import reduce_dims
 from ..tensors.tensor import Tensor
 from .layers import apply, require_tensor
 from .module import Buffer, Module

@@ -16,7 +16,7 @@ from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import sizes_of
 from ..core.operators import add, rsqrt
 from ..ir.array_functions import BoundFunction
-from ..ir.array_methods import reduce_dims
+from ..ir.reduction_bodies import reduce_dims
 from ..tensors.creation import DTypeLike, ones, tensor, zeros
 from ..tensors.mutation import store
 from .activations import require_floats

@@ -13,7 +13,7 @@ from typing import Any
 
 from ..core.errors import ShapeError
 from ..core.operators import add, maximum, minimum, where
-from ..ir.array_functions import BoundFunction, Full, PadSlice, Reduce, ReduceFirst, Shape, SliceUpdate, View, matmul
+from ..ir.array_functions import BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View, matmul
 from .activations import require_floats
 from .im2col import (
     MAX_CACHED_GEOMETRIES,
@@ -260,7 +260,7 @@ def pooling_windows(
 
 @lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
 def cached_windows(
-    name: str, image: Shape, kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+    name: str, image: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
 ) -> tuple[tuple[int, ...], WindowGeometry]:
     """Compute the size and geometry of windows for images of one shape."""
     dims = len(image)

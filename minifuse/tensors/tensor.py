@@ -60,7 +60,7 @@ class Tensor(Array):
         self.grad: Tensor | None = None
         self.grad_fn: Any = None
 
-    apply = staticmethod(call)  # type: ignore[assignment]  # the shortest path to the plan
+    apply = staticmethod(call)  # the shortest path to the plan
 
     @classmethod
     def from_numpy(cls, array: npt.NDArray[Any], backend: Backend) -> "Tensor":

@@ -11,8 +11,8 @@ from minifuse.compiler.plan import get_inplace_plan
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
-from minifuse.ir.array_methods import reduce_dims
 from minifuse.ir.graph import Argument, Node
+from minifuse.ir.reduction_bodies import reduce_dims
 from minifuse.ir.steps import KernelLaunch, LibraryCall
 from minifuse.testing import gradcheck
 

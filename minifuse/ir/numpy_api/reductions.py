@@ -9,7 +9,7 @@ from ...core.dtypes import DType
 from ...core.errors import ShapeError
 from ...core.indexing import normalize_dims
 from ...core.operators import abs, ne  # noqa: A004
-from ..safe_root import root
+from ..reduction_bodies import root
 from .table import Axes, axes_key, call_once, dtype_from_numpy, implements, promote_to_float
 
 

@@ -199,7 +199,8 @@ def take(a: Any, indices: Any, axis: int | None = None, mode: str = "raise") -> 
         raise ValueError(f'np.take: mode is {mode!r}, expected "raise", "wrap" or "clip"')
     if not isinstance(a, Traceable):
         return NotImplemented
-    dim, index = normalize_dim(axis or 0, max(a.ndim, 1)), indices if isinstance(indices, Traceable) else np.asarray(indices)
+    dim = normalize_dim(axis or 0, max(a.ndim, 1))
+    index: Any = indices if isinstance(indices, Traceable) else np.asarray(indices)
     size = a.size if axis is None else a.shape[dim]
     if mode == "raise" or not size:
         require_in_range("np.take", index, size, dim, low=-size)

@@ -3,7 +3,7 @@
     python project/run_digits.py                    one network, with a line an epoch
     python project/run_digits.py --seeds 5          five of them, a line each
 
-The training itself, to be read first, is `minifuse/cli/training.py`. It needs `pip install "minifuse[cli]"`.
+The training itself, to be read first, is `minifuse/training/loop.py`. It needs `pip install "minifuse[cli]"`.
 """
 
 import argparse

@@ -15,8 +15,9 @@ from rich.table import Table
 
 import minifuse as mf
 
+from ..recipes.mlp import network
 from .simulation import explain_simulation, format_backend, is_simulated
-from .training import TrainingResult, network, train_digits
+from .training import TrainingResult, train_digits
 
 COMPARED_DIGITS = 32  # digits used to compare the backends
 SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes seconds

@@ -20,6 +20,7 @@ from ..core.errors import MinifuseError, TrainingError
 from ..recipes import MODULES, recipe_named
 from ..runtime.atomic_files import reason
 from ..training import RunFolder, Trainer, fit, resume
+from ..training.loop import StepRecord
 from ..training.run_folder import CONFIG, CURVES
 
 WIDTH = 80  # columns
@@ -131,7 +132,7 @@ def parse_option(text: str) -> tuple[str, str]:
     return name.strip(), value.strip()
 
 
-ProgressCallback = Callable[[list[dict[str, Any]], Mapping[str, float] | None], None]
+ProgressCallback = Callable[[list[StepRecord], Mapping[str, float] | None], None]
 
 
 @contextmanager
@@ -147,7 +148,7 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, more="")
 
-        def tell(told: list[dict[str, Any]], numbers: Mapping[str, float] | None) -> None:
+        def tell(told: list[StepRecord], numbers: Mapping[str, float] | None) -> None:
             for one in told:
                 keep = LOSS_SMOOTHING if held[1] else 0.0
                 held[0] = keep * held[0] + (1 - keep) * one["loss"]

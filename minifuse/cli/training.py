@@ -1,13 +1,19 @@
 """Train a network on handwritten digits: used by `minifuse demo` and `project/run_digits.py`.
 
-It is written as a user would write it, with public names only, and prints nothing.
+It prints nothing. The loop, to be read first, is in `training.loop`.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from itertools import chain
 from time import perf_counter
 
 import minifuse as mf
+
+from ..recipes.mlp import network
+from ..training.classification import accuracy, classification_loss
+from ..training.loop import TrainingLoop, train_step
 
 
 @dataclass(frozen=True)
@@ -72,28 +78,14 @@ def train_digits(
     optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
     loader = mf.data.Loader(*train, batch_size=batch_size, seed=seed)
 
-    start, losses = perf_counter(), list[float]()
-    for epoch in range(epochs):
-        total = 0.0
-        for k, (x, y) in enumerate(loader, start=1):
-            loss = mf.nn.cross_entropy(model(x), y)
-            optimizer.zero_grad()
-            loss.backward()
-            optimizer.step()
-            total += loss.item()
-            if on_batch is not None:
-                on_batch(epoch * len(loader) + k, epochs * len(loader), loss.item())
-        losses.append(total / len(loader))
+    loop = TrainingLoop(model, optimizer, loader, partial(train_step, classification_loss, model, optimizer))
+    start, losses, steps = perf_counter(), list[float](), epochs * len(loader)
+    for record in chain.from_iterable(loop.advance(steps)):
+        losses.append(record["loss"])
+        if on_batch is not None:
+            on_batch(record["step"], steps, record["loss"])
     seconds = perf_counter() - start
-    return TrainingResult(model, accuracy(model, *test), losses, seconds)
-
-
-def network(hidden: int = 128) -> mf.nn.Module:
-    """Create a network with 64 inputs, one hidden layer and 10 outputs."""
-    return mf.nn.Sequential(mf.nn.Linear(64, hidden), mf.nn.ReLU(), mf.nn.Linear(hidden, 10))
-
-
-@mf.no_grad()
-def accuracy(model: mf.nn.Module, x: mf.Tensor, y: mf.Tensor) -> float:
-    """Return the fraction of examples whose largest logit is that of the right class."""
-    return float((model(x).argmax(1) == y).to(mf.float32).mean())
+    means = [sum(losses[k : k + len(loader)]) / len(loader) for k in range(0, steps, len(loader))]
+    x, y = test
+    with mf.no_grad():
+        return TrainingResult(model, accuracy(model(x), y), means, seconds)

@@ -1,11 +1,10 @@
 """Base of the recipes that classify digits: data, loss and metrics."""
 
-from ..core.dispatch import no_grad
-from ..core.dtypes import float32
 from ..data import Loader, digits, split
-from ..nn import Module, cross_entropy
+from ..nn import Module
 from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
+from ..training.classification import classification_loss, measure_classifier
 
 
 class Digits(Recipe):
@@ -24,14 +23,8 @@ class Digits(Recipe):
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
         """Compute the cross-entropy."""
-        x, y = batch
-        found: Tensor = cross_entropy(model(x), y)
-        return found
+        return classification_loss(model, *batch)
 
-    @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
         """Compute the loss and the accuracy."""
-        x, y = data.held_out
-        logits = model(x)
-        right = (logits.argmax(1) == y).to(float32).mean()
-        return {"loss": float(cross_entropy(logits, y).item()), "accuracy": float(right.item())}
+        return measure_classifier(model, *data.held_out)

@@ -9,7 +9,7 @@ References
 .. [2] A. Radford and others, Language Models are Unsupervised Multitask Learners, 2019
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -27,7 +27,7 @@ from ..nn import (
     Sequential,
     cross_entropy,
 )
-from ..optim import AdamW, CosineSchedule, Optimizer
+from ..optim import AdamW, CosineSchedule, Optimizer, Schedule
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
@@ -44,10 +44,11 @@ class Block(Module):
         self.attention = MultiheadAttention(width, heads)
         self.mlp = Sequential(Linear(width, 4 * width), GELU(), Linear(4 * width, width), Dropout(dropout))
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: Tensor) -> Tensor:
         """Map (N, T, width) to the same shape."""
         x = x + self.attention(self.norm1(x), is_causal=True)
-        return x + self.mlp(self.norm2(x))
+        y: Tensor = x + self.mlp(self.norm2(x))
+        return y
 
 
 class GPT(Module):
@@ -71,16 +72,17 @@ class GPT(Module):
         self.blocks = ModuleList([Block(width, heads, dropout) for _ in range(layers)])
         self.norm, self.head = LayerNorm(width), Linear(width, vocabulary, bias=False)
 
-    def forward(self, index: Any) -> Any:
+    def forward(self, index: Tensor) -> Tensor:
         """Map (N, T) int64 to (N, T, vocabulary)."""
         x = self.tokens(index) + self.places.weight[: index.shape[1]]
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        logits: Tensor = self.head(self.norm(x))
+        return logits
 
 
 @no_grad()
-def generate(model: GPT, start: Any, count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
+def generate(model: GPT, start: Sequence[int], count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
     """Generate characters after a beginning, sampling each from the model's probabilities.
 
     Parameters
@@ -133,7 +135,7 @@ class Sonnets(Recipe):
         sizes = (settings[name] for name in ("context", "layers", "heads", "width", "dropout"))
         return GPT(len(data.about.characters), *sizes)
 
-    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create AdamW with weight decay for matrices only, and a cosine schedule."""
         parameters = list(model.parameters())
         groups = [

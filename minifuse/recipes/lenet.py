@@ -5,10 +5,8 @@ References
 Y. LeCun, L. Bottou, Y. Bengio, P. Haffner, Gradient-Based Learning Applied to Document Recognition, 1998
 """
 
-from typing import Any
-
 from ..nn import Conv2d, Flatten, Linear, MaxPool2d, Module, ReLU, Sequential
-from ..optim import SGD, CosineSchedule, Optimizer
+from ..optim import SGD, CosineSchedule, Optimizer, Schedule
 from ..training import Data, Settings
 from .digits import Digits
 
@@ -36,7 +34,7 @@ class LeNet(Digits):
             Linear(hidden, 10),
         )
 
-    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create SGD with momentum, and a cosine schedule of the rate down to 0."""
         optimizer = SGD(model.parameters(), lr=settings.rate, momentum=0.9, weight_decay=1e-3)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)

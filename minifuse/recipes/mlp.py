@@ -1,11 +1,14 @@
 """A two-layer network that classifies handwritten digits."""
 
-from typing import Any
-
 from ..nn import Linear, Module, ReLU, Sequential
-from ..optim import SGD, Optimizer
+from ..optim import SGD, Optimizer, Schedule
 from ..training import Data, Settings
 from .digits import Digits
+
+
+def network(hidden: int) -> Module:
+    """Create a network with 64 inputs, one hidden layer and 10 outputs."""
+    return Sequential(Linear(64, hidden), ReLU(), Linear(hidden, 10))
 
 
 class MLP(Digits):
@@ -16,9 +19,9 @@ class MLP(Digits):
 
     def model(self, settings: Settings, data: Data) -> Module:
         """Create the network: (N, 64) -> (N, 10)."""
-        return Sequential(Linear(64, settings["hidden"]), ReLU(), Linear(settings["hidden"], 10))
+        return network(settings["hidden"])
 
-    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create SGD with momentum and weight decay, at a constant rate."""
         return SGD(model.parameters(), lr=settings.rate, momentum=0.9, weight_decay=1e-3), None
 

@@ -1,15 +1,14 @@
 """A network that classifies sentences: the mean of their word embeddings, and two layers."""
 
-from typing import Any
-
 from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..data import Loader, Words, sentences, split
 from ..nn import Dropout, Embedding, Linear, Module, ReLU, Sequential, cross_entropy
-from ..optim import AdamW, CosineSchedule, Optimizer
+from ..optim import AdamW, CosineSchedule, Optimizer, Schedule
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from ..training import Data, Recipe, Settings
+from ..training.classification import measure_classifier
 
 PADDING = 0  # the code that fills short sentences
 
@@ -33,11 +32,12 @@ class BagOfWords(Module):
         self.rows = Embedding(words, width, padding_idx=PADDING)
         self.layers = Sequential(Dropout(dropout), Linear(width, width), ReLU(), Linear(width, classes))
 
-    def forward(self, index: Any) -> Any:
+    def forward(self, index: Tensor) -> Tensor:
         """Map (N, T) int64 to (N, classes)."""
         is_word = (index != PADDING).to(float32).unsqueeze(2)  # (N, T, 1)
         mean = (self.rows(index) * is_word).sum(1) / (is_word.sum(1) + 1e-6)  # (N, width)
-        return self.layers(mean)
+        logits: Tensor = self.layers(mean)
+        return logits
 
 
 class Sentences(Recipe):
@@ -62,7 +62,7 @@ class Sentences(Recipe):
         words, names = data.about
         return BagOfWords(len(words), settings["width"], len(names), settings["dropout"])
 
-    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create AdamW, and a cosine schedule of the rate down to 0."""
         optimizer = AdamW(model.parameters(), lr=settings.rate, weight_decay=0.05)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
@@ -73,13 +73,9 @@ class Sentences(Recipe):
         found: Tensor = cross_entropy(model(index), y, label_smoothing=0.05)
         return found
 
-    @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
         """Compute the loss and the accuracy."""
-        index, y = data.held_out
-        logits = model(index)
-        right = (logits.argmax(1) == y).to(float32).mean()
-        return {"loss": float(cross_entropy(logits, y).item()), "accuracy": float(right.item())}
+        return measure_classifier(model, *data.held_out)
 
     def says(self, model: Module, data: Data, seed: int) -> str:
         """Classify a new sentence."""

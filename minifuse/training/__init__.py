@@ -8,8 +8,9 @@
 """
 
 from .fit import fit, resume
+from .loop import TrainingLoop
 from .recipe import Data, Recipe, Settings
 from .run_folder import RunFolder
 from .trainer import BadLoss, Trainer
 
-__all__ = ["BadLoss", "Data", "Recipe", "RunFolder", "Settings", "Trainer", "fit", "resume"]
+__all__ = ["BadLoss", "Data", "Recipe", "RunFolder", "Settings", "Trainer", "TrainingLoop", "fit", "resume"]

@@ -2,16 +2,16 @@
 
 import io
 from collections.abc import Sequence
-from typing import Any
 
 from ..core.errors import MissingPartError
 from .recipe import Recipe
+from .records import LogLine
 
 BLUE, VERMILLION, GREEN = "#0072B2", "#D55E00", "#009E73"  # distinguishable with color blindness
 SIZE, DPI = (7.0, 4.2), 120  # inches; pixels per inch
 
 
-def draw_curves(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
+def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
     """Plot a log, and return the picture as PNG bytes.
 
     Raises
@@ -30,7 +30,7 @@ def draw_curves(lines: Sequence[dict[str, Any]], recipe: Recipe) -> bytes:
     figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     axes.plot([x["step"] for x in steps], [x["loss"] for x in steps], color=BLUE, alpha=0.35, linewidth=0.8, label="loss")
-    epochs: dict[int, list[dict[str, Any]]] = {}
+    epochs: dict[int, list[LogLine]] = {}
     for x in steps:
         epochs.setdefault(x["epoch"], []).append(x)
     means = [(group[-1]["step"], sum(x["loss"] for x in group) / len(group)) for group in epochs.values()]

@@ -3,8 +3,6 @@
 Steps are reproducible, so the second run reaches the same state; there the layers run one by one.
 """
 
-from typing import Any
-
 import numpy as np
 
 from ..core.dispatch import no_grad
@@ -60,17 +58,17 @@ def describe_first_nonfinite(
                 "",
             )
             return f"{name} contains {count:,} numbers that are not finite after the previous step: {why or ADVICE}"
-    seen = list[tuple[str, Module, Any]]()
+    seen = list[tuple[str, Module, object]]()
     with no_grad(), watch_outputs(model, lambda *output: seen.append(output)):
         recipe.loss(model, *batch)
     for name, module, output in seen:
-        for x in output if isinstance(output, tuple | list) else [output]:
-            if count := count_nonfinite(x):
+        for y in output if isinstance(output, tuple | list) else [output]:
+            if isinstance(y, Tensor) and (count := count_nonfinite(y)):
                 title = f"{name} ({type(module).__name__})" if name else type(module).__name__
-                return f"the first such layer is {title}: {count:,} of its {x.size:,} outputs are not finite; {ADVICE}"
+                return f"the first such layer is {title}: {count:,} of its {y.size:,} outputs are not finite; {ADVICE}"
     return "the outputs of all layers are finite, and their loss is not: they are too large, or have no logarithm"
 
 
-def count_nonfinite(x: Any) -> int:
+def count_nonfinite(x: Tensor) -> int:
     """Count the elements of a tensor that are NaN or infinite."""
-    return int(np.count_nonzero(~np.isfinite(x.numpy()))) if isinstance(x, Tensor) and x.dtype.is_float else 0
+    return int(np.count_nonzero(~np.isfinite(x.numpy()))) if x.dtype.is_float else 0

@@ -1,20 +1,19 @@
 """Run the training loop: steps, the log, evaluations, checkpoints and curves."""
 
 from collections.abc import Callable, Mapping
-from math import nan
+from math import isfinite, nan
 from time import monotonic
-from typing import Any
 
 from ..core.errors import TrainingError
 from .curves import draw_curves
 from .diagnosis import count_nonfinite, diagnose
+from .loop import StepRecord
 from .run_folder import CHECKPOINT, CURVES, RunFolder
 from .trainer import BadLoss, Trainer
 
 SAVE_INTERVAL_S = 30.0  # between two checkpoints
 
-StepRecords = list[dict[str, Any]]
-ProgressCallback = Callable[[StepRecords, Mapping[str, float] | None], bool | None]
+ProgressCallback = Callable[[list[StepRecord], Mapping[str, float] | None], bool | None]
 
 
 def fit(
@@ -65,6 +64,9 @@ def train(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None) ->
     """Run the remaining steps, or those until `tell` returns True; log, evaluate and save meanwhile."""
     saved = monotonic()
     for records in trainer.advance():
+        for record in records:
+            if not isfinite(record["loss"]):
+                raise BadLoss(record["step"], record["loss"])
         folder.note(*records)
         numbers = None
         if trainer.is_time_to_look:

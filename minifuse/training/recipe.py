@@ -3,7 +3,7 @@
 Depends on nn, optim and data; independent of folders and terminals.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from difflib import get_close_matches
@@ -17,7 +17,7 @@ from ..backends.registry import get_backend
 from ..core.errors import TrainingError
 from ..data import Loader
 from ..nn import Module
-from ..optim import Optimizer
+from ..optim import Optimizer, Schedule
 from ..tensors.tensor import Tensor
 
 Number = int | float
@@ -57,7 +57,7 @@ class Settings:
         """Return an option."""
         return self.options[name]
 
-    def changed(self, asked: Mapping[str, Any]) -> "Settings":
+    def changed(self, asked: Mapping[str, object]) -> "Settings":
         """Return a copy with other values; None keeps a value.
 
         Raises
@@ -86,14 +86,14 @@ class Settings:
         get_backend(found.backend)
         return found
 
-    def as_dict(self) -> dict[str, Any]:
+    def as_dict(self) -> dict[str, object]:
         """Return the settings as plain data for JSON."""
         return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"} | {
             "options": dict(self.options)
         }
 
 
-def suggest_names(name: object, known: Any) -> str:
+def suggest_names(name: object, known: Iterable[str]) -> str:
     """Return a hint: the nearest known name, or all of them."""
     close = get_close_matches(str(name), known, n=1)
     return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known) or 'none'}"
@@ -117,7 +117,7 @@ def convert_setting(name: str, value: Any, kind: Any) -> Any:
     raise TrainingError(f"{name} is {value!r:.60}; expected {TYPE_NAMES[kind]}")
 
 
-def convert_option(name: str, value: Any, kind: type) -> Number:
+def convert_option(name: str, value: object, kind: type) -> Number:
     """Convert the value of an option, which may be text, to a finite number of at least 0.
 
     Raises
@@ -179,7 +179,7 @@ class Recipe:
         """Create a model with its initial weights."""
         raise NotImplementedError
 
-    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Any]:
+    def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create an optimizer, and a schedule of its learning rate over a number of steps, or None."""
         raise NotImplementedError
 

@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import NotRequired, TypedDict, cast
 
 from ..core.errors import MinifuseError, TrainingError
 from .recipe import Recipe, Settings
@@ -16,7 +16,24 @@ from .recipe import Recipe, Settings
 FORMAT = 1
 MAX_SHOWN_CHARACTERS = 60  # of a value, in an error
 
-Line = dict[str, Any]
+
+class LogLine(TypedDict):
+    """A line of a log: a step with its loss, or an evaluation with its metrics by name."""
+
+    step: int
+    epoch: int
+    rate: NotRequired[float]
+    loss: NotRequired[float]
+    seconds: NotRequired[float]
+    held_out: NotRequired[dict[str, float]]
+
+
+class Config(TypedDict):
+    """The config of a run: the version of its form, a recipe and the settings, which are not validated yet."""
+
+    format: int
+    recipe: str
+    settings: dict[str, object]
 
 
 def is_count(x: object) -> bool:
@@ -56,7 +73,7 @@ def format_value(value: object) -> str:
     return text if len(text) <= MAX_SHOWN_CHARACTERS else f"{text[:MAX_SHOWN_CHARACTERS]}..."
 
 
-def read_line(text: bytes, path: Path, number: int) -> Line:
+def read_line(text: bytes, path: Path, number: int) -> LogLine:
     """Parse a line of a log.
 
     Raises
@@ -81,11 +98,11 @@ def read_line(text: bytes, path: Path, number: int) -> Line:
         is_right, expected = LINE_FIELDS[name]
         if not is_right(found[name]):
             raise damaged(f'"{name}" is {format_value(found[name])}, expected {expected}')
-    return found
+    return cast(LogLine, found)
 
 
-def read_config(path: Path) -> dict[str, Any]:
-    """Read the config of a run; its settings are not validated yet.
+def read_config(path: Path) -> Config:
+    """Read the config of a run.
 
     Raises
     ------
@@ -110,10 +127,10 @@ def read_config(path: Path) -> dict[str, Any]:
     for name, kind in {"recipe": str, "settings": dict}.items():
         if not isinstance(found.get(name), kind):
             raise TrainingError(f'{path}: "{name}" is {format_value(found.get(name))}, {expected}')
-    return found
+    return cast(Config, found)
 
 
-def recorded_settings(path: Path, recorded: Mapping[str, Any], recipe: Recipe) -> Settings:
+def recorded_settings(path: Path, recorded: Mapping[str, object], recipe: Recipe) -> Settings:
     """Read the settings in a config: all of them and nothing else.
 
     Raises
@@ -121,16 +138,16 @@ def recorded_settings(path: Path, recorded: Mapping[str, Any], recipe: Recipe) -
     TrainingError
         A setting or an option is missing, unknown, or has the wrong type or range.
     """
-    defaults = recipe.settings.as_dict()
+    defaults, known = recipe.settings.as_dict(), recipe.settings.options
     for name in (one.name for one in fields(Settings)):
         if name not in recorded:
             raise TrainingError(f'{path}: setting "{name}" is missing; add the value of the run, such as {defaults[name]}')
     options = recorded["options"]
     if not isinstance(options, dict):
         raise TrainingError(
-            f'{path}: "options" is {format_value(options)}, expected an object of numbers, such as {defaults["options"]}'
+            f'{path}: "options" is {format_value(options)}, expected an object of numbers, such as {dict(known)}'
         )
-    for name, default in defaults["options"].items():
+    for name, default in known.items():
         if name not in options:
             raise TrainingError(f'{path}: option "{name}" is missing; add the value of the run, such as {default}')
         if not is_number(options[name]):

@@ -19,14 +19,13 @@ from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from ..core.errors import CheckpointError, TrainingError
 from ..runtime.atomic_files import is_temporary_of, reason, remedy, replace_content
 from ..runtime.file_locks import FileLock
 from ..tensors.serialization import load_state, save_state
 from .recipe import Recipe, Settings
-from .records import FORMAT, Line, read_config, read_line, recorded_settings
+from .records import FORMAT, Config, LogLine, read_config, read_line, recorded_settings
 
 CONFIG, LOG, CHECKPOINT, CURVES = "config.json", "log.jsonl", "checkpoint.safetensors", "curves.png"
 LOCK = "run.lock"
@@ -53,7 +52,7 @@ class RunFolder:
         self._lock = FileLock(path / LOCK)
 
     @classmethod
-    def create(cls, path: Path, recipe: str, settings: Mapping[str, Any]) -> "RunFolder":
+    def create(cls, path: Path, recipe: str, settings: Mapping[str, object]) -> "RunFolder":
         """Create a folder with its config, and lock it.
 
         Raises
@@ -116,7 +115,7 @@ class RunFolder:
 
     # The config.
 
-    def config(self) -> dict[str, Any]:
+    def config(self) -> Config:
         """Read the config of the run.
 
         Raises
@@ -144,7 +143,7 @@ class RunFolder:
 
     # The log.
 
-    def note(self, *lines: Line) -> None:
+    def note(self, *lines: Mapping[str, object]) -> None:
         """Append lines to the log: all of them, or none if it raises."""
         self.lock()
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
@@ -161,7 +160,7 @@ class RunFolder:
                     os.ftruncate(self._log, size)
                 raise
 
-    def lines(self) -> Iterator[Line]:
+    def lines(self) -> Iterator[LogLine]:
         """Iterate over the lines of the log; an incomplete last line is skipped.
 
         Raises
@@ -199,7 +198,7 @@ class RunFolder:
         """True if the run ended before its first checkpoint: there is none, and the log is empty."""
         return not (self.path / CHECKPOINT).exists() and next(self.lines(), None) is None
 
-    def save(self, state: Mapping[str, Any]) -> None:
+    def save(self, state: Mapping[str, object]) -> None:
         """Replace the checkpoint.
 
         Raises
@@ -217,7 +216,7 @@ class RunFolder:
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
             raise CheckpointError(self._said(path, cause)) from error
 
-    def load(self, backend: str) -> dict[str, Any]:
+    def load(self, backend: str) -> dict[str, object]:
         """Load the state of the last checkpoint.
 
         Raises
@@ -230,7 +229,7 @@ class RunFolder:
             raise TrainingError(
                 f"{self.path} has no {CHECKPOINT}; restore it, or delete {LOG}, too, and --resume starts at the first step"
             )
-        found: dict[str, Any] = load_state(path, backend)
+        found: dict[str, object] = load_state(path, backend)
         return found
 
     # Writing files.

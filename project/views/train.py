@@ -8,9 +8,9 @@ which digits it takes for which, and the losses.
 import copy
 import inspect
 from collections import deque
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import chain
 from threading import Lock
 from time import perf_counter
 from typing import Any
@@ -22,6 +22,9 @@ import minifuse as mf
 from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 from minifuse.runtime.kernel_cache import cache_folder
+from minifuse.training.classification import classification_loss
+from minifuse.training.loop import TrainingLoop
+from minifuse.training.loop import train_step as step
 
 from ..benchmarks.formatting import duration
 from . import toy_datasets
@@ -87,19 +90,21 @@ class Run:
 
     settings: Settings
     model: mf.nn.Module
-    optimizer: mf.optim.Optimizer
     loader: mf.data.Loader
+    loop: TrainingLoop
     train: Batch
     test: Batch
     losses: list[float] = field(default_factory=list)
     """The mean of each epoch that is done."""
-    steps: int = 0
     times: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     """Seconds of the last steps."""
-    batches: Iterator[tuple[Any, ...]] = field(default_factory=lambda: iter(()))
-    """Those of this epoch that are still to come."""
     under_way: list[float] = field(default_factory=list)
     """The losses of this epoch so far."""
+
+    @property
+    def steps(self) -> int:
+        """How many are done."""
+        return self.loop.done
 
     @property
     def epochs(self) -> int:
@@ -108,7 +113,7 @@ class Run:
 
     def share(self, epochs: int) -> float:
         """How much is done of so many epochs, from 0 to 1."""
-        return min((self.epochs + len(self.under_way) / len(self.loader)) / epochs, 1.0)
+        return min(self.steps / len(self.loader) / epochs, 1.0)
 
 
 def begin(settings: Settings) -> Run:
@@ -128,7 +133,9 @@ def begin(settings: Settings) -> Run:
         model = network(x.shape[1], settings, 10 if settings.data == DIGITS else 2)
     model.to(backend=settings.backend)
     loader = mf.data.Loader(*train, batch_size=batch_of(settings), seed=settings.seed)
-    return Run(settings, model, optimizer_of(model, settings), loader, (train[0], train[1]), (test[0], test[1]))
+    optimizer = optimizer_of(model, settings)
+    loop = TrainingLoop(model, optimizer, loader, lambda *batch: step(classification_loss, model, optimizer, *batch))
+    return Run(settings, model, loader, loop, (train[0], train[1]), (test[0], test[1]))
 
 
 def refuse(settings: Settings) -> None:
@@ -188,15 +195,6 @@ def optimizer_of(model: mf.nn.Module, settings: Settings) -> mf.optim.Optimizer:
     return mf.optim.SGD(model.parameters(), lr=settings.rate, momentum=0.9)
 
 
-def step(model: mf.nn.Module, optimizer: mf.optim.Optimizer, x: mf.Tensor, y: mf.Tensor) -> float:
-    """The loop's body: this is all that training does."""
-    loss = mf.nn.cross_entropy(model(x), y)
-    optimizer.zero_grad()
-    loss.backward()
-    optimizer.step()
-    return float(loss.item())
-
-
 def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
     """Train on until `epochs` are done in all, the time is up, or a part of them is done that is worth a look.
 
@@ -211,17 +209,12 @@ def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
     """
     end = perf_counter() + seconds
     goal = min(epochs, run.epochs + max(1, epochs // SLICES))
-    while run.epochs < goal:
-        batch = next(run.batches, None)
-        if batch is None:
-            if run.under_way:
-                run.losses.append(sum(run.under_way) / len(run.under_way))
-            run.batches, run.under_way = iter(run.loader), []
-            continue
-        began = perf_counter()
-        run.under_way.append(step(run.model, run.optimizer, *batch))
-        run.times.append(perf_counter() - began)
-        run.steps += 1
+    for record in chain.from_iterable(run.loop.advance(goal * len(run.loader))):
+        run.times.append(record["seconds"])
+        run.under_way.append(record["loss"])
+        if len(run.under_way) == len(run.loader):
+            run.losses.append(sum(run.under_way) / len(run.under_way))
+            run.under_way = []
         if perf_counter() >= end:
             break
     return run.epochs < epochs

@@ -1,0 +1,102 @@
+"""The training loop: one step for each batch of a loader, and a record of each step.
+
+Every training run of the package is this loop: recipes (`Trainer`), `minifuse demo`, and the page "Train".
+"""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from itertools import islice
+from math import nan
+from time import perf_counter
+from typing import TypedDict
+
+from ..data import Loader
+from ..nn import Module
+from ..optim import Optimizer, Schedule, clip_grad_norm_
+from ..tensors.tensor import Tensor
+
+
+class StepRecord(TypedDict):
+    """A step: its number and epoch, from 1 on, the learning rate, the loss, and its seconds, batch included."""
+
+    step: int
+    epoch: int
+    rate: float
+    loss: float
+    seconds: float
+
+
+def train_step(
+    compute_loss: Callable[..., Tensor], model: Module, optimizer: Optimizer, *batch: Tensor, max_norm: float | None = None
+) -> Tensor:
+    """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters."""
+    loss = compute_loss(model, *batch)
+    optimizer.zero_grad()
+    loss.backward()
+    clip_gradients(optimizer, max_norm)
+    optimizer.step()
+    return loss
+
+
+def clip_gradients(optimizer: Optimizer, max_norm: float | None) -> None:
+    """Clip the gradients of all parameters of an optimizer, unless `max_norm` is None."""
+    if max_norm is not None:
+        clip_grad_norm_([p for group in optimizer.param_groups for p in group["params"]], max_norm)
+
+
+@dataclass(eq=False)
+class TrainingLoop:
+    """Training steps over the batches of a loader, which can be interrupted and continued."""
+
+    model: Module
+    optimizer: Optimizer
+    loader: Loader
+    step: Callable[..., Tensor]
+    """Takes a training step with the tensors of a batch, and returns the loss; see `train_step`."""
+    schedule: Schedule | None = None
+    """Its `step` is called after each step."""
+    steps: int = sys.maxsize
+    """Number of steps in total."""
+    between: int = sys.maxsize
+    """Number of steps between two evaluations; there is one at the end of each epoch, too."""
+    at_once: int = 1
+    """Number of losses that are copied from a device together."""
+    done: int = 0
+    """Number of steps done."""
+
+    @property
+    def is_time_to_look(self) -> bool:
+        """True if held-out data should be evaluated now."""
+        return self.done % len(self.loader) % self.between == 0 or self.done >= self.steps
+
+    def batches(self, goal: int) -> Iterator[tuple[Tensor, ...]]:
+        """Iterate over the batches of the steps up to a step number."""
+        while self.done < goal:
+            epoch, position = divmod(self.done, len(self.loader))
+            self.loader.load_state_dict({**self.loader.state_dict(), "epoch": epoch, "position": position})
+            yield from islice(self.loader, goal - self.done)
+
+    def advance(self, goal: int | None = None) -> Iterator[list[StepRecord]]:
+        """Run the remaining steps, or those up to a step number.
+
+        Yields the records of the last few steps. When an evaluation is due, the last record is that of the last step.
+        """
+        goal = self.steps if goal is None else goal
+        records, losses, began = list[StepRecord](), list[Tensor](), perf_counter()
+        self.model.train()
+        for batch in self.batches(goal):
+            epoch, rate = self.done // len(self.loader) + 1, float(self.optimizer.param_groups[0]["lr"])
+            records.append({"step": self.done + 1, "epoch": epoch, "rate": rate, "loss": nan, "seconds": nan})
+            losses.append(self.step(*batch).detach())
+            if self.schedule is not None:
+                self.schedule.step()
+            self.done += 1
+            if len(losses) < self.at_once and not self.is_time_to_look and self.done < goal:
+                continue
+            values = [float(loss.item()) for loss in losses]
+            seconds = (perf_counter() - began) / len(values)
+            for record, value in zip(records, values, strict=True):
+                record["loss"], record["seconds"] = value, seconds
+            yield records
+            records, losses, began = [], [], perf_counter()

@@ -3,50 +3,54 @@
 Arguments that share an allocation keep their distances. Every other array starts at a multiple of 256 bytes.
 """
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final, Protocol, TypeGuard
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ..core.errors import SimtError, UnknownWordError
-from .arithmetic import dtype_named, scalar_argument
-from .bytecode_locations import assigned_name
-from .lanes import Lane, current, file_name, frame_line
-from .memory import KernelArray, MemoryBlock, base_array
+from .arithmetic import DTypeName, dtype_named, scalar_argument
+from .bytecode_locations import InstructionKey, assigned_name
+from .lanes import Lane, LaunchState, current, file_name, frame_line
+from .memory import ArrayIndex, KernelArray, MemoryBlock, base_array
 from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
 from .struct_arrays import StructArray
-
-if TYPE_CHECKING:
-    from .machine import Machine
 
 ALIGNMENT_BYTES: Final = 256
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
 RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator state, which `random` reads as a row of two integers
 UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
-InstructionKey = tuple[int, ...]
+GivenShape = int | tuple[int, ...]
+
+
+class DeviceMemory(Protocol):
+    """A device array of a script: its elements, and which of them were ever written."""
+
+    data: np.ndarray
+    written: NDArray[np.bool_]
 
 
 class AddressSpaces:
     """The memory of one launch."""
 
-    def __init__(self, machine: "Machine", dynamic_nbytes: int) -> None:
+    def __init__(self, machine: LaunchState, dynamic_nbytes: int) -> None:
         self.unwritten_arguments: list[str] = []  # arguments without a written element at the start of the launch
-        self.arguments: dict[int, tuple[str, NDArray[Any]]] = {}  # row -> the name of an argument and its memory
+        self.arguments: dict[int, tuple[str, np.ndarray]] = {}  # row -> the name of an argument and its memory
         self._machine, self._dynamic_nbytes = machine, dynamic_nbytes
         self._next_base = ALIGNMENT_BYTES
         self._roots: list[tuple[int, int, MemoryBlock]] = []  # first address, end address, block
         self._rows: dict[InstructionKey, tuple[int, int]] = {}  # instruction of a shared array -> row and base address
         self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
-        self._dynamic: dict[int, tuple[NDArray[Any], NDArray[np.bool_]]] = {}  # block -> bytes, written flags
+        self._dynamic: dict[int, tuple[np.ndarray, NDArray[np.bool_]]] = {}  # block -> bytes, written flags
         self._dynamic_base = self._reserve(dynamic_nbytes) if dynamic_nbytes else 0
         self._constants: dict[int, KernelArray] = {}
         self._captured: dict[int, KernelArray] = {}
 
-    def bind_argument(self, name: str, value: Any) -> Any:
+    def bind_argument(self, name: str, value: object) -> Any:
         """Convert an argument to the value that the kernel uses."""
         if isinstance(value, np.ndarray):
             return self._argument(name, value, None)
@@ -62,7 +66,7 @@ class AddressSpaces:
             return self._argument(name, value.data, value.written)
         if isinstance(value, tuple):
             parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            return rebuild_tuple(value, parts)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
             return scalar_argument(value)
         if hasattr(value, "python_semantics"):
@@ -72,7 +76,7 @@ class AddressSpaces:
             "device arrays: convert it with np.asarray(...)"
         )
 
-    def _argument(self, name: str, data: NDArray[Any], written: NDArray[np.bool_] | None) -> Any:
+    def _argument(self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None) -> KernelArray | StructArray:
         """Return an array for the kernel. An array of structures becomes an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._global(name, data, written, "global")
@@ -84,7 +88,7 @@ class AddressSpaces:
             fields[field] = self._argument(f"{name}.{field}", part, part_written)
         return StructArray(name, data.shape, fields)
 
-    def constant_array(self, name: str, data: NDArray[Any]) -> KernelArray:
+    def constant_array(self, name: str, data: np.ndarray) -> KernelArray:
         """Return a global NumPy array of the program as a read-only array."""
         if id(data) not in self._constants:
             view = data.view()
@@ -92,7 +96,7 @@ class AddressSpaces:
             self._constants[id(data)] = self._global(name, view, None, "const")
         return self._constants[id(data)]
 
-    def captured_array(self, name: str, value: Any) -> KernelArray:
+    def captured_array(self, name: str, value: DeviceMemory) -> KernelArray:
         """Return the launch's view of a device array that is a global of the program."""
         if id(value) not in self._captured:
             self._captured[id(value)] = self.bind_argument(name, value)
@@ -101,7 +105,7 @@ class AddressSpaces:
     def _global(
         self,
         name: str,
-        data: NDArray[Any],
+        data: np.ndarray,
         written: NDArray[np.bool_] | None,
         space: str,
         low: int = 0,
@@ -122,7 +126,7 @@ class AddressSpaces:
         self.arguments[row] = (name, data)
         return KernelArray(self._machine, data, name, allocation, row, written)
 
-    def _allocation(self, data: NDArray[Any], space: str, misalignment: int = 0) -> MemoryBlock:
+    def _allocation(self, data: np.ndarray, space: str, misalignment: int = 0) -> MemoryBlock:
         first, end = np.lib.array_utils.byte_bounds(base_array(data))
         for low, high, allocation in self._roots:
             if low <= first and end <= high:
@@ -136,9 +140,7 @@ class AddressSpaces:
         self._next_base += -(-max(nbytes, 1) // ALIGNMENT_BYTES) * ALIGNMENT_BYTES
         return base
 
-    def _register_array(
-        self, name: str, space: str, base: int, data: NDArray[Any], allocation_base: int, low: int = 0
-    ) -> int:
+    def _register_array(self, name: str, space: str, base: int, data: np.ndarray, allocation_base: int, low: int = 0) -> int:
         recorder = self._machine.recorder
         if recorder is None:
             return 0
@@ -146,7 +148,7 @@ class AddressSpaces:
         return recorder.add_array(info, allocation_base)
 
     def shared_array(
-        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None
+        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName, alignment: int | None
     ) -> KernelArray:
         """Return the shared array of the lane's block that this instruction creates."""
         arrays = self._shared.setdefault(lane.block, {})
@@ -163,7 +165,7 @@ class AddressSpaces:
         return array
 
     def _make_shared(
-        self, block: int, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any, alignment: int | None
+        self, block: int, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName, alignment: int | None
     ) -> KernelArray:
         dims, element = self._check_shape_and_dtype(shape, dtype, "shared")
         if alignment is not None and (alignment % 8 or alignment & (alignment - 1)):
@@ -182,7 +184,7 @@ class AddressSpaces:
         allocation = MemoryBlock("shared", data.__array_interface__["data"][0], base)
         return KernelArray(self._machine, data, name, allocation, row, written)
 
-    def _dynamic_view(self, block: int, dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+    def _dynamic_view(self, block: int, dtype: np.dtype) -> tuple[np.ndarray, NDArray[np.bool_]]:
         """Return the dynamic shared memory of a block as elements of a dtype.
 
         An element counts as written if its first byte is.
@@ -194,7 +196,9 @@ class AddressSpaces:
         count = len(raw) // dtype.itemsize
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
 
-    def local_array(self, lane: Lane, key: InstructionKey, frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
+    def local_array(
+        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName
+    ) -> KernelArray:
         """Return the local array of this lane that this instruction creates."""
         if lane.locals is None:
             lane.locals = {}
@@ -203,9 +207,10 @@ class AddressSpaces:
             name = assigned_name(frame) or f"local {len(lane.locals)}"
             allocation = MemoryBlock("local", data.__array_interface__["data"][0], 0)
             lane.locals[key] = KernelArray(self._machine, data, name, allocation, UNRECORDED_ROW, written)
-        return lane.locals[key]  # type: ignore[no-any-return]
+        array: KernelArray = lane.locals[key]
+        return array
 
-    def _check_shape_and_dtype(self, shape: Any, dtype: Any, space: str) -> tuple[tuple[int, ...], np.dtype[Any]]:
+    def _check_shape_and_dtype(self, shape: GivenShape, dtype: DTypeName, space: str) -> tuple[tuple[int, ...], np.dtype]:
         dims = shape if isinstance(shape, tuple) else (shape,)
         element = dtype_named(dtype)
         where = current().position
@@ -231,10 +236,10 @@ class ClosureArray:
         """Return the launch's view."""
         raise NotImplementedError
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ArrayIndex) -> Any:
         return self.launch_view()[index]
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ArrayIndex, value: Any) -> None:
         self.launch_view()[index] = value
 
     def __len__(self) -> int:
@@ -249,7 +254,8 @@ class ConstantClosureArray(ClosureArray):
 
     def launch_view(self) -> KernelArray:
         """Return the launch's view."""
-        return current(self._name).machine.spaces.constant_array(self._name, self._value)
+        spaces: AddressSpaces = current(self._name).machine.spaces
+        return spaces.constant_array(self._name, self._value)
 
 
 class DeviceClosureArray(ClosureArray):
@@ -257,27 +263,32 @@ class DeviceClosureArray(ClosureArray):
 
     def launch_view(self) -> KernelArray:
         """Return the launch's view."""
-        return current(self._name).machine.spaces.captured_array(self._name, self._value)
+        spaces: AddressSpaces = current(self._name).machine.spaces
+        return spaces.captured_array(self._name, self._value)
 
 
-def is_device_memory(value: Any) -> bool:
+def is_device_memory(value: object) -> TypeGuard[DeviceMemory]:
     """Return whether a value is a device array of a script."""
     return isinstance(getattr(value, "data", None), np.ndarray) and hasattr(value, "written")
 
 
-def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype[Any]) -> tuple[NDArray[Any], NDArray[np.bool_]]:
+def rebuild_tuple(original: tuple[object, ...], parts: list[Any]) -> tuple[object, ...]:
+    """Return the parts as a tuple of the original's type: a named tuple keeps its type."""
+    return type(original)(*parts) if hasattr(original, "_fields") else tuple(parts)
+
+
+def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray, NDArray[np.bool_]]:
     """Return uninitialized memory filled with poison, and the booleans that record which elements are written."""
     data = np.empty(dims, dtype)
     data.view(np.uint8).fill(POISON_BYTE)
     return data, np.zeros(dims, bool)
 
 
-def scalar_arguments(names: list[str], values: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def scalar_arguments(names: Sequence[str], values: Sequence[object]) -> list[tuple[str, object]]:
     """Return the arguments that are not arrays, for the record of the launch."""
-    found: Mapping[str, Any] = dict(zip(names, values, strict=False))
     scalars = (bool, int, float, np.generic)
     return [
         (name, value.item() if isinstance(value, np.generic) else value if isinstance(value, scalars) else repr(value))
-        for name, value in found.items()
+        for name, value in zip(names, values, strict=False)
         if isinstance(value, scalars) or value is None or isinstance(value, tuple)
     ]

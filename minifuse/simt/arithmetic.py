@@ -12,26 +12,30 @@ import builtins
 import math
 from collections.abc import Callable, Mapping
 from fractions import Fraction
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat, SupportsInt, TypeVar
 
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
 from .lanes import KERNEL_BUILTINS, lane_error
 
-ScalarFunction = Callable[..., Any]
+RealNumber = bool | int | float | np.bool_ | np.integer | np.floating
+LaneNumber = RealNumber | complex | np.complexfloating  # a number that a lane computes
+ScalarFunction = Callable[..., Any]  # of numbers; the type of its result is that of its operands
+DTypeName = np.dtype | str | ScalarFunction  # a dtype, its name, or the cast that has its name
+Value = TypeVar("Value")
 
 
-def to_kernel_scalar(value: Any) -> Any:
+def to_kernel_scalar(value: Value) -> Value | int:
     """Convert a NumPy scalar for kernels: integers to `int`, booleans to `bool`. Floats and uint64 are unchanged."""
     if isinstance(value, np.bool_):
         return bool(value)
     return int(value) if isinstance(value, np.integer) and not isinstance(value, np.uint64) else value
 
 
-def wrap_integer(value: Any, dtype: np.dtype[Any]) -> Any:
+def wrap_integer(number: SupportsInt, dtype: np.dtype) -> int:
     """Reduce an integer to the range of an element type: keep its low bits."""
-    value = int(value)
+    value = int(number)
     if not -(1 << 63) <= value < 1 << 64:
         raise SimtError(
             f"{value} does not fit in 64 bits; integers in kernels are exact here, but wrap on a GPU: "
@@ -50,7 +54,7 @@ class IntegerCast:
         self._mask = (1 << 8 * self.dtype.itemsize) - 1
         self._sign = 1 << 8 * self.dtype.itemsize - 1 if self.dtype.kind == "i" else 0
 
-    def __call__(self, value: Any = 0) -> int:
+    def __call__(self, value: SupportsInt = 0) -> int:
         """Convert a value to this type."""
         return ((int(value) & self._mask) ^ self._sign) - self._sign
 
@@ -58,18 +62,18 @@ class IntegerCast:
         return self.__name__
 
 
-def cast_to_uint64(value: Any = 0) -> np.uint64:
+def cast_to_uint64(value: SupportsInt = 0) -> np.uint64:
     """Convert a value to an unsigned 64-bit integer, with wrapping."""
     return np.uint64(int(value) & 0xFFFF_FFFF_FFFF_FFFF)
 
 
-CASTS: Final[dict[str, Any]] = {
+CASTS: Final[dict[str, ScalarFunction]] = {
     **{name: IntegerCast(name) for name in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32")},
     **{"uint64": cast_to_uint64, "bool": bool},
     **{"float16": np.float16, "float32": np.float32, "float64": np.float64},
     **{"complex64": np.complex64, "complex128": np.complex128},
 }
-DTYPES: Final[dict[Any, np.dtype[Any]]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
+DTYPES: Final[dict[ScalarFunction | None, np.dtype]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
 ALIASES_BY_DTYPE: Final = {  # other names in Numba and NumPy
     "bool": "boolean bool_ b1",
     "int8": "char i1",
@@ -89,7 +93,7 @@ ALIASES_BY_DTYPE: Final = {  # other names in Numba and NumPy
 DTYPE_ALIASES: Final = {alias: name for name, aliases in ALIASES_BY_DTYPE.items() for alias in aliases.split()}
 
 
-def dtype_named(kind: Any) -> np.dtype[Any] | None:
+def dtype_named(kind: object) -> np.dtype | None:
     """Return the dtype that a kernel names, or None if it is not a dtype."""
     if isinstance(kind, np.dtype):
         return kind
@@ -98,7 +102,7 @@ def dtype_named(kind: Any) -> np.dtype[Any] | None:
     return DTYPES.get(kind) if callable(kind) else None
 
 
-def scalar_argument(value: Any) -> Any:
+def scalar_argument(value: object) -> object:
     """Convert a number that is passed to a kernel to a kernel's number."""
     if type(value) is complex:
         return np.complex128(value)
@@ -139,12 +143,10 @@ def from_float_ufunc(function: ScalarFunction) -> ScalarFunction:
     return apply
 
 
-def apply_to_arrays(apply: ScalarFunction, function: Any, operands: tuple[Any, ...]) -> None:
+def apply_to_arrays(apply: ScalarFunction, function: ScalarFunction, operands: tuple[Any, ...]) -> None:
     """Apply a function to each element and store the results: `np.add(x, 1, out)`. Arrays and numbers broadcast.
 
     It runs if the number or types of the operands are not those of a call for one element.
-
-    Runs where the number or the types of the operands are not those of one element.
     """
     arity, name = getattr(function, "nin", 1), f"np.{function.__name__}"
     is_array = [hasattr(operand, "shape") and not isinstance(operand, np.generic) for operand in operands]
@@ -165,7 +167,7 @@ def apply_to_arrays(apply: ScalarFunction, function: Any, operands: tuple[Any, .
         )
 
 
-def broadcast_element(array: Any, index: tuple[int, ...]) -> Any:
+def broadcast_element(array: Any, index: tuple[int, ...]) -> object:
     """Return the element of an array at an index of the broadcast shape."""
     own = index[len(index) - array.ndim :]
     return array[tuple(0 if size == 1 else position for position, size in zip(own, array.shape, strict=True))]
@@ -174,7 +176,7 @@ def broadcast_element(array: Any, index: tuple[int, ...]) -> Any:
 def from_python(function: Callable[[float], float], on_error: Callable[[float], float]) -> ScalarFunction:
     """Wrap a function that only `math` has. If it raises, return `on_error(x)`, the result of the hardware."""
 
-    def apply(x: Any) -> Any:
+    def apply(x: RealNumber) -> np.floating:
         kind = type(x) if isinstance(x, np.floating) else np.float64
         try:
             return kind(function(float(x)))
@@ -185,7 +187,7 @@ def from_python(function: Callable[[float], float], on_error: Callable[[float], 
     return apply
 
 
-def real_power(base: Any, exponent: Any) -> Any:
+def real_power(base: RealNumber, exponent: RealNumber) -> np.floating:
     """Compute `math.pow` with the special cases of C. NumPy scalars return nan for a root of -inf."""
     kind = np.float32 if isinstance(base, np.float32) and isinstance(exponent, np.float32) else np.float64
     x, y = float(base), float(exponent)
@@ -198,19 +200,23 @@ def real_power(base: Any, exponent: Any) -> Any:
         return kind(math.nan if x else math.copysign(math.inf, x) if is_odd else math.inf)
 
 
-def minimum_ignoring_nan(*values: Any) -> Any:
+def minimum_ignoring_nan(*values: RealNumber | tuple[RealNumber, ...]) -> RealNumber:
     """Return the smallest value. nan is ignored."""
     return reduce_extremum(np.fmin, min, values)
 
 
-def maximum_ignoring_nan(*values: Any) -> Any:
+def maximum_ignoring_nan(*values: RealNumber | tuple[RealNumber, ...]) -> RealNumber:
     """Return the largest value. nan is ignored."""
     return reduce_extremum(np.fmax, max, values)
 
 
-def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, values: tuple[Any, ...]) -> Any:
+def reduce_extremum(
+    of_floats: Callable[[RealNumber, RealNumber], RealNumber],
+    of_integers: Callable[[tuple[RealNumber, ...]], RealNumber],
+    operands: tuple[Any, ...],
+) -> RealNumber:
     """Reduce the values with the integer or the float function. The result has their common type."""
-    values = values[0] if len(values) == 1 else values
+    values: tuple[RealNumber, ...] = operands[0] if len(operands) == 1 else operands
     if not any(isinstance(value, float | np.floating) for value in values):
         return of_integers(values)
     result = values[0]
@@ -219,32 +225,32 @@ def reduce_extremum(of_floats: ScalarFunction, of_integers: ScalarFunction, valu
     return result
 
 
-def float_cast(value: Any = 0.0) -> np.float64:
+def float_cast(value: SupportsFloat = 0.0) -> np.float64:
     """`float(x)`: return a float64, so that a division by zero returns inf or nan."""
     return np.float64(value)
 
 
-def complex_cast(real: Any = 0.0, imaginary: Any = 0.0) -> np.complex128:
+def complex_cast(real: LaneNumber = 0.0, imaginary: LaneNumber = 0.0) -> np.complex128:
     """`complex(x, y)`: return a complex128, so that a division by zero returns inf or nan."""
     return np.complex128(complex(real, imaginary))
 
 
-def int_cast(value: Any = 0) -> int:
+def int_cast(value: SupportsInt = 0) -> int:
     """`int(x)`: drop the fraction."""
     return int(value)
 
 
-def round_to_even(value: Any, ndigits: int | None = None) -> Any:
+def round_to_even(value: float | np.integer | np.floating, ndigits: int | None = None) -> RealNumber:
     """`round(x)`: return the nearest integer. Ties go to the even one."""
     return round(value) if ndigits is None else type(value)(round(float(value), ndigits))
 
 
-def power(base: Any, exponent: Any) -> Any:
+def power(base: LaneNumber, exponent: LaneNumber) -> LaneNumber:
     """`pow(x, y)`: compute `x ** y`."""
     return to_kernel_scalar(base**exponent)
 
 
-def fma(a: Any, b: Any, c: Any) -> Any:
+def fma(a: RealNumber, b: RealNumber, c: RealNumber) -> np.floating:
     """Compute `a * b + c` with one rounding, in the widest of the three types."""
     kind = (
         np.result_type(*(x for x in (a, b, c) if isinstance(x, np.floating))).type
@@ -276,31 +282,33 @@ def round_to_odd(exact: Fraction) -> float:
     return math.nextafter(nearest, math.inf if exact > Fraction(nearest) else -math.inf)
 
 
-def frexp(x: Any) -> tuple[Any, int]:
+def frexp(x: RealNumber) -> tuple[np.floating, int]:
     """Return mantissa and exponent."""
     mantissa, exponent = np.frexp(x)
     return mantissa, int(exponent)
 
 
-def modf(x: Any) -> tuple[Any, Any]:
+def modf(x: RealNumber) -> tuple[np.floating, np.floating]:
     """Return the fraction and the integer part."""
     fraction, integer = np.modf(x)
     return fraction, integer
 
 
-def ldexp(x: Any, exponent: int) -> Any:
+def ldexp(x: RealNumber, exponent: int) -> np.floating:
     """Compute `x * 2**exponent`."""
-    return np.ldexp(x, exponent)
+    scaled: np.floating = np.ldexp(x, exponent)
+    return scaled
 
 
-def cbrt(x: Any) -> Any:
+def cbrt(x: RealNumber) -> np.floating:
     """Compute the cube root through float64, because NumPy is not exact for 27 in float32."""
-    return (type(x) if isinstance(x, np.floating) else np.float64)(np.cbrt(np.float64(x)))
+    root: np.floating = (type(x) if isinstance(x, np.floating) else np.float64)(np.cbrt(np.float64(x)))
+    return root
 
 
-def remainder(x: Any, y: Any) -> Any:
+def remainder(x: RealNumber, y: RealNumber) -> np.floating:
     """Compute the IEEE 754 remainder: the quotient is rounded to even."""
-    kind = np.result_type(*(v if isinstance(v, np.floating) else np.float64 for v in (x, y))).type
+    kind: type[np.floating] = np.result_type(*(v if isinstance(v, np.floating) else np.float64 for v in (x, y))).type
     try:
         return kind(math.remainder(x, y))
     except ValueError:
@@ -310,24 +318,26 @@ def remainder(x: Any, y: Any) -> Any:
 def complex_function(function: ScalarFunction) -> ScalarFunction:
     """Wrap a NumPy function with complex results."""
 
-    def apply(z: Any) -> Any:
-        return function(z if isinstance(z, np.complex64) else np.complex128(z))
+    def apply(z: LaneNumber) -> np.complexfloating:
+        result: np.complexfloating = function(z if isinstance(z, np.complex64) else np.complex128(z))
+        return result
 
     apply.__name__ = function.__name__
     return apply
 
 
-def phase(z: Any) -> Any:
+def phase(z: complex | np.number) -> np.floating:
     """Return the angle of a complex number."""
-    return np.arctan2(np.float64(z.imag), np.float64(z.real))
+    angle: np.floating = np.arctan2(np.float64(z.imag), np.float64(z.real))
+    return angle
 
 
-def polar(z: Any) -> tuple[Any, Any]:
+def polar(z: complex | np.number) -> tuple[Any, np.floating]:
     """Return the absolute value and the angle of a complex number."""
     return abs(z), phase(z)
 
 
-def rect(r: Any, phi: Any) -> Any:
+def rect(r: RealNumber, phi: RealNumber) -> np.complex128:
     """Return the complex number with an absolute value and an angle."""
     return np.complex128(complex(r * np.cos(phi), r * np.sin(phi)))
 
@@ -348,7 +358,7 @@ SHARED_MATH_NAMES: Final = split_names(
 )
 ARC_NAMES: Final = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
 
-MATH: Final[Mapping[str, Any]] = {
+MATH_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
     **{name: from_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
     **{name: from_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
     **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
@@ -363,15 +373,16 @@ MATH: Final[Mapping[str, Any]] = {
     "gamma": from_python(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
     "lgamma": from_python(math.lgamma, lambda _: math.inf),
     "gcd": gcd,
-    **{name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")},
 }
+MATH_CONSTANTS: Final[Mapping[str, float]] = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
+MATH: Final[Mapping[str, ScalarFunction | float]] = {**MATH_FUNCTIONS, **MATH_CONSTANTS}
 
-CMATH: Final[Mapping[str, Any]] = {
+CMATH: Final[Mapping[str, ScalarFunction | float]] = {
     **{name: complex_function(getattr(np, name)) for name in split_names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
     **{name: complex_function(getattr(np, ARC_NAMES[name])) for name in split_names("asin acos atan asinh acosh atanh")},
     **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     **{"phase": phase, "polar": polar, "rect": rect},
-    **{name: MATH[name] for name in ("pi", "e", "tau", "inf", "nan")},
+    **MATH_CONSTANTS,
 }
 
 UFUNCS: Final = split_names(
@@ -381,9 +392,11 @@ UFUNCS: Final = split_names(
     "logical_or logical_not logical_xor bitwise_and bitwise_or bitwise_xor invert left_shift right_shift equal not_equal "
     "less less_equal greater greater_equal deg2rad rad2deg degrees radians reciprocal ldexp signbit"
 )
-NUMPY: Final[Mapping[str, Any]] = {
+NUMPY: Final[Mapping[str, ScalarFunction | float | None]] = {
     **{
-        name: MATH[name] if name in MATH else (from_float_ufunc if name.startswith("arc") else from_ufunc)(getattr(np, name))
+        name: MATH_FUNCTIONS[name]
+        if name in MATH_FUNCTIONS
+        else (from_float_ufunc if name.startswith("arc") else from_ufunc)(getattr(np, name))
         for name in UFUNCS
     },
     **{"abs": abs, "pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "newaxis": None, "int_": CASTS["int64"]},

@@ -9,6 +9,8 @@ from bisect import bisect_right
 from types import CodeType, FrameType
 from typing import Final, NamedTuple
 
+Line = tuple[str, int]  # a file and a line in it
+InstructionKey = tuple[int, ...]  # equal for lanes at the same instruction
 CodeOffset = tuple[CodeType, int]  # a function's code and an offset into its bytecode
 MAX_CACHED_FUNCTIONS: Final = 4096
 
@@ -44,7 +46,7 @@ def current_instruction(frame: FrameType) -> int:
     return instruction_start(frame.f_code, frame.f_lasti)
 
 
-def instruction_key(caller: FrameType, frame: FrameType) -> tuple[int, ...]:
+def instruction_key(caller: FrameType, frame: FrameType) -> InstructionKey:
     """Return a key that is equal for lanes at the same instruction.
 
     Inside a Python function of `cuda`, it consists of the instruction there and the calling instruction of the kernel.

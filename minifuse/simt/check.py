@@ -13,14 +13,12 @@ import os
 import runpy
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.errors import (
     LimitError,
@@ -33,7 +31,7 @@ from ..core.errors import (
 )
 from . import run as run_kernel
 from . import trace as trace_kernel
-from .host import DeviceArray, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
+from .host import DeviceArray, HostOrDevice, Line, ScriptLaunch, format_line, stand_in_modules, substitute_modules
 from .machine import LOOP_LIMIT
 from .trace import Trace
 
@@ -96,7 +94,7 @@ class Report:
         found = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
         return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {found}"
 
-    def facts(self) -> dict[str, Any]:
+    def facts(self) -> dict[str, object]:
         """Return the report in types that JSON represents."""
         return {
             "script": str(self.script),
@@ -123,8 +121,8 @@ class Checker:
         self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
         self.trace: Trace | None = None  # of the first launch with a hazard, otherwise of the last launch
         self._trace_has_hazard = False
-        self._seen: dict[tuple[Any, ...], HazardFinding] = {}
-        self._kernels: set[Any] = set()
+        self._seen: dict[tuple[object, ...], HazardFinding] = {}
+        self._kernels: set[Callable[..., object]] = set()
 
     def launch(self, launch: ScriptLaunch) -> None:
         """Run one launch, collect its hazards, and try other schedules."""
@@ -190,7 +188,9 @@ class Checker:
                 self._add_finding(error, launch.line, launch.kernel.py_func.__name__, self.report.launches)
             raise
 
-    def _try_schedules(self, launch: ScriptLaunch, arrays: list[Any], before: list[NDArray[Any]], has_hazard: bool) -> None:
+    def _try_schedules(
+        self, launch: ScriptLaunch, arrays: list[HostOrDevice], before: list[np.ndarray], has_hazard: bool
+    ) -> None:
         """Run the launch again from its initial memory with other seeds. Keep the results of seed 0."""
         report, name, after, different = self.report, launch.kernel.py_func.__name__, snapshot(arrays), []
         for seed in range(1, report.tried):
@@ -381,7 +381,7 @@ def script_traceback(report: Report) -> str:
     return "".join(summary.format())
 
 
-def array_arguments(arguments: Sequence[Any]) -> Iterator[Any]:
+def array_arguments(arguments: Sequence[object]) -> Iterator[HostOrDevice]:
     """Yield the arrays among the arguments of a launch."""
     for argument in arguments:
         if isinstance(argument, tuple):
@@ -390,23 +390,23 @@ def array_arguments(arguments: Sequence[Any]) -> Iterator[Any]:
             yield argument
 
 
-def snapshot(arrays: Sequence[Any]) -> list[NDArray[Any]]:
+def snapshot(arrays: Sequence[HostOrDevice]) -> list[np.ndarray]:
     """Copy the elements of the arrays, and which of them are written."""
     return [part.copy() for array in arrays for part in array_parts(array)]
 
 
-def restore(arrays: Sequence[Any], copies: Sequence[NDArray[Any]]) -> None:
+def restore(arrays: Sequence[HostOrDevice], copies: Sequence[np.ndarray]) -> None:
     """Restore the arrays from the copies, in place."""
     for part, saved in zip((part for array in arrays for part in array_parts(array)), copies, strict=True):
         part[...] = saved
 
 
-def array_parts(array: Any) -> tuple[NDArray[Any], ...]:
+def array_parts(array: HostOrDevice) -> tuple[np.ndarray, ...]:
     """Return the NumPy arrays of an argument."""
     return (array.data, array.written) if isinstance(array, DeviceArray) else (array,)
 
 
-def finding_as_dict(finding: HazardFinding) -> dict[str, Any]:
+def finding_as_dict(finding: HazardFinding) -> dict[str, object]:
     """Return a hazard in types that JSON represents."""
     error = finding.error
     return {

@@ -1,14 +1,20 @@
 """Results of warp collectives: shuffles, votes, matches and matrix products. Pure functions of the operands of all lanes."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
 
 from . import fragments
+from .arithmetic import LaneNumber
 from .lanes import WARP_SIZE
 
-Operands = Mapping[int, tuple[Any, ...]]  # lane -> its operands
+Registers = Sequence[LaneNumber]  # of one lane, for a matrix product
+Operands = Mapping[int, tuple[Any, ...]]  # lane -> its operands, one of the next four according to the operation
+ShuffleOperands = Mapping[int, tuple[LaneNumber, int]]  # a value, and the number that selects the source lane
+VoteOperands = Mapping[int, tuple[object]]  # a predicate
+MatchOperands = Mapping[int, tuple[LaneNumber]]
+MatrixOperands = Mapping[int, tuple[str, Registers, Registers, Registers]]  # the kind, and fragments of a, b and c
 SHUFFLE_TYPES: Final = (int, float, np.float32, np.uint64)
 
 
@@ -43,9 +49,9 @@ SHUFFLE_SOURCES: Final[Mapping[str, Callable[[int, int], int]]] = {
 }
 
 
-def shuffle(operation: str, operands: Operands) -> dict[int, Any]:
+def shuffle(operation: str, operands: ShuffleOperands) -> dict[int, LaneNumber]:
     """Return for each lane the value of its source lane."""
-    source_of, results = SHUFFLE_SOURCES[operation], {}
+    source_of, results = SHUFFLE_SOURCES[operation], dict[int, LaneNumber]()
     for lane, (value, number) in operands.items():
         if isinstance(value, bool) or not isinstance(value, SHUFFLE_TYPES):
             raise UnsupportedShuffleError(type(value).__name__)
@@ -56,12 +62,12 @@ def shuffle(operation: str, operands: Operands) -> dict[int, Any]:
     return results
 
 
-def lane_mask(lanes: Any) -> int:
+def lane_mask(lanes: Iterable[int]) -> int:
     """Return a bit mask of these lanes."""
     return sum(1 << lane for lane in lanes)
 
 
-def vote(operation: str, operands: Operands) -> dict[int, Any]:
+def vote(operation: str, operands: VoteOperands) -> dict[int, int]:
     """Return the same result for all lanes, computed from their predicates."""
     true = [lane for lane, (predicate,) in operands.items() if predicate]
     results = {
@@ -73,9 +79,9 @@ def vote(operation: str, operands: Operands) -> dict[int, Any]:
     return dict.fromkeys(operands, results[operation])
 
 
-def match_values(operation: str, operands: Operands) -> dict[int, Any]:
+def match_values(operation: str, operands: MatchOperands) -> Mapping[int, int | tuple[int, bool]]:
     """Return for each lane which lanes have the same value."""
-    equal: dict[Any, list[int]] = {}
+    equal: dict[LaneNumber, list[int]] = {}
     for lane, (value,) in operands.items():
         equal.setdefault(value, []).append(lane)
     if operation == "match_all_sync":
@@ -83,7 +89,7 @@ def match_values(operation: str, operands: Operands) -> dict[int, Any]:
     return {lane: lane_mask(lanes) for lanes in equal.values() for lane in lanes}
 
 
-def multiply_fragments(operands: Operands) -> dict[int, Any]:
+def multiply_fragments(operands: MatrixOperands) -> dict[int, tuple[np.float32, ...]]:
     """Return for each lane its fragment of a * b + c."""
     first_lane = next(iter(operands))
     for lane in range(WARP_SIZE):
@@ -95,7 +101,7 @@ def multiply_fragments(operands: Operands) -> dict[int, Any]:
     return {lane: tuple(result[lane]) for lane in operands}
 
 
-def collective_results(operation: str, operands: Operands) -> dict[int, Any]:
+def collective_results(operation: str, operands: Operands) -> Mapping[int, object]:
     """Return the result of a collective for each lane."""
     if operation in SHUFFLE_SOURCES:
         return shuffle(operation, operands)
@@ -108,7 +114,7 @@ def collective_results(operation: str, operands: Operands) -> dict[int, Any]:
     return dict.fromkeys(operands) if operation == "syncwarp" else vote(operation, operands)
 
 
-def barrier_result(operation: str, predicates: list[tuple[Any, ...]]) -> int:
+def barrier_result(operation: str, predicates: list[tuple[object, ...]]) -> int:
     """Return the result of a barrier, the same for all lanes; 0 for barriers without a result."""
     if operation in ("syncthreads", "grid.sync"):
         return 0

@@ -4,13 +4,13 @@
 quadratic.
 """
 
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 Ints = NDArray[np.int64]
-Column = NDArray[Any]
+Column = np.ndarray
 
 WARP_SIZE: Final = 32  # lanes
 MAX_KEY: Final = 2**62

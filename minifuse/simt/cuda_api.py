@@ -5,20 +5,25 @@ result of a barrier or warp operation when all participating lanes have arrived.
 """
 
 import sys
-from collections.abc import Callable, Sequence
-from typing import Any, Final, NoReturn, TypeVar
+from collections.abc import Callable
+from typing import Final, Literal, NoReturn, SupportsInt, TypeVar, overload
 
-from ..core.errors import BarrierError, UnknownWordError
-from .address_spaces import ConstantClosureArray
-from .arithmetic import CASTS, DTYPE_ALIASES, MATH, fma
+import numpy as np
+
+from ..core.errors import BarrierError, SimtError, UnknownWordError
+from .address_spaces import AddressSpaces, ConstantClosureArray, GivenShape
+from .arithmetic import CASTS, DTYPE_ALIASES, DTypeName, ScalarFunction, cbrt, fma
 from .atomics import AtomicFunctions
 from .bytecode_locations import instruction_key
-from .lanes import WARP_SIZE, Lane, Wait, current, getcurrent, kernel_frame, lane_error, raise_unknown
+from .collectives import Registers
+from .lanes import WARP_SIZE, Dim3, Lane, Wait, current, getcurrent, kernel_frame, lane_error, raise_unknown
 from .libdevice import Fp16Functions
 from .memory import KernelArray
 
 FULL_MASK: Final = 0xFFFF_FFFF
-Function = TypeVar("Function", bound=Callable[..., Any])
+Function = TypeVar("Function", bound=Callable[..., object])
+Value = TypeVar("Value")
+ShuffleName = Literal["shfl_sync", "shfl_up_sync", "shfl_down_sync", "shfl_xor_sync"]
 
 
 def word(function: Function) -> Function:
@@ -49,18 +54,18 @@ def word(function: Function) -> Function:
     >>> a
     array([1., 0., 3., 2.])
     """
-    function.is_word = True  # type: ignore[attr-defined]
+    function.is_word = True  # type: ignore[attr-defined]  # `rebind` reads it
     return function
 
 
 class LaneIndex:
     """A triple of the current lane: `cuda.threadIdx`, `cuda.blockDim`, ..."""
 
-    def __init__(self, name: str, find: Callable[[Lane], tuple[int, int, int]]) -> None:
+    def __init__(self, name: str, find: Callable[[Lane], Dim3]) -> None:
         self._name, self._find = name, find
 
-    def _index(self) -> tuple[int, int, int]:
-        lane = getattr(getcurrent(), "lane", None) or current(f"cuda.{self._name}")
+    def _index(self) -> Dim3:
+        lane: Lane = getattr(getcurrent(), "lane", None) or current(f"cuda.{self._name}")
         return self._find(lane)
 
     x = property(lambda self: self._index()[0])
@@ -68,7 +73,19 @@ class LaneIndex:
     z = property(lambda self: self._index()[2])
 
 
-def join_collective(name: str, mask: Any, *operands: Any) -> Any:
+@overload
+def join_collective(name: ShuffleName, mask: int, value: Value, other: int, /) -> Value: ...
+@overload
+def join_collective(name: Literal["any_sync", "all_sync", "eq_sync"], mask: int, predicate: object, /) -> bool: ...
+@overload
+def join_collective(name: Literal["ballot_sync", "match_any_sync"], mask: int, value: object, /) -> int: ...
+@overload
+def join_collective(name: Literal["match_all_sync"], mask: int, value: object, /) -> tuple[int, bool]: ...
+@overload
+def join_collective(name: Literal["mma_sync"], mask: int, *operands: object) -> tuple[np.float32, ...]: ...
+@overload
+def join_collective(name: Literal["syncwarp"], mask: int) -> None: ...
+def join_collective(name: str, mask: int, *operands: object) -> object:
     """Wait until all lanes of a mask have reached this instruction, and return this lane's result."""
     lane = current(f"cuda.{name}")
     caller = sys._getframe(2)
@@ -83,7 +100,7 @@ def join_collective(name: str, mask: Any, *operands: Any) -> Any:
     return lane.pause(Wait(name, instruction_key(caller, frame), mask, operands, frame))
 
 
-def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) -> tuple[Any, ...]:
+def mma_sync(kind: str, a: Registers, b: Registers, c: Registers) -> tuple[np.float32, ...]:
     """Multiply two matrices held by the lanes of a warp (`mma.sync`), and return this lane's fragment of a @ b + c.
 
     Parameters
@@ -93,31 +110,32 @@ def mma_sync(kind: str, a: Sequence[Any], b: Sequence[Any], c: Sequence[Any]) ->
     a, b, c
         This lane's fragments: 4, 2 and 4 registers. `simt.fragments` defines which elements they contain.
     """
-    return join_collective("mma_sync", FULL_MASK, kind, a, b, c)  # type: ignore[no-any-return]
+    return join_collective("mma_sync", FULL_MASK, kind, a, b, c)
 
 
-def wait_at_barrier(name: str, *operands: Any) -> Any:
+def wait_at_barrier(name: str, *predicates: object) -> int:
     """Wait at a barrier, and return its result."""
     lane = current(f"cuda.{name}")
     caller = sys._getframe(2)
     frame = kernel_frame(caller)
-    return lane.pause(Wait(name, instruction_key(caller, frame), 0, operands, frame))
+    value: int = lane.pause(Wait(name, instruction_key(caller, frame), 0, predicates, frame))
+    return value
 
 
 class SharedMemory:
     """`cuda.shared`: memory shared by the lanes of a block."""
 
     @staticmethod
-    def array(shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
+    def array(shape: GivenShape, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
         """Return the shared array of this instruction, the same one for all lanes of the block.
 
         Shape 0 means the dynamic shared memory of the launch.
         """
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
-        return current("cuda.shared.array").machine.shared_array(
-            instruction_key(caller, frame), frame, shape, dtype, alignment
-        )
+        lane = current("cuda.shared.array")
+        spaces: AddressSpaces = lane.machine.spaces
+        return spaces.shared_array(lane, instruction_key(caller, frame), frame, shape, dtype, alignment)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise_unknown(f"cuda.shared.{name}")
@@ -127,11 +145,13 @@ class LocalMemory:
     """`cuda.local`: private memory of a lane."""
 
     @staticmethod
-    def array(shape: Any, dtype: Any, alignment: int | None = None) -> KernelArray:
+    def array(shape: GivenShape, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
         """Return this lane's local array of this instruction."""
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
-        return current("cuda.local.array").machine.local_array(instruction_key(caller, frame), frame, shape, dtype)
+        lane = current("cuda.local.array")
+        spaces: AddressSpaces = lane.machine.spaces
+        return spaces.local_array(lane, instruction_key(caller, frame), frame, shape, dtype)
 
     def __getattr__(self, name: str) -> NoReturn:
         raise_unknown(f"cuda.local.{name}")
@@ -141,7 +161,7 @@ class ConstantMemory:
     """`cuda.const`: memory that kernels can only read."""
 
     @staticmethod
-    def array_like(ndarray: Any) -> KernelArray:
+    def array_like(ndarray: object) -> KernelArray:
         """Return a global NumPy array of the program as a read-only array of the kernel."""
         if isinstance(ndarray, ConstantClosureArray):
             return ndarray.launch_view()
@@ -178,11 +198,18 @@ class CooperativeGroups:
         raise_unknown(f"cuda.cg.{name}")
 
 
-def unsigned_bits(value: Any) -> tuple[int, int]:
+def leading_sizes(ndim: int, sizes: list[int]) -> int | tuple[int, ...]:
+    """Return the first `ndim` sizes: an int for one, otherwise a tuple."""
+    if ndim not in (1, 2, 3):
+        raise SimtError(f"cuda.grid, cuda.gridsize: expected 1, 2 or 3 dims, got {ndim}")
+    return sizes[0] if ndim == 1 else tuple(sizes[:ndim])
+
+
+def unsigned_bits(value: SupportsInt) -> tuple[int, int]:
     """Return an integer as an unsigned number, and its width: 32 bits if it fits, otherwise 64."""
-    value = int(value)
-    bits = 32 if -(1 << 31) <= value < 1 << 32 else 64
-    return value & ((1 << bits) - 1), bits
+    number = int(value)
+    bits = 32 if -(1 << 31) <= number < 1 << 32 else 64
+    return number & ((1 << bits) - 1), bits
 
 
 class CudaNamespace:
@@ -213,20 +240,32 @@ class CudaNamespace:
         lane: Lane = current("cuda.laneid")
         return lane.laneid
 
+    @overload
     @staticmethod
-    def grid(ndim: int) -> Any:
+    def grid(ndim: Literal[1]) -> int: ...
+    @overload
+    @staticmethod
+    def grid(ndim: Literal[2, 3]) -> tuple[int, ...]: ...
+    @staticmethod
+    def grid(ndim: int) -> int | tuple[int, ...]:
         """Return the index of the thread in the grid: an int for one dim, otherwise a tuple."""
         lane = current("cuda.grid")
         machine, thread, block = lane.machine, lane.threadIdx, lane.blockIdx
         if ndim == 1:
             return thread[0] + block[0] * machine.block[0]
-        return machine.leading_sizes(ndim, [t + b * size for t, b, size in zip(thread, block, machine.block, strict=True)])
+        return leading_sizes(ndim, [t + b * size for t, b, size in zip(thread, block, machine.block, strict=True)])
 
+    @overload
     @staticmethod
-    def gridsize(ndim: int) -> Any:
+    def gridsize(ndim: Literal[1]) -> int: ...
+    @overload
+    @staticmethod
+    def gridsize(ndim: Literal[2, 3]) -> tuple[int, ...]: ...
+    @staticmethod
+    def gridsize(ndim: int) -> int | tuple[int, ...]:
         """Return the number of threads in the grid: an int for one dim, otherwise a tuple."""
         machine = current("cuda.gridsize").machine
-        return machine.leading_sizes(ndim, [a * b for a, b in zip(machine.grid, machine.block, strict=True)])
+        return leading_sizes(ndim, [a * b for a, b in zip(machine.grid, machine.block, strict=True)])
 
     @staticmethod
     def syncthreads() -> None:
@@ -234,19 +273,19 @@ class CudaNamespace:
         wait_at_barrier("syncthreads")
 
     @staticmethod
-    def syncthreads_count(predicate: Any) -> int:
+    def syncthreads_count(predicate: object) -> int:
         """Wait for all lanes of the block, and return the number of true predicates."""
-        return wait_at_barrier("syncthreads_count", predicate)  # type: ignore[no-any-return]
+        return wait_at_barrier("syncthreads_count", predicate)
 
     @staticmethod
-    def syncthreads_and(predicate: Any) -> int:
+    def syncthreads_and(predicate: object) -> int:
         """Wait for all lanes of the block, and return 1 if the predicate is true for all of them."""
-        return wait_at_barrier("syncthreads_and", predicate)  # type: ignore[no-any-return]
+        return wait_at_barrier("syncthreads_and", predicate)
 
     @staticmethod
-    def syncthreads_or(predicate: Any) -> int:
+    def syncthreads_or(predicate: object) -> int:
         """Wait for all lanes of the block, and return 1 if the predicate is true for any of them."""
-        return wait_at_barrier("syncthreads_or", predicate)  # type: ignore[no-any-return]
+        return wait_at_barrier("syncthreads_or", predicate)
 
     @staticmethod
     def syncwarp(mask: int = FULL_MASK) -> None:
@@ -254,54 +293,54 @@ class CudaNamespace:
         join_collective("syncwarp", mask)
 
     @staticmethod
-    def shfl_sync(mask: int, value: Any, src_lane: int) -> Any:
+    def shfl_sync(mask: int, value: Value, src_lane: int) -> Value:
         """Return the value of lane `src_lane`, modulo 32."""
         return join_collective("shfl_sync", mask, value, src_lane)
 
     @staticmethod
-    def shfl_up_sync(mask: int, value: Any, delta: int) -> Any:
+    def shfl_up_sync(mask: int, value: Value, delta: int) -> Value:
         """Return the value of the lane `delta` below, or the own value if there is none."""
         return join_collective("shfl_up_sync", mask, value, delta)
 
     @staticmethod
-    def shfl_down_sync(mask: int, value: Any, delta: int) -> Any:
+    def shfl_down_sync(mask: int, value: Value, delta: int) -> Value:
         """Return the value of the lane `delta` above, or the own value if there is none."""
         return join_collective("shfl_down_sync", mask, value, delta)
 
     @staticmethod
-    def shfl_xor_sync(mask: int, value: Any, lane_mask: int) -> Any:
+    def shfl_xor_sync(mask: int, value: Value, lane_mask: int) -> Value:
         """Return the value of the lane with the index `laneid ^ lane_mask`."""
         return join_collective("shfl_xor_sync", mask, value, lane_mask)
 
     @staticmethod
-    def ballot_sync(mask: int, predicate: Any) -> int:
+    def ballot_sync(mask: int, predicate: object) -> int:
         """Return a bit mask of the lanes whose predicate is true."""
-        return join_collective("ballot_sync", mask, predicate)  # type: ignore[no-any-return]
+        return join_collective("ballot_sync", mask, predicate)
 
     @staticmethod
-    def any_sync(mask: int, predicate: Any) -> bool:
+    def any_sync(mask: int, predicate: object) -> bool:
         """Return whether the predicate is true for any lane of the mask."""
-        return join_collective("any_sync", mask, predicate)  # type: ignore[no-any-return]
+        return join_collective("any_sync", mask, predicate)
 
     @staticmethod
-    def all_sync(mask: int, predicate: Any) -> bool:
+    def all_sync(mask: int, predicate: object) -> bool:
         """Return whether the predicate is true for all lanes of the mask."""
-        return join_collective("all_sync", mask, predicate)  # type: ignore[no-any-return]
+        return join_collective("all_sync", mask, predicate)
 
     @staticmethod
-    def eq_sync(mask: int, predicate: Any) -> bool:
+    def eq_sync(mask: int, predicate: object) -> bool:
         """Return whether the predicate is equal for all lanes of the mask."""
-        return join_collective("eq_sync", mask, predicate)  # type: ignore[no-any-return]
+        return join_collective("eq_sync", mask, predicate)
 
     @staticmethod
-    def match_any_sync(mask: int, value: Any) -> int:
+    def match_any_sync(mask: int, value: object) -> int:
         """Return a bit mask of the lanes with the same value."""
-        return join_collective("match_any_sync", mask, value)  # type: ignore[no-any-return]
+        return join_collective("match_any_sync", mask, value)
 
     @staticmethod
-    def match_all_sync(mask: int, value: Any) -> tuple[int, bool]:
+    def match_all_sync(mask: int, value: object) -> tuple[int, bool]:
         """Return (mask, True) if all lanes of the mask have the same value, otherwise (0, False)."""
-        return join_collective("match_all_sync", mask, value)  # type: ignore[no-any-return]
+        return join_collective("match_all_sync", mask, value)
 
     @staticmethod
     def activemask() -> int:
@@ -309,7 +348,8 @@ class CudaNamespace:
         lane = current("cuda.activemask")
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
-        return lane.pause(Wait("activemask", instruction_key(caller, frame), 1 << lane.laneid, (), frame))  # type: ignore[no-any-return]
+        lanes: int = lane.pause(Wait("activemask", instruction_key(caller, frame), 1 << lane.laneid, (), frame))
+        return lanes
 
     @staticmethod
     def lanemask_lt() -> int:
@@ -337,37 +377,37 @@ class CudaNamespace:
         current("cuda.nanosleep").machine.spin(sys._getframe(1))
 
     @staticmethod
-    def selp(condition: Any, a: Any, b: Any) -> Any:
+    def selp(condition: object, a: Value, b: Value) -> Value:
         """Return `a` if the condition is true, otherwise `b`."""
         return a if condition else b
 
     @staticmethod
-    def popc(value: Any) -> int:
+    def popc(value: SupportsInt) -> int:
         """Count the bits that are set."""
         return unsigned_bits(value)[0].bit_count()
 
     @staticmethod
-    def clz(value: Any) -> int:
+    def clz(value: SupportsInt) -> int:
         """Count the leading zero bits."""
         found, bits = unsigned_bits(value)
         return bits - found.bit_length()
 
     @staticmethod
-    def ffs(value: Any) -> int:
+    def ffs(value: SupportsInt) -> int:
         """Return the position of the lowest set bit, counted from 1, or 0 if no bit is set."""
         found = int(value)
         return (found & -found).bit_length()
 
     @staticmethod
-    def brev(value: Any) -> int:
+    def brev(value: SupportsInt) -> int:
         """Reverse the order of the bits."""
         found, bits = unsigned_bits(value)
         return int(f"{found:0{bits}b}"[::-1], 2)
 
     fma = staticmethod(fma)
-    cbrt = staticmethod(MATH["cbrt"])
+    cbrt = staticmethod(cbrt)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> ScalarFunction:
         kind = DTYPE_ALIASES.get(name, name)
         if kind in CASTS:
             return CASTS[kind]

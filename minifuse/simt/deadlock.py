@@ -5,10 +5,9 @@ from collections.abc import Iterable
 from types import CodeType, FrameType
 
 from ..core.errors import BarrierError, DivergenceError, LoopLimitError, SimtError, UnknownWordError
+from .bytecode_locations import Line
 from .lanes import Lane, Wait, file_name, frame_line
 from .loops import loop_line
-
-Line = tuple[str, int]
 
 
 def barrier_mismatch_error(lanes: list[Lane]) -> SimtError:

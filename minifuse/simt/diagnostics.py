@@ -11,6 +11,7 @@ import numpy as np
 
 from ..core.errors import IndexingError, RaceError, UnwrittenOutputError
 from ..core.layout import Layout
+from .bytecode_locations import Line
 from .metrics import unwritten_elements
 from .races import Race
 from .record import ATOMIC, LOAD, STORE, ArrayInfo, Events, Instruction
@@ -28,7 +29,7 @@ class EventLabels(NamedTuple):
     grid: Sizes  # blocks along x, y, z
     block: Sizes  # threads along x, y, z
 
-    def line(self, row: int) -> tuple[str, int]:
+    def line(self, row: int) -> Line:
         """Return the file and line of an event."""
         instruction = self.instructions[int(self.events.instruction[row])]
         return instruction.file, instruction.line

@@ -13,24 +13,24 @@ References
    and for mma.m16n8k16 with .bf16.
 """
 
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
 from .columnar import WARP_SIZE
 
-FragmentArray = npt.NDArray[Any]
+FragmentArray = NDArray[np.float32] | NDArray[np.int64]  # tf32 in floats, pairs of bf16 in integers
 
 
 class FragmentIndex(NamedTuple):
     """Row and column of each element of a fragment: arrays of shape (WARP_SIZE, elements of a lane)."""
 
-    row: FragmentArray
-    column: FragmentArray
+    row: NDArray[np.int64]
+    column: NDArray[np.int64]
 
 
-def fragment_index(rows: list[Any], columns: list[Any]) -> FragmentIndex:
+def fragment_index(rows: list[NDArray[np.int64]], columns: list[NDArray[np.int64]]) -> FragmentIndex:
     """Build the index of a fragment from the rows and columns of its elements, each given for all lanes."""
     return FragmentIndex(*[np.stack([np.broadcast_to(x, WARP_SIZE) for x in side], 1) for side in (rows, columns)])
 
@@ -49,7 +49,7 @@ ACCUMULATOR_INDEX: Final = fragment_index([G, G, G + 8, G + 8], [2 * T, 2 * T + 
 K_SIZE: Final = {"tf32": 8, "bf16": 16}
 
 
-def decode_registers(kind: str, registers: FragmentArray) -> FragmentArray:
+def decode_registers(kind: str, registers: FragmentArray) -> NDArray[np.float32]:
     """Return the values that the tensor cores read from registers (WARP_SIZE, n). tf32 drops the low bits."""
     if kind == "tf32":
         return (registers.astype(np.float32).view(np.uint32) & np.uint32(0xFFFFE000)).view(np.float32)
@@ -58,7 +58,7 @@ def decode_registers(kind: str, registers: FragmentArray) -> FragmentArray:
     return halves.reshape(WARP_SIZE, -1).view(np.float32)
 
 
-def multiply(kind: str, a: FragmentArray, b: FragmentArray, c: FragmentArray) -> FragmentArray:
+def multiply(kind: str, a: FragmentArray, b: FragmentArray, c: NDArray[np.float32]) -> NDArray[np.float32]:
     """Return the fragments of a @ b + c, (WARP_SIZE, 4) float32, given those of a, b and c."""
     index_a, index_b = OPERAND_INDICES[kind]
     left, right, sums = np.zeros((16, K_SIZE[kind])), np.zeros((K_SIZE[kind], 8)), np.zeros((16, 8))
@@ -66,5 +66,5 @@ def multiply(kind: str, a: FragmentArray, b: FragmentArray, c: FragmentArray) ->
     right[index_b.row, index_b.column] = decode_registers(kind, b)
     sums[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column] = c
     with np.errstate(all="ignore"):
-        result: FragmentArray = (left @ right + sums)[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column].astype(np.float32)
-    return result
+        result = (left @ right + sums).astype(np.float32)
+    return result[ACCUMULATOR_INDEX.row, ACCUMULATOR_INDEX.column]

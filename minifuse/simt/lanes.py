@@ -7,21 +7,20 @@ operating system thread, so launches in different threads are independent.
 import sys
 from collections.abc import Callable
 from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any, Final, NamedTuple, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn, Protocol
 
 from ..core.errors import MissingPartError, SimtError, UnknownWordError
+from .bytecode_locations import InstructionKey, Line
 from .columnar import WARP_SIZE as WARP_SIZE
+from .record import Recorder
 
 try:
-    from greenlet import getcurrent as getcurrent  # type: ignore[import-untyped]
+    from greenlet import getcurrent as getcurrent  # type: ignore[import-untyped]  # ships no types
     from greenlet import greenlet
 except ImportError as error:
     raise MissingPartError('minifuse.simt runs each lane as a greenlet: pip install "minifuse[simt]"') from error
 
-if TYPE_CHECKING:
-    from .machine import Machine
-
-KERNEL_BUILTINS: Final[dict[str, Any]] = {}  # builtins of kernel code, filled by arithmetic; they also identify its frames
+KERNEL_BUILTINS: Final[dict[str, object]] = {}  # of kernel code, filled by arithmetic; they also identify its frames
 
 
 class Dim3(NamedTuple):
@@ -32,19 +31,51 @@ class Dim3(NamedTuple):
     z: int
 
 
+class LaunchState(Protocol):
+    """The launch that lanes and arrays belong to: `machine.Machine`, as the modules below it use it."""
+
+    grid: Dim3
+    block: Dim3
+    grid_rank: int
+    block_rank: int
+    recorder: Recorder | None
+    spins: int  # consecutive polls without progress
+    home: greenlet
+    spaces: Any  # its AddressSpaces, whose module imports this one
+
+    def report_hazard(self, error: SimtError) -> None:
+        """Record a hazard that does not end the launch."""
+
+    def spin(self, frame: FrameType) -> None:
+        """Note that the running lane may be polling for another one."""
+
+    def record_fence(self, lane: "Lane", kind: str, frame: FrameType) -> None:
+        """Record a memory fence of a lane."""
+
+
 class Wait(NamedTuple):
     """The operation that a lane waits for."""
 
     operation: str
-    key: tuple[int, ...]  # equal for lanes at the same instruction
+    key: InstructionKey
     mask: int  # lanes of the warp that must arrive; 0 for barriers
-    operands: tuple[Any, ...]
+    operands: tuple[Any, ...]  # of the types that `collectives` lists for the operation
     frame: FrameType  # of the kernel
 
     @property
-    def line(self) -> tuple[str, int]:
+    def line(self) -> Line:
         """The file and line of the kernel."""
         return self.frame.f_code.co_filename, self.frame.f_lineno
+
+
+class WritableArray(Protocol):
+    """An array that an asynchronous copy writes."""
+
+    def mark(self, index: int, width: int, is_written: bool) -> None:
+        """Set whether adjacent elements count as written."""
+
+
+CopyInFlight = tuple[WritableArray, int, int]  # array, index, width
 
 
 class Lane:
@@ -55,7 +86,7 @@ class Lane:
         *("thread", "threadIdx", "wait", "warp", "warp_epoch"),
     )
 
-    def __init__(self, machine: "Machine", block: int, thread: int, block_idx: Dim3, thread_idx: Dim3) -> None:
+    def __init__(self, machine: LaunchState, block: int, thread: int, block_idx: Dim3, thread_idx: Dim3) -> None:
         self.machine = machine
         self.block, self.thread = block, thread  # linear indices
         self.blockIdx, self.threadIdx = block_idx, thread_idx
@@ -64,9 +95,9 @@ class Lane:
         self.is_done = False
         self.runner: LaneRunner | None = None
         self.wait: Wait | None = None
-        self.result: Any = None  # of the last barrier
-        self.locals: dict[tuple[int, ...], Any] | None = None  # local arrays, by the key of the instruction that made them
-        self.copies: list[list[tuple[Any, int, int]]] | None = None  # groups of copies in flight: (array, index, width)
+        self.result: int | None = None  # of the last barrier
+        self.locals: dict[InstructionKey, Any] | None = None  # KernelArrays, whose module imports this one
+        self.copies: list[list[CopyInFlight]] | None = None  # groups of copies
 
     def pause(self, wait: Wait) -> Any:
         """Suspend this lane until the machine has a result for it, and return the result."""
@@ -81,7 +112,7 @@ class Lane:
         return f"thread {thread} of block {format_position(self.blockIdx, machine.grid_rank)}"
 
 
-class LaneRunner(greenlet):  # type: ignore[misc]
+class LaneRunner(greenlet):  # type: ignore[misc]  # greenlet ships no types
     """A greenlet that runs one lane after another, as long as none of them pauses.
 
     Starting a greenlet takes 8 us, switching to one 0.7 us.
@@ -89,23 +120,23 @@ class LaneRunner(greenlet):  # type: ignore[misc]
 
     lane: Lane | None = None
 
-    def run(self, kernel: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def run(self, kernel: Callable[..., None], arguments: tuple[object, ...]) -> None:
         """Run the kernel once for each lane that the machine assigns."""
         home = self.parent
         while True:
             kernel(*arguments)
-            self.lane.is_done = True  # type: ignore[union-attr]
+            self.lane.is_done = True  # type: ignore[union-attr]  # the machine has set it
             home.switch()
 
 
 def current(name: str = "this function") -> Lane:
     """Return the lane that is running. Raise SimtError outside a launch."""
-    lane = getattr(getcurrent(), "lane", None)
+    lane: Lane | None = getattr(getcurrent(), "lane", None)
     if lane is None:
         raise SimtError(
             f"{name} works only inside a kernel; launch the kernel with simt.run(kernel, grid, block, ...) or simt.trace"
         )
-    return lane  # type: ignore[no-any-return]
+    return lane
 
 
 def format_position(position: tuple[int, ...], rank: int) -> str:
@@ -122,12 +153,12 @@ def kernel_frame(frame: FrameType | None) -> FrameType:
     return frame
 
 
-def frame_line(frame: FrameType) -> tuple[str, int]:
+def frame_line(frame: FrameType) -> Line:
     """Return the file and line that a frame is executing."""
     return frame.f_code.co_filename, frame.f_lineno
 
 
-def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
+def traceback_line(traceback: TracebackType | None) -> Line | None:
     """Return the file and line of the kernel that raised an exception, or None if no kernel code ran."""
     line = None
     while traceback is not None:
@@ -137,7 +168,9 @@ def traceback_line(traceback: TracebackType | None) -> tuple[str, int] | None:
     return line
 
 
-def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) -> SimtError:
+def lane_error(
+    kind: type[SimtError], what: str, advice: str, array: str | None = None, element: tuple[Any, ...] | None = None
+) -> SimtError:
     """Build an error of the current lane: `what, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
     lane = current()
     file, line = frame_line(kernel_frame(sys._getframe(1)))
@@ -147,8 +180,9 @@ def lane_error(kind: type[SimtError], what: str, advice: str, **details: Any) ->
         lines=((file, line),),
         block=tuple(lane.blockIdx[: machine.grid_rank]),
         threads=(tuple(lane.threadIdx[: machine.block_rank]),),
+        array=array,
+        element=element,
         epoch=lane.epoch,
-        **details,
     )
 
 

@@ -6,7 +6,7 @@ It checks grid, block and arguments as Numba does, rebinds the kernel, runs the 
 import math
 from collections.abc import Iterator, Sequence
 from inspect import CO_VARARGS
-from typing import Any, NamedTuple
+from typing import NamedTuple, Protocol, TypeGuard
 
 import numpy as np
 
@@ -21,13 +21,23 @@ from .trace import Trace
 Sizes = int | tuple[int, ...]
 
 
+class PlannedLaunch(Protocol):
+    """A launch that another part of the library has planned."""
+
+    kernel: object
+    grid: Sizes
+    block: Sizes
+    arguments: Sequence[object]
+    shared: int
+
+
 class PreparedLaunch(NamedTuple):
     """A checked launch, ready for the machine."""
 
     kernel: ReboundKernel
     grid: tuple[int, ...]
     block: tuple[int, ...]
-    arguments: list[tuple[str, Any]]
+    arguments: list[tuple[str, object]]
     shared: int
 
     def machine(self, seed: int, recorder: Recorder | None, loop_limit: int | None) -> Machine:
@@ -61,10 +71,10 @@ class Schedules(NamedTuple):
 
 
 def run(
-    kernel: Any,
+    kernel: object,
     grid: Sizes | None = None,
     block: Sizes | None = None,
-    *arguments: Any,
+    *arguments: object,
     seed: int = 0,
     shared: int = 0,
     loop_limit: int | None = LOOP_LIMIT,
@@ -116,10 +126,10 @@ def run(
 
 
 def trace(
-    kernel: Any,
+    kernel: object,
     grid: Sizes | None = None,
     block: Sizes | None = None,
-    *arguments: Any,
+    *arguments: object,
     seed: int = 0,
     limit: int | None = 1_000_000,
     shared: int = 0,
@@ -198,10 +208,10 @@ def trace(
 
 
 def schedules(
-    kernel: Any,
+    kernel: object,
     grid: Sizes | None = None,
     block: Sizes | None = None,
-    *arguments: Any,
+    *arguments: object,
     count: int = 64,
     shared: int = 0,
     loop_limit: int | None = LOOP_LIMIT,
@@ -269,7 +279,7 @@ def run_outputs(launch: PreparedLaunch, seed: int, loop_limit: int | None) -> di
     return {name: data.tobytes() for name, data in machine.spaces.arguments.values()}
 
 
-def argument_memory(value: Any) -> Iterator[np.ndarray[Any, Any]]:
+def argument_memory(value: object) -> Iterator[np.ndarray]:
     """Yield the NumPy arrays of an argument: its elements, and the record of which are written."""
     if isinstance(value, np.ndarray):
         yield value
@@ -283,26 +293,21 @@ def argument_memory(value: Any) -> Iterator[np.ndarray[Any, Any]]:
                 yield part
 
 
-def restore_memory(saved: list[tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]]) -> None:
+def restore_memory(saved: list[tuple[np.ndarray, np.ndarray]]) -> None:
     """Restore arrays to earlier contents."""
     for data, content in saved:
         data[...] = content
 
 
 def prepare_launch(
-    kernel: Any, grid: Sizes | None, block: Sizes | None, arguments: tuple[Any, ...], shared: int
+    kernel: object, grid: Sizes | None, block: Sizes | None, arguments: tuple[object, ...], shared: int
 ) -> PreparedLaunch:
     """Check the arguments of a call, and return the launch. Raise SimtError if they are invalid."""
     if grid is None:
-        if not all(hasattr(kernel, name) for name in ("kernel", "grid", "block", "arguments", "shared")):
+        if not is_launch_plan(kernel):
             raise SimtError(f"launch of {kernel!r}: no grid; write run(kernel, grid, block, *arguments) or run(plan)")
-        kernel, grid, block, arguments, shared = (
-            kernel.kernel,
-            kernel.grid,
-            kernel.block,
-            tuple(kernel.arguments),
-            kernel.shared,
-        )
+        grid, block, arguments, shared = kernel.grid, kernel.block, tuple(kernel.arguments), kernel.shared
+        kernel = kernel.kernel
     if getattr(getcurrent(), "lane", None) is not None:
         raise SimtError("a kernel cannot launch a kernel; launch it from the host")
     rebound = rebind(kernel)
@@ -314,15 +319,21 @@ def prepare_launch(
     return PreparedLaunch(rebound, blocks, threads, name_arguments(rebound, arguments), shared)
 
 
+def is_launch_plan(value: object) -> TypeGuard[PlannedLaunch]:
+    """Return whether a value has the attributes of a launch plan."""
+    return all(hasattr(value, name) for name in ("kernel", "grid", "block", "arguments", "shared"))
+
+
 def check_sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
     """Check a grid or block of one to three sizes, and return it as a tuple."""
-    sizes = given if isinstance(given, Sequence) else (given,)
-    if not 1 <= len(sizes) <= 3 or not all(isinstance(size, int | np.integer) and size > 0 for size in sizes):
+    sizes: Sequence[object] = given if isinstance(given, Sequence) else (given,)
+    checked = tuple(int(size) for size in sizes if isinstance(size, int | np.integer) and size > 0)
+    if not 1 <= len(sizes) <= 3 or len(checked) < len(sizes):
         raise SimtError(f"{what}: got {given}; expected a positive integer or a tuple of 1 to 3 positive integers")
-    return tuple(int(size) for size in sizes)  # type: ignore[arg-type]
+    return checked
 
 
-def name_arguments(rebound: ReboundKernel, arguments: tuple[Any, ...]) -> list[tuple[str, Any]]:
+def name_arguments(rebound: ReboundKernel, arguments: tuple[object, ...]) -> list[tuple[str, object]]:
     """Return the arguments with the names of their parameters."""
     names, function = rebound.parameter_names, rebound.source
     has_rest = function.__code__.co_flags & CO_VARARGS

@@ -5,25 +5,23 @@ accurate here as the others.
 """
 
 import operator
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, SupportsFloat
 
 import numpy as np
 
-from .arithmetic import MATH, fma, maximum_ignoring_nan, minimum_ignoring_nan, split_names
+from .arithmetic import MATH_FUNCTIONS, ScalarFunction, fma, maximum_ignoring_nan, minimum_ignoring_nan, split_names
 from .lanes import raise_unknown
 from .memory import KernelArray
 
-ScalarFunction = Callable[..., Any]
 FLOAT_FUNCTIONS: Final[dict[str, ScalarFunction]] = {
     **{
-        name: MATH[name]
+        name: MATH_FUNCTIONS[name]
         for name in split_names(
             "exp exp2 expm1 log log2 log10 log1p sqrt cbrt sin cos tan sinh cosh tanh asin acos atan asinh acosh atanh "
             "atan2 pow fmod hypot ceil floor trunc erf erfc fabs copysign nextafter remainder lgamma"
         )
     },
-    "tgamma": MATH["gamma"],
+    "tgamma": MATH_FUNCTIONS["gamma"],
     "fma": fma,
     "fmin": minimum_ignoring_nan,
     "fmax": maximum_ignoring_nan,
@@ -61,7 +59,13 @@ FP16_COMPARISONS: Final[dict[str, ScalarFunction]] = {
 }
 
 
-def with_dtype(kind: type[np.floating[Any]], function: ScalarFunction, name: str) -> ScalarFunction:
+def name_instruction(function: ScalarFunction, name: str) -> ScalarFunction:
+    """Return the function, named and marked as an instruction, as `cuda_api.word` does."""
+    function.__name__, function.is_word = name, True  # type: ignore[attr-defined]  # `rebind` reads it
+    return function
+
+
+def with_dtype(kind: type[np.floating], function: ScalarFunction, name: str) -> ScalarFunction:
     """Return a function whose operands and results have one float type."""
 
     def apply(*operands: Any) -> Any:
@@ -70,18 +74,16 @@ def with_dtype(kind: type[np.floating[Any]], function: ScalarFunction, name: str
         found = function(*map(kind, operands))
         return tuple(map(kind, found)) if isinstance(found, tuple) else kind(found)
 
-    apply.__name__, apply.is_word = name, True  # type: ignore[attr-defined]
-    return apply
+    return name_instruction(apply, name)
 
 
 def fp16_comparison(function: ScalarFunction, name: str) -> ScalarFunction:
     """Return a comparison of two float16 numbers."""
 
-    def apply(x: Any, y: Any) -> bool:
+    def apply(x: SupportsFloat, y: SupportsFloat) -> bool:
         return bool(function(np.float16(x), np.float16(y)))
 
-    apply.__name__, apply.is_word = name, True  # type: ignore[attr-defined]
-    return apply
+    return name_instruction(apply, name)
 
 
 LIBDEVICE: Final[dict[str, ScalarFunction]] = {
@@ -97,7 +99,7 @@ LIBDEVICE: Final[dict[str, ScalarFunction]] = {
 class Fp16Functions:
     """`cuda.fp16`: arithmetic of float16."""
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> ScalarFunction:
         if name not in FP16_FUNCTIONS:
             raise_unknown(f"cuda.fp16.{name}")
         return FP16_FUNCTIONS[name]

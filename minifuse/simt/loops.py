@@ -15,9 +15,10 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import accumulate, chain, repeat
 from types import CodeType, FrameType
-from typing import Any, Final
+from typing import Final
 
 from ..core.errors import SimtError
+from .bytecode_locations import Line
 from .lanes import getcurrent
 
 CHUNK_SIZE: Final = 1024  # iterations between two checks of the limit
@@ -165,7 +166,7 @@ def counter_instructions(constant: int, position: SourcePosition) -> Iterator[By
     yield BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
 
 
-def loop_line(frame: FrameType) -> tuple[str, int]:
+def loop_line(frame: FrameType) -> Line:
     """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
     steps = decode_instructions(frame.f_code)
     current = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
@@ -181,7 +182,7 @@ def loop_line(frame: FrameType) -> tuple[str, int]:
 def caches_of_for_iter() -> int:
     """Return the number of cache entries that this Python puts after a FOR_ITER."""
 
-    def loop(values: Iterable[Any]) -> None:
+    def loop(values: Iterable[object]) -> None:
         for _ in values:
             pass
 
@@ -220,16 +221,17 @@ def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
     table = bytearray()
     for step in steps:
         first, last, begin, end = step.position
+        columns: tuple[int, ...] = ()
+        if first is not None and last is not None and begin is not None and end is not None:
+            columns = last - first, begin + 1, end + 1
         for start in range(0, step.units, MAX_ENTRY_UNITS):
             length = min(MAX_ENTRY_UNITS, step.units - start)
-            has_columns = first is not None and None not in (last, begin, end)
-            kind = NO_LINE if first is None else WITH_COLUMNS if has_columns else NO_COLUMNS
+            kind = NO_LINE if first is None else WITH_COLUMNS if columns else NO_COLUMNS
             table.append(0x80 | kind << 3 | length - 1)
             if first is not None:
                 delta, line = first - line, first
                 table += encode_varint(-delta << 1 | 1 if delta < 0 else delta << 1)
-            if has_columns:
-                table += encode_varint(last - first) + encode_varint(begin + 1) + encode_varint(end + 1)  # type: ignore[operator]
+            table += b"".join(map(encode_varint, columns))
     return bytes(table)
 
 

@@ -9,12 +9,13 @@ import random
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 from types import FrameType
-from typing import Any, Final, TypeVar
+from typing import Final, TypeVar
 
 import numpy as np
 
 from ..core.errors import LimitError, SimtError
 from .address_spaces import AddressSpaces
+from .bytecode_locations import InstructionKey
 from .collectives import InactiveSourceError, UnsupportedShuffleError, barrier_result, collective_results
 from .deadlock import (
     barrier_mismatch_error,
@@ -29,7 +30,6 @@ from .deadlock import (
 )
 from .lanes import WARP_SIZE, Dim3, Lane, LaneRunner, Wait, file_name, getcurrent, kernel_frame, traceback_line
 from .loops import CHUNKS
-from .memory import KernelArray
 from .record import Recorder
 
 Item = TypeVar("Item")
@@ -68,7 +68,7 @@ class Machine:
         kernel: Callable[..., None],
         grid: tuple[int, ...],
         block: tuple[int, ...],
-        arguments: Iterable[tuple[str, Any]],
+        arguments: Iterable[tuple[str, object]],
         *,
         shared: int = 0,
         seed: int = 0,
@@ -160,22 +160,6 @@ class Machine:
         self._loops_left -= count
         return count
 
-    def leading_sizes(self, ndim: int, sizes: list[int]) -> Any:
-        """Return the first `ndim` sizes: an int for one, otherwise a tuple."""
-        if ndim not in (1, 2, 3):
-            raise SimtError(f"cuda.grid, cuda.gridsize: expected 1, 2 or 3 dims, got {ndim}")
-        return sizes[0] if ndim == 1 else tuple(sizes[:ndim])
-
-    def shared_array(
-        self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any, alignment: int | None
-    ) -> KernelArray:
-        """Return the shared array of the running lane's block that this instruction creates."""
-        return self.spaces.shared_array(getcurrent().lane, key, frame, shape, dtype, alignment)
-
-    def local_array(self, key: tuple[int, ...], frame: FrameType, shape: Any, dtype: Any) -> KernelArray:
-        """Return the local array of the running lane that this instruction creates."""
-        return self.spaces.local_array(getcurrent().lane, key, frame, shape, dtype)
-
     def record_fence(self, lane: Lane, kind: str, frame: FrameType) -> None:
         """Record a memory fence of a lane."""
         self._record_collective([lane], kind, frame, 1 << lane.laneid)
@@ -210,7 +194,9 @@ class Machine:
         spinning = lanes
         while spinning:
             for warp in self._in_seed_order([lanes[first : first + WARP_SIZE] for first in range(0, len(lanes), WARP_SIZE)]):
-                ready = [(lane, lane.result) for lane in warp if lane.wait is None and not lane.is_done]
+                ready: list[tuple[Lane, object]] = [
+                    (lane, lane.result) for lane in warp if lane.wait is None and not lane.is_done
+                ]
                 while ready:
                     for lane, result in self._in_seed_order(ready):
                         self._resume(lane, result)
@@ -220,7 +206,7 @@ class Machine:
                 lane.wait = lane.result = None
         return not all(lane.is_done for lane in lanes)
 
-    def _resume(self, lane: Lane, result: Any) -> None:
+    def _resume(self, lane: Lane, result: object) -> None:
         """Run a lane until it waits or ends."""
         if self.recorder is not None:
             self.recorder.begin_segment(lane.block, lane.thread, lane.epoch, lane.warp_epoch)
@@ -245,25 +231,25 @@ class Machine:
             lane.runner = runner.lane = None
             self._idle.append(runner)
 
-    def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, Any]]:
+    def _complete_collectives(self, warp: list[Lane]) -> list[tuple[Lane, object]]:
         """Return the lanes of a warp whose collective is complete, each with its result.
 
         Raise if lanes wait for a collective and none can be completed.
         """
-        groups: dict[tuple[Any, ...], list[Lane]] = {}
+        groups: dict[tuple[InstructionKey, str, int], list[Lane]] = {}
         for lane in warp:
             if lane.wait is not None and lane.wait.mask:
                 groups.setdefault((lane.wait.key, lane.wait.operation, lane.wait.mask), []).append(lane)
         if not groups:
             return []
         present = sum(1 << lane.laneid for lane in warp)
-        ready: list[tuple[Lane, Any]] = []
+        ready: list[tuple[Lane, object]] = []
         for (_, operation, mask), lanes in groups.items():
             if operation != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & present:
                 ready += self._complete_group(lanes, operation, mask)
         if ready:
             return ready
-        by_instruction: dict[tuple[int, ...], list[Lane]] = {}
+        by_instruction: dict[InstructionKey, list[Lane]] = {}
         for (key, operation, _), lanes in groups.items():
             if operation == "activemask":
                 by_instruction.setdefault(key, []).extend(lanes)
@@ -273,8 +259,8 @@ class Machine:
             raise warp_mismatch_error(warp, next(iter(groups.values())))
         return ready
 
-    def _complete_group(self, lanes: list[Lane], operation: str, mask: int) -> list[tuple[Lane, Any]]:
-        waits: list[Wait] = [lane.wait for lane in lanes]  # type: ignore[misc]
+    def _complete_group(self, lanes: list[Lane], operation: str, mask: int) -> list[tuple[Lane, object]]:
+        waits = [lane.wait for lane in lanes if lane.wait is not None]
         try:
             results = collective_results(
                 operation, {lane.laneid: wait.operands for lane, wait in zip(lanes, waits, strict=True)}

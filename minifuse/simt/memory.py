@@ -7,20 +7,20 @@ shape records which elements have been written. Raw pointers are in `pointers`, 
 import operator
 import sys
 from collections.abc import Callable, Iterator
-from types import FrameType
-from typing import TYPE_CHECKING, Any, NamedTuple, NoReturn
+from types import EllipsisType, FrameType
+from typing import Any, NamedTuple, NoReturn, SupportsIndex
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.errors import OutOfBoundsError, SimtError, UninitializedReadError, UnknownWordError
-from .arithmetic import wrap_integer
-from .lanes import KERNEL_BUILTINS, kernel_frame, lane_error
+from .arithmetic import LaneNumber, RealNumber, wrap_integer
+from .lanes import KERNEL_BUILTINS, LaunchState, kernel_frame, lane_error
 from .record import ATOMIC, LOAD, STORE, pack_tag
 
-if TYPE_CHECKING:
-    from .machine import Machine
-
+IndexPart = SupportsIndex | slice | EllipsisType
+ElementIndex = SupportsIndex | tuple[SupportsIndex, ...]
+ArrayIndex = IndexPart | tuple[IndexPart, ...]  # of one element or of a view
 
 UNWRITTEN_BYTE = b"\0"  # the byte of an unwritten element in the array of booleans
 
@@ -33,7 +33,7 @@ class MemoryBlock(NamedTuple):
     base: int  # synthetic address
 
 
-def base_array(data: NDArray[Any]) -> NDArray[Any]:
+def base_array(data: np.ndarray) -> np.ndarray:
     """Return the array that owns the memory of a view."""
     while isinstance(data.base, np.ndarray):
         data = data.base
@@ -54,12 +54,12 @@ class KernelArray:
         *("_store_tag", "_written", "data", "dtype", "itemsize", "name", "ndim", "shape", "size", "strides"),
     )
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]
+    __hash__ = None  # type: ignore[assignment]  # no key: its elements change
 
     def __init__(
         self,
-        machine: "Machine",
-        data: NDArray[Any],
+        machine: LaunchState,
+        data: np.ndarray,
         name: str,
         allocation: MemoryBlock,
         row: int,
@@ -71,7 +71,7 @@ class KernelArray:
         self._machine, self._allocation, self._row = machine, allocation, row
         self._origin = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         self._is_plain = data.dtype.kind in "bi" or (data.dtype.kind == "u" and data.itemsize < 8)
-        self._flat: NDArray[Any] | None = None  # flat view, made by the first vector access; so is the next
+        self._flat: np.ndarray | None = None  # flat view, made by the first vector access; so is the next
         self._flat_written: NDArray[np.bool_] | None = None
         self._written = written
         recorder = machine.recorder
@@ -79,13 +79,13 @@ class KernelArray:
         self._load_tag = pack_tag(max(row, 0), data.itemsize, LOAD)
         self._store_tag = pack_tag(max(row, 0), data.itemsize, STORE)
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ArrayIndex) -> Any:
         offset = self._offset(index)
         if offset < 0:
             return self._view(index)
         if self._written is not None and not self._written[index]:
             self._report_unwritten(index)
-        value = self.data.item(index) if self._is_plain else self.data[index]
+        value = self.data.item(index) if self._is_plain else self.data[index]  # type: ignore[arg-type]  # of one element
         if self._record is not None:
             frame = sys._getframe(1)
             if frame.f_builtins is not KERNEL_BUILTINS:
@@ -93,7 +93,7 @@ class KernelArray:
             self._record(frame.f_code, frame.f_lasti, self._load_tag, offset, value)
         return value
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ArrayIndex, value: Any) -> None:
         offset = self._offset(index)
         if offset < 0:
             self._view(index)._fill(value)
@@ -111,7 +111,7 @@ class KernelArray:
                 frame = kernel_frame(frame)
             self._record(frame.f_code, frame.f_lasti, self._store_tag, offset, value)
 
-    def load(self, index: int, width: int) -> tuple[Any, ...]:
+    def load(self, index: int, width: int) -> tuple[RealNumber, ...]:
         """Read `width` adjacent elements from a flat index: one event, with the alignment that the hardware requires."""
         elements = KernelArray.peek(self, index, width)
         values = tuple(elements.tolist() if self._is_plain else elements)
@@ -122,7 +122,7 @@ class KernelArray:
             )
         return values
 
-    def store(self, index: int, values: tuple[Any, ...]) -> None:
+    def store(self, index: int, values: tuple[RealNumber, ...]) -> None:
         """Write adjacent elements from a flat index: one event, with the alignment that the hardware requires."""
         flat, offset = self._check_vector(index, len(values), "written")
         for position, value in enumerate(values, index):
@@ -137,7 +137,7 @@ class KernelArray:
                 pack_tag(max(self._row, 0), len(values) * self.itemsize, STORE), offset, values[0], sys._getframe(1)
             )
 
-    def gather(self, indices: NDArray[np.int64], width: int) -> NDArray[Any]:
+    def gather(self, indices: NDArray[np.int64], width: int) -> np.ndarray:
         """Load `width` adjacent elements from each flat index in turn, and return an array of shape (indices, width)."""
         if self._record is None and indices.size and self._are_vectors_valid(indices, width):
             return np.take(self.data, indices[:, None] + np.arange(width))
@@ -156,7 +156,7 @@ class KernelArray:
         if self._flat_written is not None:
             self._flat_written[index : index + width] = False
 
-    def peek(self, index: int, width: int) -> NDArray[Any]:
+    def peek(self, index: int, width: int) -> np.ndarray:
         """Read adjacent elements as `load` does, without recording an event."""
         flat, _ = self._check_vector(index, width, "read")
         if self._flat_written is not None and UNWRITTEN_BYTE in self._flat_written[index : index + width].tobytes():
@@ -168,7 +168,7 @@ class KernelArray:
         if self._flat_written is not None:
             self._flat_written[index : index + width] = is_written
 
-    def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
+    def update(self, index: ElementIndex, change: Callable[[Any], RealNumber]) -> RealNumber:
         """Replace an element by `change(element)` as one atomic event, and return the old value."""
         offset = self._offset(index)
         if offset < 0:
@@ -177,7 +177,7 @@ class KernelArray:
             )
         if self._written is not None and not self._written[index]:
             self._report_unwritten(index)
-        old = self.data.item(index) if self._is_plain else self.data[index]
+        old: RealNumber = self.data.item(index) if self._is_plain else self.data[index]
         new = change(old)
         try:
             self.data[index] = new
@@ -191,7 +191,7 @@ class KernelArray:
             self._machine.spins = 0
         return old
 
-    def _offset(self, index: Any) -> int:
+    def _offset(self, index: ArrayIndex) -> int:
         """Return the offset of an element in its block, in bytes, or -1 if the index selects a view.
 
         Raise if the index is out of bounds.
@@ -208,7 +208,7 @@ class KernelArray:
             return self._origin + index * self.strides[0]
         return self._general_offset(index)
 
-    def _general_offset(self, index: Any) -> int:
+    def _general_offset(self, index: ArrayIndex) -> int:
         parts = list(index) if isinstance(index, tuple) else [index]
         is_whole = len(parts) == self.ndim
         if any(part is Ellipsis for part in parts):
@@ -226,7 +226,7 @@ class KernelArray:
                 offset += self._check_position(part, dim, index) * self.strides[dim]
         return offset if is_whole else -1
 
-    def _check_position(self, part: Any, dim: int, index: Any) -> int:
+    def _check_position(self, part: Any, dim: int, index: object) -> int:
         """Convert an index of one dim to an int. Raise if it is out of bounds."""
         position = self._check_integer(part)
         if not 0 <= position < self.shape[dim]:
@@ -252,14 +252,14 @@ class KernelArray:
                 SimtError, f"{self} indexed with {part} of type {kind}", "use an integer; int(...) makes one"
             ) from None
 
-    def _view(self, index: Any) -> "KernelArray":
+    def _view(self, index: ArrayIndex) -> "KernelArray":
         return self._same_array_view(self.data[index], None if self._written is None else self._written[index])
 
-    def _same_array_view(self, data: NDArray[Any], written: NDArray[np.bool_] | None) -> "KernelArray":
+    def _same_array_view(self, data: np.ndarray, written: NDArray[np.bool_] | None) -> "KernelArray":
         """Return another view of the same memory."""
         return KernelArray(self._machine, data, self.name, self._allocation, self._row, written)
 
-    def _fill(self, value: Any) -> None:
+    def _fill(self, value: "LaneNumber | KernelArray") -> None:
         """Store into every element, one event each."""
         if isinstance(value, KernelArray) and value.shape != self.shape:
             raise lane_error(
@@ -268,7 +268,7 @@ class KernelArray:
         for position in np.ndindex(self.shape):
             self[position] = value[position] if isinstance(value, KernelArray) else value
 
-    def _check_vector(self, index: int, width: int, verb: str) -> tuple[NDArray[Any], int]:
+    def _check_vector(self, index: int, width: int, verb: str) -> tuple[np.ndarray, int]:
         """Return the flat elements and the byte offset of a vector access. Raise if it is out of bounds or misaligned."""
         if self._flat is None:
             if not self.data.flags.c_contiguous:
@@ -312,12 +312,12 @@ class KernelArray:
             self._flat_written is None or bool(self._flat_written[indices[:, None] + np.arange(width)].all())
         )
 
-    def _record_access(self, tagged: int, offset: int, value: Any, frame: FrameType) -> None:
+    def _record_access(self, tagged: int, offset: int, value: object, frame: FrameType) -> None:
         assert self._record is not None
         frame = kernel_frame(frame)
         self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
 
-    def _report_unwritten(self, index: Any) -> None:
+    def _report_unwritten(self, index: object) -> None:
         what = f"{self}: element {index} is read before it is written"
         advice = "fill it first; if another thread writes it, call cuda.syncthreads() between the write and the read"
         element = tuple(index) if isinstance(index, tuple) else (index,)
@@ -350,14 +350,14 @@ class KernelArray:
     def __len__(self) -> int:
         return int(self.shape[0])
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> "Iterator[LaneNumber | KernelArray]":
         for index in range(len(self)):
             yield self[index]
 
     def __repr__(self) -> str:
         return f"{self._allocation.space} array '{self.name}' of shape {self.shape}"
 
-    def _no_arithmetic(self, *_: Any) -> NoReturn:
+    def _no_arithmetic(self, *_: object) -> NoReturn:
         raise lane_error(
             UnknownWordError,
             f"{self}: arithmetic with a whole array",
@@ -367,7 +367,7 @@ class KernelArray:
     __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
     __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         raise lane_error(

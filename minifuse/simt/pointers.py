@@ -4,17 +4,15 @@ A `Table` is memory that contains pointers. A kernel loads an address from it an
 """
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 
 from ..core.errors import OutOfBoundsError, SimtError
-from .lanes import lane_error
-from .memory import KernelArray, MemoryBlock
-
-if TYPE_CHECKING:
-    from .machine import Machine
+from .arithmetic import RealNumber
+from .lanes import LaunchState, lane_error
+from .memory import ArrayIndex, ElementIndex, KernelArray, MemoryBlock
 
 
 class Pointer:
@@ -50,7 +48,7 @@ class Pointer:
 
     def __init__(
         self,
-        data: NDArray[Any] | int,
+        data: np.ndarray | int,
         low: int = 0,
         high: int | None = None,
         dtype: DTypeLike | None = None,
@@ -105,7 +103,7 @@ class Table(Pointer):
 
     def __init__(
         self,
-        data: NDArray[Any] | int,
+        data: np.ndarray | int,
         targets: Mapping[int, tuple[str, Pointer]],
         count: int | None = None,
         owner: object = None,
@@ -114,7 +112,7 @@ class Table(Pointer):
         self.targets = targets
 
 
-def memory_at(address: int, count: int, dtype: np.dtype[Any]) -> NDArray[Any]:
+def memory_at(address: int, count: int, dtype: np.dtype) -> np.ndarray:
     """Return the elements at an address of this process."""
 
     class Raw:
@@ -128,11 +126,11 @@ class OffsetArray(KernelArray):
 
     __slots__ = ("_low",)
 
-    def __init__(self, machine: "Machine", pointer: Pointer, name: str, allocation: MemoryBlock, row: int) -> None:
+    def __init__(self, machine: LaunchState, pointer: Pointer, name: str, allocation: MemoryBlock, row: int) -> None:
         super().__init__(machine, pointer.data, name, allocation, row)
         self._low = pointer.low
 
-    def _memory_index(self, allowed_index: Any) -> int:
+    def _memory_index(self, allowed_index: object) -> int:
         """Convert an allowed index to an index in memory."""
         index = self._check_integer(allowed_index)
         if not self._low <= index < self._low + self.size:
@@ -145,29 +143,29 @@ class OffsetArray(KernelArray):
             )
         return index - self._low
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ArrayIndex) -> Any:
         return KernelArray.__getitem__(self, self._memory_index(index))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ArrayIndex, value: Any) -> None:
         KernelArray.__setitem__(self, self._memory_index(index), value)
 
-    def load(self, index: int, width: int) -> tuple[Any, ...]:
+    def load(self, index: int, width: int) -> tuple[RealNumber, ...]:
         """See `KernelArray.load`."""
         return super().load(index - self._low, width)
 
-    def gather(self, indices: NDArray[np.int64], width: int) -> NDArray[Any]:
+    def gather(self, indices: NDArray[np.int64], width: int) -> np.ndarray:
         """See `KernelArray.gather`."""
         return super().gather(indices - self._low, width)
 
-    def peek(self, index: int, width: int) -> NDArray[Any]:
+    def peek(self, index: int, width: int) -> np.ndarray:
         """See `KernelArray.peek`."""
         return super().peek(index - self._low, width)
 
-    def store(self, index: int, values: tuple[Any, ...]) -> None:
+    def store(self, index: int, values: tuple[RealNumber, ...]) -> None:
         """See `KernelArray.store`."""
         super().store(index - self._low, values)
 
-    def update(self, index: Any, change: Callable[[Any], Any]) -> Any:
+    def update(self, index: ElementIndex, change: Callable[[Any], RealNumber]) -> RealNumber:
         """See `KernelArray.update`."""
         return super().update(self._memory_index(index), change)
 
@@ -178,7 +176,7 @@ class PointerTableArray(KernelArray):
     __slots__ = ("_targets",)
 
     def __init__(
-        self, machine: "Machine", table: Table, name: str, memory: KernelArray, targets: Mapping[int, KernelArray]
+        self, machine: LaunchState, table: Table, name: str, memory: KernelArray, targets: Mapping[int, KernelArray]
     ) -> None:
         super().__init__(machine, table.data, name, memory._allocation, memory._row)
         self._targets = targets

@@ -14,12 +14,11 @@ jump of 2**64 steps, and SplitMix64 for the seed; https://prng.di.unimi.it.
 
 import math
 from functools import cache
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .cuda_api import word
+from .memory import KernelArray
 
 MASK_64 = (1 << 64) - 1
 JUMP_POLYNOMIAL = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # bit k: the k-th power of the step is part of 2**64 steps
@@ -89,7 +88,7 @@ def jump(s0: int, s1: int) -> State:
     return jumped & MASK_64, jumped >> 64
 
 
-def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
+def states(n: int, seed: int, subsequence_start: int = 0) -> np.ndarray:
     """Return the states of n generators, each 2**64 steps after the previous one.
 
     Parameters
@@ -120,7 +119,7 @@ def states(n: int, seed: int, subsequence_start: int = 0) -> NDArray[Any]:
     return result
 
 
-def advance(states: Any, index: int) -> int:
+def advance(states: KernelArray, index: int) -> int:
     """Step generator `index`, and return its next 64 bits."""
     s0, s1 = int(states[index, 0]), int(states[index, 1])
     states[index, 0], states[index, 1] = next_state(s0, s1)
@@ -138,44 +137,44 @@ def uint64_to_unit_float32(x: int) -> np.float32:
 
 
 @word
-def xoroshiro128p_next(states: Any, index: int) -> np.uint64:
+def xoroshiro128p_next(states: KernelArray, index: int) -> np.uint64:
     """Step generator `index`, and return its next 64 bits."""
     return np.uint64(advance(states, index))
 
 
 @word
-def xoroshiro128p_jump(states: Any, index: int) -> None:
+def xoroshiro128p_jump(states: KernelArray, index: int) -> None:
     """Advance generator `index` by 2**64 steps."""
     states[index, 0], states[index, 1] = jump(int(states[index, 0]), int(states[index, 1]))
 
 
 @word
-def init_xoroshiro128p_state(states: Any, index: int, seed: int) -> None:
+def init_xoroshiro128p_state(states: KernelArray, index: int, seed: int) -> None:
     """Initialize generator `index` from a seed."""
     states[index, 0], states[index, 1] = seed_state(int(seed) & MASK_64)
 
 
 @word
-def xoroshiro128p_uniform_float64(states: Any, index: int) -> np.float64:
+def xoroshiro128p_uniform_float64(states: KernelArray, index: int) -> np.float64:
     """Step generator `index`, and return a number in [0, 1)."""
     return uint64_to_unit_float64(advance(states, index))
 
 
 @word
-def xoroshiro128p_uniform_float32(states: Any, index: int) -> np.float32:
+def xoroshiro128p_uniform_float32(states: KernelArray, index: int) -> np.float32:
     """Step generator `index`, and return a number in [0, 1), rounded to float32."""
     return uint64_to_unit_float32(advance(states, index))
 
 
 @word
-def xoroshiro128p_normal_float32(states: Any, index: int) -> np.float32:
+def xoroshiro128p_normal_float32(states: KernelArray, index: int) -> np.float32:
     """Step generator `index` twice, and return a standard normal number by the Box-Muller transform."""
     u, v = (uint64_to_unit_float32(advance(states, index)) for _ in range(2))
     return np.float32(np.sqrt(np.float32(-2) * np.log(u)) * np.cos(np.float32(2 * math.pi) * v))
 
 
 @word
-def xoroshiro128p_normal_float64(states: Any, index: int) -> np.float64:
+def xoroshiro128p_normal_float64(states: KernelArray, index: int) -> np.float64:
     """Step generator `index` twice, and return a standard normal number in float64.
 
     It uses two uniform float32 numbers and a float32 logarithm, as Numba does.

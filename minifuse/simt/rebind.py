@@ -13,16 +13,17 @@ import math
 import sys
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, ModuleType
-from typing import Any, Final, NoReturn
+from typing import Any, Final, NamedTuple, NoReturn
 
 import numpy as np
 
 from ..core.errors import UnknownWordError
 from . import random
-from .address_spaces import ConstantClosureArray, DeviceClosureArray, is_device_memory
+from .address_spaces import ConstantClosureArray, DeviceClosureArray, is_device_memory, rebuild_tuple
 from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, scalar_argument, split_names
+from .bytecode_locations import Line
 from .cuda_api import CudaNamespace, cuda
 from .lanes import KERNEL_BUILTINS, file_name, raise_unknown
 from .libdevice import LIBDEVICE
@@ -32,7 +33,6 @@ NUMBA: Final = ("numba", "numba_cuda")
 MAX_CACHED_KERNELS: Final = 256
 COOPERATIVE_NAMES: Final = {"cg", "this_grid"}
 PLAIN_TYPES: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
-Line = tuple[str, int]
 UNSUPPORTED_OPCODES: Final = {
     "IMPORT_NAME": "import",
     "PUSH_EXC_INFO": "try and with",
@@ -64,6 +64,15 @@ SUGGESTIONS: Final = {  # unsupported name -> what to write instead
     "sum": "write a loop over the elements",
 }
 MISSING: Final = object()
+
+
+class GlobalLookup(NamedTuple):
+    """A global or closure variable of a kernel: how it is looked up, and its value when the kernel was rebound."""
+
+    name: str
+    lookup: Callable[..., object]
+    key: object
+    value: object
 
 
 class ReboundKernel:
@@ -103,11 +112,11 @@ class ReboundKernel:
 class ModuleProxy:
     """A module as a kernel uses it: known names, and names that are looked up on access."""
 
-    def __init__(self, find: Callable[[str], Any], known: Mapping[str, Any]) -> None:
+    def __init__(self, find: Callable[[str], object], known: Mapping[str, object]) -> None:
         self._find = find
         vars(self).update(known)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return self._find(name)
 
 
@@ -121,8 +130,8 @@ class Rebinder:
     """
 
     def __init__(self, copies_arrays: bool = False) -> None:
-        self.seen: list[tuple[str, Callable[[Any], Any], Any, Any]] = []  # name, lookup function, key, value
-        self.copied: list[tuple[str, np.ndarray[Any, Any], np.ndarray[Any, Any]]] = []  # name, array, copy
+        self.seen: list[GlobalLookup] = []
+        self.copied: list[tuple[str, np.ndarray, np.ndarray]] = []  # name, array, copy
         self._copies_arrays = copies_arrays
         self.is_cooperative = False
         self._copies: dict[FunctionType, FunctionType] = {}
@@ -132,7 +141,7 @@ class Rebinder:
         if function in self._copies:
             return self._copies[function]
         code = function.__code__
-        namespace: dict[str, Any] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
+        namespace: dict[str, object] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
         copied = FunctionType(count_loops(code), namespace, function.__name__, None, cells)
         self._copies[function] = copied
@@ -156,12 +165,12 @@ class Rebinder:
         }
         return copied
 
-    def _lookup(self, name: str, lookup: Callable[..., Any], key: Any, default: Any = None) -> Any:
+    def _lookup(self, name: str, lookup: Callable[..., object], key: object, default: object = None) -> object:
         value = lookup(key) if default is None else lookup(key, default)
-        self.seen.append((name, lookup, key, None if value is MISSING else value))
+        self.seen.append(GlobalLookup(name, lookup, key, None if value is MISSING else value))
         return value
 
-    def rebind_value(self, value: Any, name: str, location: Line, attribute: str | None = None) -> Any:
+    def rebind_value(self, value: object, name: str, location: Line, attribute: str | None = None) -> object:
         """Convert a global value of the program to the value that the kernel uses.
 
         If the kernel uses only an attribute of it, `attribute` is its name.
@@ -184,7 +193,7 @@ class Rebinder:
             return equivalent
         if isinstance(value, tuple):
             parts = [self.rebind_value(part, f"{name}[{index}]", location) for index, part in enumerate(value)]
-            return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+            return rebuild_tuple(value, parts)
         if isinstance(value, np.ndarray):
             return ConstantClosureArray(name, self._array(name, value))
         if is_device_memory(value):
@@ -198,7 +207,7 @@ class Rebinder:
             return value
         return raise_unknown_name(name, location, f" of type {type(value).__name__}" if value is not MISSING else "")
 
-    def _array(self, name: str, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    def _array(self, name: str, array: np.ndarray) -> np.ndarray:
         """Return the global array that the kernel uses: the array itself, or its copy."""
         if not self._copies_arrays:
             return array
@@ -208,7 +217,7 @@ class Rebinder:
             self.copied.append((name, array, copied))
         return copied
 
-    def _module(self, module: Any, name: str, location: Line, attribute: str | None) -> Any:
+    def _module(self, module: ModuleType | CudaNamespace, name: str, location: Line, attribute: str | None) -> object:
         table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
@@ -234,7 +243,7 @@ def rebind_frozen(function: FunctionType) -> ReboundKernel:
     return ReboundKernel(rebinder.copy(function), function, rebinder)
 
 
-def rebind(kernel: Any) -> ReboundKernel:
+def rebind(kernel: object) -> ReboundKernel:
     """Rebind a kernel. Return the one of the last launch if every global name still has the same value."""
     if isinstance(kernel, ReboundKernel):
         return kernel
@@ -251,17 +260,17 @@ def rebind(kernel: Any) -> ReboundKernel:
         return rebound
 
 
-TABLES: Final[Mapping[str, Mapping[str, Any]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
+TABLES: Final[Mapping[str, Mapping[str, object]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
 CACHE: OrderedDict[FunctionType, ReboundKernel] = OrderedDict()
 LOCK: Final = threading.RLock()
 
 
-def cell_contents(cell: CellType) -> Any:
+def cell_contents(cell: CellType) -> object:
     """Return the value of a closure variable."""
     return cell.cell_contents
 
 
-def python_function(value: Any) -> FunctionType | None:
+def python_function(value: object) -> FunctionType | None:
     """Return the Python function of a kernel or a device function, or None."""
     while not isinstance(value, FunctionType):
         value = getattr(value, "py_func", None) or getattr(value, "python_semantics", None)
@@ -270,13 +279,13 @@ def python_function(value: Any) -> FunctionType | None:
     return value
 
 
-def is_simt_object(value: Any) -> bool:
+def is_simt_object(value: object) -> bool:
     """Return whether a value already belongs to this package."""
     kind = value if isinstance(value, type | FunctionType) else type(value)
     return kind.__module__ in (CudaNamespace.__module__, IntegerCast.__module__)
 
 
-def is_numba_cuda(module: Any) -> bool:
+def is_numba_cuda(module: ModuleType | CudaNamespace) -> bool:
     """Return whether a module is `numba.cuda` or its replacement."""
     return (
         module is cuda
@@ -285,7 +294,7 @@ def is_numba_cuda(module: Any) -> bool:
     )
 
 
-def find_equivalent(value: Any) -> Any:
+def find_equivalent(value: Any) -> object:
     """Return the interpreter's equivalent of an object of math, NumPy, Python or Numba, or MISSING."""
     try:
         if value in EQUIVALENTS:
@@ -315,7 +324,7 @@ def find_equivalent(value: Any) -> Any:
 
 CUDA_NAMES: Final = [name for name in vars(CudaNamespace) if not name.startswith("_") and name != "laneid"]
 ATOMIC_NAMES: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
-EQUIVALENTS: Final[dict[Any, Any]] = {
+EQUIVALENTS: Final[dict[Hashable, object]] = {
     **{getattr(builtins, name): ours for name, ours in KERNEL_BUILTINS.items() if callable(ours)},
     **{getattr(np, name): ours for name, ours in NUMPY.items() if callable(ours)},
     **{getattr(math, name): ours for name, ours in MATH.items() if callable(ours) and hasattr(math, name)},

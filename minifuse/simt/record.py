@@ -79,7 +79,7 @@ class Events(NamedTuple):
     value: NDArray[np.float64]  # of the first element: loaded, stored, or in memory after an atomic
 
 
-EVENT_DTYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]
+EVENT_DTYPES: Final = Events(*map(np.dtype, (*["i4"] * 7, "u1", "i8", "i4", "f8")))  # type: ignore[arg-type]  # dtypes, not columns
 
 
 class Recorder:
@@ -97,9 +97,9 @@ class Recorder:
         self.barriers: list[tuple[int, int, CodeOffset, str, int]] = []
         self.collectives: list[tuple[int, int, CodeOffset, str, int, int, int]] = []
         self._bases: list[int] = []  # row of an array -> synthetic address of its allocation
-        self._log: list[Any] = []
+        self._log: list[Any] = []  # VALUES_PER_EVENT for each event
         self._segments: list[tuple[int, ...]] = []  # first event, block, thread, epoch, warp epoch
-        self._chunks: list[tuple[NDArray[Any], ...]] = []
+        self._chunks: list[tuple[np.ndarray, ...]] = []
         self._count = 0  # events in the chunks
         self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, code), kept alive so that the id stays valid
         self._capacity = 0
@@ -115,7 +115,7 @@ class Recorder:
         """Attribute the following events to this lane, in these epochs."""
         self._segments.append((len(self._log) // VALUES_PER_EVENT, block, thread, epoch, warp_epoch))
 
-    def add(self, code: CodeType, offset_in_code: int, tag: int, offset: int, value: Any) -> None:
+    def add(self, code: CodeType, offset_in_code: int, tag: int, offset: int, value: object) -> None:
         """Record one access of the current lane, at a byte offset in the allocation of the array in `tag`."""
         log = self._log
         log += (code, offset_in_code, tag, offset, value)
@@ -148,7 +148,7 @@ class Recorder:
                 f"more than {self.limit} events; trace a smaller grid, or raise limit= (about 50 bytes per event)"
             )
 
-    def _columns(self, log: list[Any], segments: list[tuple[int, ...]]) -> tuple[NDArray[Any], ...]:
+    def _columns(self, log: list[Any], segments: list[tuple[int, ...]]) -> tuple[np.ndarray, ...]:
         count = len(log) // VALUES_PER_EVENT
         table = np.array(segments, np.int64)
         lengths = np.diff(table[:, 0], append=count)
@@ -228,7 +228,7 @@ def pack_tag(array: int, nbytes: int, kind: int) -> int:
     return array << 16 | nbytes << 2 | kind
 
 
-def to_float64_column(values: list[Any], has_complex: bool) -> NDArray[np.float64]:
+def to_float64_column(values: list[complex], has_complex: bool) -> NDArray[np.float64]:
     """Convert values to a float64 column. Complex numbers keep their real part."""
     numbers = (value.real for value in values) if has_complex else values
     return np.fromiter(numbers, np.float64, len(values))
@@ -249,7 +249,7 @@ def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays:
     return value
 
 
-def count_occurrences(block: NDArray[Any], thread: NDArray[Any], instruction: NDArray[Any]) -> NDArray[np.int64]:
+def count_occurrences(block: np.ndarray, thread: np.ndarray, instruction: np.ndarray) -> NDArray[np.int64]:
     """Count for each event how often the same lane had executed the same instruction before."""
     if not len(block):
         return np.zeros(0, np.int64)

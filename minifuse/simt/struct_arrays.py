@@ -6,24 +6,29 @@ recorded like any other. `address_spaces` creates the arrays of the fields.
 
 from collections.abc import Mapping
 from math import prod
-from typing import Any
+from typing import TypeAlias
 
 from ..core.errors import UnknownWordError
+from .arithmetic import LaneNumber
 from .lanes import lane_error
+from .memory import ArrayIndex, KernelArray
+
+FieldArray: TypeAlias = "KernelArray | StructArray"  # all values of a field, which may be structures again
+FieldValue: TypeAlias = "LaneNumber | FieldArray | StructElement"  # a view if the field is an array
 
 
 class StructArray:
     """An array of structures."""
 
-    def __init__(self, name: str, shape: tuple[int, ...], fields: Mapping[str, Any]) -> None:
+    def __init__(self, name: str, shape: tuple[int, ...], fields: Mapping[str, FieldArray]) -> None:
         self.name, self.shape, self.ndim, self.size, self.fields = name, shape, len(shape), prod(shape), fields
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: ArrayIndex | str) -> "FieldArray | StructElement":
         if isinstance(index, str):
             return self.field(index)
         return StructElement(self, index)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: ArrayIndex, value: object) -> None:
         if not isinstance(value, StructElement):
             raise lane_error(
                 UnknownWordError,
@@ -33,7 +38,7 @@ class StructArray:
         for name in self.fields:
             StructElement(self, index)[name] = value[name]
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> FieldArray:
         if name.startswith("__"):
             raise AttributeError(name)
         return self.field(name)
@@ -41,7 +46,7 @@ class StructArray:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def field(self, name: str) -> Any:
+    def field(self, name: str) -> FieldArray:
         """Return the array of a field."""
         if name not in self.fields:
             raise lane_error(
@@ -54,21 +59,23 @@ class StructElement:
     """One structure, or a structure nested in it."""
 
     __slots__ = ("_index", "_records")
+    _index: ArrayIndex
+    _records: StructArray
 
-    def __init__(self, records: StructArray, index: Any) -> None:
+    def __init__(self, records: StructArray, index: ArrayIndex) -> None:
         object.__setattr__(self, "_records", records)
         object.__setattr__(self, "_index", index)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> FieldValue:
         return self._records.field(name)[self._index]
 
-    def __setitem__(self, name: str, value: Any) -> None:
+    def __setitem__(self, name: str, value: FieldValue) -> None:
         self._records.field(name)[self._index] = value
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> FieldValue:
         if name.startswith("__"):
             raise AttributeError(name)
         return self[name]
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: FieldValue) -> None:
         self[name] = value

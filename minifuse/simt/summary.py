@@ -7,17 +7,19 @@ Numbers are grouped under a label that states where they are from:
 """
 
 from collections import Counter
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from ..core.errors import SimtError
 from .columnar import Column, Ints
-from .diagnostics import find_unwritten
-from .metrics import SECTOR_BYTES
-from .record import ATOMIC, LOAD, STORE
+from .diagnostics import EventLabels, find_unwritten
+from .metrics import SECTOR_BYTES, Divergence, Requests
+from .record import ATOMIC, LOAD, STORE, Barrier, Collective, Events
 
-if TYPE_CHECKING:
-    from .trace import Trace
+Cell = TypeVar("Cell")
+Counts = dict[str, dict[str, int | float | None]]  # TRACED and DERIVED -> name -> number
 
 SPACES: Final = ("global", "shared", "const")
 NOT_MODELLED: Final = (
@@ -31,7 +33,14 @@ NOT_MODELLED: Final = (
 )
 
 
-def summarize(trace: "Trace") -> dict[str, Any]:
+def summarize(
+    labels: EventLabels,
+    found: Requests,
+    divergence: Divergence,
+    barriers: Iterable[Barrier],
+    collectives: Iterable[Collective],
+    hazards: Iterable[SimtError],
+) -> dict[str, Any]:
     """Count the accesses of a launch: in total, by memory space, by array and by line.
 
     Returns
@@ -53,34 +62,33 @@ def summarize(trace: "Trace") -> dict[str, Any]:
     >>> facts["spaces"]["global"]["DERIVED"]["sectors"]
     8
     """
-    found, events = trace.requests(), trace.events
-    lines = sorted({(row.file, row.line) for row in trace.instructions})
+    events = labels.events
+    lines = sorted({(row.file, row.line) for row in labels.instructions})
     number = {line: index for index, line in enumerate(lines)}
-    line_of = np.array([number[row.file, row.line] for row in trace.instructions] or [0])
-    space_of = np.array([SPACES.index(info.space) for info in trace.arrays] or [0])
-    spaces = _count(trace, space_of[events.array], space_of[found.array], len(SPACES))
-    arrays = _count(trace, events.array.astype(np.int64), found.array, len(trace.arrays))
-    at_lines = _count(trace, line_of[events.instruction], line_of[found.instruction], len(lines))
-    idle = _count_idle(trace, line_of, len(lines))
+    line_of = np.array([number[row.file, row.line] for row in labels.instructions] or [0])
+    space_of = np.array([SPACES.index(info.space) for info in labels.arrays] or [0])
+    spaces = _count(events, found, space_of[events.array], space_of[found.array], len(SPACES))
+    arrays = _count(events, found, events.array.astype(np.int64), found.array, len(labels.arrays))
+    at_lines = _count(events, found, line_of[events.instruction], line_of[found.instruction], len(lines))
+    idle = _count_idle(divergence, line_of, len(lines))
     return {
-        **{name: getattr(trace, name) for name in ("kernel", "file", "line", "shared", "seed", "is_complete")},
-        "grid": list(trace.grid),
-        "block": list(trace.block),
+        "grid": list(labels.grid),
+        "block": list(labels.block),
         "TRACED": {
             "events": len(events.block),
-            "barriers": dict(Counter(barrier.kind for barrier in trace.barriers)),
-            "collectives": dict(Counter(collective.kind for collective in trace.collectives)),
-            "elements_not_written": find_unwritten(trace.labels),
+            "barriers": dict(Counter(barrier.kind for barrier in barriers)),
+            "collectives": dict(Counter(collective.kind for collective in collectives)),
+            "elements_not_written": find_unwritten(labels),
         },
         "DERIVED": {
             "requests": len(found.block),
             "partial_requests": sum(line["partial_requests"] for line in idle),
-            "hazards": dict(Counter(type(error).__name__ for error in trace.hazards())),
+            "hazards": dict(Counter(type(error).__name__ for error in hazards)),
         },
         "spaces": dict(zip(SPACES, spaces, strict=True)),
         "arrays": [
             {"name": info.name, "space": info.space, "shape": list(info.shape), "dtype": info.dtype, **counts}
-            for info, counts in zip(trace.arrays, arrays, strict=True)
+            for info, counts in zip(labels.arrays, arrays, strict=True)
         ],
         "lines": [
             {"file": file, "line": line, "TRACED": counts["TRACED"], "DERIVED": {**counts["DERIVED"], **lanes}}
@@ -91,9 +99,8 @@ def summarize(trace: "Trace") -> dict[str, Any]:
     }
 
 
-def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -> list[dict[str, Any]]:
+def _count(events: Events, found: Requests, event_group: Ints, request_group: Ints, count: int) -> list[Counts]:
     """Return the numbers of each group, given the group of each event and of each request."""
-    events, found = trace.events, trace.requests()
 
     def of_events(weight: Column) -> list[int]:
         return _totals(event_group, weight, count)
@@ -101,14 +108,14 @@ def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -
     def of_requests(weight: Column) -> list[int]:
         return _totals(request_group, weight, count)
 
-    traced = {
+    traced: dict[str, Sequence[int | float | None]] = {
         "loads": of_events(events.kind == LOAD),
         "stores": of_events(events.kind == STORE),
         "atomics": of_events(events.kind == ATOMIC),
         "bytes_requested": of_events(events.nbytes),
     }
     sectors, ideal = of_requests(found.sectors), of_requests(found.ideal_sectors)
-    derived: dict[str, list[Any]] = {
+    derived: dict[str, Sequence[int | float | None]] = {
         "requests": of_requests(np.ones_like(found.block)),
         "sectors": sectors,
         "ideal_sectors": ideal,
@@ -121,7 +128,7 @@ def _count(trace: "Trace", event_group: Ints, request_group: Ints, count: int) -
     return [{"TRACED": _row(traced, index), "DERIVED": _row(derived, index)} for index in range(count)]
 
 
-def _row(columns: dict[str, list[Any]], index: int) -> dict[str, Any]:
+def _row(columns: Mapping[str, Sequence[Cell]], index: int) -> dict[str, Cell]:
     return {name: column[index] for name, column in columns.items()}
 
 
@@ -131,9 +138,8 @@ def _totals(group: Ints, weight: Column, count: int) -> list[int]:
     return totals
 
 
-def _count_idle(trace: "Trace", line_of: Ints, count: int) -> list[dict[str, int]]:
+def _count_idle(table: Divergence, line_of: Ints, count: int) -> list[dict[str, int]]:
     """Return for each line the requests with inactive lanes, the active lanes and the lanes of their warps."""
-    table = trace.divergence()
     line = line_of[table.instruction]
     columns = {
         "partial_requests": _totals(line, table.partial, count),

@@ -11,7 +11,6 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core import errors
 from ..core.errors import SimtError
@@ -78,8 +77,8 @@ class Trace:
     block: tuple[int, int, int]
     shared: int
     seed: int
-    arguments: list[tuple[str, Any]]
-    outputs: Mapping[str, NDArray[Any]]
+    arguments: list[tuple[str, object]]
+    outputs: Mapping[str, np.ndarray]
     events: Events
     instructions: list[Instruction]
     arrays: list[ArrayInfo]
@@ -133,7 +132,9 @@ class Trace:
 
     def summary(self) -> dict[str, Any]:
         """Return the metrics as plain numbers under labels, ready for JSON: see `summary.summarize`."""
-        return summarize(self)
+        launch = {name: getattr(self, name) for name in ("kernel", "file", "line", "shared", "seed", "is_complete")}
+        divergence, hazards = self.divergence(), self.hazards()
+        return launch | summarize(self.labels, self._requests, divergence, self.barriers, self.collectives, hazards)
 
     @property
     def labels(self) -> EventLabels:
@@ -170,7 +171,7 @@ class Trace:
         except (KeyError, TypeError, ValueError) as error:
             raise SimtError(f"{path} lacks a part of a trace ({error}); write a new one with trace.save(path)") from error
 
-    def _parts(self) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+    def _parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
         """Return the arrays, and everything else in types that JSON represents."""
         tables = {field.name: getattr(self, field.name) for field in fields(self)}
         events, outputs = tables.pop("events"), tables.pop("outputs")
@@ -190,7 +191,7 @@ class Trace:
             and all(_is_bitwise_equal(column, other_columns[name]) for name, column in columns.items())
         )
 
-    __hash__ = None  # type: ignore[assignment]  # contains arrays
+    __hash__ = None  # type: ignore[assignment]  # it contains arrays
 
     def __repr__(self) -> str:
         state = "complete" if self.is_complete else "cut short"
@@ -203,12 +204,12 @@ class Trace:
 load = Trace.load  # as `simt.load(path)`
 
 
-def _is_bitwise_equal(left: NDArray[Any], right: NDArray[Any]) -> bool:
+def _is_bitwise_equal(left: np.ndarray, right: np.ndarray) -> bool:
     """Return whether two arrays have equal bits."""
     return left.dtype == right.dtype and left.shape == right.shape and left.tobytes() == right.tobytes()
 
 
-def _error_as_dict(error: SimtError) -> dict[str, Any]:
+def _error_as_dict(error: SimtError) -> dict[str, object]:
     """Return an error in types that JSON represents."""
     attributes = {name: getattr(error, name) for name in ("lines", "array", "element", "block", "threads", "epoch")}
     return {"type": type(error).__name__, "message": str(error), **attributes}
@@ -220,12 +221,12 @@ def _error_from_dict(record: dict[str, Any]) -> SimtError:
     return kind(record.pop("message"), **{name: _as_tuple(value) for name, value in record.items()})
 
 
-def _as_tuple(value: Any) -> Any:
+def _as_tuple(value: object) -> Any:
     """Convert lists to tuples: JSON has only lists, tables have only tuples."""
     return tuple(map(_as_tuple, value)) if isinstance(value, list) else value
 
 
-def _trace_attributes(columns: dict[str, NDArray[Any]], tables: dict[str, Any]) -> dict[str, Any]:
+def _trace_attributes(columns: dict[str, np.ndarray], tables: dict[str, Any]) -> dict[str, Any]:
     """Return the attributes of a trace, given its parts."""
     values = {name: _as_tuple(value) for name, value in tables.items()}
     values["events"] = events = Events(**{name: columns[f"event.{name}"] for name in Events._fields})

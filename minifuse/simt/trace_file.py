@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ..core.errors import SimtError
 from ..runtime.atomic_files import replacement
@@ -23,7 +22,7 @@ VERSION: Final = 1
 TABLES: Final = "tables.json"  # name of the array that contains the JSON, as bytes
 
 
-def write(path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]], tables: Mapping[str, Any]) -> None:
+def write(path: str | os.PathLike[str], columns: Mapping[str, np.ndarray], tables: Mapping[str, object]) -> None:
     """Write arrays, and tables that JSON can represent, to a file that `read` reads.
 
     Raises
@@ -42,12 +41,12 @@ def write(path: str | os.PathLike[str], columns: Mapping[str, NDArray[Any]], tab
                 np.lib.format.write_array(content, np.asanyarray(column), allow_pickle=False)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: np.generic) -> object:
     """Convert a NumPy number to a Python number."""
     return value.item()
 
 
-def read(path: str | os.PathLike[str]) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:
+def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
     """Return the arrays and the tables of a file.
 
     Raises

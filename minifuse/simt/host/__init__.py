@@ -4,12 +4,13 @@ It passes launches to the interpreter; `simt.check` runs scripts with it. `stand
 imports as `numba.cuda`, and `substitute_modules` installs them temporarily. It needs no GPU and compiles nothing.
 """
 
-from .arrays import DeviceArray, Line, format_line, script_line
+from .arrays import DeviceArray, HostOrDevice, Line, format_line, script_line
 from .kernels import LaunchHandler, ScriptKernel, ScriptLaunch
 from .module import stand_in_modules, substitute_modules
 
 __all__ = [
     "DeviceArray",
+    "HostOrDevice",
     "LaunchHandler",
     "Line",
     "ScriptKernel",

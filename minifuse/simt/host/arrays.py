@@ -8,23 +8,34 @@ Launches are in `kernels.py`.
 import math
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, NoReturn, Protocol
+from typing import Any, ClassVar, Literal, NoReturn, Protocol, SupportsIndex, TypeGuard
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ...core.errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
+from ..address_spaces import GivenShape
+from ..bytecode_locations import Line as Line
+from ..memory import ArrayIndex
 
 INTERNAL_FOLDERS = (Path(__file__).parents[2], Path(np.__file__).parent)
 # files that do not belong to the script have names with these prefixes
 INTERNAL_PREFIXES = ("<frozen importlib", *(f"{folder}{os.sep}" for folder in INTERNAL_FOLDERS))
 POISON_BYTE = 0xFF  # fills uninitialized memory: NaN as a float, -1 as an integer
 
-Line = tuple[str, int]  # a file and a line in it
+
+MemoryOrder = Literal["C", "F"]
+
+
+class CudaArray(Protocol):
+    """An object that exposes device memory."""
+
+    @property
+    def __cuda_array_interface__(self) -> dict[str, Any]: ...
 
 
 class HazardReporter(Protocol):
@@ -80,7 +91,7 @@ class DeviceArray:
     __array_priority__ = -1.0
 
     def __init__(
-        self, data: NDArray[Any], written: NDArray[np.bool_], allocation: DeviceAllocation, stream: Any = 0
+        self, data: np.ndarray, written: NDArray[np.bool_], allocation: DeviceAllocation, stream: object = 0
     ) -> None:
         self.data, self.written, self.allocation, self.stream = data, written, allocation, stream
 
@@ -95,7 +106,7 @@ class DeviceArray:
         return self.data.strides
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype:
         """The type of the elements."""
         return self.data.dtype
 
@@ -159,11 +170,11 @@ class DeviceArray:
         """The parameter that the array was last passed to, quoted."""
         return f"{self.allocation.name!r}" if self.allocation.name else "without a name"
 
-    def _view(self, data: NDArray[Any], written: NDArray[np.bool_]) -> "DeviceArray":
+    def _view(self, data: np.ndarray, written: NDArray[np.bool_]) -> "DeviceArray":
         return DeviceArray(data, written, self.allocation, self.stream)
 
-    def __getitem__(self, key: Any) -> Any:
-        part = self.data[key]
+    def __getitem__(self, key: ArrayIndex) -> Any:
+        part: Any = self.data[key]
         if isinstance(part, np.ndarray) and part.base is None:
             raise_unsupported("an index array on a device array", "use integers and slices, or index on the host")
         if isinstance(part, np.ndarray):
@@ -171,21 +182,21 @@ class DeviceArray:
         self.check_written(key, "read by the host")
         return part
 
-    def __setitem__(self, key: Any, value: Any) -> None:
+    def __setitem__(self, key: ArrayIndex, value: "ArrayLike | DeviceArray") -> None:
         if isinstance(value, DeviceArray):
             self.data[key], self.written[key] = value.data, value.written
         else:
             self.data[key], self.written[key] = value, True
 
-    def getitem(self, item: Any, stream: Any = 0) -> Any:
+    def getitem(self, item: ArrayIndex, stream: object = 0) -> Any:
         """Return `array[item]`."""
         return self[item]
 
-    def setitem(self, key: Any, value: Any, stream: Any = 0) -> None:
+    def setitem(self, key: ArrayIndex, value: "ArrayLike | DeviceArray", stream: object = 0) -> None:
         """Set `array[key] = value`."""
         self[key] = value
 
-    def reshape(self, *shape: Any, order: Any = "C") -> "DeviceArray":
+    def reshape(self, *shape: Any, order: MemoryOrder = "C") -> "DeviceArray":
         """Return a view in another shape. Raise ViewError if that needs a copy."""
         new = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
         data, written = self.data.reshape(new, order=order), self.written.reshape(new, order=order)
@@ -196,11 +207,11 @@ class DeviceArray:
             )
         return self._view(data, written)
 
-    def ravel(self, order: Any = "C", stream: Any = 0) -> "DeviceArray":
+    def ravel(self, order: MemoryOrder = "C", stream: object = 0) -> "DeviceArray":
         """Return a view with one dim. Raise ViewError if that needs a copy."""
         return self.reshape(-1, order=order)
 
-    def squeeze(self, axis: Any = None, stream: Any = 0) -> "DeviceArray":
+    def squeeze(self, axis: SupportsIndex | tuple[SupportsIndex, ...] | None = None, stream: object = 0) -> "DeviceArray":
         """Return a view without dims of size one."""
         return self._view(self.data.squeeze(axis), self.written.squeeze(axis))
 
@@ -210,18 +221,18 @@ class DeviceArray:
             raise_unsupported(f"view of {self.dtype} as {np.dtype(dtype)}", "a view must keep the size of the elements")
         return self._view(self.data.view(dtype), self.written)
 
-    def split(self, section: int, stream: Any = 0) -> Iterator["DeviceArray"]:
+    def split(self, section: int, stream: object = 0) -> Iterator["DeviceArray"]:
         """Yield views of `section` elements of a 1-D array. The last one may be smaller."""
         if self.ndim != 1:
             raise ShapeError(f"split: got {self!r}; expected an array of one dim")
         for start in range(0, self.size, section):
             yield self[start : start + section]
 
-    def bind(self, stream: Any = 0) -> "DeviceArray":
+    def bind(self, stream: object = 0) -> "DeviceArray":
         """Return the array with another default stream."""
         return DeviceArray(self.data, self.written, self.allocation, stream)
 
-    def transpose(self, axes: Any = None) -> "DeviceArray":
+    def transpose(self, axes: Sequence[int] | None = None) -> "DeviceArray":
         """Return a transposed copy of a matrix, as in Numba."""
         if axes is not None and tuple(axes) == tuple(range(self.ndim)):
             return self
@@ -234,7 +245,7 @@ class DeviceArray:
         """A transposed copy of a matrix, as in Numba."""
         return self.transpose()
 
-    def copy_to_host(self, ary: NDArray[Any] | None = None, stream: Any = 0) -> NDArray[Any]:
+    def copy_to_host(self, ary: np.ndarray | None = None, stream: object = 0) -> np.ndarray:
         """Copy to a new NumPy array, or to `ary`, which must have the same shape, dtype and order.
 
         Elements that were never written are reported, as compute-sanitizer's initcheck does for a copy.
@@ -249,7 +260,7 @@ class DeviceArray:
         ary.squeeze()[...] = self.data.squeeze()
         return ary
 
-    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
+    def copy_to_device(self, ary: "ArrayLike | DeviceArray", stream: object = 0) -> None:
         """Copy from a host or device array of the same shape and dtype."""
         source = ary if isinstance(ary, DeviceArray) else np.asarray(ary)
         if not (self.is_c_contiguous() or self.is_f_contiguous()):
@@ -257,13 +268,13 @@ class DeviceArray:
         self._check_compatible(source, "copy_to_device")
         self.squeeze()[...] = source.squeeze()
 
-    def _check_compatible(self, other: Any, verb: str) -> None:
+    def _check_compatible(self, other: "np.ndarray | DeviceArray", verb: str) -> None:
         if other.dtype != self.dtype:
             raise DTypeError(f"{verb}: the device array has {self.dtype}, the host array {other.dtype}; convert one of them")
         if other.squeeze().shape != self.data.squeeze().shape:
             raise ShapeError(f"{verb}: the device array has shape {self.shape}, the host array {other.shape}")
 
-    def check_written(self, key: Any, verb: str) -> None:
+    def check_written(self, key: ArrayIndex, verb: str) -> None:
         """Report the first element of `self[key]` that was never written."""
         part = np.atleast_1d(self.written[key])
         if part.all():
@@ -281,18 +292,18 @@ class DeviceArray:
         )
         self.allocation.handler.report_hazard(error, line)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> NDArray[Any]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> np.ndarray:
         if copy is False:
             raise ViewError("np.asarray of a device array always copies; omit copy=False")
         host = self.copy_to_host()
         return host if dtype is None else host.astype(dtype)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         raise AttributeError(
             f"a device array has no attribute {name!r} in the interpreter; copy_to_host() returns a NumPy array"
         )
 
-    def _no_arithmetic(self, *_: Any) -> NoReturn:
+    def _no_arithmetic(self, *_: object) -> NoReturn:
         raise DTypeError(
             f"arithmetic with {self!r} on the host: only kernels can compute with device memory; "
             "write a kernel, or call copy_to_host() first"
@@ -302,10 +313,16 @@ class DeviceArray:
     __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
 
 
+HostOrDevice = np.ndarray | DeviceArray
 EXPORTED_ARRAYS: WeakValueDictionary[int, DeviceArray] = WeakValueDictionary()  # exported address -> array
 
 
-def exported_array(value: Any) -> DeviceArray:
+def exposes_memory(value: object) -> TypeGuard[CudaArray]:
+    """Return whether an object exposes device memory."""
+    return hasattr(value, "__cuda_array_interface__")
+
+
+def exported_array(value: CudaArray) -> DeviceArray:
     """Return the device array that another object exposes by `__cuda_array_interface__`.
 
     Addresses that were not exported by a device array of the interpreter are refused: they may be on a GPU.
@@ -319,23 +336,27 @@ def exported_array(value: Any) -> DeviceArray:
     return array
 
 
-class MappedArray(np.ndarray[Any, np.dtype[Any]]):
+class MappedArray(np.ndarray):
     """A NumPy array that kernels read and write in place, returned by `mapped_array` and `managed_array`."""
 
-    def copy_to_host(self, ary: NDArray[Any] | None = None, stream: Any = 0) -> NDArray[Any]:
+    def copy_to_host(self, ary: np.ndarray | None = None, stream: object = 0) -> np.ndarray:
         """Copy to a plain NumPy array, or to `ary`."""
         if ary is None:
             return np.array(self)
         ary[...] = self
         return ary
 
-    def copy_to_device(self, ary: Any, stream: Any = 0) -> None:
+    def copy_to_device(self, ary: ArrayLike | DeviceArray, stream: object = 0) -> None:
         """Copy from a host or device array."""
         self[...] = np.asarray(ary)
 
 
 def allocate(
-    shape: Any, dtype: DTypeLike, strides: tuple[int, ...] | None, order: str, allocation: DeviceAllocation
+    shape: GivenShape | list[int],
+    dtype: DTypeLike,
+    strides: tuple[int, ...] | None,
+    order: MemoryOrder,
+    allocation: DeviceAllocation,
 ) -> DeviceArray:
     """Allocate uninitialized device memory."""
     dims = tuple(shape) if isinstance(shape, tuple | list) else (shape,)
@@ -346,7 +367,7 @@ def allocate(
     if kind.hasobject:
         raise DTypeError(f"device_array: {kind} contains Python objects, which kernels cannot read")
     if strides is None:
-        data, written = np.empty(dims, kind, order), np.zeros(dims, bool, order)  # type: ignore[call-overload]
+        data, written = np.empty(dims, kind, order), np.zeros(dims, bool, order)
     else:
         steps = [step // kind.itemsize for step in strides]
         count = 1 + sum((size - 1) * step for size, step in zip(dims, steps, strict=True)) if math.prod(dims) else 0
@@ -356,12 +377,12 @@ def allocate(
     return DeviceArray(data, written, allocation)
 
 
-def poison_value(dtype: np.dtype[Any]) -> Any:
+def poison_value(dtype: np.dtype) -> bool | np.generic:
     """Return the value of an uninitialized element."""
     return True if dtype.kind == "b" else np.frombuffer(bytes([POISON_BYTE]) * dtype.itemsize, dtype)[0]
 
 
-def copy_from_host(array: Any, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
+def copy_from_host(array: ArrayLike, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
     """Copy a host array or number to device memory."""
     source = np.asanyarray(array)
     if source.dtype.hasobject:

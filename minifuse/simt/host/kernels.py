@@ -9,13 +9,14 @@ import functools
 import inspect
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from enum import Enum
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, NoReturn, Protocol
 
 import numpy as np
 
 from ...core.errors import CudaError, DTypeError, ShapeError, SimtError
+from ..address_spaces import rebuild_tuple
 from ..random import STATE_DTYPE
 from ..rebind import ReboundKernel, rebind_frozen
 from .arrays import (
@@ -25,6 +26,7 @@ from .arrays import (
     MappedArray,
     copy_from_host,
     exported_array,
+    exposes_memory,
     format_line,
     raise_unsupported,
     script_line,
@@ -54,6 +56,7 @@ COMPILER_PREFIXES = ("inspect_", "get_", "overloads", "definition", "ptx", "max_
 FORALL_BLOCK_SIZE = 128  # threads per block if the script leaves the choice to the driver
 
 Dims = tuple[int, int, int]
+Decorator = Callable[[Callable[..., object]], "ScriptKernel"]
 
 
 class ScriptLaunch(NamedTuple):
@@ -62,7 +65,7 @@ class ScriptLaunch(NamedTuple):
     kernel: "ScriptKernel"
     grid: Dims
     block: Dims
-    arguments: tuple[Any, ...]  # converted for the interpreter
+    arguments: tuple[object, ...]  # converted for the interpreter
     shared: int  # bytes of dynamic shared memory
     line: Line  # of the script
 
@@ -82,7 +85,7 @@ class CopyHint:
 
     copies_in = copies_out = True
 
-    def __init__(self, value: Any) -> None:
+    def __init__(self, value: object) -> None:
         self.value = value
 
 
@@ -108,29 +111,31 @@ class ScriptKernel:
     Launch it with `kernel[grid, block](...)`, `kernel[grid, block, stream, shared](...)` or `kernel.forall(n)(...)`.
     """
 
+    __name__: str  # of the function
+
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: Callable[..., object],
         handler: LaunchHandler,
         signatures: tuple[Signature, ...],
-        options: dict[str, Any],
+        options: Mapping[str, Any],
     ) -> None:
         functools.update_wrapper(self, function)
         self.py_func, self.handler, self.signatures, self.options = function, handler, signatures, options
         self.is_device = bool(options.get("device"))
-        self._frozen: dict[Any, ReboundKernel] = {}
+        self._frozen: dict[object, ReboundKernel] = {}
 
-    def frozen_for(self, arguments: tuple[Any, ...]) -> ReboundKernel:
+    def frozen_for(self, arguments: tuple[object, ...]) -> ReboundKernel:
         """Return the kernel with the globals of its first launch with arguments of these types."""
         key = tuple(map(type_signature, arguments))
         if key not in self._frozen:
-            self._frozen[key] = rebind_frozen(self.py_func)  # type: ignore[arg-type]
+            self._frozen[key] = rebind_frozen(self.py_func)  # type: ignore[arg-type]  # a function of Python
         return self._frozen[key]
 
     def __repr__(self) -> str:
         return f"<{'device function' if self.is_device else 'kernel'} {self.__name__}>"
 
-    def __getitem__(self, configuration: Any) -> "ConfiguredKernel":
+    def __getitem__(self, configuration: tuple[Any, ...]) -> "ConfiguredKernel":
         if not isinstance(configuration, tuple) or not 2 <= len(configuration) <= 4:
             raise ShapeError(
                 f"kernel[...]: got {configuration!r}; expected kernel[grid, block], kernel[grid, block, stream] or "
@@ -138,13 +143,13 @@ class ScriptKernel:
             )
         return self.configure(*configuration)
 
-    def configure(self, griddim: Any, blockdim: Any, stream: Any = 0, sharedmem: int = 0) -> "ConfiguredKernel":
+    def configure(self, griddim: object, blockdim: object, stream: object = 0, sharedmem: int = 0) -> "ConfiguredKernel":
         """Return `kernel[grid, block, stream, shared]`."""
         if self.is_device:
             raise CudaError(f"{self!r} can only be called by kernels; to launch it, remove device=True from cuda.jit")
         return ConfiguredKernel(self, as_dim3(griddim, "grid"), as_dim3(blockdim, "block"), sharedmem)
 
-    def forall(self, ntasks: int, tpb: int = 0, stream: Any = 0, sharedmem: int = 0) -> Callable[..., None]:
+    def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
         """Return a launch of one thread for each of `ntasks` tasks, in blocks of `tpb` threads, by default 128."""
         if ntasks < 0:
             raise ShapeError(f"forall: got {ntasks} tasks; expected 0 or more")
@@ -153,11 +158,11 @@ class ScriptKernel:
             return lambda *arguments: None
         return self[math.ceil(ntasks / threads), threads, stream, sharedmem]
 
-    def specialize(self, *arguments: Any) -> "ScriptKernel":
+    def specialize(self, *arguments: object) -> "ScriptKernel":
         """Return the kernel itself: there is nothing to compile."""
         return self
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: object) -> None:
         """Raise CudaError: a kernel needs a grid, and only kernels call device functions."""
         name = self.__name__
         if self.is_device:
@@ -167,13 +172,13 @@ class ScriptKernel:
             f"{name}(...) at {format_line(script_line())}: a kernel needs a grid; write {name}[blocks, threads](...)"
         )
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith(COMPILER_PREFIXES):
             raise_unsupported(f"kernel.{name}", "the interpreter does not compile kernels, so there is nothing to inspect")
         raise AttributeError(f"a kernel has no attribute {name!r} in the interpreter")
 
 
-def type_signature(argument: Any) -> Any:
+def type_signature(argument: object) -> object:
     """Return the type that Numba would compile for: for an array its dtype, dims and order."""
     if isinstance(argument, tuple):
         return tuple(map(type_signature, argument))
@@ -188,18 +193,18 @@ class ConfiguredKernel:
     def __init__(self, kernel: ScriptKernel, grid: Dims, block: Dims, shared: int) -> None:
         self.kernel, self.grid, self.block, self.shared = kernel, grid, block, int(shared)
 
-    def __call__(self, *arguments: Any) -> None:
+    def __call__(self, *arguments: object) -> None:
         """Launch the kernel, and return when all threads are done."""
         kernel, line = self.kernel, script_line()
         check_launch_limits(self.grid, self.block, self.shared, kernel.options.get("launch_bounds"))
         bound = inspect.signature(kernel.py_func).bind(*arguments)
         bound.apply_defaults()
         parameters = inspect.signature(kernel.py_func).parameters
-        values: tuple[Any, ...] = bound.args
+        values: tuple[object, ...] = bound.args
         if kernel.signatures:
             values = convert_arguments(values, kernel.signatures, kernel.py_func.__name__)
         names = [*parameters, *[f"argument {i}" for i in range(len(parameters), len(values))]]
-        copies: list[tuple[Any, DeviceArray]] = []
+        copies: list[tuple[np.ndarray, DeviceArray]] = []
         passed = tuple(
             to_kernel_argument(value, name, kernel.handler, line, copies) for name, value in zip(names, values, strict=False)
         )
@@ -208,10 +213,12 @@ class ConfiguredKernel:
             host[...] = device.data
 
 
-def jit(handler: LaunchHandler) -> Callable[..., Any]:
+def jit(handler: LaunchHandler) -> Callable[..., ScriptKernel | Decorator]:
     """Return the decorator `cuda.jit`. The handler runs the launches of its kernels."""
 
-    def jit(func_or_sig: Any = None, device: bool = False, launch_bounds: Any = None, **options: Any) -> Any:
+    def jit(
+        func_or_sig: Any = None, device: bool = False, launch_bounds: object = None, **options: object
+    ) -> ScriptKernel | Decorator:
         for name, value in options.items():
             if name in UNSUPPORTED_OPTIONS and value:
                 raise_unsupported(f"cuda.jit({name}=...)", UNSUPPORTED_OPTIONS[name])
@@ -221,7 +228,7 @@ def jit(handler: LaunchHandler) -> Callable[..., Any]:
                 )
         known = {**options, "device": device, "launch_bounds": launch_bounds}
 
-        def decorate(function: Any, signatures: tuple[Signature, ...] = ()) -> ScriptKernel:
+        def decorate(function: Callable[..., object], signatures: tuple[Signature, ...] = ()) -> ScriptKernel:
             return ScriptKernel(getattr(function, "py_func", function), handler, signatures, known)
 
         if func_or_sig is None:
@@ -234,7 +241,7 @@ def jit(handler: LaunchHandler) -> Callable[..., Any]:
     return jit
 
 
-def as_dim3(value: Any, what: str) -> Dims:
+def as_dim3(value: object, what: str) -> Dims:
     """Return a grid or block of one to three dims as three."""
     sizes = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(sizes) <= 3:
@@ -248,7 +255,7 @@ def as_dim3(value: Any, what: str) -> Dims:
     return x, y, z
 
 
-def check_launch_limits(grid: Dims, block: Dims, shared: int, bounds: Any) -> None:
+def check_launch_limits(grid: Dims, block: Dims, shared: int, bounds: int | tuple[int, ...] | list[int] | None) -> None:
     """Raise the error of the driver for a launch that the device does not allow."""
     threads, max_threads = (
         math.prod(block),
@@ -269,8 +276,8 @@ def check_launch_limits(grid: Dims, block: Dims, shared: int, bounds: Any) -> No
 
 
 def to_kernel_argument(
-    value: Any, name: str, handler: LaunchHandler, line: Line, copies: list[tuple[Any, DeviceArray]]
-) -> Any:
+    value: object, name: str, handler: LaunchHandler, line: Line, copies: list[tuple[np.ndarray, DeviceArray]]
+) -> object:
     """Convert an argument to a kernel argument. Add host arrays that must be copied back to `copies`."""
     hint = value if isinstance(value, CopyHint) else InOut(value)
     value = hint.value
@@ -288,10 +295,10 @@ def to_kernel_argument(
         return rng_states_as_rows(value)
     if isinstance(value, tuple):
         parts = [to_kernel_argument(part, name, handler, line, copies) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else tuple(parts)
+        return rebuild_tuple(value, parts)
     if value is None or isinstance(value, numbers.Number | np.generic):
         return value
-    if hasattr(value, "__cuda_array_interface__"):
+    if exposes_memory(value):
         return to_kernel_argument(exported_array(value), name, handler, line, copies)
     raise DTypeError(
         f"argument {name!r} of the launch at {format_line(line)}: got {type(value).__name__}, expected an array, a "

@@ -7,27 +7,32 @@ UnknownWordError. Libraries that already imported the real `numba.cuda` keep it.
 import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import partial
 from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
 
 from ...core.errors import CudaError
 from .. import cuda_api, random
+from ..address_spaces import GivenShape
 from ..libdevice import LIBDEVICE
 from .arrays import (
     DeviceAllocation,
     DeviceArray,
+    HostOrDevice,
     MappedArray,
+    MemoryOrder,
     allocate,
     copy_from_host,
     exported_array,
+    exposes_memory,
     poison_value,
     raise_unsupported,
     script_line,
@@ -49,13 +54,13 @@ UNSUPPORTED_NAMES = {
 class StandInModule(ModuleType):
     """A module that looks up missing names with a function."""
 
-    def __init__(self, name: str, find: Callable[[str], Any], **names: Any) -> None:
+    def __init__(self, name: str, find: Callable[[str], object], **names: object) -> None:
         super().__init__(name, f"The replacement of {name} in the interpreter.")
         self.__path__: list[str] = []  # a package, so that `import numba.cuda.random` looks below it
         self.__dict__.update(names)
         self._find = find
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         if name.startswith("_"):
             raise AttributeError(name)
         return self._find(name)
@@ -75,7 +80,9 @@ class HostFunctions:
     def _allocation(self) -> DeviceAllocation:
         return DeviceAllocation(self._handler, script_line())
 
-    def to_device(self, obj: Any, stream: Any = 0, copy: bool = True, to: DeviceArray | None = None) -> DeviceArray:
+    def to_device(
+        self, obj: ArrayLike | DeviceArray, stream: object = 0, copy: bool = True, to: DeviceArray | None = None
+    ) -> DeviceArray:
         """Copy a host array to the device. Return a device array unchanged."""
         if to is not None:
             if copy:
@@ -83,68 +90,84 @@ class HostFunctions:
             return to
         return obj if isinstance(obj, DeviceArray) else copy_from_host(obj, self._allocation(), copy=copy)
 
-    def as_cuda_array(self, obj: Any, sync: bool = True) -> DeviceArray:
+    def as_cuda_array(self, obj: object, sync: bool = True) -> DeviceArray:
         """Return a view of a device array, or of one that the object exposes by `__cuda_array_interface__`."""
-        if not hasattr(obj, "__cuda_array_interface__"):
+        if not exposes_memory(obj):
             raise_unsupported(f"as_cuda_array({type(obj).__name__})", "only device arrays of the interpreter are supported")
-        return exported_array(obj)[...]  # type: ignore[no-any-return]
+        view: DeviceArray = exported_array(obj)[...]
+        return view
 
-    def is_cuda_array(self, obj: Any) -> bool:
+    def is_cuda_array(self, obj: object) -> bool:
         """Return whether an object is in device memory."""
-        return isinstance(obj, MappedArray) or hasattr(obj, "__cuda_array_interface__")
+        return isinstance(obj, MappedArray) or exposes_memory(obj)
 
     def device_array(
-        self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0
+        self,
+        shape: GivenShape,
+        dtype: DTypeLike = np.float64,
+        strides: tuple[int, ...] | None = None,
+        order: MemoryOrder = "C",
+        stream: object = 0,
     ) -> DeviceArray:
         """Allocate uninitialized device memory."""
         return allocate(shape, dtype, strides, order, self._allocation())
 
-    def device_array_like(self, ary: Any, stream: Any = 0) -> DeviceArray:
+    def device_array_like(self, ary: HostOrDevice, stream: object = 0) -> DeviceArray:
         """Allocate uninitialized device memory with the shape, dtype and order of another array."""
         return allocate(ary.shape, ary.dtype, None, memory_order(ary), self._allocation())
 
-    def pinned_array(self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C") -> Any:
+    def pinned_array(
+        self, shape: GivenShape, dtype: DTypeLike = np.float64, strides: object = None, order: MemoryOrder = "C"
+    ) -> np.ndarray:
         """Allocate an uninitialized host array."""
-        array = np.empty(shape, dtype, order)  # type: ignore[call-overload]
+        array = np.empty(shape, dtype, order)
         array[...] = poison_value(array.dtype)
         return array
 
-    def pinned_array_like(self, ary: Any) -> Any:
+    def pinned_array_like(self, ary: HostOrDevice) -> np.ndarray:
         """Allocate an uninitialized host array with the shape, dtype and order of another array."""
         return self.pinned_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     def mapped_array(
-        self, shape: Any, dtype: Any = np.float64, strides: Any = None, order: str = "C", stream: Any = 0, **flags: bool
+        self,
+        shape: GivenShape,
+        dtype: DTypeLike = np.float64,
+        strides: object = None,
+        order: MemoryOrder = "C",
+        stream: object = 0,
+        **flags: bool,
     ) -> MappedArray:
         """Allocate a host array that kernels read and write in place."""
-        return self.pinned_array(shape, dtype, order=order).view(MappedArray)  # type: ignore[no-any-return]
+        return self.pinned_array(shape, dtype, order=order).view(MappedArray)
 
     managed_array = mapped_array
 
-    def mapped_array_like(self, ary: Any, stream: Any = 0, **flags: bool) -> MappedArray:
+    def mapped_array_like(self, ary: HostOrDevice, stream: object = 0, **flags: bool) -> MappedArray:
         """Allocate a mapped array with the shape, dtype and order of another array."""
         return self.mapped_array(ary.shape, ary.dtype, order=memory_order(ary))
 
     @contextmanager
-    def mapped(self, *arylist: Any, stream: Any = 0) -> Iterator[Any]:
+    def mapped(self, *arylist: np.ndarray, stream: object = 0) -> Iterator[DeviceArray | list[DeviceArray]]:
         """Return a context manager that maps host arrays as device arrays over the same memory."""
         arrays = [DeviceArray(array, np.ones(array.shape, bool), self._allocation()) for array in arylist]
         yield arrays[0] if len(arrays) == 1 else arrays
 
-    def pinned(self, *arylist: Any) -> Any:
+    def pinned(self, *arylist: np.ndarray) -> AbstractContextManager[None]:
         """Return a context manager that pins host arrays. Pinning has no effect here."""
         return nullcontext()
 
-    def init_xoroshiro128p_states(self, states: DeviceArray, seed: int, subsequence_start: int = 0, stream: Any = 0) -> None:
+    def init_xoroshiro128p_states(
+        self, states: DeviceArray, seed: int, subsequence_start: int = 0, stream: object = 0
+    ) -> None:
         """Fill an array with the states of generators, each 2**64 steps after the previous one."""
         states.copy_to_device(random.states(states.size, int(seed), int(subsequence_start)))
 
-    def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: Any = 0) -> DeviceArray:
+    def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:
         """Return the states of n generators in device memory."""
         return copy_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
 
 
-def memory_order(array: Any) -> str:
+def memory_order(array: HostOrDevice) -> MemoryOrder:
     """Return the order of an array in memory: "F" if its elements are stored column by column, otherwise "C"."""
     return "F" if array.flags["F_CONTIGUOUS"] and not array.flags["C_CONTIGUOUS"] else "C"
 
@@ -160,7 +183,7 @@ def detect() -> bool:
     return True
 
 
-def no_op(*_: Any, **__: Any) -> None:
+def no_op(*_: object, **__: object) -> None:
     """Do nothing: synchronize, profile_start and close have no effect without a GPU."""
 
 
@@ -198,7 +221,7 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
         ),
     }
 
-    def find(name: str) -> Any:
+    def find(name: str) -> object:
         if name in UNSUPPORTED_NAMES:
             raise_unsupported(f"cuda.{name}", UNSUPPORTED_NAMES[name])
         return getattr(cuda_api.cuda, name) if hasattr(type(cuda_api.cuda), name) else raise_unsupported(f"cuda.{name}")
@@ -220,12 +243,12 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
     return modules | {f"{MODULE_NAME}.{name}": module for name, module in submodules.items()}
 
 
-def missing_name_error(name: str) -> Callable[[str], Any]:
+def missing_name_error(name: str) -> Callable[[str], NoReturn]:
     """Return the function that raises the error for missing names of a submodule."""
     return lambda missing: raise_unsupported(f"numba.cuda.{name}.{missing}")
 
 
-def stateless_functions() -> dict[str, Any]:
+def stateless_functions() -> dict[str, object]:
     """Return the functions of the module that need no handler."""
     default = SimtStream("Default CUDA stream")
     nothing = ("synchronize", "profile_start", "profile_stop", "close", "cuda_error")

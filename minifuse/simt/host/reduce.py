@@ -11,19 +11,25 @@ from typing import Any
 import numpy as np
 
 from ...core.errors import ShapeError
-from .arrays import DeviceArray
+from ..arithmetic import LaneNumber
+from .arrays import DeviceArray, HostOrDevice
 
 
 class HostReduction:
     """A reduction: `total = cuda.reduce(lambda a, b: a + b)`, then `total(array)`."""
 
-    def __init__(self, functor: Callable[[Any, Any], Any]) -> None:
+    def __init__(self, functor: Callable[[Any, Any], object]) -> None:
         functools.update_wrapper(self, functor)
         self.functor = getattr(functor, "py_func", functor)
 
     def __call__(
-        self, arr: Any, size: int | None = None, res: DeviceArray | None = None, init: Any = 0, stream: Any = 0
-    ) -> Any:
+        self,
+        arr: HostOrDevice,
+        size: int | None = None,
+        res: DeviceArray | None = None,
+        init: LaneNumber = 0,
+        stream: object = 0,
+    ) -> np.generic | None:
         """Reduce `init` and the first `size` elements of a host or device array of one dim.
 
         Returns
@@ -36,7 +42,7 @@ class HostReduction:
         if isinstance(part, DeviceArray):
             part.check_written(..., "read by cuda.reduce")
             part = part.data
-        total = part.dtype.type(init)
+        total: np.generic = part.dtype.type(init)
         with np.errstate(all="ignore"):  # as on the device, integers wrap and floats overflow without a warning
             for value in part:
                 total = part.dtype.type(self.functor(total, value))

@@ -5,16 +5,19 @@ Numba does not check arrays if there is one signature, and reads float64 as floa
 Signatures of device functions are ignored.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.errors import DTypeError
 
-Signature = tuple[Any, ...]  # Numba's types of the parameters
+if TYPE_CHECKING:
+    from numba.core.types import Type
+
+Signature = tuple["Type", ...]  # of the parameters
 
 
-def parse_signatures(given: Any) -> tuple[Signature, ...]:
+def parse_signatures(given: object) -> tuple[Signature, ...]:
     """Parse the signatures in a string, a tuple of types, a call of types, or a list of these."""
     from numba.core import sigutils
 
@@ -26,7 +29,7 @@ def parse_signatures(given: Any) -> tuple[Signature, ...]:
     return tuple(found)
 
 
-def convert_arguments(values: tuple[Any, ...], signatures: tuple[Signature, ...], name: str) -> tuple[Any, ...]:
+def convert_arguments(values: tuple[object, ...], signatures: tuple[Signature, ...], name: str) -> tuple[object, ...]:
     """Convert the arguments to the first signature that they match. Raise DTypeError if they match none."""
     errors = []
     for signature in signatures:
@@ -40,7 +43,7 @@ def convert_arguments(values: tuple[Any, ...], signatures: tuple[Signature, ...]
     )
 
 
-def convert_argument(value: Any, kind: Any) -> Any:
+def convert_argument(value: Any, kind: "Type") -> object:
     """Convert one argument to its type in the signature."""
     from numba.core import types
     from numba.np.numpy_support import as_dtype

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import count
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.errors import CudaError
 from .arrays import raise_unsupported
@@ -86,7 +86,7 @@ class SimtStream:
         """Synchronize at the end of a `with` block."""
         yield self
 
-    def add_callback(self, callback: Callable[["SimtStream", int, Any], None], arg: Any = None) -> None:
+    def add_callback(self, callback: Callable[["SimtStream", int, object], None], arg: object = None) -> None:
         """Call `callback(stream, status, arg)` immediately."""
         callback(self, 0, arg)
 
@@ -97,7 +97,7 @@ class SimtEvent:
     def __init__(self, timing: bool = True) -> None:
         self.timing, self.time_s = timing, 0.0
 
-    def record(self, stream: Any = 0) -> None:
+    def record(self, stream: object = 0) -> None:
         """Record the time."""
         self.time_s = time.perf_counter()
 
@@ -108,7 +108,7 @@ class SimtEvent:
     def synchronize(self) -> None:
         """Wait for the event. It has always completed."""
 
-    def wait(self, stream: Any = 0) -> None:
+    def wait(self, stream: object = 0) -> None:
         """Let a stream wait for the event."""
 
     def elapsed_time(self, end: "SimtEvent") -> float:
@@ -162,7 +162,7 @@ class SimtDevice:
         )
 
     @property
-    def deallocations(self) -> Any:
+    def deallocations(self) -> SimpleNamespace:
         """The pending deallocations: there are none."""
         return SimpleNamespace(clear=self.synchronize)
 

@@ -12,11 +12,12 @@ from math import ceil, prod
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike
 
 from ...core.errors import DTypeError, ShapeError
 from ..cuda_api import cuda
-from .arrays import DeviceAllocation, DeviceArray, allocate, copy_from_host, format_line, script_line
+from ..memory import KernelArray
+from .arrays import DeviceAllocation, DeviceArray, HostOrDevice, allocate, copy_from_host, format_line, script_line
 from .kernels import FORALL_BLOCK_SIZE, LaunchHandler, ScriptKernel
 from .reduce import HostReduction
 
@@ -26,7 +27,7 @@ DIMS_PATTERN = re.compile(r"\(([^()]*)\)")
 class UfuncSignature(NamedTuple):
     """One signature: the dtypes of inputs and outputs, and which of them are arrays in the function."""
 
-    dtypes: tuple[np.dtype[Any], ...]
+    dtypes: tuple[np.dtype, ...]
     are_arrays: tuple[bool, ...]
 
 
@@ -35,13 +36,15 @@ class CudaUfunc:
 
     __name__: str
 
-    def __init__(self, handler: LaunchHandler, function: Callable[..., Any], layout: str | None = None, **_: Any) -> None:
+    def __init__(
+        self, handler: LaunchHandler, function: Callable[..., object], layout: str | None = None, **_: object
+    ) -> None:
         functools.update_wrapper(self, function)
         self.handler, self.py_func, self.types = handler, getattr(function, "py_func", function), list[UfuncSignature]()
         self.layout = parse_layout(layout) if layout else None
         self._kernel: ScriptKernel | None = None
 
-    def add(self, signature: Any) -> None:
+    def add(self, signature: object) -> None:
         """Add a signature. For a plain function it includes the return type."""
         from numba.core import sigutils, types
         from numba.np.numpy_support import as_dtype
@@ -63,11 +66,13 @@ class CudaUfunc:
             )
         return self
 
-    def __call__(self, *arguments: Any, out: Any = None, stream: Any = 0) -> Any:
+    def __call__(
+        self, *arguments: ArrayLike | DeviceArray, out: HostOrDevice | None = None, stream: object = 0
+    ) -> HostOrDevice | np.generic:
         """Compute the function for all elements."""
         line = script_line()
         inputs, outputs = self._dims()
-        operands = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
+        operands: list[Any] = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
         if len(operands) == len(inputs) + 1 and out is None:
             out = operands.pop()
         if len(operands) != len(inputs):
@@ -88,7 +93,7 @@ class CudaUfunc:
             self._launcher()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
         return self._returned(result, out, any(isinstance(x, DeviceArray) for x in operands))
 
-    def reduce(self, array: Any, axis: int = 0, stream: Any = 0) -> Any:
+    def reduce(self, array: HostOrDevice, axis: int = 0, stream: object = 0) -> np.generic | None:
         """Reduce an array of one dim with the function."""
         first = array[:1].copy_to_host() if isinstance(array, DeviceArray) else np.asarray(array)[:1]
         return HostReduction(self.py_func)(array[1:], init=first[0])
@@ -99,7 +104,7 @@ class CudaUfunc:
             return self.layout
         return [()] * (len(self.types[0].dtypes) - 1), ()
 
-    def _types_for(self, operands: Sequence[Any], arguments: Sequence[Any]) -> UfuncSignature:
+    def _types_for(self, operands: Sequence[HostOrDevice], arguments: Sequence[object]) -> UfuncSignature:
         """Return the first signature to which all arguments convert without loss. A Python number converts to any float."""
         for types in self.types:
             pairs = zip(operands, arguments, types.dtypes, strict=False)
@@ -118,7 +123,7 @@ class CudaUfunc:
             self._kernel = ScriptKernel(kernel, self.handler, (), {})
         return self._kernel
 
-    def _returned(self, result: DeviceArray, out: Any, is_on_device: bool) -> Any:
+    def _returned(self, result: DeviceArray, out: HostOrDevice | None, is_on_device: bool) -> HostOrDevice | np.generic:
         if out is not None:
             out[...] = result if isinstance(out, DeviceArray) else result.data
             return out
@@ -127,10 +132,10 @@ class CudaUfunc:
         return result.data.copy() if result.ndim else result.data[()]
 
 
-def elementwise_kernel(function: Callable[..., Any]) -> Callable[..., None]:
+def elementwise_kernel(function: Callable[..., object]) -> Callable[..., None]:
     """Return the kernel that computes one element per thread."""
 
-    def kernel(*arrays: Any) -> None:
+    def kernel(*arrays: KernelArray) -> None:
         i, out = cuda.grid(1), arrays[-1]
         if i < out.size:
             out[i] = function(*[array[i] for array in arrays[:-1]])
@@ -138,10 +143,10 @@ def elementwise_kernel(function: Callable[..., Any]) -> Callable[..., None]:
     return kernel
 
 
-def generalized_kernel(function: Callable[..., Any]) -> Callable[..., None]:
+def generalized_kernel(function: Callable[..., object]) -> Callable[..., None]:
     """Return the kernel that calls a generalized function once per thread."""
 
-    def kernel(*arrays: Any) -> None:
+    def kernel(*arrays: KernelArray) -> None:
         i = cuda.grid(1)
         if i < arrays[-1].shape[0]:
             function(*[array[i] for array in arrays])
@@ -150,16 +155,16 @@ def generalized_kernel(function: Callable[..., Any]) -> Callable[..., None]:
 
 
 def as_rows(
-    x: Any,
+    x: HostOrDevice,
     loop: tuple[int, ...],
     core: tuple[int, ...],
-    dtype: np.dtype[Any],
+    dtype: np.dtype,
     allocation: DeviceAllocation,
     item_shape: tuple[int, ...],
 ) -> DeviceArray:
     """Return an input as a device array with one row for each item of the loop."""
 
-    def reshape_to_rows(array: NDArray[Any]) -> NDArray[Any]:
+    def reshape_to_rows(array: np.ndarray) -> np.ndarray:
         return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *item_shape))
 
     if isinstance(x, DeviceArray):
@@ -179,7 +184,7 @@ def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     return inputs, outputs[0]
 
 
-def sizes_by_dim(inputs: Sequence[tuple[str, ...]], operands: Sequence[Any], name: str) -> dict[str, int]:
+def sizes_by_dim(inputs: Sequence[tuple[str, ...]], operands: Sequence[HostOrDevice], name: str) -> dict[str, int]:
     """Return the size of each named dim."""
     sizes: dict[str, int] = {}
     for x, dims in zip(operands, inputs, strict=True):
@@ -191,7 +196,7 @@ def sizes_by_dim(inputs: Sequence[tuple[str, ...]], operands: Sequence[Any], nam
     return sizes
 
 
-def is_convertible_number(argument: Any, dtype: np.dtype[Any]) -> bool:
+def is_convertible_number(argument: object, dtype: np.dtype) -> bool:
     """Return whether an argument is a Python number that a dtype accepts."""
     return type(argument) in (bool, int) or (type(argument) is float and dtype.kind in "fc")
 

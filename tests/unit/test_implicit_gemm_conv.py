@@ -148,7 +148,7 @@ from minifuse.backends.parallel.implicit_gemm_conv import bind
 from minifuse.core.dtypes import float32
 from minifuse.ir.kernel_ir import Kernel, Load
 from minifuse.core.layout import row_major
-from tests.unit import test_parallel_window_gradient as gradients
+from tests.unit import test_conv_weight_grad as gradients
 from tests.unit.test_implicit_gemm_conv import CASES, exact, function_of, operands
 
 def fence(array):

@@ -3,49 +3,46 @@
 import ast
 import re
 
-import pytest
+from tests.sources import PACKAGE, modules
 
-from tests.sources import PACKAGE, Module, modules
-
-MOST_LINES = 450
+MAX_LINES = 450
 
 # They run text that minifuse has printed itself, of names and numbers: there is no other way to a function made to measure.
 RUN_TEXT = ("compiler.host_program", "backends.parallel.compiler", "backends.cuda.compiler", "inspect.provenance.on_cpu")
-MODULES = modules()
-
-pytestmark = pytest.mark.parametrize("module", [pytest.param(module, id=name) for name, module in MODULES.items()])
+MODULES = modules().values()
 
 
-def test_it_has_a_docstring(module: Module):
-    assert ast.get_docstring(module.tree), (
-        f"{module.path} has no docstring: what is it for, and what does it leave to others?"
-    )
+def test_every_module_has_a_docstring():
+    missing = [str(module.path) for module in MODULES if not ast.get_docstring(module.tree)]
+    assert not missing, f"{missing} have no docstring: what is it for, and what does it leave to others?"
 
 
-def test_it_fits_in_the_head(module: Module):
-    lines = module.text.count("\n")
-    assert lines <= MOST_LINES, f"{module.path} has {lines} lines, more than {MOST_LINES}; does it have one subject?"
+def test_every_module_fits_in_the_head():
+    long = {str(module.path): lines for module in MODULES if (lines := module.text.count("\n")) > MAX_LINES}
+    assert not long, f"{long}: more than {MAX_LINES} lines; does it have one subject?"
 
 
-def test_it_prints_nothing(module: Module):
-    if module.name == f"{PACKAGE}.cli" or module.name.startswith(f"{PACKAGE}.cli."):
-        return
-    lines = module.lines_with_call("print")
-    assert not lines, f"{module.path}:{lines}: only the command line prints; return the text, or raise an error"
+def test_only_the_command_line_prints():
+    others = [module for module in MODULES if not f"{module.name}.".startswith(f"{PACKAGE}.cli.")]
+    found = {str(module.path): lines for module in others if (lines := module.lines_with_call("print"))}
+    assert not found, f"{found}: only the command line prints; return the text, or raise an error"
 
 
-def test_it_runs_no_text(module: Module):
-    lines = module.lines_with_call("exec", "eval")
-    may = module.name.removeprefix(f"{PACKAGE}.") in RUN_TEXT
-    assert may or not lines, f"{module.path}:{lines}: only {' and '.join(RUN_TEXT)} run text, of their own"
+def test_only_listed_modules_run_text():
+    others = [module for module in MODULES if module.name.removeprefix(f"{PACKAGE}.") not in RUN_TEXT]
+    found = {str(module.path): lines for module in others if (lines := module.lines_with_call("exec", "eval"))}
+    assert not found, f"{found}: only {' and '.join(RUN_TEXT)} run text, of their own"
 
 
-def test_it_is_finished(module: Module):
-    marks = re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b.*", module.text)
-    assert not marks, f"{module.path}: {marks}; finish it, or say what the limit is"
+def test_every_module_is_finished():
+    marks = {str(module.path): re.findall(r"\b(?:TODO|FIXME|XXX|HACK)\b.*", module.text) for module in MODULES}
+    found = {path: marks for path, marks in marks.items() if marks}
+    assert not found, f"{found}; finish it, or say what the limit is"
 
 
-def test_it_imports_by_name(module: Module):
-    imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
-    stars = [node.lineno for node in imports if node.names[0].name == "*"]
-    assert not stars, f"{module.path}:{stars}: name what is imported"
+def test_every_module_imports_by_name():
+    found = []
+    for module in MODULES:
+        imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
+        found += [f"{module.path}:{node.lineno}" for node in imports if node.names[0].name == "*"]
+    assert not found, f"{found}: name what is imported"

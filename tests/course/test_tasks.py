@@ -7,6 +7,7 @@ import shutil
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 
@@ -22,9 +23,24 @@ ZOO = Path(__file__).with_name("zoo")
 FEW = 12
 IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 each_task = pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in TASKS])
-WRONG = [
-    pytest.param(task, path, id=f"{task.id}-{path.stem}") for task in TASKS for path in sorted((ZOO / task.id).glob("*.py"))
-]
+CELL = re.compile(r"^# %% (\w+): (.+)$", re.MULTILINE)
+
+
+class WrongSolution(NamedTuple):
+    """A cell of the table of a task: its name, the mistake that a check must name, and the code that replaces the slots."""
+
+    name: str
+    mistake: str
+    code: str
+
+
+def wrong_solutions(task):
+    """The cells of a task's table."""
+    _, *cells = CELL.split((ZOO / f"task{task.id.replace('.', '_')}.py").read_text())
+    return [WrongSolution(*cells[k : k + 3]) for k in range(0, len(cells), 3)]
+
+
+WRONG = [pytest.param(task, wrong, id=f"{task.id}-{wrong.name}") for task in TASKS for wrong in wrong_solutions(task)]
 
 
 @pytest.fixture
@@ -102,19 +118,16 @@ def run_hurried(check, student, effort):
     check.run(student, replace(effort, examples=FEW))
 
 
-@pytest.mark.parametrize(("task", "path"), WRONG)
-def test_a_wrong_solution_dies_by_its_name(task, path, solved):
-    wrong = path.read_text()
-    name = ast.get_docstring(ast.parse(wrong))
-    (mistake,) = [mistake for mistake in task.mistakes if mistake.name == name]
-    (solved / task.file).write_text((solved / task.file).read_text() + "\n\n" + wrong)
+@pytest.mark.parametrize(("task", "wrong"), WRONG)
+def test_a_wrong_solution_fails_with_the_name_of_its_mistake(task, wrong, solved):
+    (mistake,) = [mistake for mistake in task.mistakes if mistake.name == wrong.mistake]
+    (solved / task.file).write_text((solved / task.file).read_text() + "\n\n" + wrong.code)
     result = judge(solved, hurried(task, mistake.check))
     assert result.verdict == "failed", text_of(task, result)
-    assert result.outcomes[-1].mistake == name, text_of(task, result)
-    assert f"It looks as if {name}" in " ".join(text_of(task, result).split())
+    assert result.outcomes[-1].mistake == mistake.name, text_of(task, result)
+    assert f"It looks as if {mistake.name}" in " ".join(text_of(task, result).split())
 
 
 @each_task
 def test_every_mistake_has_a_wrong_solution(task):
-    names = {ast.get_docstring(ast.parse(path.read_text())) for path in (ZOO / task.id).glob("*.py")}
-    assert names == {mistake.name for mistake in task.mistakes}
+    assert {wrong.mistake for wrong in wrong_solutions(task)} == {mistake.name for mistake in task.mistakes}

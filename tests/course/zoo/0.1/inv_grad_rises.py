@@ -1,5 +1,0 @@
-"""the derivative of inv has the wrong sign"""
-
-
-def inv_grad(x, d):
-    return d / (x * x)

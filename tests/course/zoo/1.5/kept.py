@@ -1,7 +1,0 @@
-"""derivatives are kept for the next step"""
-
-
-def scalar_step(parameters, rate):
-    for p in parameters:
-        if p.grad is not None:
-            p.value = p.value - rate * p.grad

@@ -1,5 +1,0 @@
-"""the offset is left out"""
-
-
-def position_of(index, strides, offset):
-    return sum(i * stride for i, stride in zip(index, strides))

@@ -1,5 +1,0 @@
-"""a dim of size 1 keeps the index of the large shape"""
-
-
-def broadcast_index(index, shape):
-    return tuple(index[len(index) - len(shape) :])

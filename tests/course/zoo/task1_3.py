@@ -1,0 +1,30 @@
+"""Wrong solutions of task 1.3, one a cell: `# %% name: the mistake that the check must name`."""
+
+
+# %% constants_kept: constants are kept
+def chain_rule(call, d):
+    return list(zip(call.inputs, call.function.backward(call.context, d)))
+
+
+# %% d_twice: derivatives are multiplied by d twice
+def chain_rule(call, d):
+    derivatives = call.function.backward(call.context, d)
+    return [(x, dx * d) for x, dx in zip(call.inputs, derivatives) if not x.is_constant]
+
+
+# %% filtered_first: constants are left out before inputs and derivatives are paired
+def chain_rule(call, d):
+    inputs = [x for x in call.inputs if not x.is_constant]
+    return list(zip(inputs, call.function.backward(call.context, d)))
+
+
+# %% in_a_dict: a variable that is an input twice is there once
+def chain_rule(call, d):
+    derivatives = call.function.backward(call.context, d)
+    return list({x: dx for x, dx in zip(call.inputs, derivatives) if not x.is_constant}.items())
+
+
+# %% one_for_d: backward is told 1 in place of d
+def chain_rule(call, d):
+    derivatives = call.function.backward(call.context, 1.0)
+    return [(x, dx) for x, dx in zip(call.inputs, derivatives) if not x.is_constant]

@@ -1,0 +1,87 @@
+"""Wrong solutions of task 1.5, one a cell: `# %% name: the mistake that the check must name`."""
+
+
+# %% alike: all weights begin alike
+class ScalarLinear(ScalarLinear):
+    def __init__(self, engine, inputs, outputs, random):
+        self.weights = [[engine.scalar(0.5) for _ in range(outputs)] for _ in range(inputs)]
+        self.biases = [engine.scalar(0.5) for _ in range(outputs)]
+
+
+# %% all_of_kind_1: every point counts as one of kind 1
+def scalar_loss(outputs, labels):
+    total = 0.0
+    for output in outputs:
+        right = output
+        total = total - right.log()
+    return total / len(labels)
+
+
+# %% kept: derivatives are kept for the next step
+def scalar_step(parameters, rate):
+    for p in parameters:
+        if p.grad is not None:
+            p.value = p.value - rate * p.grad
+
+
+# %% no_backward: nothing goes backward
+def train_scalar_network(engine, points, labels, steps, seed):
+    random = Random(seed)
+    network = ScalarNetwork(engine, 2, 6, random)
+    for _ in range(steps):
+        chosen = random.sample(range(len(points)), min(12, len(points)))
+        outputs = [network(points[k]) for k in chosen]
+        scalar_loss(outputs, [labels[k] for k in chosen])
+        scalar_step(network.parameters(), 1.0)
+    return network
+
+
+# %% no_bias: the biases are left out
+class ScalarLinear(ScalarLinear):
+    def __call__(self, xs):
+        return [sum(row[j] * x for row, x in zip(self.weights, xs)) for j in range(len(self.biases))]
+
+
+# %% no_relu: the ReLU between the layers is left out
+class ScalarNetwork(ScalarNetwork):
+    def __call__(self, xs):
+        first, last = self.layers
+        (output,) = last(first(xs))
+        return output.sigmoid()
+
+
+# %% other_way_round: weights lie the other way round
+class ScalarLinear(ScalarLinear):
+    def __call__(self, xs):
+        outputs = []
+        for j, bias in enumerate(self.biases):
+            total = bias
+            for i, x in enumerate(xs):
+                total = total + self.weights[j][i] * x
+            outputs.append(total)
+        return outputs
+
+
+# %% relu_at_the_end: there is a ReLU before the sigmoid
+class ScalarNetwork(ScalarNetwork):
+    def __call__(self, xs):
+        first, last = self.layers
+        (output,) = last([x.relu() for x in first(xs)])
+        return output.relu().sigmoid()
+
+
+# %% sum_of_losses: the loss is a sum, not a mean
+def scalar_loss(outputs, labels):
+    total = 0.0
+    for output, label in zip(outputs, labels):
+        right = output if label == 1 else 1.0 - output
+        total = total - right.log()
+    return total
+
+
+# %% uphill: the step goes uphill
+def scalar_step(parameters, rate):
+    for p in parameters:
+        if p.grad is not None:
+            p.value = p.value + rate * p.grad
+            p.grad = None

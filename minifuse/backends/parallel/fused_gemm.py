@@ -259,9 +259,9 @@ class FusedMatmul:
         """Return the source texts of the stages, each with a comment that says when it is called."""
         names = ("b", "a") if self.plan.is_swapped else ("a", "b")
         parts = [*[f"each block of {name}, before it is multiplied" for name in names], "each strip of finished sums"]
-        lines = [f"# a matmul of {self.dtype}\n"]
-        lines += [f"# its loops call this kernel for {part}\n{loops.text()}" for part, loops in zip(parts, self.traversals(), strict=True) if loops]
-        return "\n".join(lines)
+        stages = [(part, loops.text()) for part, loops in zip(parts, self.traversals(), strict=True) if loops]
+        texts = [f"# its loops call this kernel for {part}\n{text}" for part, text in stages]
+        return "\n".join([f"# a matmul of {self.dtype}\n", *texts])
 
 
 @lru_cache(1024)

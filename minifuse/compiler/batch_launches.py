@@ -8,12 +8,11 @@ Launches are batched if their loops have one axis, with equal stride kinds and e
 writes what another writes, and if no step between them does.
 """
 
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import Any
 
-from ..backends.base import Backend
+from ..backends.base import Backend, Launcher
 from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, replace
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap
@@ -36,7 +35,7 @@ class BatchedLaunch(KernelLaunch):
 
     parts: list[KernelLaunch] = field(default_factory=list)
 
-    def bind(self, backend: Backend) -> Any:
+    def bind(self, backend: Backend) -> Launcher:
         """Return a function of the addresses of each part in turn, then of numbers."""
         return backend.bind_multi_tensor(*self.arrays())
 
@@ -83,7 +82,7 @@ def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
     if len(steps) == 1:
         return [*steps], [0]
     groups: list[list[Step]] = []
-    latest: dict[Any, int] = {}  # batch key -> the last group with it
+    latest: dict[Hashable, int] = {}  # batch key -> the last group with it
     writers, readers = dict[int, list[tuple[int, Step]]](), dict[int, list[tuple[int, Step]]]()  # slot -> (group, step)
     positions = []
     for step in steps:
@@ -101,10 +100,10 @@ def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
             writers.setdefault(slot, []).append((group, step))
         for slot in {slot for slot, _ in step.buffer_views()}:
             readers.setdefault(slot, []).append((group, step))
-    return [x[0] if len(x) == 1 else merge_launches(x) for x in groups], positions  # type: ignore[arg-type]
+    return [x[0] if len(x) == 1 else merge_launches(x) for x in groups], positions  # type: ignore[arg-type]  # only kernel launches have a key
 
 
-def batch_key(step: Step) -> Any:
+def batch_key(step: Step) -> Hashable:
     """Return what launches of one batch have in common, or None if a step cannot be batched."""
     if not isinstance(step, KernelLaunch) or step.dims or step.indexed_operands:
         return None

@@ -5,9 +5,8 @@ everything else from memory.
 """
 
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from ..core.dtypes import bool_, int64
+from ..core.dtypes import DType, WeakType, bool_, int64
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
 from ..core.layout import dense_like, row_major
@@ -30,6 +29,8 @@ from .lower_gather import (
 )
 from .reindexing import RESHAPE_NEEDS_COPY
 from .scheduler import Scheduler
+
+ParameterSource = tuple[int | str, DType | WeakType]  # the slot of a number, or a literal; and its dtype
 
 INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
 
@@ -74,7 +75,7 @@ class KernelBuilder:
         self,
         scheduler: Scheduler,
         space: IterationSpace,
-        parameters: dict[tuple[Any, Any], int] | None = None,
+        parameters: dict[ParameterSource, int] | None = None,
         is_prologue: bool = False,
         logs_refusals: bool = True,
     ) -> None:
@@ -83,7 +84,7 @@ class KernelBuilder:
         self.inputs: dict[BufferView, int] = {}
         self.indexed_operands: dict[BufferView, int] = {}  # sources of gathers
         self.gathers: dict[Node, None] = {}
-        self.parameters: dict[tuple[Any, Any], int] = {} if parameters is None else parameters
+        self.parameters: dict[ParameterSource, int] = {} if parameters is None else parameters
         self.computed: set[Node] = set()
         self.reductions: list[Node] = []
         self.unmaterialized: list[Node] = []

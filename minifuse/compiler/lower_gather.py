@@ -59,13 +59,15 @@ def clamped_load(
 
 def match_clamped_load(e: Expression) -> tuple[IndexedLoad, tuple[Expression, ...]] | None:
     """Return the load in an expression made by `clamped_load`, and the indices before clamping; None for any other."""
-    if not (isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad)):
+    if not (isinstance(e, Op) and e.operator is where):
         return None
     condition, load, _ = e.inputs
-    if not (isinstance(condition, Op) and condition.operator is eq and condition.inputs[0] in load.inputs):
+    if not (isinstance(load, IndexedLoad) and isinstance(condition, Op) and condition.operator is eq):
+        return None
+    if condition.inputs[0] not in load.inputs:
         return None
     clamped, index = condition.inputs
-    return load, tuple(index if x is clamped else x for x in load.inputs)  # type: ignore[return-value]
+    return load, tuple(index if x is clamped else x for x in load.inputs)
 
 
 def lower_scatter_add(scatter_add: Node) -> Node:

@@ -6,7 +6,6 @@ prologue, the operands are stored first; if it cannot run one with the epilogue 
 
 from collections.abc import Sequence
 from itertools import islice
-from typing import Any
 
 from ..core.errors import ShapeError
 from ..core.interning import Task, toposort
@@ -161,8 +160,8 @@ def shift_loads(e: Expression, count: int) -> Expression:
 
 
 def drop_unused_operands(
-    kernel: MatmulKernel, outputs: list[BufferView], inputs: list[BufferView], parameters: list[Any]
-) -> tuple[MatmulKernel, list[BufferView], list[BufferView], list[Any]]:
+    kernel: MatmulKernel, outputs: list[BufferView], inputs: list[BufferView], parameters: list[int | str]
+) -> tuple[MatmulKernel, list[BufferView], list[BufferView], list[int | str]]:
     """Drop inputs and parameters that the kernel does not read, and renumber the others without gaps."""
     loads = [x.index for part in kernel.loads() for x in part]
     used = [x.index for x in kernel.parameters()]

@@ -5,18 +5,18 @@ lookup hashes a few addresses. A miss traces the function, differentiates the gr
 host program. That takes about a millisecond, and longer only if the source of a kernel is new and must be compiled.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from functools import cached_property
 from operator import is_not
-from typing import Any
+from typing import Any, ClassVar, Protocol, cast
 
 import numpy as np
 
 from ..backends.base import Backend
 from ..core.autograd import FREED_GRAPH
 from ..core.dispatch import active_hook, mode
-from ..core.dtypes import as_number, bool_, weak_type_of
+from ..core.dtypes import DType, WeakType, as_number, bool_, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError
 from ..core.layout import Layout
 from ..core.operators import add
@@ -25,14 +25,14 @@ from ..ir.array_methods import Array
 from ..ir.graph import Argument, Node, Number, literal, use_wrapper
 from ..ir.vjp import Backward
 from ..runtime.kernel_cache import KernelNotCompiled, MissingKernel, cache
-from ..runtime.memory_pool import write_clock
+from ..runtime.memory_pool import MemoryBuffer, write_clock
 from ..runtime.plan_cache import PlanTable
 from .host_program import HostProgram
 from .pipeline import schedule_plan
 from .plan_size import plan_nbytes
 from .pretty_print import kernel_comment
 from .tensor_meta import TensorMeta
-from .trace_result import PerCallInput, TracedGraph
+from .trace_result import PerCallInput, PlanInput, PlannedFunction, TracedGraph
 
 NATIVE_TYPES = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
@@ -40,14 +40,14 @@ plans: PlanTable["Plan"] = PlanTable()  # by key
 runs = plans.fast_path  # key -> host program, which is all that a repeated call needs; some plans are only in `plans`
 
 
-def plan_key(function: Any, inputs: Sequence[Any]) -> tuple[Any, ...]:
+def plan_key(function: PlannedFunction, inputs: Sequence[object]) -> tuple[object, ...]:
     """Return the key of a call's plan: everything that the plan depends on."""
     return (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
 
 
-def call(function: Any, *inputs: Any) -> Any:
+def call(function: PlannedFunction, *inputs: object) -> Any:
     """Apply any function to tensors and numbers: an Operator, a reduction, or a Python function, which is traced."""
-    key: Any
+    key: tuple[object, ...]
     if len(inputs) == 2:  # plan_key, inlined: one more Python call would slow down small operations
         a, b = inputs
         key = function, mode.is_recording, getattr(a, "spec", None) or type(a), getattr(b, "spec", None) or type(b)
@@ -59,12 +59,12 @@ def call(function: Any, *inputs: Any) -> Any:
     return compile_and_run(function, inputs) if run is None else run(*inputs)
 
 
-def unwrap_scalars(inputs: Sequence[Any]) -> list[Any]:
+def unwrap_scalars(inputs: Sequence[object]) -> list[Any]:
     """Return the inputs of a call, with scalars of other libraries converted to Python numbers."""
     return [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]
 
 
-def compile_and_run(function: Any, inputs: Sequence[Any]) -> Any:
+def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
     """Make the plan of a call, cache it, and run it. If a dispatch hook is active, it gets the call instead."""
     unwrapped = unwrap_scalars(inputs)
     if any(map(is_not, unwrapped, inputs)):
@@ -78,7 +78,7 @@ def compile_and_run(function: Any, inputs: Sequence[Any]) -> Any:
     return plan.run(*inputs)
 
 
-def get_plan(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]]":
+def get_plan(function: PlannedFunction, inputs: Sequence[object]) -> "tuple[Plan, Sequence[PlanInput]]":
     """Return the plan of a call, cached or new, and its inputs, with NumPy arrays converted to tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
     converted = [
@@ -89,7 +89,7 @@ def get_plan(function: Any, inputs: Sequence[Any]) -> "tuple[Plan, Sequence[Any]
     return get_or_make_plan(key, lambda: Plan(function, converted)), converted
 
 
-def get_or_make_plan(key: Any, make: "Callable[[], Plan]") -> "Plan":
+def get_or_make_plan(key: Hashable, make: "Callable[[], Plan]") -> "Plan":
     """Return the plan of a key, cached or new. The next call with this key finds its host program in `runs`."""
     plan = plans.get(key)
     if plan is None:
@@ -100,7 +100,9 @@ def get_or_make_plan(key: Any, make: "Callable[[], Plan]") -> "Plan":
     return plan
 
 
-def get_inplace_plan(function: Any, targets: tuple[int, ...], alias_of: tuple[int, ...], inputs: Sequence[Any]) -> "Plan":
+def get_inplace_plan(
+    function: PlannedFunction, targets: tuple[int, ...], alias_of: tuple[int, ...], inputs: Sequence[PlanInput]
+) -> "Plan":
     """Return the plan of an in-place operation, cached or new.
 
     Parameters
@@ -114,7 +116,8 @@ def get_inplace_plan(function: Any, targets: tuple[int, ...], alias_of: tuple[in
     """
 
     def make() -> Plan:
-        check_inplace([x.spec for x in inputs if isinstance(x, Array)], [inputs[k].spec for k in targets])
+        metas = {k: x.spec for k, x in enumerate(inputs) if isinstance(x, Array)}
+        check_inplace([*metas.values()], [metas[k] for k in targets])
         return Plan(function, inputs, targets, alias_of)
 
     return get_or_make_plan((targets, alias_of, *plan_key(function, inputs)), make)
@@ -137,17 +140,17 @@ def check_inplace(metas: Sequence[TensorMeta], targets: Sequence[TensorMeta]) ->
             )
 
 
-def function_name(function: Any) -> str:
+def function_name(function: PlannedFunction) -> str:
     """Return the name of a function for messages."""
     return getattr(function, "__name__", None) or repr(function)
 
 
-def display_name(function: Any) -> str:
+def display_name(function: PlannedFunction) -> str:
     """Return the name of a function for tables. A composite op has the name of its body."""
     return function.body.__name__.strip("_") if isinstance(function, BoundFunction) else function_name(function)
 
 
-def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
+def backend_of(function: PlannedFunction, inputs: Sequence[PlanInput]) -> Backend:
     """Return the backend of the first tensor among the inputs."""
     example = next((x for x in inputs if isinstance(x, Array)), None)
     if example is None:
@@ -156,12 +159,13 @@ def backend_of(function: Any, inputs: Sequence[Any]) -> Backend:
     return found
 
 
-def cast_to_target(name: str, node: Any, target: Any) -> Node:
+def cast_to_target(name: str, result: object, target: PlanInput) -> Node:
     """Convert a result to the dtype and the shape of the tensor that it is stored in."""
-    if not isinstance(node, Node):
-        node = literal(node)
+    assert isinstance(target, Array)
+    node = result if isinstance(result, Node) else literal(result)
     if node.is_number:
-        dtype = target.dtype if not issubclass(node.dtype, float) else add.result_dtype(target.dtype, float)[0]
+        kind = cast(WeakType, node.dtype)
+        dtype = target.dtype if not issubclass(kind, float) else add.result_dtype(target.dtype, float)[0]
         node = Full(target.shape, dtype)(node.to(dtype))
     if (node.dtype.is_float and not target.dtype.is_float) or (target.dtype is bool_ and node.dtype is not bool_):
         dtypes = f"a result of dtype {node.dtype} in a tensor of dtype {target.dtype}"
@@ -183,11 +187,12 @@ class PlanBackward:
 
     __slots__ = ("clock", "count", "edges", "plan", "saved_tensors")
 
-    def __init__(self, plan: "Plan", edges: tuple[Any, ...], saved_tensors: tuple[Any, ...]) -> None:
-        self.plan, self.edges, self.saved_tensors = plan, edges, saved_tensors
+    def __init__(self, plan: "Plan", edges: tuple[object, ...], saved_tensors: tuple[PlanInput, ...]) -> None:
+        self.plan, self.edges = plan, edges
+        self.saved_tensors: tuple[PlanInput, ...] | None = saved_tensors
         self.count, self.clock = plan.count, write_clock.clock
 
-    def backward(self, output_grads: Sequence[Any]) -> Sequence[Any]:
+    def backward(self, output_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         """Return the gradients of the inputs."""
         saved_tensors = self.saved_tensors
         if saved_tensors is None:
@@ -195,19 +200,32 @@ class PlanBackward:
         for x in saved_tensors:
             if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
                 raise modified_error(f"a tensor of shape {x.shape}", self.plan.function)
-        return self.plan.gradients(self, output_grads)
+        return self.plan.gradients(self, saved_tensors, output_grads)
 
     def free_saved(self) -> None:
         """Free the saved tensors."""
-        self.edges, self.saved_tensors = (), None  # type: ignore[assignment]
+        self.edges, self.saved_tensors = (), None
 
 
-def modified_error(value: str, function: Any) -> GradientError:
+def modified_error(value: str, function: PlannedFunction) -> GradientError:
     """Return the error for a gradient that needs a value which was overwritten."""
     return GradientError(
         f"backward: {value} that the gradient of {function_name(function)} needs was modified in place after it was used; "
         "modify x.clone() instead, or compute the value again"
     )
+
+
+class TensorClass(Protocol):
+    """The class of tensors, as a plan uses it."""
+
+    def __call__(self, buffer: MemoryBuffer, address: int, spec: TensorMeta) -> Any:
+        """Return a tensor over memory."""
+
+    def from_numpy(self, array: np.ndarray, backend: Backend) -> Array:
+        """Return a tensor of an array."""
+
+    def full(self, shape: tuple[int, ...], value: float, dtype: DType, backend: Backend) -> Array:
+        """Return a tensor of equal elements."""
 
 
 class Plan:
@@ -242,12 +260,12 @@ class Plan:
         The backward pass, if calls are recorded.
     """
 
-    tensor: Any = None  # the class of results: `tensors.tensor`, which imports this module, sets it
+    tensor: ClassVar[TensorClass]  # the class of results: `tensors.tensor`, which imports this module, sets it
 
     def __init__(
         self,
-        function: Any,
-        inputs: Sequence[Any],
+        function: PlannedFunction,
+        inputs: Sequence[PlanInput],
         targets: tuple[int, ...] = (),
         alias_of: Sequence[int] = (),
         graph: TracedGraph | None = None,
@@ -265,12 +283,12 @@ class Plan:
         self.backward = self.backward_pass(metas) if self.outputs else None
         self.schedule([meta and meta.layout for meta in metas])
 
-    def trace(self, inputs: Sequence[Any], targets: tuple[int, ...], alias_of: Sequence[int]) -> TracedGraph:
+    def trace(self, inputs: Sequence[PlanInput], targets: tuple[int, ...], alias_of: Sequence[int]) -> TracedGraph:
         """Call the function with nodes. Tensors of its closure become hidden inputs."""
         arguments = [self.make_argument(k, x) for k, x in enumerate(inputs)]
-        hidden, by_id = list[Any](), dict[int, Node]()
+        hidden, by_id = list[Array | PerCallInput](), dict[int, Node]()
 
-        def wrap(x: Any) -> Node:
+        def wrap(x: Array | np.ndarray) -> Node:
             x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
             if id(x) not in by_id:
                 by_id[id(x)] = self.make_argument(len(arguments), x)
@@ -292,7 +310,7 @@ class Plan:
         stores = [(arguments[k], cast_to_target(name, x, inputs[k])) for x, k in zip(results, targets, strict=True)]
         return TracedGraph(arguments, hidden, [], stores)
 
-    def backward_pass(self, metas: Sequence[Any]) -> Backward | None:
+    def backward_pass(self, metas: Sequence[TensorMeta | None]) -> Backward | None:
         """Return the backward pass, or None if the call is not recorded or no input gets a gradient."""
         arguments = zip(self.arguments, metas, strict=True)
         requiring_grad = [x for x, meta in arguments if meta and meta.requires_grad and mode.is_recording]
@@ -306,7 +324,7 @@ class Plan:
         backward.function.forward_name = backward.differentiable.forward_name = display_name(self.function)
         return backward
 
-    def make_argument(self, k: int, x: Any) -> Node:
+    def make_argument(self, k: int, x: PlanInput) -> Node:
         """Return the node of input k."""
         if not isinstance(x, Array):
             return Node(Number(k), (), (), weak_type_of(x))
@@ -354,7 +372,9 @@ class Plan:
                     step.bind(self.backend)
         return found
 
-    def gradients(self, tape_node: PlanBackward, output_grads: Sequence[Any]) -> Sequence[Any]:
+    def gradients(
+        self, tape_node: PlanBackward, saved_tensors: tuple[PlanInput, ...], output_grads: Sequence[Array | None]
+    ) -> Sequence[Array | None]:
         """Return the gradients of the inputs of one run. The gradient of an output that was not used is None."""
         backward = self.backward
         assert backward is not None
@@ -362,9 +382,9 @@ class Plan:
         if backward.needs_overwritten_value:
             raise modified_error("an argument", self.function)
         count = len(backward.inputs)
-        inputs, saved = tape_node.saved_tensors[:count], tape_node.saved_tensors[count:]
+        inputs, saved = saved_tensors[:count], saved_tensors[count:]
         if not mode.is_recording:
-            input_grads: Sequence[Any] = call(backward.function, *inputs, *output_grads, *saved)
+            input_grads: Sequence[Array | None] = call(backward.function, *inputs, *output_grads, *saved)
             return input_grads
         if backward.double_needs_overwritten_value:
             raise GradientError(
@@ -373,13 +393,15 @@ class Plan:
             )
         recorded = []
         for k, n in backward.saved_outputs:
-            y = self.tensor(saved[k].buffer, saved[k].address, self.specs[n])
+            value = saved[k]
+            assert isinstance(value, Array)
+            y = self.tensor(value.buffer, value.address, self.specs[n])
             y.grad_fn = tape_node, n
-            recorded.append(y.reshape(saved[k].shape))
+            recorded.append(y.reshape(value.shape))
         input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)
         return input_grads
 
-    def zeros(self, node: Node) -> Any:
+    def zeros(self, node: Node) -> Array:
         """Return the gradient of an output that was not used."""
         return self.tensor.full(node.shape, 0, node.dtype, self.backend)
 

@@ -7,7 +7,6 @@ code: reductions have no dims in it, numbers are rounded, and a repeated value i
 import re
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from ..core.dtypes import HIGHEST
 from ..core.interning import toposort
@@ -299,7 +298,7 @@ def snake_case(name: str) -> str:
     return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
 
 
-def format_parameter(parameter: Any) -> str:
+def format_parameter(parameter: object) -> str:
     """Return the text of a parameter of a view. A range is written like a Python slice."""
     if isinstance(parameter, tuple) and len(parameter) == 3:
         start, step, size = parameter

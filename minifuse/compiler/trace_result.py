@@ -6,21 +6,24 @@ It also lists the calls that the function would have made without fusion, for `e
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from ..core.layout import Layout
+from ..ir.array_methods import Array
 from ..ir.graph import Node
+from .tensor_meta import TensorMeta
 
-BACKWARD = (
-    "backward"  # the `function` of a recorded backward pass; its only input is the call whose result is differentiated
-)
+PlannedFunction = Callable[..., Any]  # an Operator, a composite op, a gradient, or a Python function: of tensors or of nodes
+PlanInput = Array | bool | int | float
+# The `function` of a recorded backward pass; it reads only the call whose result is differentiated.
+BACKWARD: Literal["backward"] = "backward"
 
 
 class CallRecord(NamedTuple):
     """A call that the function would have made without fusion."""
 
-    function: Any
-    inputs: tuple[Any, ...]
+    function: PlannedFunction | Literal["backward"]
+    inputs: tuple[TensorMeta | bool | int | float, ...]
     """The TensorMeta or the number of each input."""
     line: str
     """The line of the user's code, as file:line."""
@@ -50,8 +53,8 @@ class TracedGraph(NamedTuple):
 
     arguments: list[Node]
     """Tensors and numbers: the inputs of the call, then the hidden inputs."""
-    hidden: list[Any]
-    """The values of the hidden inputs: tensors of the function's closure, or `PerCallInput`."""
+    hidden: "list[Array | PerCallInput]"
+    """The values of the hidden inputs: tensors of the function's closure, and values that each call computes."""
     outputs: list[Node]
     stores: list[tuple[Node, Node]]
     """In-place changes: (argument, what is stored in its memory)."""
@@ -81,11 +84,11 @@ class PerCallInput(NamedTuple):
 
     text: str
     """An expression of the inputs x0, x1, ... in the host program."""
-    names: dict[str, Any]
+    names: dict[str, object]
     """Other names in the expression."""
-    value: Any
+    value: PlanInput
     """Its value in the call that was traced."""
-    get: Callable[[Sequence[Any]], Any] | None = None
+    get: Callable[[Sequence[PlanInput]], PlanInput] | None = None
     """A function of the inputs with the same result."""
 
 
@@ -93,7 +96,7 @@ class TraceResult(NamedTuple):
     """A traced function: its graph, and how the results of a run become the results of a call."""
 
     graph: TracedGraph
-    tree: Any
+    tree: object
     """The return value, with an `OutputRef` or an `InputRef` in the place of each tensor."""
     grads: "list[tuple[int, OutputRef | InputRef | None]]"
     """New `.grad` attributes: (input, its gradient or None)."""

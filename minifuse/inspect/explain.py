@@ -362,7 +362,7 @@ class UnfusedCalls:
         self.steps: list[tuple[int, PassFacts]] = []  # (call, its kernels), also of backward passes inside the function
         for k, call in enumerate(trace.calls):
             inputs = [empty_tensor_like(x, plan.backend) for x in call.inputs]
-            if call.function is BACKWARD:
+            if isinstance(call.function, str):  # BACKWARD
                 self.plans.append(None)
                 self.steps += [(j, facts) for j in self.reachable_calls(call.reads) if (facts := self.gradient(j))]
             else:

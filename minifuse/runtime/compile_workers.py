@@ -10,11 +10,10 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from importlib import import_module
 from queue import SimpleQueue
 from threading import Event
-from typing import Any
 
 from ..core.errors import MinifuseError
 from .kernel_cache import MissingKernel, cache
@@ -96,7 +95,7 @@ def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[
 
     workers = max(1, min(processes, len(jobs)))
     with ThreadPoolExecutor(workers) as pool:
-        events = SimpleQueue[Any]()  # names of compiled kernels, and the futures of workers that have ended
+        events = SimpleQueue[str | Future[None]]()  # names of compiled kernels; workers that have ended
         futures = [pool.submit(feed_worker, events.put) for _ in range(workers)]
         for future in futures:
             future.add_done_callback(events.put)

@@ -13,7 +13,6 @@ import weakref
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 LOCKED_BYTE = 1 << 30  # Windows forbids others to read a locked byte, so it is past the end of the content
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # no symbolic links, since the content is overwritten
@@ -142,7 +141,7 @@ def owner_of(handle: int) -> str:
     """Describe the process that holds a lock, from the content of its file."""
     try:
         os.lseek(handle, 0, os.SEEK_SET)
-        owner: Any = json.loads(os.read(handle, MAX_CONTENT_BYTES))
+        owner = json.loads(os.read(handle, MAX_CONTENT_BYTES))
         process, host, since = int(owner["pid"]), str(owner["host"]), str(owner["since"])
     except (OSError, ValueError, KeyError, TypeError, RecursionError):
         return "another process"

@@ -11,11 +11,9 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from sys import getrefcount
-from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
 from ..core.dtypes import DType
@@ -44,12 +42,13 @@ class MemoryBuffer:
     __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "version")
 
     def __init__(self, nbytes: int) -> None:
-        self.owner: Any = np.empty(nbytes + ALIGNMENT, np.uint8)
-        self.address = -(-self.owner.ctypes.data // ALIGNMENT) * ALIGNMENT
+        memory = np.empty(nbytes + ALIGNMENT, np.uint8)
+        self.owner: object = memory
+        self.address = -(-memory.ctypes.data // ALIGNMENT) * ALIGNMENT
         self.nbytes, self.version, self.is_writable = nbytes, VersionCounter(), True
 
     @classmethod
-    def around(cls, array: npt.NDArray[Any]) -> "MemoryBuffer":
+    def around(cls, array: np.ndarray) -> "MemoryBuffer":
         """Wrap the memory of a NumPy array without a copy. Views of one array share their version counter."""
         self = cls.__new__(cls)
         low, high = byte_bounds(array)
@@ -58,7 +57,7 @@ class MemoryBuffer:
         return self
 
     @property
-    def __array_interface__(self) -> dict[str, Any]:
+    def __array_interface__(self) -> dict[str, object]:
         """Describe the memory to NumPy. An array made from it refers to this buffer, so the pool sees the buffer as used."""
         return {
             "data": (self.address, not self.is_writable),
@@ -71,13 +70,13 @@ class MemoryBuffer:
 _versions: WeakValueDictionary[int, VersionCounter] = WeakValueDictionary()  # key: id of the object that owns the memory
 
 
-def version_of(array: npt.NDArray[Any]) -> VersionCounter:
+def version_of(array: np.ndarray) -> VersionCounter:
     """Return the version counter of an array's memory. The end of the array's chain of bases identifies the memory.
 
     A counter lives as long as a buffer around the memory, which keeps the owner alive, so no id is reused. Two objects that
     export the same memory without a common base (two DLPack capsules) have two counters.
     """
-    owner: Any = array
+    owner: object = array
     while (base := base_of(owner)) is not None:
         owner = base
     if isinstance(owner, MemoryBuffer):  # memory of a pool, which became an array
@@ -88,7 +87,7 @@ def version_of(array: npt.NDArray[Any]) -> VersionCounter:
     return version
 
 
-def base_of(owner: Any) -> Any:
+def base_of(owner: object) -> object:
     """Return the object whose memory an array or a memoryview refers to; None for an owner, and for any other object.
 
     `np.lib.stride_tricks` puts an object that is not an array, but has one as its `base`, between a view and its base.
@@ -237,7 +236,7 @@ host_pool = Pool()
 allocate = host_pool.allocate
 
 
-def as_array(buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+def as_array(buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
     """Return the elements at an address of a buffer, in a layout, as a NumPy array over the same memory."""
     if layout.size == 0:  # the strides and the offset of an empty layout may point anywhere
         return np.empty(layout.shape, dtype.numpy)

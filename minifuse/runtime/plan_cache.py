@@ -10,7 +10,7 @@ entry is an estimate.
 """
 
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from itertools import count
 from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import WeakSet
@@ -44,7 +44,7 @@ class PlanEntry(Generic[V]):
         self.value, self.nbytes, self.last_use = value, nbytes, last_use
 
 
-class PlanTable(Mapping[Any, V]):
+class PlanTable(Mapping[Hashable, V]):
     """The plans of single operations, or of one fused function, by key."""
 
     __eq__ = object.__eq__
@@ -52,22 +52,22 @@ class PlanTable(Mapping[Any, V]):
 
     def __init__(self, cache: "PlanCache | None" = None) -> None:
         self.cache = cache or plan_cache
-        self.entries: dict[Any, PlanEntry[V]] = {}
-        self.fast_path: dict[Any, Callable[..., Any]] = {}
+        self.entries: dict[Hashable, PlanEntry[V]] = {}
+        self.fast_path: dict[Hashable, Callable[..., Any]] = {}
         self.cache.tables.add(self)
 
     def __len__(self) -> int:
         return len(self.entries)
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Hashable]:
         return iter(list(self.entries))
 
-    def __getitem__(self, key: Any) -> V:
+    def __getitem__(self, key: Hashable) -> V:
         entry = self.entries[key]
         entry.last_use = next(self.cache.clock)
         return entry.value
 
-    def put(self, key: Any, value: V, nbytes: int) -> None:
+    def put(self, key: Hashable, value: V, nbytes: int) -> None:
         """Cache a value of about this many bytes. Other values are evicted if all together exceed the limit."""
         self.entries[key] = PlanEntry(value, nbytes, next(self.cache.clock))
         self.cache.evict(nbytes)

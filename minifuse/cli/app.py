@@ -20,6 +20,7 @@ from typing import Any, NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
 from .files import VISUALIZER_FOLDERS
+from .output import report_error
 from .subjects import load_kernel
 
 HOST, PORT = "127.0.0.1", 8501
@@ -39,8 +40,7 @@ def run(port: int | None, kernel: str | None) -> int:
         environment = os.environ | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
         found = free_port(PORT if port is None else port)
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse app: {error}\n")
-        return 2
+        return report_error("app", error)
     if port not in (None, found):
         print_line(f"port {port} is in use; using port {found} instead")
     with run_server(server_command(root, found), environment) as server:

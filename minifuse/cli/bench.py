@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ..core.errors import MissingPartError
 from .app import find_visualizer
+from .output import report_error
 
 START = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"
 
@@ -51,8 +52,7 @@ def run(request: BenchRequest, json: bool) -> int:
     try:
         root = find_visualizer()
     except MissingPartError as error:
-        sys.stderr.write(f"minifuse bench: {error}\n")
-        return 2
+        return report_error("bench", error)
     places = [str(root), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     path = os.pathsep.join(filter(None, places))  # this `project` and this minifuse first
     line = [sys.executable, "-P", "-c", START, *request.words(json)]

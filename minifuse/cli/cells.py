@@ -6,8 +6,6 @@
 The kernel of the parallel backend runs as Python source; LLVM may sum a row in another order.
 """
 
-import json as json_
-import sys
 import textwrap
 from collections.abc import Iterator
 from itertools import groupby
@@ -15,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..backends.operand import Operand
@@ -31,6 +28,7 @@ from ..inspect.provenance import (
     earlier_results,
     trace_cell,
 )
+from .output import new_console, overview_table, print_json, print_report, report_error
 from .subjects import (
     DEFAULT_SHAPE,
     RequestError,
@@ -57,13 +55,12 @@ def run_cell(request: TraceRequest, cell: int, backend: str | None, json: bool) 
     try:
         title, origin, inputs, value = trace_request(request, cell, backend or "cuda")
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse trace: {error}\n")
-        return 2
+        return report_error("trace", error)
     facts = {"what": request.what, "title": title} | facts_of(origin, inputs, value)
     if json:
-        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+        print_json(facts)
     else:
-        show(facts, origin, inputs, Console(width=min(80, Console().width), highlight=False))
+        show(facts, origin, inputs, new_console())
     return 0
 
 
@@ -155,13 +152,7 @@ def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
 def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], console: Console) -> None:
     """Print the reads of an output element, then its tree."""
     console.print(Text(f"{facts['title']}: cell {origin.cell} on the {origin.backend} backend", "bold"), soft_wrap=True)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for row in overview(facts, origin):
-        table.add_row(*row)
-    console.print(table)
+    print_report(overview_table(overview(facts, origin)), console)
     console.print("\n[bold]elements read, in order[/]")
     lines = list(format_reads(origin))
     for line in lines[:MAX_LINES]:

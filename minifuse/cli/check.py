@@ -1,6 +1,5 @@
 """`minifuse check`: find hazards in the kernels of a script, and print each with its source lines."""
 
-import json as json_
 import linecache
 import sys
 import textwrap
@@ -12,8 +11,7 @@ from rich.text import Text
 
 from ..simt.check import HazardFinding, Report, check, pluralize, script_traceback
 from ..simt.host import format_line
-
-WIDTH = 80  # columns
+from .output import new_console, print_json
 
 
 def run(
@@ -28,9 +26,9 @@ def run(
     sys.stdout.flush()
     sys.stderr.write(script_traceback(report))
     if json:
-        sys.stdout.write(json_.dumps(report.facts(), indent=2) + "\n")
+        print_json(report.facts())
     else:
-        show(report, Console(width=min(WIDTH, Console().width), highlight=False), trace, limit)
+        show(report, new_console(), trace, limit)
     return report.status
 
 

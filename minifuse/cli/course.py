@@ -3,7 +3,6 @@
 import json as json_
 import secrets
 import shlex
-import sys
 from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated
@@ -18,6 +17,7 @@ from ..course import grade as grades
 from ..course import report, runner, workspace
 from ..course.registry import TASKS, task_named, tasks_of
 from ..course.task import Effort, Result, Task
+from .output import new_console, print_json
 
 app = typer.Typer(
     no_args_is_help=True, help="Write the engine yourself, one function at a time; minifuse supplies the rest."
@@ -53,7 +53,7 @@ Strict = Annotated[
 
 def console() -> Console:
     """Create a console of at most 80 columns on the current standard output."""
-    return Console(width=min(report.WIDTH, Console().width), highlight=False)
+    return new_console()
 
 
 @app.command()
@@ -93,7 +93,7 @@ def check(
             out.print(report.of_result(task, result))
             out.print()
     if json:
-        sys.stdout.write(json_.dumps([result_facts(result) for result in results], indent=2) + "\n")
+        print_json([result_facts(result) for result in results])
     raise typer.Exit(int(any(result.verdict != "passed" for result in results)))
 
 
@@ -111,7 +111,7 @@ def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TI
         for result in runner.run(place, TASKS, effort=Effort(examples=30), time_s=limit):
             results[result.task] = result
     if json:
-        sys.stdout.write(json_.dumps([result_facts(result) for result in results.values()], indent=2) + "\n")
+        print_json([result_facts(result) for result in results.values()])
         return
     out.print(report.of_status(results))
     out.print(report.inside(report.of_progress(results)))

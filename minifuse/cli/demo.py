@@ -1,6 +1,5 @@
 """`minifuse demo`: train a network to classify digits, then compare the backends on this network."""
 
-import json as json_
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
@@ -16,6 +15,7 @@ from rich.table import Table
 import minifuse as mf
 
 from ..recipes.mlp import network
+from .output import print_json
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits
 
@@ -74,7 +74,7 @@ def run(backend: str | None, epochs: int | None, seed: int, digits: int | None, 
     show(rows, console)
     if json:
         facts = {"accuracy": result.accuracy, "seconds": result.seconds, "losses": result.losses, "course": asdict(course)}
-        print(json_.dumps(facts | {"backends": [asdict(row) for row in rows]}, indent=2))
+        print_json(facts | {"backends": [asdict(row) for row in rows]})
 
 
 def format_count(number: int, what: str) -> str:

@@ -5,7 +5,6 @@ A function without `@mf.fuse` is explained as if it had it.
 """
 
 import inspect
-import json as json_
 import re
 import runpy
 import sys
@@ -19,24 +18,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from ..backends.registry import use_backend
 from ..core.dtypes import as_dtype
 from ..core.errors import MinifuseError
 from ..core.pytree import tree_map
-from ..inspect.explain import Explanation
-from ..inspect.explain_text import format_headline, format_sections, node_cells, table_of_totals
 from ..jit.fuse import Fused, fuse
 from ..simt.check import script_environment
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .files import file_and_name
+from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError, random_elements
 
-WIDTH = 80  # columns
 MAX_BYTES = 1 << 30  # of one argument
 SHAPES = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
 
@@ -61,39 +56,17 @@ def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) 
             found = fused.explain(*inputs)
             text = fused.source(*inputs) if source else ""
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse explain: {error}\n")
-        return 2
+        return report_error("explain", error)
     if json:
         facts = found.as_dict() | ({"source": text} if source else {})
-        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+        print_json(facts)
     else:
-        show(found, text, steps, Console(width=min(WIDTH, Console().width), highlight=False))
+        console = new_console()
+        print_report(found.report(steps), console)
+        if source:
+            console.print(Text("\nsource", style="bold"))
+            console.print(Text(text), soft_wrap=True)
     return 0
-
-
-def show(found: Explanation, source: str, steps: bool, console: Console) -> None:
-    """Print the totals, the graph, the fusion steps if requested, the kernels, and the ops that were not fused."""
-    console.print(Text(format_headline(found), style="bold"))
-    totals = Table(box=None, pad_edge=False)
-    for k, title in enumerate(table_of_totals(found)[0]):
-        totals.add_column(title, justify="right" if k else "left")
-    for row in table_of_totals(found)[1:]:
-        totals.add_row(*row)
-    console.print()
-    console.print(totals)
-    console.print(Text("\ngraph", style="bold"))
-    nodes = Table(box=None, pad_edge=False, show_header=False)
-    for style in ("cyan", "", "dim", "dim"):
-        nodes.add_column(style=style, overflow="fold")
-    for cells in node_cells(found):
-        nodes.add_row(*map(Text, cells))
-    console.print(nodes)
-    for title, lines in format_sections(found, console.width, steps).items():
-        console.print(Text(f"\n{title}", style="bold"))
-        console.print(Text("\n".join(lines)), soft_wrap=True)
-    if source:
-        console.print(Text("\nsource", style="bold"))
-        console.print(Text(source), soft_wrap=True)
 
 
 # The function and its arguments.

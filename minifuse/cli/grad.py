@@ -5,7 +5,6 @@ each run, and the sum of the result is differentiated. The file is imported as a
 """
 
 import inspect
-import json as json_
 import re
 import sys
 from contextlib import nullcontext, redirect_stdout
@@ -16,15 +15,16 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ..core.errors import MinifuseError
+from ..inspect.report import Column, make_table
 from ..jit.fuse import Fused
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .explain import find_function, import_file
 from .files import file_and_name
-from .layout import WIDTH, facts_as_dicts, import_views, show_facts
+from .layout import facts_as_dicts, format_sizes, import_views, show_facts
+from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError
 
 MAX_ELEMENTS = 1024  # of all arguments: each needs two calls of the function
@@ -52,12 +52,11 @@ def run(what: str, shape: str, json: bool) -> int:
         with redirect_stdout(sys.stderr) if json else nullcontext():
             found = trace_backward(what, shape)
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse grad: {error}\n")
-        return 2
+        return report_error("grad", error)
     if json:
-        sys.stdout.write(json_.dumps(vars(found), indent=2) + "\n")
+        print_json(vars(found))
     else:
-        show(found, Console(width=min(WIDTH, Console().width), highlight=False))
+        show(found, new_console())
     return int(not found.is_right)
 
 
@@ -145,13 +144,13 @@ def describe_backward(autodiff: Any, seen: Any) -> BackwardPass:
 def show(found: BackwardPass, console: Console) -> None:
     """Print the steps and the facts."""
     console.print(escape(found.sentence) + "\n")
-    steps = Table("call", "sends to", "shape", "notes", box=None, pad_edge=False)
+    rows = []
     for step in found.steps:
         for k, sent in enumerate(step["sends"]):
             notes = [f"summed along {dims}" for dims in sent["sums"]] + ["added to the gradient there"] * sent["is_added"]
-            shape = f"({', '.join(map(str, sent['shape']))})"
-            steps.add_row(escape(step["call"]) if not k else "", escape(sent["to"]), shape, escape("; ".join(notes)))
-    console.print(steps)
+            rows.append(("" if k else step["call"], sent["to"], format_sizes(sent["shape"]), "; ".join(notes)))
+    columns = Column("call", wraps=True), Column("sends to", wraps=True), Column("shape"), Column("notes", wraps=True)
+    print_report(make_table(columns, rows), console)
     show_facts(found.facts, console)
     console.print(
         "[green]all gradients match[/]" if found.is_right else "[red]a gradient differs from the finite differences[/]"

@@ -4,7 +4,6 @@ Prints what the pages "Storage and strides" and "Broadcasting" of the visualizer
 those pages; nothing on the command line is executed as Python.
 """
 
-import json as json_
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +12,13 @@ from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ..core.errors import MinifuseError, ShapeError
 from ..core.layout import Layout
+from ..inspect.report import Column, Table, number_column
 from .app import find_visualizer
+from .output import new_console, print_json, print_report, report_error
 
-WIDTH = 80  # columns
 MAX_ROWS, MAX_COLUMNS = 16, 16  # of positions printed; JSON contains all
 
 
@@ -65,12 +64,11 @@ def run(shape: str, views: str, other: str | None, operation: str, element: str 
             describe_views(shape, views, element) if other is None else describe_broadcast(shape, other, operation, element)
         )
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse layout: {error}\n")
-        return 2
-    console = Console(width=min(WIDTH, Console().width), highlight=False)
+        return report_error("layout", error)
+    console = new_console()
     if json:
         told = {name: value for name, value in vars(found).items() if name != "layout"}
-        sys.stdout.write(json_.dumps(told, indent=2) + "\n")
+        print_json(told)
     elif isinstance(found, BroadcastReport):
         show_broadcast(found, console)
     else:
@@ -147,10 +145,8 @@ def as_json_value(value: Any) -> Any:
 def show(found: ViewChain, console: Console) -> None:
     """Print the steps, the facts and the positions."""
     console.print(escape(found.sentence) + "\n")
-    steps = Table("view", "shape", "strides", "offset", box=None, pad_edge=False)
-    for step in found.steps:
-        steps.add_row(escape(step["view"]), format_sizes(step["shape"]), format_sizes(step["strides"]), str(step["offset"]))
-    console.print(steps)
+    sizes = Column("shape", text=format_sizes), Column("strides", text=format_sizes)
+    print_report(Table([Column("view"), *sizes, number_column("offset")], found.steps), console)
     show_facts(found.facts, console)
     columns = found.layout.shape[-1] if found.layout.shape else 1
     if found.positions and columns:
@@ -167,22 +163,20 @@ def show(found: ViewChain, console: Console) -> None:
 def show_broadcast(found: BroadcastReport, console: Console) -> None:
     """Print the shapes aligned, with the rule of each dim, and the facts."""
     console.print(escape(found.sentence) + "\n")
-    dims = Table("dim", "x", "y", "result", "why", box=None, pad_edge=False)
-    for row in found.dims:
-        sizes = ("-" if row[name] is None else str(row[name]) for name in ("x", "y"))
-        dims.add_row(str(row["dim"]), *sizes, "?" if row["result"] is None else str(row["result"]), escape(row["why"]))
-    console.print(dims if found.dims else "two single numbers: no dims to align")
+    sizes = [number_column(name) for name in ("dim", "x", "y", "result")]
+    if found.dims:
+        print_report(Table([*sizes, Column("why", wraps=True)], found.dims), console)
+    else:
+        console.print("two single numbers: no dims to align")
     show_facts([fact for fact in found.facts if not fact["fact"].startswith("dim ")], console)
 
 
 def show_facts(found: Sequence[dict[str, Any]], console: Console) -> None:
     """Print facts as a table."""
-    facts = Table("fact", "value", "truth", "why", box=None, pad_edge=False)
-    for fact in found:
-        value = format_sizes(fact["value"]) if isinstance(fact["value"], list) else str(fact["value"])
-        facts.add_row(escape(fact["fact"]), escape(value), fact["truth"], escape(fact["why"]))
+    value = Column("value", text=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
+    columns = Column("fact", wraps=True), value, Column("truth"), Column("why", wraps=True)
     console.print()
-    console.print(facts)
+    print_report(Table(columns, found), console)
 
 
 def format_sizes(sizes: Sequence[int]) -> str:

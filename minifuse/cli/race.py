@@ -1,15 +1,14 @@
 """`minifuse race`: time one operation on each backend and in NumPy, for several sizes, as the page "Race the backends"."""
 
-import json as json_
-import sys
 from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
 from ..core.errors import MinifuseError
-from .layout import WIDTH, facts_as_dicts, import_views, show_facts
+from ..inspect.report import make_table, number_column
+from .layout import facts_as_dicts, import_views, show_facts
+from .output import new_console, print_json, print_report, report_error
 
 
 def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
@@ -20,13 +19,12 @@ def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
         found = race.race(operation, who)
         roofs = race.roofs_of(who) if has_roof else None
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse race: {error}\n")
-        return 2
+        return report_error("race", error)
     rows, sentence, facts = race.rows(found, roofs), race.sentence(found), facts_as_dicts(race.facts(found, roofs))
     if json:
-        sys.stdout.write(json_.dumps({"sentence": sentence, "times": rows, "facts": facts}, indent=2) + "\n")
+        print_json({"sentence": sentence, "times": rows, "facts": facts})
     else:
-        show(rows, sentence, facts, Console(width=min(WIDTH, Console().width), highlight=False))
+        show(rows, sentence, facts, new_console())
     return 0
 
 
@@ -35,8 +33,7 @@ def show(rows: list[dict[str, Any]], sentence: str, facts: list[dict[str, Any]],
     console.print(escape(sentence) + "\n")
     names = list(dict.fromkeys(row["who"] for row in rows))
     times = {(row["who"], row["elements"]): row["us"] for row in rows}
-    table = Table("elements", *[f"{name}, us" for name in names], box=None, pad_edge=False)
-    for n in sorted({row["elements"] for row in rows}):
-        table.add_row(f"{n:,}", *[f"{times[name, n]:,.4g}" if (name, n) in times else "-" for name in names])
-    console.print(table)
+    sizes = sorted({row["elements"] for row in rows})
+    columns = number_column("elements"), *[number_column(f"{name},", "us", ",.4g") for name in names]
+    print_report(make_table(columns, [(n, *[times.get((name, n)) for name in names]) for n in sizes]), console)
     show_facts(facts, console)

@@ -1,8 +1,6 @@
 """`minifuse train mlp|lenet|sentences|gpt`: train a recipe in a folder, with a progress bar. Runs can be resumed."""
 
-import json as json_
 import signal
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,8 +20,8 @@ from ..runtime.atomic_files import reason
 from ..training import RunFolder, Trainer, fit, resume
 from ..training.loop import StepRecord
 from ..training.run_folder import CONFIG, CURVES
+from .output import new_console, print_json, report_error
 
-WIDTH = 80  # columns
 RUNS = Path("runs")
 LOSS_SMOOTHING = 0.9  # weight of the previous value in the displayed loss
 EXIT_INTERRUPTED = 130  # exit status after Ctrl-C
@@ -43,12 +41,11 @@ class RecipeOptions:
 
 def run(choice: RecipeOptions, json: bool) -> int:
     """Train; return 1 if training failed, 2 if the request is invalid, 130 if it was interrupted."""
-    console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
+    console = new_console(is_quiet=json)
     try:
         trainer, folder = start_run(choice)
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse train: {error}\n")
-        return 2
+        return report_error("train", error)
     console.print(
         f"{escape(trainer.recipe.name)}: {escape(trainer.recipe.about)}; {trainer.steps - trainer.done:,} steps left"
     )
@@ -57,13 +54,12 @@ def run(choice: RecipeOptions, json: bool) -> int:
         with show_progress(trainer, console) as tell, stop_on_interrupt() as is_asked:
             is_done = fit(trainer, folder, lambda told, numbers: tell(told, numbers) or is_asked())
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse train: {error}\n")
-        return 1
+        return report_error("train", error, 1)
     numbers = trainer.measure()
     said = trainer.recipe.says(trainer.model, trainer.data, trainer.settings.seed) if is_done else ""
     if json:
         known = {"folder": str(folder.path), "steps": trainer.done, "is_done": is_done, "held_out": numbers, "says": said}
-        sys.stdout.write(json_.dumps(known, indent=2) + "\n")
+        print_json(known)
     elif is_done:
         console.print("held out: " + ", ".join(f"{name} {value:.4f}" for name, value in numbers.items()))
         console.print(f"curves: {escape(str(folder.path / CURVES))}")

@@ -7,7 +7,6 @@
 The kernels run in the interpreter, also on a machine with a GPU.
 """
 
-import json as json_
 import linecache
 import sys
 import textwrap
@@ -19,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from .. import simt
@@ -27,14 +25,15 @@ from ..backends.cuda.device.simulated_device import SimulatedDevice
 from ..backends.cuda.matmul.ladder import LADDER
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
+from ..inspect.report import Column, make_table
 from ..simt.check import HazardFinding, finding_as_dict, pluralize
 from ..simt.columnar import WARP_SIZE
 from ..simt.occupancy import MULTIPROCESSORS, occupancy
 from .cells import run_cell
 from .check import show_finding
+from .output import new_console, overview_table, print_json, print_report, report_error
 from .subjects import LAYOUTS, REDUCTIONS, RequestError, TraceRequest, TraceSubject, plan_subject
 
-WIDTH = 80  # columns
 CAPABILITY = SimulatedDevice.capability  # used for the occupancy
 SCRIPT_FIELDS = ("kernel", "launch", "launched_at", "count")  # facts of a hazard that only a script has
 COLUMNS = {  # (label, name) of a number -> its two-line heading
@@ -75,14 +74,13 @@ def run(
             traces = run_launches(subject, seed, limit, loop_limit)
             saved = save_all(traces, save) if save else []
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse trace: {error}\n")
-        return 2
+        return report_error("trace", error)
     launches = [launch_facts(trace, plan.kernel, source) for trace, plan in zip(traces, subject.plans, strict=False)]
     if json:
         facts = {"what": request.what, "title": subject.title, "launches": launches, "saved": list(map(str, saved))}
-        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+        print_json(facts)
     else:
-        show(subject, traces, launches, saved, Console(width=min(WIDTH, Console().width), highlight=False))
+        show(subject, traces, launches, saved, new_console())
     return int(any(launch["hazards"] for launch in launches))
 
 
@@ -160,7 +158,8 @@ def show(
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
         show_head(facts, f"launch {k} of {number}", console)
-        console.print(overview(facts))
+        occupancy = "THEORY", "occupancy", format_occupancy(facts["THEORY"]["occupancy"])
+        print_report(overview_table([*traced_rows(facts), *derived_rows(facts), occupancy]), console)
         show_places(facts, console)
         for k, error in enumerate(trace.hazards()):
             console.print("\n" * (k == 0), end="")
@@ -207,21 +206,6 @@ def format_sizes(along: Sequence[int], what: str) -> str:
     while len(shown) > 1 and shown[-1] == 1:
         shown.pop()
     return f"{' x '.join(f'{size:,}' for size in shown)} {what}{'s' * (shown != [1])}"
-
-
-def overview(facts: dict[str, Any]) -> Table:
-    """Return a summary table of a launch: label, name and text in each row."""
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="dim", no_wrap=True)
-    table.add_column(no_wrap=True)
-    table.add_column()
-    for row in (
-        *traced_rows(facts),
-        *derived_rows(facts),
-        ("THEORY", "occupancy", format_occupancy(facts["THEORY"]["occupancy"])),
-    ):
-        table.add_row(*row)
-    return table
 
 
 def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -336,19 +320,18 @@ def run_list(json: bool) -> int:
     rungs = {f"matmul:{rung.name}": rung.reason for rung in LADDER.values()}
     if json:
         facts = {"operators": list(TABLE), "folds": list(REDUCTIONS), "products": ["matmul", *rungs], "layouts": LAYOUTS}
-        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+        print_json(facts)
         return 0
-    console = Console(width=min(WIDTH, Console().width), highlight=False)
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column(style="bold", no_wrap=True)
-    table.add_column()
-    table.add_row("operators", " ".join(TABLE))
-    table.add_row("folds", f"{' '.join(REDUCTIONS)}  (along one dim with --dim)")
-    table.add_row("matmul", "as computed by the library; --shape M,N,K")
-    for name, reason in rungs.items():
-        table.add_row(name, reason)
-    table.add_row("FILE.py:kernel", "your own kernel, for numba.cuda or plain, with --grid, --block and --arg")
-    console.print(table)
+    console = new_console()
+    rows = [
+        ("operators", " ".join(TABLE)),
+        ("folds", f"{' '.join(REDUCTIONS)}  (along one dim with --dim)"),
+        ("matmul", "as computed by the library; --shape M,N,K"),
+        *rungs.items(),
+        ("FILE.py:kernel", "your own kernel, for numba.cuda or plain, with --grid, --block and --arg"),
+    ]
+    columns = Column("subject", style="bold"), Column("text", wraps=True)
+    print_report(make_table(columns, rows, 0, False), console)
     console.print("\n[bold]layouts[/] for --layout")
     for name, what in LAYOUTS.items():
         console.print(f"{name:10} {what}")

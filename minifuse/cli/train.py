@@ -1,7 +1,5 @@
 """`minifuse train`: train a small network on a data set, with the same loop and results as the page "Train"."""
 
-import json as json_
-import sys
 from dataclasses import dataclass
 from math import inf
 from typing import Any
@@ -11,7 +9,8 @@ from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError
-from .layout import WIDTH, facts_as_dicts, import_views, show_facts
+from .layout import facts_as_dicts, import_views, show_facts
+from .output import new_console, print_json, report_error
 from .subjects import RequestError
 
 
@@ -33,14 +32,13 @@ class NetworkOptions:
 
 def run(choice: NetworkOptions, json: bool) -> int:
     """Train and print; return 2 if the request is invalid."""
-    console = Console(width=min(WIDTH, Console().width), highlight=False)
+    console = new_console()
     try:
         sentence, losses, facts = train_network(choice, console if not json else None)
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse train: {error}\n")
-        return 2
+        return report_error("train", error)
     if json:
-        sys.stdout.write(json_.dumps({"sentence": sentence, "losses": losses, "facts": facts}, indent=2) + "\n")
+        print_json({"sentence": sentence, "losses": losses, "facts": facts})
         return 0
     console.print(escape(sentence))
     show_facts(facts, console)

@@ -4,7 +4,6 @@ First all plans are made, and several processes compile the missing kernels. The
 kernels that are only known at run time: functions that are not fused, gradients, text generation.
 """
 
-import json as json_
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,11 +25,11 @@ from ..runtime.kernel_cache import MissingKernel, cache
 from ..tensors.tensor import Tensor
 from ..training import Trainer
 from . import explain
+from .output import new_console, print_json, report_error
 from .recipes import EXIT_INTERRUPTED
 from .simulation import is_simulated
 from .subjects import RequestError
 
-WIDTH = 80  # columns
 NAMES = ("demo", *MODULES)
 DEMO_DIGITS = 128  # for the demo: two batches
 
@@ -60,26 +59,24 @@ class WarmupSubject:
 
 def run(request: WarmupRequest, json: bool) -> int:
     """Compile and report; return 1 if kernels cannot be stored, 2 if the request is invalid, 130 if interrupted."""
-    console = Console(width=min(WIDTH, Console().width), highlight=False, quiet=json)
+    console = new_console(is_quiet=json)
     try:
         require_compiler(request.backend)
         with redirect_stdout(sys.stderr) if json else nullcontext(), use_backend(get_backend(request.backend).name):
             subjects = [load_subject(name, request) for name in request.names or NAMES]
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse warmup: {error}\n")
-        return 2
+        return report_error("warmup", error)
     try:
         cache.check()
         with redirect_stdout(sys.stderr):  # the user's function may print
             facts = compile_subjects(subjects, request, console, json)
     except MinifuseError as error:
-        sys.stderr.write(f"minifuse warmup: {error}\n")
-        return 1
+        return report_error("warmup", error, 1)
     except KeyboardInterrupt:
         sys.stderr.write("minifuse warmup: stopped; kernels compiled so far are stored\n")
         return EXIT_INTERRUPTED
     if json:
-        sys.stdout.write(json_.dumps(facts, indent=2) + "\n")
+        print_json(facts)
     else:
         console.print(escape(summary(facts)))
     return 0

@@ -19,11 +19,11 @@ from typing import Any
 from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
-from ..course import report
 from ..course.runner import Run
 from ..course.task import Result, Task
 from ..course.watch import Watch
 from . import app
+from .output import new_console
 
 Event = tuple[str, int, Any]  # a method of Watch, the number of its run (0 for none), its argument
 PAUSE_S = 0.1  # between two checks whether to end
@@ -62,7 +62,7 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
 
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
     """Start runs, handle events and show the screen; without a terminal, print results only."""
-    console = Console(width=min(report.WIDTH, Console().width), highlight=False)
+    console = new_console()
     number, now, is_news = 0, None, False
     try:
         while not watch.is_over:

@@ -9,24 +9,32 @@ Not counted: tensors that a function fills with a number or draws at random, and
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, Protocol
 
+from ..backends.base import Backend
 from ..compiler import pretty_print
 from ..compiler.fusion_log import Refusal, record_fusion
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
 from ..compiler.pipeline import rewrite_graph
 from ..compiler.plan import Plan, function_name
 from ..compiler.tensor_meta import TensorMeta
-from ..compiler.trace_result import BACKWARD, PerCallInput, TraceResult
+from ..compiler.trace_result import BACKWARD, PerCallInput, PlanInput, TraceResult
 from ..core.dispatch import grad_recording, use_dispatch_hook
 from ..core.interning import toposort
 from ..core.layout import row_major
 from ..ir.array_methods import Array
 from ..ir.graph import Argument, Literal, Node, inputs_of, strip_views
-from ..ir.steps import NO_BUFFER
+from ..ir.steps import NO_BUFFER, Step
 from ..tensors.tensor import Tensor
-from .explain_text import format_page
+from .explanation import (
+    BackwardFacts,
+    Explanation,
+    KernelFacts,
+    NodeFacts,
+    OperandFacts,
+    PassFacts,
+    RefusalFacts,
+)
 from .fusion_log_text import StepFacts, describe_steps
 
 ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
@@ -34,123 +42,14 @@ LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
 MAX_FORMULA_DEPTH = 3  # nested operations in the description of a node without a number
 
 
-@dataclass(frozen=True)
-class OperandFacts:
-    """An array that a kernel reads or writes."""
+class TracedFunction(Protocol):
+    """A function that was traced for inputs of one kind."""
 
-    name: str
-    shape: tuple[int, ...]
-    """The shape as the kernel indexes it."""
-    strides: tuple[int, ...]
-    """In elements."""
-    dtype: str
-    nbytes: int
-    """Bytes of the distinct elements."""
+    plan: Plan
+    trace: TraceResult
 
 
-@dataclass(frozen=True)
-class KernelFacts:
-    """One step of a plan."""
-
-    formula: str
-    form: str
-    """The kind of kernel, and the space that it iterates over."""
-    reads: tuple[OperandFacts, ...]
-    writes: tuple[OperandFacts, ...]
-    nbytes: int
-    """Distinct bytes read plus distinct bytes written; scratch memory between its launches counts twice."""
-    scratch: int
-    """Bytes of memory that passes values from one of its launches to the next."""
-    launches: int
-    """Kernels that the backend starts."""
-    flops: int
-    """Floating-point operations of a matmul; 0 for any other kernel."""
-
-
-@dataclass(frozen=True)
-class PassFacts:
-    """Kernels that run one after the other, such as a forward pass."""
-
-    kernels: tuple[KernelFacts, ...]
-    nbytes: int
-    launches: int
-    peak: int
-    """The most bytes of temporaries and results that exist at once, in sizes as they are allocated."""
-
-
-@dataclass(frozen=True)
-class NodeFacts:
-    """A value of the graph."""
-
-    number: int
-    operation: str
-    name: str
-    """The user's name of an input."""
-    shape: tuple[int, ...]
-    dtype: str
-    line: str
-    """The line of the user's code, file:line, if it is known."""
-
-
-@dataclass(frozen=True)
-class RefusalFacts:
-    """A producer that was not fused into a consumer, and the reason."""
-
-    producer: str
-    consumer: str
-    reason: str
-    line: str
-
-
-@dataclass(frozen=True)
-class BackwardFacts:
-    """The backward pass. In its formulas, d0 is the gradient of result 0, and %5 is node 5 of the graph."""
-
-    run: PassFacts
-    unfused: PassFacts
-    """The backward passes of the calls without fusion; adding up the gradients of one tensor is not counted."""
-    kept: tuple[str, ...]
-    """Inputs and results that stay in memory for the backward pass."""
-    saved: tuple[tuple[str, int], ...]
-    """Intermediates that are stored for the backward pass: the value, its bytes."""
-    again: tuple[str, ...]
-    """Values of the forward pass that the backward pass recomputes."""
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """The effect of fusion on a function. `print` shows it; `as_dict` returns values that JSON can store.
-
-    All sizes are in bytes.
-    """
-
-    function: str
-    backend: str
-    nodes: tuple[NodeFacts, ...]
-    forward: PassFacts
-    unfused: PassFacts
-    """The calls that the function would make without fusion. A value is assumed to be freed after its last use; Python's
-    variables may keep it longer, so the peak is a lower bound.
-    """
-    backward: BackwardFacts | None
-    refusals: tuple[RefusalFacts, ...]
-    steps: tuple[StepFacts, ...]
-    """The decisions of the scheduler that led to these kernels, in order."""
-
-    @property
-    def ratio(self) -> float:
-        """Return how many times fewer bytes the fused forward pass moves."""
-        return self.unfused.nbytes / max(self.forward.nbytes, 1)
-
-    def as_dict(self) -> dict[str, Any]:
-        """Return all fields as dicts, lists, strings and numbers."""
-        return {**asdict(self), "ratio": self.ratio}
-
-    def __str__(self) -> str:
-        return "\n".join(format_page(self))
-
-
-def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
+def explain_call(entry: TracedFunction, flat: Sequence[PlanInput]) -> Explanation:
     """Explain a traced function, called with these inputs."""
     plan, trace = entry.plan, entry.trace
     with use_dispatch_hook(None):
@@ -168,9 +67,9 @@ def explain_call(entry: Any, flat: Sequence[Any]) -> Explanation:
         )
 
 
-def find_aliases(inputs: Sequence[Any]) -> dict[int, int]:
+def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:
     """Map each input to the first input with the same address and dtype."""
-    first: dict[Any, int] = {}
+    first: dict[object, int] = {}
     places = [(x.address, x.dtype) if isinstance(x, Tensor) else k for k, x in enumerate(inputs)]
     return {k: first.setdefault(place, k) for k, place in enumerate(places)}
 
@@ -183,7 +82,7 @@ def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | 
     return PassFacts(kernels, sum(x.nbytes for x in kernels), sum(x.launches for x in kernels), peak)
 
 
-def kernel_facts(step: Any, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
+def kernel_facts(step: Step, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
     """Describe one step of a plan."""
     moved = step_traffic(step, plan.backend, same)
 
@@ -280,7 +179,7 @@ class NumberedGraph:
             for producer, consumer, reason in self.refused()
         )
 
-    def steps(self, inputs: Sequence[Any]) -> tuple[StepFacts, ...]:
+    def steps(self, inputs: Sequence[PlanInput]) -> tuple[StepFacts, ...]:
         """Describe the decisions of the scheduler. The call is scheduled again, since the first time no log was kept."""
         plan = self.plan
         with record_fusion() as record:
@@ -299,19 +198,19 @@ class NumberedGraph:
         return tuple(found)
 
 
-def empty_tensor_like(x: Any, backend: Any) -> Any:
+def empty_tensor_like(x: Any, backend: Backend) -> PlanInput:
     """Return a tensor without memory for metadata, a tensor for an array, and any other input unchanged."""
     if isinstance(x, TensorMeta):
-        return Tensor(None, 0, x)  # type: ignore[arg-type]
+        return Tensor(None, 0, x)  # type: ignore[arg-type]  # nothing runs, so nothing reads its memory
     return Tensor.from_numpy(x, backend) if hasattr(x, "ndim") and x.ndim and not isinstance(x, Array) else x
 
 
-def dense_meta(node: Any, backend: Any) -> TensorMeta:
+def dense_meta(node: Node, backend: Backend) -> TensorMeta:
     """Return the metadata of a row-major tensor with the shape and dtype of a node."""
     return TensorMeta(row_major(node.shape), node.dtype, backend, False)
 
 
-def plan_backward(plan: Plan, inputs_of_plan: Sequence[Any]) -> Plan | None:
+def plan_backward(plan: Plan, inputs_of_plan: Sequence[PlanInput | PerCallInput | TensorMeta]) -> Plan | None:
     """Plan the backward pass of a plan for these inputs; return None if it has none."""
     backward = plan.backward
     if backward is None:
@@ -326,7 +225,10 @@ def plan_backward(plan: Plan, inputs_of_plan: Sequence[Any]) -> Plan | None:
 
 
 def backward_facts(
-    plan: Plan, inputs_of_plan: Sequence[Any], unfused: "UnfusedCalls", graph: NumberedGraph
+    plan: Plan,
+    inputs_of_plan: Sequence[PlanInput | PerCallInput | TensorMeta],
+    unfused: "UnfusedCalls",
+    graph: NumberedGraph,
 ) -> BackwardFacts | None:
     """Describe the backward pass: its kernels, and the values that it reads from memory or recomputes."""
     found, backward = plan_backward(plan, inputs_of_plan), plan.backward

@@ -83,7 +83,7 @@ def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str
     if kind == GROUPED:
         return f"{values[0]} will share a kernel with {values[1]}: both read one array, and iterate over {reason}."
     if kind == STARTED:
-        return f"{name.replace('This', 'A')} starts over {reason}, to compute {what}{' together' * (len(nodes) > 1)}."
+        return f"{name.replace('This', 'A')} over {reason} starts, to compute {what}{' together' * (len(nodes) > 1)}."
     if kind == INLINED:
         return f"{name} computes {what}{f' {reason}' * bool(reason)}."
     if kind == REDUCTION_FUSED:

@@ -26,7 +26,7 @@ from ..ir.graph import Node
 from ..ir.steps import Step
 from ..runtime.atomic_files import replacement
 from ..tensors.tensor import view_cache
-from .explain_text import format_count
+from .report import Report, format_count
 from .timeline import (
     CallEvent,
     LaunchEvent,
@@ -34,8 +34,8 @@ from .timeline import (
     ProfileRow,
     chrome_trace_events,
     flatten_record,
-    format_rows,
     group_launches,
+    profile_table,
 )
 
 MAX_FORMULA_LENGTH = 200  # characters; longer formulas are cut
@@ -264,20 +264,22 @@ class Profile(DispatchHook):
             json.dump({"traceEvents": list(chrome_trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
             text.detach()
 
-    def __str__(self) -> str:
+    def report(self) -> Report:
+        """Arrange the rows as a table, with the totals and the limits below it."""
         rows = self.rows
         launches = f"{format_count(len(self.events), 'launch', 'launches')} of {format_count(len(rows), 'kernel')}"
-        calls = format_count(len(self.calls), "call")
         around = f"{self.host_us:,.1f} us of the host around them, {self.planning_us:,.1f} us of planning"
-        lines = [
-            *format_rows(rows),
-            "",
-            f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us",
-            f"{calls}: {around}",
-        ]
         limits = {str(event.work.backend): event.work.limits() for event in self.events}
         simulated = "times are those of the host, and say nothing about hardware"
-        return "\n".join([*lines, *[f"{name}: {found or simulated}" for name, found in limits.items()]])
+        notes = [
+            f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us",
+            f"{format_count(len(self.calls), 'call')}: {around}",
+            *[f"{name}: {found or simulated}" for name, found in limits.items()],
+        ]
+        return Report("", {"": [profile_table(rows)]}, notes)
+
+    def __str__(self) -> str:
+        return str(self.report())
 
 
 def launch_work(plan: Plan, step: Step) -> LaunchWork:

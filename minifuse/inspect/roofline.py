@@ -6,9 +6,8 @@ Each limit is measured once per process and backend, when it is first needed. Th
 from dataclasses import dataclass, field
 from functools import cache
 from itertools import pairwise
-from typing import Any
 
-from ..backends.base import Backend
+from ..backends.base import Backend, Launcher
 from ..core.dtypes import BY_NAME, DType, float32
 from ..core.layout import row_major
 from ..ir.kernel_ir import Kernel, Load
@@ -27,7 +26,7 @@ class MachineLimits:
     """The bandwidth of a copy: bytes read plus bytes written."""
     gflops: dict[str, float]
     """The throughput of matmuls by element type, in 10^9 multiplications and additions per second. Measured on demand."""
-    backend: Any = field(repr=False, compare=False)
+    backend: Backend = field(repr=False, compare=False)
 
     def peak(self, dtype: str) -> float | None:
         """Return the throughput of matmuls of an element type in GFLOP/s; None for integers."""
@@ -62,7 +61,7 @@ def measure_matmul(backend: Backend, dtype: DType) -> float:
     return 2 * size**3 / time_launch(backend, launch, [layout.size * dtype.itemsize] * 3) / 1e3
 
 
-def time_launch(backend: Backend, launch: Any, sizes: list[int]) -> float:
+def time_launch(backend: Backend, launch: Launcher, sizes: list[int]) -> float:
     """Return the shortest time of a launch in microseconds, on new buffers that are filled with zeros."""
     buffers = [backend.allocate(round_to_size_class(nbytes)) for nbytes in sizes]
     layouts = [row_major((nbytes // float32.itemsize,)) for nbytes in sizes]

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
 
+from ..backends.base import Backend
+from .report import Column, Table, make_table, number_column
 from .roofline import MachineLimits, machine_limits
-
-TABLE_WIDTH = 100  # columns
 
 
 @dataclass(frozen=True)
@@ -18,7 +17,7 @@ class LaunchWork:
     formula: str
     form: str
     """The kind of kernel, and the space that it iterates over."""
-    backend: Any
+    backend: Backend
     """The backend that ran it."""
     nbytes: int | None
     """Distinct bytes read and written; None if only the kernel knows them."""
@@ -81,7 +80,7 @@ class ProfileRow:
     """
 
 
-def flatten_record(record: ProfileRow | LaunchEvent) -> dict[str, Any]:
+def flatten_record(record: ProfileRow | LaunchEvent) -> dict[str, object]:
     """Convert a record to one flat dict."""
     work = {**vars(record.work), "backend": str(record.work.backend)}
     return {**work, **{name: value for name, value in vars(record).items() if name != "work"}}
@@ -111,34 +110,27 @@ def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -
     return ProfileRow(work, count, total_us, total_us / everything, speed, gflops, roofline)
 
 
-def format_rows(rows: Sequence[ProfileRow]) -> Iterator[str]:
-    """Format the rows as lines of aligned text."""
-    cells = [["kernel", "count", "total us", "share", "GB/s", "GFLOP/s", "roofline"]]
-    cells += [
+def profile_table(rows: Sequence[ProfileRow]) -> Table:
+    """Return the table of a profile."""
+    columns = (
+        Column("kernel", wraps=True),
+        number_column("count"),
+        number_column("total", "us", ",.1f"),
+        number_column("share", spec=".1%"),
+        number_column("GB/s", spec=",.1f"),
+        number_column("GFLOP/s", spec=",.1f"),
+        number_column("roofline", spec=".0%"),
+    )
+    return make_table(
+        columns,
         [
-            f"{row.work.function}: {row.work.formula}",
-            f"{row.count:,}",
-            f"{row.total_us:,.1f}",
-            f"{row.share:.1%}",
-            format_number(row.gbytes_per_s, ",.1f"),
-            format_number(row.gflops, ",.1f"),
-            format_number(row.roofline, ".0%"),
-        ]
-        for row in rows
-    ]
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    first = max(20, min(widths[0], TABLE_WIDTH - sum(widths[1:]) - 2 * len(widths[1:])))
-    for name, *others in cells:
-        short = name if len(name) <= first else f"{name[: first - 3]}..."
-        yield f"{short:{first}}" + "".join(f"  {text:>{n}}" for text, n in zip(others, widths[1:], strict=True))
+            (f"{x.work.function}: {x.work.formula}", x.count, x.total_us, x.share, x.gbytes_per_s, x.gflops, x.roofline)
+            for x in rows
+        ],
+    )
 
 
-def format_number(number: float | None, style: str) -> str:
-    """Format a number; None becomes a dash."""
-    return "-" if number is None else format(number, style)
-
-
-def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, Any]]:
+def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, object]]:
     """Yield events in Chrome's trace format: a track of calls, and a track of kernels for each backend. Times are in us."""
     backends = sorted({str(event.work.backend) for event in events})
     lines = {"host": 0} | {f"kernels on {name}": k for k, name in enumerate(backends, start=1)}

@@ -25,7 +25,8 @@ from ..core.dispatch import active_hook, mode
 from ..core.errors import FuseError
 from ..core.pytree import tree_leaves, tree_map
 from ..inspect.argument_names import name_inputs
-from ..inspect.explain import Explanation, explain_call
+from ..inspect.explain import explain_call
+from ..inspect.explanation import Explanation
 from ..ir.graph import Node
 from ..ir.pytorch_differences import Size
 from ..runtime.compile_workers import compile_all

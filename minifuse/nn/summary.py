@@ -12,7 +12,7 @@ from ..core.dispatch import no_grad
 from ..core.dtypes import float32
 from ..core.errors import DTypeError
 from ..core.pytree import tree_leaves
-from ..inspect.explain_text import format_bytes
+from ..inspect.report import format_bytes
 from ..tensors.creation import zeros
 from ..tensors.tensor import Tensor
 from .hooks import watch_outputs

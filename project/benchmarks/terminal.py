@@ -6,6 +6,8 @@ rich colours them where it is installed. Below come the picture of each curve, a
 import shutil
 from typing import Any
 
+from minifuse.inspect.report import Column, Report, make_table
+
 from . import chart, curves, roofline
 from .formatting import duration, number
 from .report import Table, compact, ours, rate, summary, tables
@@ -140,19 +142,10 @@ def under_the_roof(found: Result, width: int) -> str:
     rows = roofline.lines_of(found)
     most = width - 38
     rows = [[sign, name if len(name) <= most else name[: most - 3] + "...", *rest] for sign, name, *rest in rows]
-    widths = [max(len(line[k]) for line in [header, *rows]) for k in range(len(header))]
-    told = [
-        "  ".join(
-            [
-                line[0].ljust(widths[0]),
-                line[1].ljust(widths[1]),
-                *(x.rjust(w) for x, w in zip(line[2:], widths[2:], strict=True)),
-            ]
-        )
-        for line in [header, *rows]
-    ]
+    columns = [Column(name, is_number=k > 1) for k, name in enumerate(header)]
+    told = str(Report("", {"": [make_table(columns, rows)]}))
     above = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(found)) else []
-    return "\n".join([drawn.title, chart.text(drawn, width), *told, *above])
+    return "\n".join([drawn.title, chart.text(drawn, width), told, *above])
 
 
 def console_of(width: int) -> Any:

@@ -19,8 +19,9 @@ from minifuse.backends.registry import get_backend
 from minifuse.compiler.pretty_print import REDUCTION_NAMES, Formula
 from minifuse.core.operators import Operator
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
-from minifuse.inspect.explain import Explanation, KernelFacts, NumberedGraph
-from minifuse.inspect.explain_text import format_bytes, format_count
+from minifuse.inspect.explain import NumberedGraph
+from minifuse.inspect.explanation import Explanation, KernelFacts, group_refusals
+from minifuse.inspect.report import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, Op, ReadOutput, ReduceExpr
@@ -341,12 +342,9 @@ def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
         Fact(f"launch{k}", kernel.formula, DERIVED, f"{kernel.form}; {format_bytes(kernel.nbytes)}")
         for k, kernel in enumerate(now.kernels)
     ]
-    consumers: dict[tuple[str, str], list[str]] = {}
-    for no in x.refusals:
-        consumers.setdefault((no.producer, no.reason), []).append(no.consumer)
     known += [
         Fact("not fused", f"{producer} into {', '.join(into)}", DERIVED, reason)
-        for (producer, reason), into in consumers.items()
+        for (producer, _, reason), into in group_refusals(x.refusals).items()
     ]
     return known
 

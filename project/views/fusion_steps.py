@@ -7,8 +7,8 @@ leaves what the plan has: tests compare the two.
 from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from minifuse.inspect.explain_text import format_bytes, format_count
 from minifuse.inspect.fusion_log_text import StepFacts
+from minifuse.inspect.report import format_bytes, format_count
 
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame
 

@@ -1,0 +1,216 @@
+"""The data of `f.explain(...)`: records of kernels, nodes, refusals and decisions, and the report that shows them.
+
+This module sees no graphs and no plans; `explain` measures what is stored here.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from .fusion_log_text import StepFacts
+from .report import Column, Paragraph, Report, Table, format_bytes, format_count, make_table, number_column
+
+MAX_SHOWN_NODES = 120  # nodes in the report
+
+
+@dataclass(frozen=True)
+class OperandFacts:
+    """An array that a kernel reads or writes."""
+
+    name: str
+    shape: tuple[int, ...]
+    """The shape as the kernel indexes it."""
+    strides: tuple[int, ...]
+    """In elements."""
+    dtype: str
+    nbytes: int
+    """Bytes of the distinct elements."""
+
+
+@dataclass(frozen=True)
+class KernelFacts:
+    """One step of a plan."""
+
+    formula: str
+    form: str
+    """The kind of kernel, and the space that it iterates over."""
+    reads: tuple[OperandFacts, ...]
+    writes: tuple[OperandFacts, ...]
+    nbytes: int
+    """Distinct bytes read plus distinct bytes written; scratch memory between its launches counts twice."""
+    scratch: int
+    """Bytes of memory that passes values from one of its launches to the next."""
+    launches: int
+    """Kernels that the backend starts."""
+    flops: int
+    """Floating-point operations of a matmul; 0 for any other kernel."""
+
+
+@dataclass(frozen=True)
+class PassFacts:
+    """Kernels that run one after the other, such as a forward pass."""
+
+    kernels: tuple[KernelFacts, ...]
+    nbytes: int
+    launches: int
+    peak: int
+    """The most bytes of temporaries and results that exist at once, in sizes as they are allocated."""
+
+
+@dataclass(frozen=True)
+class NodeFacts:
+    """A value of the graph."""
+
+    number: int
+    operation: str
+    name: str
+    """The user's name of an input."""
+    shape: tuple[int, ...]
+    dtype: str
+    line: str
+    """The line of the user's code, file:line, if it is known."""
+
+
+@dataclass(frozen=True)
+class RefusalFacts:
+    """A producer that was not fused into a consumer, and the reason."""
+
+    producer: str
+    consumer: str
+    reason: str
+    line: str
+
+
+@dataclass(frozen=True)
+class BackwardFacts:
+    """The backward pass. In its formulas, d0 is the gradient of result 0, and %5 is node 5 of the graph."""
+
+    run: PassFacts
+    unfused: PassFacts
+    """The backward passes of the calls without fusion; adding up the gradients of one tensor is not counted."""
+    kept: tuple[str, ...]
+    """Inputs and results that stay in memory for the backward pass."""
+    saved: tuple[tuple[str, int], ...]
+    """Intermediates that are stored for the backward pass: the value, its bytes."""
+    again: tuple[str, ...]
+    """Values of the forward pass that the backward pass recomputes."""
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The effect of fusion on a function. `print` shows it; `as_dict` returns values that JSON can store.
+
+    All sizes are in bytes.
+    """
+
+    function: str
+    backend: str
+    nodes: tuple[NodeFacts, ...]
+    forward: PassFacts
+    unfused: PassFacts
+    """The calls that the function would make without fusion. A value is assumed to be freed after its last use; Python's
+    variables may keep it longer, so the peak is a lower bound.
+    """
+    backward: BackwardFacts | None
+    refusals: tuple[RefusalFacts, ...]
+    steps: tuple[StepFacts, ...]
+    """The decisions of the scheduler that led to these kernels, in order."""
+
+    @property
+    def ratio(self) -> float:
+        """Return how many times fewer bytes the fused forward pass moves."""
+        return self.unfused.nbytes / max(self.forward.nbytes, 1)
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return all fields as dicts, lists, strings and numbers."""
+        return {**asdict(self), "ratio": self.ratio}
+
+    def report(self, has_steps: bool = False) -> Report:
+        """Arrange the facts: totals, graph, decisions if requested, kernels, refusals, backward pass."""
+        columns = number_column("step"), Column("decision", wraps=True)
+        steps = list(enumerate((step.text for step in self.steps), 1)) if has_steps else []
+        sections: dict[str, Sequence[Table | Paragraph]] = {
+            "": [totals_table(self)],
+            "graph": [graph_table(self)],
+            "step by step": [make_table(columns, steps, 2, False)] * has_steps,
+            "kernels": [*describe_kernels(self.forward.kernels)],
+            "not fused": [*describe_refusals(self.refusals)],
+            "backward": [*describe_backward(self.backward)] if self.backward else [],
+        }
+        return Report(format_headline(self), sections)
+
+    def __str__(self) -> str:
+        return str(self.report())
+
+
+def format_headline(x: Explanation) -> str:
+    """Summarize an explanation in one sentence."""
+    kernels, others = len(x.forward.kernels), len(x.unfused.kernels)
+    text = f"{x.function} on {x.backend}: {format_count(kernels, 'kernel')} instead of {others}, "
+    text += f"{format_bytes(x.forward.nbytes)} moved instead of {format_bytes(x.unfused.nbytes)}"
+    return f"{text}, {x.ratio:.3g} times fewer" if x.ratio > 1 else text
+
+
+def totals_table(x: Explanation) -> Table:
+    """Return the totals of each pass, fused and unfused."""
+    passes = {"fused": x.forward, "unfused": x.unfused}
+    if x.backward is not None:
+        passes |= {"backward, fused": x.backward.run, "backward, unfused": x.backward.unfused}
+    sizes = [Column(key, text=format_bytes, is_number=True) for key in ("bytes moved", "peak memory")]
+    rows = [(name, len(facts.kernels), facts.launches, facts.nbytes, facts.peak) for name, facts in passes.items()]
+    return make_table([Column(""), number_column("kernels"), number_column("launches"), *sizes], rows, 2)
+
+
+def graph_table(x: Explanation) -> Table:
+    """Return number, operation, shape with dtype, and source line of each node."""
+    rows = []
+    for node in x.nodes[:MAX_SHOWN_NODES]:
+        kind = f"{node.dtype} {node.shape if node.shape or node.operation != 'number' else ''}".strip()
+        rows.append((f"%{node.number}", f"{node.operation} {node.name}".strip(), kind, format_location(node.line)))
+    if len(x.nodes) > MAX_SHOWN_NODES:
+        rows.append(("...", f"and {len(x.nodes) - MAX_SHOWN_NODES} more", "", ""))
+    operation, line = Column("operation", wraps=True), Column("line", style="dim")
+    return make_table([Column("node", style="cyan"), operation, Column("kind", style="dim"), line], rows, 2, False)
+
+
+def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph]:
+    """Yield the formula, the iteration space and the memory traffic of each kernel."""
+    for k, kernel in enumerate(kernels):
+        yield Paragraph(f"launch{k}: {kernel.formula}")
+        launches = format_count(kernel.launches, "launch", "launches")
+        flops = f", {kernel.flops:,} flops" if kernel.flops else ""
+        scratch = f", {format_bytes(kernel.scratch)} passed between launches" if kernel.scratch else ""
+        yield Paragraph(f"{kernel.form}; {launches}, {format_bytes(kernel.nbytes)}{scratch}{flops}", 4)
+        for word, operands in (("reads ", kernel.reads), ("writes", kernel.writes)):
+            if operands:
+                yield Paragraph(f"{word} {', '.join(f'{x.name} ({format_bytes(x.nbytes)})' for x in operands)}", 4)
+
+
+def describe_refusals(refusals: Sequence[RefusalFacts]) -> Iterator[Paragraph]:
+    """Yield the producers that were not fused, their consumers, and the reasons."""
+    for (producer, line, reason), consumers in group_refusals(refusals).items():
+        location = f" ({format_location(line)})" if line else ""
+        yield Paragraph(f"{producer}{location}, into {', into '.join(consumers)}:")
+        yield Paragraph(reason, 4)
+
+
+def group_refusals(refusals: Sequence[RefusalFacts]) -> dict[tuple[str, str, str], list[str]]:
+    """Return the consumers of each producer, its line, and the reason."""
+    groups: dict[tuple[str, str, str], list[str]] = {}
+    for x in refusals:
+        groups.setdefault((x.producer, x.line, x.reason), []).append(x.consumer)
+    return groups
+
+
+def describe_backward(x: BackwardFacts) -> Iterator[Paragraph]:
+    """Yield the kernels of the backward pass, and where it gets the values that it needs."""
+    yield from describe_kernels(x.run.kernels)
+    saved = [f"{value} ({format_bytes(nbytes)})" for value, nbytes in x.saved]
+    for title, values in (("kept alive", x.kept), ("saved", saved), ("recomputed", x.again)):
+        yield Paragraph(f"{title}: {'; '.join(values) or 'nothing'}")
+
+
+def format_location(line: str) -> str:
+    """Remove the folders from file:line."""
+    return Path(line).name if line else ""

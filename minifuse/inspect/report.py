@@ -1,0 +1,137 @@
+"""One form for what is found out about a call, and its renderer: explanations, profiles and commands are reports.
+
+A report has a headline, sections of tables and paragraphs, and notes. A table has columns, with a name and a unit, over
+records: the dicts that are also written as JSON and shown by the app. `str(report)` is text for a terminal; the command line
+prints the same `lines` with their styles.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import zip_longest
+from textwrap import wrap
+from typing import Any, NamedTuple
+
+from ..compiler.pretty_print import wrap_lines
+
+WIDTH = 80  # columns
+GAP = "  "  # between the columns of a table
+MIN_WRAPPED_WIDTH = 20  # columns that a column of a table that wraps gets in any case
+MIN_ROUNDED_BYTES = 1_000_000  # bytes; larger sizes are rounded
+
+Line = list[tuple[str, str]]  # texts with their styles: "bold", "dim", a color, or ""
+
+
+class Column(NamedTuple):
+    """A column of a table: an entry of its records, and how its values are formatted."""
+
+    key: str
+    unit: str = ""
+    text: Callable[[Any], str] = str
+    is_number: bool = False
+    """Numbers are aligned to the right."""
+    wraps: bool = False
+    """Long texts are wrapped, so that the table is no wider than the page."""
+    style: str = ""
+
+
+class Table(NamedTuple):
+    """Columns over records."""
+
+    columns: Sequence[Column]
+    records: Sequence[Mapping[str, Any]]
+    indent: int = 0
+    has_heading: bool = True
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Yield the lines, at most `width` columns wide if the columns that wrap can be narrow enough."""
+        texts = [[column.text(record[column.key]) for record in self.records] for column in self.columns]
+        if self.has_heading:
+            texts = [[f"{x.key} {x.unit}".rstrip(), *found] for x, found in zip(self.columns, texts, strict=True)]
+        widths = self.fit_widths([max(map(len, found), default=0) for found in texts], width - self.indent)
+        for k, row in enumerate(zip(*texts, strict=True)):
+            styles = ["bold" if self.has_heading and k == 0 else column.style for column in self.columns]
+            for parts in zip_longest(*[wrap_cell(x, n) for x, n in zip(row, widths, strict=True)], fillvalue=""):
+                line = " " * self.indent
+                cells: Line = []
+                for column, text, n, style in zip(self.columns, parts, widths, styles, strict=True):
+                    cells.append((line + (text.rjust(n) if column.is_number else text.ljust(n)), style))
+                    line = GAP
+                while cells and not cells[-1][0].strip():
+                    cells.pop()
+                yield [*cells[:-1], *[(text.rstrip(), style) for text, style in cells[-1:]]]
+
+    def fit_widths(self, widths: list[int], room: int) -> list[int]:
+        """Narrow the columns that wrap, the widest most, until all columns fit into the room."""
+        room -= len(GAP) * (len(widths) - 1) + sum(n for n, x in zip(widths, self.columns, strict=True) if not x.wraps)
+        wrapped = sorted((k for k, column in enumerate(self.columns) if column.wraps), key=widths.__getitem__)
+        for k, count in zip(wrapped, range(len(wrapped), 0, -1), strict=True):
+            widths[k] = min(widths[k], max(MIN_WRAPPED_WIDTH, room // count))
+            room -= widths[k]
+        return widths
+
+
+class Paragraph(NamedTuple):
+    """A text that is wrapped."""
+
+    text: str
+    indent: int = 2
+    style: str = ""
+
+    def lines(self, width: int) -> Iterator[Line]:
+        """Yield the lines."""
+        for line in wrap_lines(self.text, width - self.indent):
+            yield [(" " * self.indent + line, self.style)]
+
+
+class Report(NamedTuple):
+    """A headline, sections by title, and notes. Sections without content are left out."""
+
+    headline: str
+    sections: Mapping[str, Sequence[Table | Paragraph]]
+    notes: Sequence[str] = ()
+
+    def lines(self, width: int = WIDTH) -> Iterator[Line]:
+        """Yield the lines, with an empty line between sections."""
+        head = [Paragraph(self.headline, 0, "bold")] if self.headline else []
+        sections = [("", head), *self.sections.items(), ("", [Paragraph(note, 0) for note in self.notes])]
+        for k, (title, parts) in enumerate((title, parts) for title, parts in sections if parts):
+            yield from [[]] * bool(k) + [[(title, "bold")]] * bool(title)
+            for part in parts:
+                yield from part.lines(width)
+
+    def __str__(self) -> str:
+        return "\n".join("".join(text for text, _ in line) for line in self.lines())
+
+
+def make_table(
+    columns: Sequence[Column], rows: Sequence[Sequence[object]], indent: int = 0, has_heading: bool = True
+) -> Table:
+    """Return a table of rows of values."""
+    return Table(columns, [{x.key: y for x, y in zip(columns, row, strict=True)} for row in rows], indent, has_heading)
+
+
+def number_column(key: str, unit: str = "", spec: str = ",") -> Column:
+    """Return a column of numbers in a format; a missing one is a dash."""
+    return Column(key, unit, lambda number: "-" if number is None else format(number, spec), is_number=True)
+
+
+def wrap_cell(text: str, width: int) -> list[str]:
+    """Split a text into lines of at most `width` characters."""
+    return wrap(text, width, subsequent_indent=GAP, break_on_hyphens=False) if len(text) > width else [text]
+
+
+def format_count(number: int, what: str, several: str = "") -> str:
+    """Format a number with its noun, singular or plural."""
+    return f"{number:,} {what if number == 1 else several or what + 's'}"
+
+
+def format_bytes(nbytes: float) -> str:
+    """Format a number of bytes for reading.
+
+    Examples
+    --------
+    >>> format_bytes(8000), format_bytes(67_108_864), format_bytes(3.2e9)
+    ('8,000 B', '67.1 MB', '3.20 GB')
+    """
+    if nbytes < MIN_ROUNDED_BYTES:
+        return f"{nbytes:,.0f} B"
+    return f"{nbytes / 1e6:.3g} MB" if nbytes < 1e9 else f"{nbytes / 1e9:.2f} GB"

@@ -288,7 +288,7 @@ class Plan:
         arguments = [self.make_argument(k, x) for k, x in enumerate(inputs)]
         hidden, by_id = list[Array | PerCallInput](), dict[int, Node]()
 
-        def wrap(x: Array | np.ndarray) -> Node:
+        def wrap(x: Any) -> Node:
             x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
             if id(x) not in by_id:
                 by_id[id(x)] = self.make_argument(len(arguments), x)

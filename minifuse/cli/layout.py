@@ -15,7 +15,7 @@ from rich.markup import escape
 
 from ..core.errors import MinifuseError, ShapeError
 from ..core.layout import Layout
-from ..inspect.report import Column, Table, number_column
+from ..inspect.report import Column, ReportTable, number_column
 from .app import find_visualizer
 from .output import new_console, print_json, print_report, report_error
 
@@ -146,7 +146,7 @@ def show(found: ViewChain, console: Console) -> None:
     """Print the steps, the facts and the positions."""
     console.print(escape(found.sentence) + "\n")
     sizes = Column("shape", text=format_sizes), Column("strides", text=format_sizes)
-    print_report(Table([Column("view"), *sizes, number_column("offset")], found.steps), console)
+    print_report(ReportTable([Column("view"), *sizes, number_column("offset")], found.steps), console)
     show_facts(found.facts, console)
     columns = found.layout.shape[-1] if found.layout.shape else 1
     if found.positions and columns:
@@ -165,7 +165,7 @@ def show_broadcast(found: BroadcastReport, console: Console) -> None:
     console.print(escape(found.sentence) + "\n")
     sizes = [number_column(name) for name in ("dim", "x", "y", "result")]
     if found.dims:
-        print_report(Table([*sizes, Column("why", wraps=True)], found.dims), console)
+        print_report(ReportTable([*sizes, Column("why", wraps=True)], found.dims), console)
     else:
         console.print("two single numbers: no dims to align")
     show_facts([fact for fact in found.facts if not fact["fact"].startswith("dim ")], console)
@@ -176,7 +176,7 @@ def show_facts(found: Sequence[dict[str, Any]], console: Console) -> None:
     value = Column("value", text=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
     columns = Column("fact", wraps=True), value, Column("truth"), Column("why", wraps=True)
     console.print()
-    print_report(Table(columns, found), console)
+    print_report(ReportTable(columns, found), console)
 
 
 def format_sizes(sizes: Sequence[int]) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from rich.console import Console
 from rich.text import Text
 
-from ..inspect.report import WIDTH, Column, Report, Table, make_table
+from ..inspect.report import WIDTH, Column, InspectionReport, ReportTable, make_table
 
 
 def new_console(*, is_quiet: bool = False) -> Console:
@@ -15,7 +15,7 @@ def new_console(*, is_quiet: bool = False) -> Console:
     return Console(width=min(WIDTH, Console().width), highlight=False, quiet=is_quiet)
 
 
-def print_report(report: Report | Table, console: Console) -> None:
+def print_report(report: InspectionReport | ReportTable, console: Console) -> None:
     """Print a report or a table in color."""
     for line in report.lines(console.width):
         console.print(Text.assemble(*line), soft_wrap=True)
@@ -32,6 +32,6 @@ def report_error(command: str, error: Exception, status: int = 2) -> int:
     return status
 
 
-def overview_table(rows: Iterable[tuple[str, str, str]]) -> Table:
+def overview_table(rows: Iterable[tuple[str, str, str]]) -> ReportTable:
     """Return the table of a label (TRACED, DERIVED or THEORY), a name and a text in each row."""
     return make_table([Column("label", style="dim"), Column("name"), Column("text", wraps=True)], [*rows], 0, False)

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from .fusion_log_text import StepFacts
-from .report import Column, Paragraph, Report, Table, format_bytes, format_count, make_table, number_column
+from .report import Column, InspectionReport, Paragraph, ReportTable, format_bytes, format_count, make_table, number_column
 
 MAX_SHOWN_NODES = 120  # nodes in the report
 
@@ -126,11 +126,11 @@ class Explanation:
         """Return all fields as dicts, lists, strings and numbers."""
         return {**asdict(self), "ratio": self.ratio}
 
-    def report(self, has_steps: bool = False) -> Report:
+    def report(self, has_steps: bool = False) -> InspectionReport:
         """Arrange the facts: totals, graph, decisions if requested, kernels, refusals, backward pass."""
         columns = number_column("step"), Column("decision", wraps=True)
         steps = list(enumerate((step.text for step in self.steps), 1)) if has_steps else []
-        sections: dict[str, Sequence[Table | Paragraph]] = {
+        sections: dict[str, Sequence[ReportTable | Paragraph]] = {
             "": [totals_table(self)],
             "graph": [graph_table(self)],
             "step by step": [make_table(columns, steps, 2, False)] * has_steps,
@@ -138,7 +138,7 @@ class Explanation:
             "not fused": [*describe_refusals(self.refusals)],
             "backward": [*describe_backward(self.backward)] if self.backward else [],
         }
-        return Report(format_headline(self), sections)
+        return InspectionReport(format_headline(self), sections)
 
     def __str__(self) -> str:
         return str(self.report())
@@ -152,7 +152,7 @@ def format_headline(x: Explanation) -> str:
     return f"{text}, {x.ratio:.3g} times fewer" if x.ratio > 1 else text
 
 
-def totals_table(x: Explanation) -> Table:
+def totals_table(x: Explanation) -> ReportTable:
     """Return the totals of each pass, fused and unfused."""
     passes = {"fused": x.forward, "unfused": x.unfused}
     if x.backward is not None:
@@ -162,7 +162,7 @@ def totals_table(x: Explanation) -> Table:
     return make_table([Column(""), number_column("kernels"), number_column("launches"), *sizes], rows, 2)
 
 
-def graph_table(x: Explanation) -> Table:
+def graph_table(x: Explanation) -> ReportTable:
     """Return number, operation, shape with dtype, and source line of each node."""
     rows = []
     for node in x.nodes[:MAX_SHOWN_NODES]:

@@ -26,7 +26,7 @@ from ..ir.graph import Node
 from ..ir.steps import Step
 from ..runtime.atomic_files import replacement
 from ..tensors.tensor import view_cache
-from .report import Report, format_count
+from .report import InspectionReport, format_count
 from .timeline import (
     CallEvent,
     LaunchEvent,
@@ -264,7 +264,7 @@ class Profile(DispatchHook):
             json.dump({"traceEvents": list(chrome_trace_events(self.events, self.calls)), "displayTimeUnit": "ns"}, text)
             text.detach()
 
-    def report(self) -> Report:
+    def report(self) -> InspectionReport:
         """Arrange the rows as a table, with the totals and the limits below it."""
         rows = self.rows
         launches = f"{format_count(len(self.events), 'launch', 'launches')} of {format_count(len(rows), 'kernel')}"
@@ -276,7 +276,7 @@ class Profile(DispatchHook):
             f"{format_count(len(self.calls), 'call')}: {around}",
             *[f"{name}: {found or simulated}" for name, found in limits.items()],
         ]
-        return Report("", {"": [profile_table(rows)]}, notes)
+        return InspectionReport("", {"": [profile_table(rows)]}, notes)
 
     def __str__(self) -> str:
         return str(self.report())

@@ -33,7 +33,7 @@ class Column(NamedTuple):
     style: str = ""
 
 
-class Table(NamedTuple):
+class ReportTable(NamedTuple):
     """Columns over records."""
 
     columns: Sequence[Column]
@@ -82,11 +82,11 @@ class Paragraph(NamedTuple):
             yield [(" " * self.indent + line, self.style)]
 
 
-class Report(NamedTuple):
+class InspectionReport(NamedTuple):
     """A headline, sections by title, and notes. Sections without content are left out."""
 
     headline: str
-    sections: Mapping[str, Sequence[Table | Paragraph]]
+    sections: Mapping[str, Sequence[ReportTable | Paragraph]]
     notes: Sequence[str] = ()
 
     def lines(self, width: int = WIDTH) -> Iterator[Line]:
@@ -104,9 +104,9 @@ class Report(NamedTuple):
 
 def make_table(
     columns: Sequence[Column], rows: Sequence[Sequence[object]], indent: int = 0, has_heading: bool = True
-) -> Table:
+) -> ReportTable:
     """Return a table of rows of values."""
-    return Table(columns, [{x.key: y for x, y in zip(columns, row, strict=True)} for row in rows], indent, has_heading)
+    return ReportTable(columns, [{x.key: y for x, y in zip(columns, row, strict=True)} for row in rows], indent, has_heading)
 
 
 def number_column(key: str, unit: str = "", spec: str = ",") -> Column:

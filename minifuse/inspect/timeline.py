@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from ..backends.base import Backend
-from .report import Column, Table, make_table, number_column
+from .report import Column, ReportTable, make_table, number_column
 from .roofline import MachineLimits, machine_limits
 
 
@@ -110,7 +110,7 @@ def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -
     return ProfileRow(work, count, total_us, total_us / everything, speed, gflops, roofline)
 
 
-def profile_table(rows: Sequence[ProfileRow]) -> Table:
+def profile_table(rows: Sequence[ProfileRow]) -> ReportTable:
     """Return the table of a profile."""
     columns = (
         Column("kernel", wraps=True),

@@ -6,7 +6,7 @@ rich colours them where it is installed. Below come the picture of each curve, a
 import shutil
 from typing import Any
 
-from minifuse.inspect.report import Column, Report, make_table
+from minifuse.inspect.report import Column, InspectionReport, make_table
 
 from . import chart, curves, roofline
 from .formatting import duration, number
@@ -143,7 +143,7 @@ def under_the_roof(found: Result, width: int) -> str:
     most = width - 38
     rows = [[sign, name if len(name) <= most else name[: most - 3] + "...", *rest] for sign, name, *rest in rows]
     columns = [Column(name, is_number=k > 1) for k, name in enumerate(header)]
-    told = str(Report("", {"": [make_table(columns, rows)]}))
+    told = str(InspectionReport("", {"": [make_table(columns, rows)]}))
     above = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(found)) else []
     return "\n".join([drawn.title, chart.text(drawn, width), told, *above])
 

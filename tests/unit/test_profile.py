@@ -10,7 +10,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.registry import get_backend
 from minifuse.core.errors import FuseError
-from minifuse.inspect.report import Report
+from minifuse.inspect.report import InspectionReport
 from minifuse.inspect.roofline import MachineLimits, machine_limits
 from minifuse.inspect.timeline import LaunchEvent, LaunchWork, group_launches, make_row, profile_table
 
@@ -281,7 +281,7 @@ def test_it_is_text_and_data(small):
     product = next(row for row in facts["rows"] if row["flops"])
     assert (product["flops"], product["backend"]) == (2 * 40 * 33 * 20, "parallel")
     assert facts["limits"] == {"parallel": {"gbytes_per_s": 10.0, "gflops": {"float32": 100.0}}}
-    assert str(Report("", {"": [profile_table([])]})) == "kernel  count  total us  share  GB/s  GFLOP/s  roofline"
+    assert str(InspectionReport("", {"": [profile_table([])]})) == "kernel  count  total us  share  GB/s  GFLOP/s  roofline"
 
 
 def test_the_chrome_trace_has_every_launch_and_call(tmp_path):

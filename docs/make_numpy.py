@@ -12,7 +12,8 @@ from typing import Any
 
 from minifuse.core.operators import Operator
 from minifuse.ir.numpy_api import FUNCTIONS, UFUNCS, elementwise, reductions, shaping, ufuncs
-from minifuse.ir.numpy_api.protocol import REDUCTIONS, name_of
+from minifuse.ir.numpy_api.protocol import name_of
+from minifuse.ir.numpy_api.reductions import REDUCTIONS
 
 PAGE = Path(__file__).parent / "guide" / "numpy.md"
 BEGIN, END = "<!-- made by docs/make_numpy.py -->\n", "<!-- end of what is made -->\n"
@@ -31,8 +32,12 @@ def names(entry: Any) -> list[str]:
 
 def entries(module: Any) -> list[Any]:
     """Return the entries defined in a module, in order."""
-    found = [x for x in vars(module).values() if inspect.isfunction(x) and x.__module__ == module.__name__]
-    return [x for x in found if names(x)]
+    return [entry for entry in dict.fromkeys([*FUNCTIONS.values(), *UFUNCS.values()]) if is_defined_in(module, entry)]
+
+
+def is_defined_in(module: Any, entry: Any) -> bool:
+    """Return whether an entry is a function of a module."""
+    return inspect.isfunction(entry) and entry.__module__ == module.__name__
 
 
 def row(entry: Any) -> str:
@@ -50,7 +55,7 @@ def operators() -> str:
 
 def tables() -> str:
     """Return all tables, each under its heading."""
-    reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in REDUCTIONS) + ", `np.logical_xor`"
+    reduce = ", ".join(f"`np.{ufunc.__name__}`" for ufunc in REDUCTIONS)
     text = f"### Ufuncs that are operators\n\n{operators()}.\n\n"
     text += f"{reduce} have the method `reduce`; all ufuncs of two operands have `outer`.\n"
     for heading, module in SECTIONS.items():

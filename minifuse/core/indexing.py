@@ -19,6 +19,7 @@ from .errors import FuseError, IndexingError, ShapeError
 
 Shape = tuple[int, ...]
 Range = tuple[int, int, int]  # start, step, size
+Dims = int | tuple[int, ...] | list[int] | None  # None means all dims
 Entry = int | slice | EllipsisType | None
 Index = Entry | tuple[Entry, ...]
 

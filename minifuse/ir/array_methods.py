@@ -14,7 +14,7 @@ import numpy as np
 
 from ..core.dtypes import DType, Number, as_dtype, as_number
 from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import Index, Shape, infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
+from ..core.indexing import Dims, Index, Shape, infer_shape, normalize_dim, normalize_dims, parse_index, sizes_of
 from ..core.operator_entry import T
 from ..core.operators import TABLE, Operator, add, and_, clamp_max, clamp_min, eq, maximum, minimum, mul, ne, or_, pow  # noqa: A004
 from ..core.traceable import Traceable
@@ -28,7 +28,6 @@ from .softmax import log_softmax, logsumexp, softmax
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
 MAX_CACHED_CALLS = 10_000  # arguments of a method whose views or bound function are cached
 HASHABLE_INDEX = {int, type(None)}  # types of the parts of a slice that may be a cache key
-Dims = int | tuple[int, ...] | list[int] | None
 IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
 IndexKey = tuple[IndexKeyEntry, ...]
 R = TypeVar("R")

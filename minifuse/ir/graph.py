@@ -51,14 +51,12 @@ POINTWISE = (*ELEMENTWISE, Gather, GatherND)
 
 
 class Node(Array, metaclass=Interned):
-    """An array in a graph: the result of a function applied to input nodes."""
+    """An array in a graph: the result of a function applied to input nodes. The dtype of a number is a Python type."""
 
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
     function: Any  # a NodeFunction; its class says which attributes it has
 
-    def __init__(
-        self, function: "NodeFunction", inputs: "tuple[Node, ...]", shape: Shape, dtype: Any
-    ) -> None:  # a number has a weak dtype
+    def __init__(self, function: NodeFunction, inputs: "tuple[Node, ...]", shape: Shape, dtype: Any) -> None:
         self.function, self.inputs, self.shape, self.dtype = function, inputs, shape, dtype
 
     @property

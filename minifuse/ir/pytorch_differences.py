@@ -8,7 +8,7 @@ import sys
 from functools import lru_cache
 from math import prod
 from opcode import opmap
-from typing import Any
+from typing import NoReturn
 
 from ..core.errors import ShapeError, users_line
 
@@ -21,12 +21,12 @@ class Size(int):
 
     __slots__ = ()
 
-    def __call__(self, *dim: Any) -> Any:
+    def __call__(self, *dim: object) -> NoReturn:
         """Raise ShapeError: the size is not a method."""
         instead = f"x.shape[{', '.join(map(str, dim))}]" if dim else "x.shape"
         raise ShapeError(f"size: x.size is the number of elements, {self}, not a method; write {instead}")
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)
 
 

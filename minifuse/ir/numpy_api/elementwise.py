@@ -1,7 +1,8 @@
 """NumPy's elementwise functions that are not ufuncs, comparisons of whole arrays, triangles, and matrix products."""
 
 import math
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,17 +12,20 @@ from ...core.indexing import normalize_dim, normalize_dims
 from ...core.operators import TABLE, abs, eq, isnan, maximum, minimum, mul, ne, where  # noqa: A004
 from ...core.traceable import Traceable
 from ..array_functions import matmul
-from .table import as_operand, call_once, implements, is_array, ndim_of, promote_to_float
+from .table import Operand, as_operand, call_once, define, implements, is_array, ndim_of, promote_to_float
 from .ufuncs import isfinite, rint
+
+if TYPE_CHECKING:
+    from ..array_methods import Array
 
 
 @implements(np.where)
-def where_(condition: Any, x: Any = None, y: Any = None) -> Any:
+def where_(condition: object, x: object = None, y: object = None) -> Any:
     """Choose by `mf.where(condition != 0, x, y)`. With one argument, NumPy computes it."""
     return NotImplemented if x is None or y is None else call_once(_where, condition, x, y)
 
 
-def _where(condition: Any, x: Any, y: Any) -> Any:
+def _where(condition: Operand, x: Operand, y: Operand) -> "Array":
     is_bool = (
         condition.dtype in (bool_, bool) if isinstance(condition, Traceable) else isinstance(condition, bool | np.bool_)
     )
@@ -29,7 +33,7 @@ def _where(condition: Any, x: Any, y: Any) -> Any:
 
 
 @implements(np.clip)
-def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any = None) -> Any:  # noqa: A002
+def clip(a: object, a_min: object = None, a_max: object = None, min: object = None, max: object = None) -> Any:  # noqa: A002
     """Limit by `a.clip(low, high)`. The bounds are a_min and a_max, or min and max."""
     low, high = a_min if min is None else min, a_max if max is None else max
     if isinstance(a, Traceable):
@@ -40,55 +44,47 @@ def clip(a: Any, a_min: Any = None, a_max: Any = None, min: Any = None, max: Any
 
 
 @implements(np.round, np.around)
-def round_(a: Any, decimals: int = 0) -> Any:
+def round_(a: "Array", decimals: int = 0) -> Any:
     """Round to a number of decimals, half to even."""
     return (
         call_once(_round, a, parameters=(decimals,)) if a.dtype.is_float else NotImplemented if decimals < 0 else a.clone()
     )
 
 
-def _round(x: Any, decimals: int) -> Any:
+def _round(x: "Array", decimals: int) -> "Array":
     scale = 10.0 ** (decimals if decimals > 0 else -decimals)
     return rint(x) if decimals == 0 else rint(x * scale) / scale if decimals > 0 else rint(x / scale) * scale
 
 
-@implements(np.isclose)
-def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+@implements(np.isclose, operands=4)
+def isclose(a: "Array", b: "Array", rtol: Operand = 1e-5, atol: Operand = 1e-8, equal_nan: bool = False) -> "Array":
     """Return where |a - b| <= atol + rtol * |b|, or a == b."""
-    return call_once(_isclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+    a, b = promote_to_float(a, b)
+    is_close = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
+    return is_close | (isnan(a) & isnan(b)) if equal_nan else is_close
 
 
-@implements(np.allclose)
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+@implements(np.allclose, operands=4)
+def allclose(a: "Array", b: "Array", rtol: Operand = 1e-5, atol: Operand = 1e-8, equal_nan: bool = False) -> "Array":
     """Return whether all elements are close, as an array of one bool."""
-    return call_once(_allclose, a, b, rtol, atol, parameters=(bool(equal_nan),))
+    return isclose(a, b, rtol, atol, equal_nan).all()
 
 
 @implements(np.array_equal)
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> "Array | bool":
     """Return whether shapes and elements are equal, as an array of one bool; plain False if the shapes differ."""
     if np.shape(a1) != np.shape(a2):
         return False
     return call_once(_array_equal, a1, a2, parameters=(bool(equal_nan),))
 
 
-def _isclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
-    a, b = promote_to_float(a, b)
-    is_close = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
-    return is_close | (isnan(a) & isnan(b)) if equal_nan else is_close
-
-
-def _allclose(a: Any, b: Any, rtol: Any, atol: Any, equal_nan: bool) -> Any:
-    return _isclose(a, b, rtol, atol, equal_nan).all()
-
-
-def _array_equal(a: Any, b: Any, equal_nan: bool) -> Any:
+def _array_equal(a: "Array", b: "Array", equal_nan: bool) -> "Array":
     is_equal = eq(a, b)
     return (is_equal | (isnan(a) & isnan(b)) if equal_nan else is_equal).all()
 
 
 @implements(np.nan_to_num)
-def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
+def nan_to_num(x: "Array", nan: object = 0.0, posinf: object = None, neginf: object = None) -> "Array":
     """Replace NaN by 0, and infinities by the largest and the smallest number of the dtype."""
     if not x.dtype.is_float:
         return x.clone()
@@ -97,23 +93,15 @@ def nan_to_num(x: Any, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -
     return call_once(_nan_to_num, x, nan, high, low)
 
 
-def _nan_to_num(x: Any, nan: Any, high: Any, low: Any) -> Any:
+def _nan_to_num(x: "Array", nan: Operand, high: Operand, low: Operand) -> "Array":
     return where(isnan(x), nan, where(eq(x, math.inf), high, where(eq(x, -math.inf), low, x)))
 
 
-@implements(np.triu)
-def triu(m: Any, k: int = 0) -> Any:
-    """Return the part on and above diagonal k, with 0 elsewhere."""
-    return call_once(_triangle, m, parameters=(True, int(k)))
+define(np.triu, lambda m, k=0: _triangle(m, True, int(k)), "Return the part on and above diagonal k, with 0 elsewhere.", 1)
+define(np.tril, lambda m, k=0: _triangle(m, False, int(k)), "Return the part on and below diagonal k, with 0 elsewhere.", 1)
 
 
-@implements(np.tril)
-def tril(m: Any, k: int = 0) -> Any:
-    """Return the part on and below diagonal k, with 0 elsewhere."""
-    return call_once(_triangle, m, parameters=(False, int(k)))
-
-
-def _triangle(x: Any, is_upper: bool, k: int) -> Any:
+def _triangle(x: "Array", is_upper: bool, k: int) -> "Array":
     if x.ndim == 0:
         raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
     rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is repeated as the rows of a square
@@ -122,14 +110,14 @@ def _triangle(x: Any, is_upper: bool, k: int) -> Any:
 
 
 @implements(np.diff)
-def diff(a: Any, n: int = 1, axis: int = -1) -> Any:
+def diff(a: "Array", n: int = 1, axis: int = -1) -> "Array":
     """Return the differences of neighboring elements, n times. For bools, return where neighbors differ."""
     if n < 0:
         raise ShapeError(f"np.diff: n is {n}; expected 0 or more")
     return call_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
 
 
-def _diff(x: Any, n: int, dim: int) -> Any:
+def _diff(x: "Array", n: int, dim: int) -> "Array":
     before = (slice(None),) * dim
     for _ in range(n):
         right, left = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
@@ -141,7 +129,7 @@ def _diff(x: Any, n: int, dim: int) -> Any:
 
 
 @implements(np.dot)
-def dot(a: Any, b: Any) -> Any:
+def dot(a: object, b: object) -> Any:
     """Compute `a @ b`, or `a * b` if one is a number. With more dims, sum over the last of a and the last but one of b."""
     a, b = as_operand(a), as_operand(b)
     if not ndim_of(a) or not ndim_of(b):
@@ -152,34 +140,23 @@ def dot(a: Any, b: Any) -> Any:
 
 
 @implements(np.inner)
-def inner(a: Any, b: Any) -> Any:
+def inner(a: object, b: object) -> Any:
     """Sum the products along the last dims of both."""
     a, b = as_operand(a), as_operand(b)
     return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else call_once(mul, a, b)
 
 
-@implements(np.vdot)
-def vdot(a: Any, b: Any) -> Any:
-    """Sum the products of all elements."""
-    return call_once(_vdot, a, b)
+define(np.vdot, lambda a, b: a.reshape(-1) @ b.reshape(-1), "Sum the products of all elements.", 2)
 
 
-def _vdot(a: Any, b: Any) -> Any:
-    return a.reshape(-1) @ b.reshape(-1)
-
-
-@implements(np.outer)
-def outer(a: Any, b: Any) -> Any:
+@implements(np.outer, operands=2)
+def outer(a: Operand, b: Operand) -> Operand:
     """Multiply each element of a by each element of b, as a matrix."""
-    return call_once(_outer, a, b)
-
-
-def _outer(a: Any, b: Any) -> Any:
     return (a.reshape(-1, 1) if is_array(a) else a) * (b.reshape(1, -1) if is_array(b) else b)
 
 
 @implements(np.tensordot)
-def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
+def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> "Array":
     """Sum the products along some dims of a and as many of b, by a matmul."""
     a, b = as_operand(a), as_operand(b)
     left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
@@ -190,7 +167,7 @@ def tensordot(a: Any, b: Any, axes: Any = 2) -> Any:
     return call_once(_tensordot, a, b, parameters=dims)
 
 
-def _tensordot(a: Any, b: Any, left: tuple[int, ...], right: tuple[int, ...]) -> Any:
+def _tensordot(a: "Array", b: "Array", left: tuple[int, ...], right: tuple[int, ...]) -> "Array":
     rows, columns = [d for d in range(a.ndim) if d not in left], [d for d in range(b.ndim) if d not in right]
     k = math.prod(a.shape[d] for d in left)
     shape = [a.shape[d] for d in rows], [b.shape[d] for d in columns]

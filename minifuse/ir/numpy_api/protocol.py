@@ -9,29 +9,29 @@ import inspect
 import operator
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import as_number
 from ...core.errors import DTypeError, FuseError, users_line
-from ...core.operators import eq, mod, ne
+from ...core.indexing import Dims
 from ...core.traceable import Traceable
 from ..array_functions import BoundFunction
-from .reductions import reduce_by_method
-from .table import FUNCTIONS, UFUNCS, as_operand, axes_key, call_once, dtype_from_numpy, is_array
+from .reductions import REDUCTIONS
+from .table import FUNCTIONS, UFUNCS, NumpyFunction, Operand, as_operand, dtype_from_numpy, is_array
 
-REDUCTIONS: dict[Any, str] = {
-    np.add: "sum", np.multiply: "prod", np.maximum: "max", np.minimum: "min", np.logical_and: "all", np.logical_or: "any",
-}  # fmt: skip
-IN_PLACE: dict[Any, Callable[[Any, Any], Any]] = {
+if TYPE_CHECKING:
+    from ..array_methods import Array
+
+IN_PLACE: dict[np.ufunc, Callable[[Any, Any], object]] = {
     np.add: operator.iadd, np.subtract: operator.isub, np.multiply: operator.imul, np.divide: operator.itruediv,
     np.floor_divide: operator.ifloordiv, np.remainder: operator.imod, np.power: operator.ipow,
     np.bitwise_and: operator.iand, np.bitwise_or: operator.ior, np.bitwise_xor: operator.ixor,
     np.left_shift: operator.ilshift, np.right_shift: operator.irshift,
 }  # fmt: skip
 
-NEUTRAL_VALUES: dict[str, tuple[Any, ...]] = {  # parameter -> values that have no effect
+NEUTRAL_VALUES: dict[str, tuple[bool | str, ...]] = {  # parameter -> values that have no effect
     "where": (True,), "order": ("C", "K", "A"), "casting": ("same_kind",), "subok": (True, False), "copy": (True,),
     "device": ("cpu",), "returned": (False,),
 }  # fmt: skip
@@ -66,7 +66,7 @@ DEFAULT_ALTERNATIVE = "use the functions in docs/guide/numpy.md, or call it outs
 # Ufuncs.
 
 
-def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named: dict[str, Any]) -> Any:
+def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object], named: dict[str, Any]) -> object:
     """Call a ufunc, or one of its methods, where the array x is an input or the output."""
     entry = UFUNCS.get(ufunc)
     if entry is not None and method == "__call__" and not named:
@@ -76,7 +76,7 @@ def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named:
     if any(out is not None for out in outs):
         return store_ufunc_result(name, ufunc, method, inputs, outs, named)
     given = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
-    if method == "reduce" and (ufunc in REDUCTIONS or ufunc is np.logical_xor):
+    if method == "reduce" and ufunc in REDUCTIONS:
         return reduce_ufunc(name, ufunc, x, **given)
     if entry is None or method not in ("__call__", "outer"):
         to_numpy_arguments(name, inputs)  # raises FuseError while tracing
@@ -88,8 +88,8 @@ def on_ufunc(x: Any, ufunc: np.ufunc, method: str, inputs: Sequence[Any], named:
 
 
 def store_ufunc_result(
-    name: str, ufunc: np.ufunc, method: str, inputs: Sequence[Any], outs: Sequence[Any], named: dict[str, Any]
-) -> Any:
+    name: str, ufunc: np.ufunc, method: str, inputs: Sequence[object], outs: Sequence[Any], named: dict[str, Any]
+) -> object:
     """Compute a ufunc and store the result in the tensors given as `out`."""
     for out in outs:
         reject_out(name, out)
@@ -102,13 +102,11 @@ def store_ufunc_result(
 
 
 def reduce_ufunc(
-    name: str, ufunc: np.ufunc, x: Any, axis: Any = 0, dtype: Any = None, keepdims: bool = False, **others: Any
-) -> Any:
+    name: str, ufunc: np.ufunc, x: "Array", axis: Dims = 0, dtype: Any = None, keepdims: bool = False, **others: object
+) -> "Array":
     """Reduce by a ufunc, along dim 0 by default."""
     reject_parameters(name, others)
-    if ufunc is np.logical_xor:
-        return call_once(is_odd, x, parameters=(axes_key(axis), bool(keepdims)))
-    return reduce_by_method(x, REDUCTIONS[ufunc], axis, dtype, keepdims)
+    return REDUCTIONS[ufunc](a=x, axis=axis, dtype=dtype, keepdims=keepdims)
 
 
 def convert_then_call(*inputs: Any) -> Any:
@@ -123,20 +121,15 @@ def convert_then_call(*inputs: Any) -> Any:
     return y
 
 
-def outer(a: Any, b: Any, entry: Any) -> Any:
+def outer(a: Operand, b: Operand, entry: Callable[..., object]) -> object:
     """Apply a ufunc to each element of a with each element of b."""
     return entry(a.reshape(*a.shape, *[1] * b.ndim) if is_array(a) and is_array(b) else a, b)
-
-
-def is_odd(x: Any, axis: Any, keepdims: bool) -> Any:
-    """Return whether the number of nonzero elements along dims is odd."""
-    return eq(mod(ne(x, 0).sum(axis, keepdim=keepdims), 2), 1)
 
 
 # Other functions.
 
 
-def on_function(function: Callable[..., Any], types: Iterable[type], args: Sequence[Any], named: dict[str, Any]) -> Any:
+def on_function(function: NumpyFunction, types: Iterable[type], args: Sequence[object], named: dict[str, Any]) -> object:
     """Call a NumPy function with arguments of which at least one is an array."""
     for t in types:
         if not issubclass(t, ARRAYS):
@@ -159,7 +152,7 @@ def on_function(function: Callable[..., Any], types: Iterable[type], args: Seque
     return function(*args, **named)
 
 
-def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -> Any:
+def store_function_result(function: NumpyFunction, given: dict[str, Any]) -> object:
     """Compute a function that has an entry and store the result in the tensor given as `out`."""
     out = given.pop("out")
     reject_out(name_of(function), out)
@@ -168,7 +161,7 @@ def store_function_result(function: Callable[..., Any], given: dict[str, Any]) -
 
 
 @lru_cache(None)
-def parameters_of(function: Callable[..., Any], entry: Callable[..., Any]) -> tuple[tuple[str, ...], frozenset[str], bool]:
+def parameters_of(function: NumpyFunction, entry: NumpyFunction) -> tuple[tuple[str, ...], frozenset[str], bool]:
     """Return NumPy's parameters of a function, those that its entry supports, and whether the first one is *args."""
     supported = inspect.signature(entry).parameters
     try:
@@ -202,13 +195,13 @@ def to_numpy(x: Any) -> Any:
 # Errors.
 
 
-def name_of(function: Any) -> str:
+def name_of(function: NumpyFunction) -> str:
     """Return the name of a NumPy function without `np.`."""
     module: str = function.__module__.removeprefix("numpy").removeprefix(".")
     return f"{module}.{function.__name__}" if module and not module.startswith("_") else function.__name__
 
 
-def is_neutral(key: str, value: Any) -> bool:
+def is_neutral(key: str, value: object) -> bool:
     """Return whether a parameter has a value that has no effect."""
     return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in NEUTRAL_VALUES.get(key, ()))
 
@@ -220,7 +213,7 @@ def reject_parameters(name: str, given: Iterable[str]) -> None:
         raise DTypeError(f"np.{name}(..., {key}=) is not in minifuse; {advice}")
 
 
-def reject_out(name: str, out: Any) -> None:
+def reject_out(name: str, out: object) -> None:
     """Raise DTypeError unless `out` is a tensor."""
     if not isinstance(out, Traceable):
         raise DTypeError(

@@ -1,148 +1,110 @@
 """NumPy's reductions: sums, extremes, variances, indices of extremes, norms."""
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ...core.dtypes import DType
 from ...core.errors import ShapeError
-from ...core.indexing import normalize_dims
-from ...core.operators import abs, ne  # noqa: A004
+from ...core.indexing import Dims, normalize_dims
+from ...core.operators import abs, eq, mod, ne  # noqa: A004
 from ..reduction_bodies import root
-from .table import Axes, axes_key, call_once, dtype_from_numpy, implements, promote_to_float
+from .table import as_key, call_once, define, dtype_from_numpy, implements, one_call, promote_to_float
+
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ..array_methods import Array
 
 
-def reduce_by_method(x: Any, method: str, axis: Any, dtype: Any, keepdims: Any) -> Any:
+def reduce_by_method(x: "Array", method: str, axis: Dims, dtype: "DTypeLike | None", *parameters: Any) -> "Array":
     """Reduce with a method of arrays. If a dtype is given, convert to it first."""
     if dtype is None:
-        return getattr(x, method)(axis, keepdim=bool(keepdims))
-    return call_once(_reduce_in_dtype, x, parameters=(method, axes_key(axis), bool(keepdims), dtype_from_numpy(dtype)))
+        result: Array = getattr(x, method)(axis, *parameters)
+        return result
+    return call_once(_reduce_in_dtype, x, parameters=(method, dtype_from_numpy(dtype), as_key(axis), *parameters))
 
 
-def _reduce_in_dtype(x: Any, method: str, axis: Any, keepdims: bool, dtype: DType) -> Any:
-    return getattr(x.to(dtype), method)(axis, keepdim=keepdims).to(dtype)  # the sum of small integers is an int64 first
+def _reduce_in_dtype(x: "Array", method: str, dtype: DType, *parameters: Any) -> "Array":
+    y: Array = getattr(x.to(dtype), method)(*parameters)
+    return y.to(dtype)  # the sum of small integers is an int64 first
 
 
-@implements(np.sum)
-def sum_(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Sum by `a.sum(axis, keepdims)`. The sum of integers and bools is an int64."""
-    return reduce_by_method(a, "sum", axis, dtype, keepdims)
+def reduction(method: str) -> "Callable[..., Array]":
+    """Return the entry of a reduction: a method of arrays that takes dims and `keepdim`."""
+    return lambda a, axis=None, keepdims=False: reduce_by_method(a, method, axis, None, bool(keepdims))
 
 
-@implements(np.prod)
-def prod(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Multiply by `a.prod(axis, keepdims)`. The product of integers and bools is an int64."""
-    return reduce_by_method(a, "prod", axis, dtype, keepdims)
+def reduction_as(method: str) -> "Callable[..., Array]":
+    """Return the entry of a reduction that may convert to another dtype first."""
+    return lambda a, axis=None, dtype=None, keepdims=False: reduce_by_method(a, method, axis, dtype, bool(keepdims))
 
 
-@implements(np.mean)
-def mean(a: Any, axis: Axes = None, dtype: Any = None, keepdims: bool = False) -> Any:
-    """Average by `a.mean(axis, keepdims)`. The mean of integers and bools is a float64."""
-    return reduce_by_method(a, "mean", axis, dtype, keepdims)
+def variance(method: str) -> "Callable[..., Array]":
+    """Return the entry of np.var or np.std."""
+
+    def entry(
+        a: "Array",
+        axis: Dims = None,
+        dtype: "DTypeLike | None" = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        correction: float | None = None,
+    ) -> "Array":
+        return reduce_by_method(a, method, axis, dtype, ddof if correction is None else correction, bool(keepdims))
+
+    return entry
 
 
-@implements(np.average)
-def average(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return the mean, without weights."""
-    return reduce_by_method(a, "mean", axis, None, keepdims)
+define(np.sum, reduction_as("sum"), "Sum by `a.sum(axis, keepdims)`. The sum of integers and bools is an int64.")
+define(np.prod, reduction_as("prod"), "Multiply by `a.prod(axis, keepdims)`. The product of integers and bools is an int64.")
+define(np.mean, reduction_as("mean"), "Average by `a.mean(axis, keepdims)`. The mean of integers and bools is a float64.")
+define(np.average, reduction("mean"), "Return the mean, without weights.")
+define((np.max, np.amax), reduction("max"), "Return `a.max(axis, keepdims)`; NaN if there is one.")
+define((np.min, np.amin), reduction("min"), "Return `a.min(axis, keepdims)`; NaN if there is one.")
+define(np.any, reduction("any"), "Return `a.any(axis, keepdims)`.")
+define(np.all, reduction("all"), "Return `a.all(axis, keepdims)`.")
+define(np.var, variance("var"), "Return `a.var(axis, ddof, keepdims)`: the divisor is the number of elements minus ddof.")
+define(np.std, variance("std"), "Return `a.std(axis, ddof, keepdims)`: the square root of the variance.")
+define(np.argmax, reduction("argmax"), "Return `a.argmax(axis, keepdims)`: the first of the largest, or the first NaN.")
+define(np.argmin, reduction("argmin"), "Return `a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN.")
 
 
-@implements(np.max, np.amax)
-def max_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return `a.max(axis, keepdims)`; NaN if there is one."""
-    return reduce_by_method(a, "max", axis, None, keepdims)
+def is_odd(a: "Array", axis: Dims, keepdims: bool) -> "Array":
+    """Return whether the number of nonzero elements along dims is odd."""
+    return eq(mod(ne(a, 0).sum(axis, keepdims), 2), 1)
 
 
-@implements(np.min, np.amin)
-def min_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return `a.min(axis, keepdims)`; NaN if there is one."""
-    return reduce_by_method(a, "min", axis, None, keepdims)
+REDUCTIONS: "dict[np.ufunc, Callable[..., Array]]" = {  # ufunc -> its method `reduce`
+    np.add: reduction_as("sum"), np.multiply: reduction_as("prod"),
+    np.maximum: reduction_as("max"), np.minimum: reduction_as("min"),
+    np.logical_and: reduction_as("all"), np.logical_or: reduction_as("any"), np.logical_xor: one_call(is_odd, 1),
+}  # fmt: skip
 
 
-@implements(np.any)
-def any_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return `a.any(axis, keepdims)`."""
-    return reduce_by_method(a, "any", axis, None, keepdims)
-
-
-@implements(np.all)
-def all_(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
-    """Return `a.all(axis, keepdims)`."""
-    return reduce_by_method(a, "all", axis, None, keepdims)
-
-
-@implements(np.var)
-def var(
-    a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
-) -> Any:
-    """Return `a.var(axis, ddof, keepdims)`: the divisor is the number of elements minus ddof."""
-    return _var_or_std("var", a, axis, dtype, ddof, keepdims, correction)
-
-
-@implements(np.std)
-def std(
-    a: Any, axis: Axes = None, dtype: Any = None, ddof: float = 0, keepdims: bool = False, correction: Any = None
-) -> Any:
-    """Return `a.std(axis, ddof, keepdims)`: the square root of the variance."""
-    return _var_or_std("std", a, axis, dtype, ddof, keepdims, correction)
-
-
-def _var_or_std(method: str, a: Any, axis: Any, dtype: Any, ddof: Any, keepdims: Any, correction: Any) -> Any:
-    correction = ddof if correction is None else correction
-    if dtype is None:
-        return getattr(a, method)(axis, correction, bool(keepdims))
-    return call_once(
-        _var_or_std_in_dtype, a, parameters=(method, axes_key(axis), correction, bool(keepdims), dtype_from_numpy(dtype))
-    )
-
-
-def _var_or_std_in_dtype(x: Any, method: str, axis: Any, correction: Any, keepdims: bool, dtype: DType) -> Any:
-    return getattr(x.to(dtype), method)(axis, correction, keepdims).to(dtype)
-
-
-@implements(np.argmax)
-def argmax(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return `a.argmax(axis, keepdims)`: the first of the largest, or the first NaN."""
-    return a.argmax(axis, bool(keepdims))
-
-
-@implements(np.argmin)
-def argmin(a: Any, axis: int | None = None, keepdims: bool = False) -> Any:
-    """Return `a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN."""
-    return a.argmin(axis, bool(keepdims))
-
-
-@implements(np.count_nonzero)
-def count_nonzero(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+@implements(np.count_nonzero, operands=1)
+def count_nonzero(a: "Array", axis: Dims = None, keepdims: bool = False) -> "Array":
     """Count the nonzero elements."""
-    return call_once(_count_nonzero, a, parameters=(axes_key(axis), bool(keepdims)))
+    return ne(a, 0).sum(axis, keepdims)
 
 
-def _count_nonzero(x: Any, axis: Any, keepdims: bool) -> Any:
-    return ne(x, 0).sum(axis, keepdim=keepdims)
-
-
-@implements(np.ptp)
-def ptp(a: Any, axis: Axes = None, keepdims: bool = False) -> Any:
+@implements(np.ptp, operands=1)
+def ptp(a: "Array", axis: Dims = None, keepdims: bool = False) -> "Array":
     """Return the largest element minus the smallest."""
-    return call_once(_ptp, a, parameters=(axes_key(axis), bool(keepdims)))
-
-
-def _ptp(x: Any, axis: Any, keepdims: bool) -> Any:
-    return x.max(axis, keepdim=keepdims) - x.min(axis, keepdim=keepdims)
+    return a.max(axis, keepdims) - a.min(axis, keepdims)
 
 
 @implements(np.linalg.norm)
-def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:  # noqa: A002
+def norm(x: "Array", ord: str | float | None = None, axis: Dims = None, keepdims: bool = False) -> Any:  # noqa: A002
     """Return the norm of vectors (any order) or of matrices (Frobenius, 1, infinity)."""
-    dims = normalize_dims(axes_key(axis), x.ndim)
-    if axis is None and (ord is None or (ord in ("f", "fro") and x.ndim == 2) or (ord == 2 and x.ndim == 1)):
+    dims = normalize_dims(as_key(axis), x.ndim)
+    is_default = ord is None and (axis is None or len(dims) in (1, 2))
+    if is_default or (len(dims) == 2 and ord in ("f", "fro")):
         return call_once(_norm, x, parameters=(2, dims, bool(keepdims)))
-    if len(dims) == 1 and (ord is None or isinstance(ord, int | float)):
-        return call_once(_norm, x, parameters=(2 if ord is None else ord, dims, bool(keepdims)))
-    if len(dims) == 2 and ord in (None, "f", "fro"):
-        return call_once(_norm, x, parameters=(2, dims, bool(keepdims)))
+    if len(dims) == 1 and isinstance(ord, int | float):
+        return call_once(_norm, x, parameters=(ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (1, -1, math.inf, -math.inf):
         return call_once(_matrix_norm, x, parameters=(ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (2, -2, "nuc"):
@@ -150,7 +112,7 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     raise ShapeError(f"np.linalg.norm: order {ord!r} along dims {dims} of shape {x.shape}; a vector has 1 dim, a matrix 2")
 
 
-def _norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
+def _norm(x: "Array", order: float, dims: tuple[int, ...], keepdims: bool) -> "Array":
     (x,) = promote_to_float(x)
     if order == 2:
         squares = (x * x).sum(dims, keepdim=keepdims)
@@ -165,7 +127,7 @@ def _norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
     return root((y**order).sum(dims, keepdim=keepdims), order, 0)
 
 
-def _matrix_norm(x: Any, order: float, dims: tuple[int, ...], keepdims: bool) -> Any:
+def _matrix_norm(x: "Array", order: float, dims: tuple[int, ...], keepdims: bool) -> "Array":
     (x,) = promote_to_float(x)
     rows, columns = dims if order in (1, -1) else dims[::-1]
     sums = abs(x).sum(rows, keepdim=True)

@@ -1,12 +1,18 @@
-"""The table of NumPy functions, and the decorator that adds an entry.
+"""The table of NumPy functions, and how an entry is added.
 
-An entry is a function with the names of NumPy's parameters, as far as minifuse supports them. It is written with operators
-and methods of arrays, so it works on tensors, traced tensors and graph nodes, and has its gradient. An entry of several
-operations is one call on tensors (`call_once`). An entry returns NotImplemented for a case that it does not support.
+An entry of one expression is one line: `define(np.square, lambda x: x * x, "x * x.")`. A longer one is a function with the
+decorator `@implements(np.name)`. The parameters of an entry are those of NumPy that minifuse supports, with their names. It
+is written with operators and methods of arrays, so it works on tensors, traced tensors and graph nodes, and has its
+gradient. An entry returns NotImplemented for a case that it does not support.
+
+A ufunc is one call on tensors, even if it is composed of several operations. So is an entry with `operands`: as many of its
+first parameters are the inputs of the call, and the others are bound to it.
 """
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Hashable
+from functools import wraps
+from inspect import signature
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 
@@ -15,68 +21,100 @@ from ...core.operators import Operator, add, div
 from ...core.traceable import Traceable
 from ..array_functions import BoundFunction, Full
 
-FUNCTIONS: dict[Any, Callable[..., Any]] = {}  # NumPy function -> its implementation; ufuncs have their own table
-UFUNCS: dict[Any, Any] = {}  # NumPy ufunc -> operator, or function of arrays
-Axes = int | tuple[int, ...] | None
+if TYPE_CHECKING:
+    from numpy.typing import DTypeLike
+
+    from ...core.dtypes import Number
+    from ..array_methods import Array
+
+R = TypeVar("R")
+NumpyFunction = Callable[..., object]
+Operand: TypeAlias = "Array | Number"  # in the body of an entry; a number is a Python number, or a node with a weak dtype
+
+FUNCTIONS: dict[NumpyFunction, Callable[..., Any]] = {}  # NumPy function -> its entry; ufuncs have their own table
+UFUNCS: dict[NumpyFunction, Callable[..., Any]] = {}  # NumPy ufunc -> operator, or function of arrays
 
 
-def implements(*functions: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a function as the implementation of NumPy functions. None stands for one that this version lacks."""
+def define(
+    functions: NumpyFunction | tuple[NumpyFunction, ...], entry: Callable[..., object], text: str, operands: int = 0
+) -> None:
+    """Add a lambda or a closure as the entry of one or several NumPy functions. `text` is its docstring."""
+    names = functions if isinstance(functions, tuple) else (functions,)
+    entry.__name__, entry.__doc__ = names[0].__name__, text
+    implements(*names, operands=operands)(entry)
 
-    def register(entry: Callable[..., Any]) -> Callable[..., Any]:
+
+def implements(*functions: NumpyFunction | None, operands: int = 0) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Add a function as the entry of NumPy functions. None stands for one that this version lacks."""
+
+    def register(entry: Callable[..., R]) -> Callable[..., R]:
+        found = one_call(entry, operands) if operands else entry
         for function in functions:
             if function is not None:
-                (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = entry
+                (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = found
         return entry
 
     return register
 
 
-def call_once(body: Callable[..., Any], *inputs: Any, parameters: tuple[Any, ...] = ()) -> Any:
+def one_call(body: Callable[..., R], operands: int) -> Callable[..., R]:
+    """Return a function of named arguments that passes the first ones to one call of `body`, and binds the others."""
+    defaults = {name: parameter.default for name, parameter in signature(body).parameters.items()}
+
+    @wraps(body)
+    def entry(**given: object) -> R:
+        values = [given.get(name, default) for name, default in defaults.items()]
+        return call_once(body, *values[:operands], parameters=tuple(map(as_key, values[operands:])))
+
+    return entry
+
+
+def call_once(body: Callable[..., R], *inputs: object, parameters: tuple[Hashable, ...] = ()) -> R:
     """Apply a function of arrays and parameters as one call."""
     operands = [as_operand(x) for x in inputs]
     first = next(x for x in operands if isinstance(x, Traceable))
-    return first.apply(BoundFunction(body, parameters) if parameters else body, *operands)
+    result: R = first.apply(BoundFunction(body, parameters) if parameters else body, *operands)
+    return result
 
 
 # Arguments of an entry.
 
 
-def as_operand(x: Any) -> Any:
+def as_operand(x: object) -> Any:
     """Convert an operand: a list becomes an array, a NumPy scalar or 0-d array becomes a Python number."""
     return as_number(np.asarray(x) if isinstance(x, list | tuple) else x)
 
 
-def dtype_from_numpy(dtype: Any) -> DType:
+def dtype_from_numpy(dtype: "DTypeLike | DType") -> DType:
     """Convert a dtype by NumPy's rules: float means float64."""
     return as_dtype(np.dtype(dtype) if isinstance(dtype, type) else dtype)
 
 
-def ndim_of(x: Any) -> int:
+def ndim_of(x: object) -> int:
     """Return the number of dims of an array, or 0 for a number."""
     return len(getattr(x, "shape", ()))
 
 
-def axes_key(axis: Any) -> Any:
-    """Return axes as part of a cache key."""
-    return tuple(map(as_number, axis)) if isinstance(axis, list | tuple) else as_number(axis)
+def as_key(value: Any) -> Any:
+    """Return axes, or another parameter, as part of a cache key."""
+    return tuple(map(as_number, value)) if isinstance(value, list | tuple) else as_number(value)
 
 
-# Operands in the body of an entry. A number is a Python number, or a node with a weak dtype.
+# Operands in the body of an entry.
 
 
-def is_array(x: Any) -> bool:
+def is_array(x: object) -> TypeGuard["Array"]:
     """Return whether x is an array, not a number or a node of a number."""
     return isinstance(x, Traceable) and isinstance(getattr(x, "dtype", None), DType)
 
 
-def promote_operands(*xs: Any, operator: Operator = add) -> list[Any]:
+def promote_operands(*xs: Operand, operator: Operator = add) -> "list[Array]":
     """Convert the operands of an entry, numbers included, to arrays of the dtype that an operator computes in."""
     dtype = operator.result_dtype(*[x.dtype if isinstance(x, Traceable) else weak_type_of(x) for x in xs])[0]
     array = next(x for x in xs if is_array(x))
     return [x.to(dtype) if isinstance(x, Traceable) else array.apply(Full((), dtype), x) for x in xs]
 
 
-def promote_to_float(*xs: Any) -> list[Any]:
+def promote_to_float(*xs: Operand) -> "list[Array]":
     """Convert operands to arrays of one float dtype; integers and bools become float64."""
     return promote_operands(*xs, operator=div)

@@ -5,7 +5,7 @@ has its gradient. `protocol` handles how ufuncs are called, including `out=`.
 """
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -30,7 +30,10 @@ from ...core.operators import (
     where,
 )
 from ..array_functions import matmul
-from .table import UFUNCS, implements, is_array, promote_to_float
+from .table import UFUNCS, Operand, define, implements, is_array, promote_to_float
+
+if TYPE_CHECKING:
+    from ..array_methods import Array
 
 NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv": "floor_divide", "mod": "remainder"} | {
     "pow": "power", "neg": "negative", "abs": "absolute", "eq": "equal", "ne": "not_equal", "lt": "less", "gt": "greater",
@@ -42,51 +45,44 @@ UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)
 
 # Compositions. The inputs of a branch that is not chosen are replaced first, since 0 * inf would make the gradient NaN.
 
-
-@implements(np.square)
-def square(x: Any) -> Any:
-    """x * x."""
-    return x * x
+define(np.square, lambda x: x * x, "x * x.")
 
 
 @implements(np.reciprocal)
-def reciprocal(x: Any) -> Any:
+def reciprocal(x: "Array") -> "Array":
     """1 / x. For integers the quotient is truncated, and 1 / 0 is 0."""
     return 1 / x if x.dtype.is_float else where(eq(abs(x), 1), x, 0)
 
 
-@implements(np.fabs)
-def fabs(x: Any) -> Any:
-    """Absolute value, as a float."""
-    return abs(*promote_to_float(x))
+define(np.fabs, lambda x: abs(*promote_to_float(x)), "Absolute value, as a float.")
 
 
 @implements(np.sign)
-def sign(x: Any) -> Any:
+def sign(x: "Array") -> "Array":
     """Return 1, 0, -1 or NaN. Both zeros return 0.0."""
     return where(x > 0, 1, where(x < 0, -1, where(eq(x, 0), 0, x.detach())))
 
 
 @implements(np.heaviside)
-def heaviside(x: Any, at_zero: Any) -> Any:
+def heaviside(x: "Array", at_zero: "Array") -> "Array":
     """Return 0 below 0, 1 above, and `at_zero` at 0."""
     x, at_zero = promote_to_float(x, at_zero)
     return where(eq(x, 0), at_zero, where(x > 0, 1, where(x < 0, 0, x.detach())))
 
 
 @implements(np.isfinite)
-def isfinite(x: Any) -> Any:
+def isfinite(x: "Array") -> "Array":
     """Return where x is neither NaN nor infinite."""
     return abs(x) < math.inf
 
 
 @implements(np.isinf)
-def isinf(x: Any) -> Any:
+def isinf(x: "Array") -> "Array":
     """Return where x is infinite."""
     return eq(abs(x), math.inf)
 
 
-def float_limits(x: Any) -> tuple[float, float]:
+def float_limits(x: "Array") -> tuple[float, float]:
     """Return the machine epsilon and the smallest normal number of the dtype of an array."""
     info = np.finfo(x.dtype.numpy)
     return float(info.eps), float(info.tiny)
@@ -96,25 +92,22 @@ def float_limits(x: Any) -> tuple[float, float]:
 
 
 @implements(np.floor)
-def floor(x: Any) -> Any:
+def floor(x: "Array") -> "Array":
     """Round down to an integer."""
     return where(isfinite(x), floordiv(x, 1), x.detach()) if x.dtype.is_float else x.clone()
 
 
 @implements(np.ceil)
-def ceil(x: Any) -> Any:
+def ceil(x: "Array") -> "Array":
     """Round up to an integer."""
     return -floor(-x) if x.dtype.is_float else x.clone()
 
 
-@implements(np.trunc)
-def trunc(x: Any) -> Any:
-    """Round toward zero."""
-    return where(x < 0, ceil(x), floor(x)) if x.dtype.is_float else x.clone()
+define(np.trunc, lambda x: where(x < 0, ceil(x), floor(x)) if x.dtype.is_float else x.clone(), "Round toward zero.")
 
 
 @implements(np.rint)
-def rint(x: Any) -> Any:
+def rint(x: "Array") -> "Array":
     """Round to the nearest integer, half to even. A zero has the sign of x."""
     (x,) = promote_to_float(x)
     x = x.detach()
@@ -124,56 +117,32 @@ def rint(x: Any) -> Any:
     return where(isfinite(x), where(eq(nearest, 0), x * 0, nearest), x)
 
 
-@implements(np.divmod)
-def quotient_and_rest(a: Any, b: Any) -> tuple[Any, Any]:
-    """Return (a // b, a % b)."""
-    return floordiv(a, b), mod(a, b)
-
+define(np.divmod, lambda a, b: (floordiv(a, b), mod(a, b)), "Return (a // b, a % b).")
 
 # Logic. Nonzero is true.
 
-
-@implements(np.logical_and)
-def logical_and(a: Any, b: Any) -> Any:
-    """Return where both are nonzero."""
-    return ne(a, 0) & ne(b, 0)
-
-
-@implements(np.logical_or)
-def logical_or(a: Any, b: Any) -> Any:
-    """Return where at least one is nonzero."""
-    return ne(a, 0) | ne(b, 0)
-
-
-@implements(np.logical_xor)
-def logical_xor(a: Any, b: Any) -> Any:
-    """Return where exactly one is nonzero."""
-    return ne(ne(a, 0), ne(b, 0))
-
-
-@implements(np.logical_not)
-def logical_not(x: Any) -> Any:
-    """Return where x is 0."""
-    return eq(x, 0)
-
+define(np.logical_and, lambda a, b: ne(a, 0) & ne(b, 0), "Return where both are nonzero.")
+define(np.logical_or, lambda a, b: ne(a, 0) | ne(b, 0), "Return where at least one is nonzero.")
+define(np.logical_xor, lambda a, b: ne(ne(a, 0), ne(b, 0)), "Return where exactly one is nonzero.")
+define(np.logical_not, lambda x: eq(x, 0), "Return where x is 0.")
 
 # Powers, exponentials and logarithms.
 
 
 @implements(np.float_power)
-def float_power(a: Any, b: Any) -> Any:
+def float_power(a: Operand, b: Operand) -> "Array":
     """Compute a ** b in float64."""
     return pow(*[x.to(float64) if is_array(x) else x for x in (a, b)])
 
 
 @implements(np.exp2)
-def exp2(x: Any) -> Any:
+def exp2(x: "Array") -> "Array":
     """Compute 2 ** x with pow, since exp(x * log(2)) would be inaccurate for large x."""
     return pow(2.0, *promote_to_float(x))
 
 
 @implements(np.expm1)
-def expm1(x: Any) -> Any:
+def expm1(x: "Array") -> "Array":
     """Compute exp(x) - 1. Near 0, where the subtraction cancels, use 2 t / (1 - t) with t = tanh(x / 2)."""
     is_near = abs(x) < 0.5
     t = tanh(where(is_near, x, 0) * 0.5)
@@ -181,18 +150,18 @@ def expm1(x: Any) -> Any:
 
 
 @implements(np.log2)
-def log2(x: Any) -> Any:
+def log2(x: "Array") -> "Array":
     """Compute log(x) / log(2), snapped to integers, so that powers of 2 are exact."""
     return snap_to_integer(log(x) * (1 / math.log(2)))
 
 
 @implements(np.log10)
-def log10(x: Any) -> Any:
+def log10(x: "Array") -> "Array":
     """Compute log(x) / log(10), snapped to integers, so that powers of 10 are exact."""
     return snap_to_integer(log(x) * (1 / math.log(10)))
 
 
-def snap_to_integer(y: Any) -> Any:
+def snap_to_integer(y: "Array") -> "Array":
     """Round y to the nearest integer if it is at most 4 units in the last place away, else return y."""
     distance = floordiv(y + 0.5, 1) - y
     is_next = abs(distance) <= 2 * float_limits(y)[0] * abs(y)
@@ -200,7 +169,7 @@ def snap_to_integer(y: Any) -> Any:
 
 
 @implements(np.cbrt)
-def cbrt(x: Any) -> Any:
+def cbrt(x: "Array") -> "Array":
     """Compute the cube root: pow, then one step of Newton's method, since 1/3 is not a float."""
     (x,) = promote_to_float(x)
     guess = pow(abs(x), 1 / 3).detach()
@@ -211,7 +180,7 @@ def cbrt(x: Any) -> Any:
 
 
 @implements(np.logaddexp)
-def logaddexp(a: Any, b: Any) -> Any:
+def logaddexp(a: Operand, b: Operand) -> "Array":
     """Compute log(exp(a) + exp(b)) without overflow."""
     a, b = promote_to_float(a, b)
     distance = where(eq(a, b), 0, a - b)  # the difference of two equal infinities would be NaN
@@ -219,7 +188,7 @@ def logaddexp(a: Any, b: Any) -> Any:
 
 
 @implements(np.logaddexp2)
-def logaddexp2(a: Any, b: Any) -> Any:
+def logaddexp2(a: Operand, b: Operand) -> "Array":
     """Compute log2(2 ** a + 2 ** b) without overflow."""
     a, b = promote_to_float(a, b)
     distance = where(eq(a, b), 0, a - b)
@@ -230,7 +199,7 @@ def logaddexp2(a: Any, b: Any) -> Any:
 
 
 @implements(np.hypot)
-def hypot(a: Any, b: Any) -> Any:
+def hypot(a: Operand, b: Operand) -> "Array":
     """Compute sqrt(a * a + b * b) without overflow. If one is infinite, the result is infinite, even if the other is NaN."""
     a, b = promote_to_float(a, b)
     scale = maximum(abs(a), abs(b)).detach()
@@ -239,46 +208,22 @@ def hypot(a: Any, b: Any) -> Any:
     return where(isinf(a) | isinf(b), math.inf, scale * sqrt(p * p + q * q))
 
 
-@implements(np.deg2rad, np.radians)
-def radians(x: Any) -> Any:
-    """Convert degrees to radians."""
-    return x * (math.pi / 180)
-
-
-@implements(np.rad2deg, np.degrees)
-def degrees(x: Any) -> Any:
-    """Convert radians to degrees."""
-    return x * (180 / math.pi)
-
-
-@implements(np.tan)
-def tan(x: Any) -> Any:
-    """sin(x) / cos(x)."""
-    return sin(x) / cos(x)
-
-
-@implements(np.sinh)
-def sinh(x: Any) -> Any:
-    """(exp(x) - exp(-x)) / 2, accurate near 0."""
-    return (expm1(x) - expm1(-x)) * 0.5
-
-
-@implements(np.cosh)
-def cosh(x: Any) -> Any:
-    """(exp(x) + exp(-x)) / 2."""
-    return (exp(x) + exp(-x)) * 0.5
-
+define((np.deg2rad, np.radians), lambda x: x * (math.pi / 180), "Convert degrees to radians.")
+define((np.rad2deg, np.degrees), lambda x: x * (180 / math.pi), "Convert radians to degrees.")
+define(np.tan, lambda x: sin(x) / cos(x), "sin(x) / cos(x).")
+define(np.sinh, lambda x: (expm1(x) - expm1(-x)) * 0.5, "(exp(x) - exp(-x)) / 2, accurate near 0.")
+define(np.cosh, lambda x: (exp(x) + exp(-x)) * 0.5, "(exp(x) + exp(-x)) / 2.")
 
 # Extremes that ignore NaN.
 
 
 @implements(np.fmax)
-def fmax(a: Any, b: Any) -> Any:
+def fmax(a: "Array", b: "Array") -> "Array":
     """Return the larger of a and b. If one is NaN, return the other; if they are equal, a."""
     return where(isnan(b) | (a >= b), a, b)
 
 
 @implements(np.fmin)
-def fmin(a: Any, b: Any) -> Any:
+def fmin(a: "Array", b: "Array") -> "Array":
     """Return the smaller of a and b. If one is NaN, return the other; if they are equal, a."""
     return where(isnan(b) | (a <= b), a, b)

@@ -16,7 +16,8 @@ from ..core.errors import CourseError
 from ..course import grade as grades
 from ..course import report, runner, workspace
 from ..course.registry import TASKS, task_named, tasks_of
-from ..course.task import Effort, Result, Task
+from ..course.task import Effort, Task
+from ..course.verdicts import Result
 from .output import new_console, print_json
 
 app = typer.Typer(

@@ -20,7 +20,8 @@ from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
 from ..course.runner import Run
-from ..course.task import Result, Task
+from ..course.task import Task
+from ..course.verdicts import Result
 from ..course.watch import Watch
 from . import app
 from .output import new_console

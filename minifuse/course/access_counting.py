@@ -6,22 +6,27 @@ arrays that note each access, says all of it; `compiled` then shows that Numba m
 
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from types import FunctionType, ModuleType
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
-from .strided import Strided
+from .strided import Array, Strided
 from .student import Student
-from .task import Wrong
+from .verdicts import Wrong
 
 MAKERS = ("empty", "zeros", "ones", "full", "empty_like", "zeros_like", "ones_like", "full_like", "arange", "array", "copy")
 OPERANDS = ("out", "a", "b")
+Index = int | tuple[int, ...]
+Elements = npt.NDArray[np.float64] | npt.NDArray[np.int64]
+Argument = Callable[..., float] | Callable[..., Array] | Strided | Array | float
+"""What a loop is called with: an operator, tensors or arrays, and numbers."""
 
 
 class Touch(NamedTuple):
@@ -44,7 +49,7 @@ class Record:
     """The addresses that were read, in order, and the lines that did."""
     made: list[int] = field(default_factory=list)
     """Elements of the arrays that were made on the way."""
-    races: list[tuple[str, Any, Touch, Touch]] = field(default_factory=list)
+    races: list[tuple[str, Index, Touch, Touch]] = field(default_factory=list)
     """(array, index, one access, the other)"""
     iteration: int | None = None
     """Of the outermost prange that runs; None outside."""
@@ -52,10 +57,10 @@ class Record:
     """Lines that wrote to the output outside of any prange."""
     touched: dict[int, list[Touch]] = field(default_factory=dict)
     """By address."""
-    kept: list[Any] = field(default_factory=list)
+    kept: list[Elements] = field(default_factory=list)
     """Arrays of this loop: none goes, so that no two have the same address."""
 
-    def note(self, cells: "Cells", index: Any, is_write: bool) -> None:
+    def note(self, cells: "Cells", index: Index, is_write: bool) -> None:
         """One access; a race where another iteration of this loop had to do with the cell, and one of them writes."""
         (self.writes if is_write else self.reads)[cells.name] += 1
         at = index if isinstance(index, tuple) else (index,)
@@ -97,7 +102,7 @@ class Cells(NDArrayOperatorsMixin):
 
     __hash__ = None  # type: ignore[assignment]  # == compares elements
 
-    def __init__(self, name: str, values: np.ndarray[Any, Any], record: Record) -> None:
+    def __init__(self, name: str, values: Elements, record: Record) -> None:
         self.name, self.values, self.record = name, values, record
         self.shape, self.size, self.ndim, self.dtype = values.shape, values.size, values.ndim, values.dtype
         self.start: int = values.__array_interface__["data"][0]
@@ -110,7 +115,7 @@ class Cells(NDArrayOperatorsMixin):
     def __bool__(self) -> bool:
         return bool(self.whole())
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator["float | Cells"]:
         return (self[i] for i in range(len(self)))
 
     def __getitem__(self, index: Any) -> Any:
@@ -140,16 +145,18 @@ class Cells(NDArrayOperatorsMixin):
             return self.made(found)
         return lambda *args, **options: self.made(getattr(self.whole(), name)(*whole(args), **whole(options)))
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray[Any, Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Elements:
         return np.array(self.whole(), dtype)
 
-    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: Any, **options: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: object, **options: object) -> object:
         return self.made(getattr(ufunc, method)(*whole(args), **whole(options)))
 
-    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, options: Any) -> Any:
+    def __array_function__(
+        self, function: Callable[..., object], types: object, args: Sequence[object], options: Mapping[str, object]
+    ) -> object:
         return self.made(function(*whole(args), **whole(options)))
 
-    def whole(self) -> np.ndarray[Any, Any]:
+    def whole(self) -> Elements:
         """Return the values for an operation on all of them, each of which is noted as read."""
         if self.is_operand:
             raise TypeError(f"{self.name} is read and written element by element here, {self.name}[i]; write the loop")
@@ -161,7 +168,7 @@ class Cells(NDArrayOperatorsMixin):
         for index in np.ndindex(self.shape):
             self.record.note(self, index, is_write)
 
-    def made(self, result: Any) -> Any:
+    def made(self, result: object) -> object:
         """Return what an operation gives: an array is noted as one that is made on the way, a NumPy scalar is a number."""
         if isinstance(result, tuple | list):
             return type(result)(map(self.made, result))
@@ -170,7 +177,7 @@ class Cells(NDArrayOperatorsMixin):
             return Cells("an array", result, self.record)
         return result.item() if isinstance(result, np.generic) else result
 
-    def place(self, index: Any) -> Any:
+    def place(self, index: object) -> Index | None:
         """Return the index in plain ints; None for a slice. IndexError where there is no element, below 0 too."""
         numbers = index if isinstance(index, tuple) else (index,)
         if len(numbers) != self.ndim or not all(isinstance(i, int | np.integer) for i in numbers):
@@ -185,7 +192,7 @@ class Cells(NDArrayOperatorsMixin):
                 raise IndexError(f"{self.name}[{index}] is outside: {self.name} has {of}; compiled, nobody would notice")
         return int(numbers[0]) if self.ndim == 1 else tuple(map(int, numbers))
 
-    def fill(self, value: Any) -> None:
+    def fill(self, value: float) -> None:
         """Write every element."""
         for index in np.ndindex(self.shape):
             self[index if self.ndim != 1 else index[0]] = value
@@ -216,7 +223,7 @@ class Numpy:
         if name not in MAKERS:
             return found
 
-        def make(*args: Any, **options: Any) -> Cells:
+        def make(*args: object, **options: object) -> Cells:
             array = found(*[plain_array(x) for x in args], **options)
             self._record.made.append(array.size)
             return Cells(f"an array of np.{name}", array, self._record)
@@ -234,14 +241,14 @@ class Numba:
         return getattr(self._module, name)
 
 
-def plain_array(x: Any) -> Any:
+def plain_array(x: object) -> Any:
     """The values of cells; anything else as it is."""
     return x.values if isinstance(x, Cells) else x
 
 
 def line_in(folder: Path) -> tuple[str, int]:
     """The line of a student's file that runs."""
-    frame: Any = sys._getframe(1)
+    frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if name := name_in(frame.f_code.co_filename, folder):
             return name, frame.f_lineno
@@ -255,10 +262,10 @@ def name_in(file: str, folder: Path) -> str:
     return Path(file).name if Path(file).parent == folder else ""
 
 
-def in_python(function: Any, record: Record) -> Callable[..., Any]:
+def in_python(function: FunctionType, record: Record) -> FunctionType:
     """The same function, and all of its module that it calls, uncompiled and with prange and NumPy that are noted."""
     function = getattr(function, "py_func", function)
-    around: dict[str, Any] = {}
+    around: dict[str, object] = {}
     for name, value in function.__globals__.items():
         original = getattr(value, "py_func", getattr(value, "__wrapped__", value))
         if isinstance(original, FunctionType) and original.__globals__ is function.__globals__:
@@ -278,15 +285,11 @@ def in_python(function: Any, record: Record) -> Callable[..., Any]:
 
 def counted(x: Strided, name: str, record: Record) -> Strided:
     """A tensor whose elements are counted under its name, and whose shape and strides under "shape" and "strides"."""
-    return Strided(
-        Cells(f"{name}.storage", x.storage, record),  # type: ignore[arg-type]
-        Cells("shape", np.array(x.shape, np.int64), record),  # type: ignore[arg-type]
-        Cells("strides", np.array(x.strides, np.int64), record),  # type: ignore[arg-type]
-        x.offset,
-    )
+    sizes, steps = [Cells(of, np.array(getattr(x, of), np.int64), record) for of in ("shape", "strides")]
+    return Strided._make([Cells(f"{name}.storage", x.storage, record), sizes, steps, x.offset])
 
 
-def run(student: Student, slot: str, *arguments: Any) -> Record:
+def run(student: Student, slot: str, *arguments: Argument) -> Record:
     """Run a slot in Python over arguments whose tensors and arrays are counted, as out, a, b; they are written in place."""
     record = Record(student.folder)
     names = iter(OPERANDS)

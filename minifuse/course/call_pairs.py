@@ -6,43 +6,48 @@ Some ways change what a kernel would have to do, others do not; `oracle.module5.
 from collections.abc import Callable
 from functools import cache
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from .strided import Strided
+from ..core.indexing import Shape
+from .programs import TensorLike
+from .strided import Array, Strided
 
-Shape = tuple[int, ...]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Function = Callable[..., object]  # of two tensors and a number
 
 
-def scaled(k: Any) -> Callable[..., Any]:
+def scaled(k: float) -> Function:
     """x * k + y, with k from around it."""
 
-    def f(x: Any, y: Any, a: Any) -> Any:
+    def f(x: TensorLike, y: TensorLike, a: float) -> object:
         return x * k + y * a
 
     return f
 
 
-def shifted(k: Any) -> Callable[..., Any]:
+def shifted(k: float) -> Function:
     """(x + k) * y, of the same name."""
 
-    def f(x: Any, y: Any, a: Any) -> Any:
+    def f(x: TensorLike, y: TensorLike, a: float) -> object:
         return (x + k) * y * a
 
     return f
 
 
-def with_default(k: Any) -> Callable[..., Any]:
+def with_default(k: float) -> Function:
     """x * k + y, with k as a default."""
 
-    def f(x: Any, y: Any, a: Any, k: Any = k) -> Any:
+    def f(x: TensorLike, y: TensorLike, a: float, k: float = k) -> object:
         return x * k + y * a
 
     return f
 
 
-FUNCTIONS: dict[str, tuple[Callable[[Any], Callable[..., Any]], str]] = {
+FUNCTIONS: dict[str, tuple[Callable[[float], Function], str]] = {
     "scaled": (scaled, "x * k + y * a, k = {} from around it"),
     "shifted": (shifted, "(x + k) * y * a, k = {} from around it"),
     "with_default": (with_default, "x * k + y * a, k={} a default"),
@@ -68,7 +73,7 @@ class Tensor(NamedTuple):
     def __str__(self) -> str:
         return f"{self.dtype} {self.shape} strides {self.strides()}"
 
-    def made(self, storage: Any = None, offset: int = 0) -> Strided:
+    def made(self, storage: Array | None = None, offset: int = 0) -> Strided:
         """The tensor, in a storage of its own if none is given."""
         room = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides(), strict=True)) if self.shape else 1
         storage = np.zeros(room + 1, self.dtype) if storage is None else storage
@@ -79,14 +84,14 @@ class Call(NamedTuple):
     """A call of a function with two tensors and a number."""
 
     function: str
-    k: Any
+    k: float
     x: Tensor
     y: Tensor
-    a: Any
+    a: float
     alias: str = "apart"
     """apart; same: y is x; overlap: y lies in the storage of x, an element further on."""
 
-    def made(self) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    def made(self) -> tuple[Function, tuple[Strided | float, ...]]:
         """The function, made anew, and its arguments, in fresh memory."""
         x = self.x.made()
         y = self.y.made() if self.alias == "apart" else self.x.made(x.storage, int(self.alias == "overlap"))
@@ -108,7 +113,7 @@ class Pair(NamedTuple):
 
 
 @cache
-def tensors() -> Any:
+def tensors() -> "SearchStrategy[Tensor]":
     """Tensors of two dims."""
     from hypothesis import strategies as st
 
@@ -117,7 +122,7 @@ def tensors() -> Any:
 
 
 @cache
-def calls() -> Any:
+def calls() -> "SearchStrategy[Call]":
     """Calls of all kinds."""
     from hypothesis import strategies as st
 
@@ -126,7 +131,7 @@ def calls() -> Any:
     return st.builds(Call, st.sampled_from(sorted(FUNCTIONS)), scalars, tensors(), tensors(), scalars, alias)
 
 
-def pairs() -> Any:
+def pairs() -> "SearchStrategy[Pair]":
     """A call, and the same with up to two of its parts drawn anew."""
     from hypothesis import strategies as st
 
@@ -175,7 +180,7 @@ WAYS: dict[str, Callable[[Call, Call], Call]] = {
 }
 
 
-def telling(is_shared: bool) -> Any:
+def telling(is_shared: bool) -> "SearchStrategy[Pair]":
     """Pairs that differ in one thing each: one that is easily forgotten, or one that a kernel does not care for."""
     from hypothesis import strategies as st
 

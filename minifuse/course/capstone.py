@@ -7,16 +7,18 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.errors import NotDoneYet
 from .engine import Engine
+from .imports import Assignment
 from .overlay import Overlay, is_open
+from .strided import Array
 from .student import Student
-from .variables import Variable
+from .values import Numbers, Values
+from .variables import Tensor, Variable
 
-Array = npt.NDArray[Any]
 Digits = tuple[Array, list[int]]
+Network = Callable[[Tensor], Tensor]
 STEPS, UNSEEN = 120, 300
 ENOUGH = 0.9
 """Of the digits that it has not seen; by chance it is one tenth."""
@@ -38,7 +40,7 @@ class Watched(Engine):
         super().__init__(student, is_parallel=is_parallel, is_compiled=True)
         self.tell = tell
 
-    def backward(self, root: Variable, d: Any = None) -> None:
+    def backward(self, root: Variable[Any], d: Numbers | Values | None = None) -> None:
         """Gather derivatives, and tell."""
         super().backward(root, d)
         if self.tell:
@@ -60,7 +62,7 @@ def digits(seed: int) -> tuple[Digits, Digits]:
     return (images[UNSEEN:], kinds[UNSEEN:]), (images[:UNSEEN], kinds[:UNSEEN])
 
 
-def share_right(engine: Engine, network: Any, data: Digits) -> float:
+def share_right(engine: Engine, network: Network, data: Digits) -> float:
     """The part of all digits that a network reads right."""
     images, labels = data
     parts = [range(k, min(k + AT_ONCE, len(images))) for k in range(0, len(images), AT_ONCE)]
@@ -68,12 +70,12 @@ def share_right(engine: Engine, network: Any, data: Digits) -> float:
     return float(np.mean(np.concatenate(found) == np.asarray(labels)))
 
 
-def said(engine: Engine, network: Any, images: Array) -> Array:
+def said(engine: Engine, network: Network, images: Array) -> Array:
     """The log-probabilities that a network gives, without dropout."""
     return np.array(network(engine.constant(images)).tolist(), np.float64)
 
 
-def missing(folder: Path, tasks: Sequence[Any], training: Digits) -> list[str]:
+def missing(folder: Path, tasks: Sequence[Assignment], training: Digits) -> list[str]:
     """Slots that training needs, and that are still to be written: found by a step on an engine that lends them."""
     student = Overlay(folder, tuple(tasks))
     engine = Watched(student, is_strict=True)
@@ -89,7 +91,7 @@ def place_of(slot: str) -> tuple[str, str]:
     return task_named(slot).id, slot
 
 
-def all_written(folder: Path, tasks: Sequence[Any], training: Digits) -> None:
+def all_written(folder: Path, tasks: Sequence[Assignment], training: Digits) -> None:
     """Raise NotDoneYet, with what is missing, where an engine of this folder alone cannot train."""
     if found := missing(folder, tasks, training):
         names = ", ".join(f"{slot} ({place_of(slot)[0]})" for slot in found)

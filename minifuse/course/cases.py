@@ -4,21 +4,28 @@ from collections.abc import Sequence
 from functools import cache, lru_cache
 from itertools import permutations, product
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, TypeVar
 from urllib.parse import urlencode
 
 import numpy as np
 
+from ..core.indexing import Shape
 from ..core.layout import row_major
 from .strided import Strided
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+OptionT = TypeVar("OptionT")
+
 MAX_STORED_ELEMENTS = 512  # elements of a storage; the visualizer draws no more
-CHAINS: dict[tuple[Any, ...], tuple[tuple[int, ...], str]] = {}
+Key = tuple[int, Shape, Shape, int]
+CHAINS: dict[Key, tuple[Shape, str]] = {}
 """Of each tensor that was drawn: the shape of the fresh one, and the chain of views that led to it, as one types them."""
 
 
 @cache
-def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
+def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> "SearchStrategy[Shape]":
     """Shapes, those without a dim included."""
     from hypothesis import strategies as st
 
@@ -26,7 +33,7 @@ def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> Any:
 
 
 @lru_cache(maxsize=None, typed=True)  # 1, 1.0 and True are not the same option
-def among(*options: Any) -> Any:
+def among(*options: OptionT) -> "SearchStrategy[OptionT]":
     """One of these, the simplest first. Kept: to make a strategy takes longer than to draw from it."""
     from hypothesis import strategies as st
 
@@ -34,7 +41,7 @@ def among(*options: Any) -> Any:
 
 
 @cache
-def orders(count: int) -> Any:
+def orders(count: int) -> "SearchStrategy[Shape]":
     """Orders of so many dims, drawn in one go."""
     return among(*permutations(range(count)))
 
@@ -46,7 +53,7 @@ WAYS = tuple(product((1, 1, 2), (0, 1), (False, False, True)))
 WAYS_FROM_0 = tuple(way for way in WAYS if not any(way[1:]))
 
 
-def strided_like(draw: Any, shape: Sequence[int], start: int = 1, begins_at_0: bool = False) -> Strided:
+def strided_like(draw: "DrawFn", shape: Sequence[int], start: int = 1, begins_at_0: bool = False) -> Strided:
     """A tensor of a shape over a storage that is not its own: elements differ.
 
     It is made as one makes such tensors: of a fresh tensor by a slice that leaves elements out, by flips, by a permutation.
@@ -83,7 +90,7 @@ def strided_like(draw: Any, shape: Sequence[int], start: int = 1, begins_at_0: b
     return x
 
 
-def chain_key(x: Strided) -> tuple[Any, ...]:
+def chain_key(x: Strided) -> Key:
     """What a chain of views leads to: a layout within a storage of a length."""
     return len(x.storage), x.shape, x.strides, x.offset
 

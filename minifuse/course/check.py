@@ -3,17 +3,21 @@
 import traceback
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core.errors import NotDoneYet
-from .task import Check, Effort, Refused, Wrong
+from .student import Student
+from .task import Check, Effort
+from .verdicts import Refused, Wrong
 
 if TYPE_CHECKING:
-    from .student import Student
+    from hypothesis.strategies import SearchStrategy
 
-Case = Any
+CaseT = TypeVar("CaseT")
+AnswerT = TypeVar("AnswerT")
 MAX_FAILURES = 100  # failures that a mistake must explain
 CHANGED = "your function changes what it is given; work on a copy, since whoever called it still needs its own"
 current: list[str] = [""]
@@ -22,14 +26,14 @@ current: list[str] = [""]
 
 def agreement(
     name: str,
-    cases: Callable[[], Any],
-    ask: Callable[["Student", Case], Any],
-    expect: Callable[[Case], Any],
+    cases: Callable[[], "SearchStrategy[CaseT]"],
+    ask: Callable[[Student, CaseT], object],
+    expect: Callable[[CaseT], AnswerT],
     *,
-    told: Callable[[Case], str] = str,
-    agree: Callable[[Any, Any], bool] | None = None,
-    draw: Callable[[Case, Any, Any], Sequence[str]] | None = None,
-    link: Callable[[Case], str] | None = None,
+    told: Callable[[CaseT], str] = str,
+    agree: Callable[[Any, AnswerT], bool] | None = None,
+    draw: Callable[[CaseT, Any, AnswerT], Sequence[str]] | None = None,
+    link: Callable[[CaseT], str] | None = None,
     share: float = 1.0,
 ) -> Check:
     """The demand that a student's function answers each case as the judge does.
@@ -56,10 +60,10 @@ def agreement(
     """
     is_right = agree or same
 
-    def run(student: "Student", effort: Effort) -> None:
+    def run(student: Student, effort: Effort) -> None:
         seen: list[Wrong] = []
 
-        def holds(case: Case) -> None:
+        def holds(case: CaseT) -> None:
             expected = expect(case)
             current[0] = told(case)
             before = frozen(case)
@@ -95,14 +99,16 @@ def agreement(
 def in_turn(name: str, parts: Sequence[Check]) -> Check:
     """A demand of several parts, looked at one after the other until one fails, which then says its own name."""
 
-    def run(student: "Student", effort: Effort) -> None:
+    def run(student: Student, effort: Effort) -> None:
         for part in parts:
             part.run(student, effort)
 
     return Check(name, run)
 
 
-def pictured(draw: Callable[[Case, Any, Any], Sequence[str]], case: Case, got: Any, expected: Any) -> Sequence[str]:
+def pictured(
+    draw: Callable[[CaseT, Any, AnswerT], Sequence[str]], case: CaseT, got: object, expected: AnswerT
+) -> Sequence[str]:
     """The picture of a case; none where an answer is not even of a kind that can be drawn."""
     try:
         return draw(case, got, expected)
@@ -110,7 +116,7 @@ def pictured(draw: Callable[[Case, Any, Any], Sequence[str]], case: Case, got: A
         return ()
 
 
-def frozen(value: Any) -> Any:
+def frozen(value: object) -> object:
     """What a case holds now, to see later that nothing in it has changed: lists, dicts and arrays by their elements."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tobytes()
@@ -121,7 +127,7 @@ def frozen(value: Any) -> Any:
     return value if isinstance(value, int | str) else id(value)
 
 
-def raised(error: Exception, folder: Path, case: Case, told: str, expected: Any) -> Wrong:
+def raised(error: Exception, folder: Path, case: object, told: str, expected: object) -> Wrong:
     """An error of a student's code, or of ours where what it gave is of no use, as what is wrong with it."""
     lines = lines_of(error, folder)
     said = f"{type(error).__name__}: {error}"
@@ -142,7 +148,7 @@ def lines_of(error: BaseException, folder: Path) -> list[tuple[str, int]]:
     return [(Path(file).name, line) for file, line in places if Path(file).parent == folder]
 
 
-def search(holds: Callable[[Case], None], cases: Any, effort: Effort, share: float = 1.0) -> None:
+def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:
     """Look for a case that does not hold; what is raised is of the smallest one that was found."""
     from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
@@ -166,15 +172,16 @@ def search(holds: Callable[[Case], None], cases: Any, effort: Effort, share: flo
     test()
 
 
-def same(got: Any, expected: Any) -> bool:
+def same(got: object, expected: object) -> bool:
     """Equal in value and kind: a tuple is no list, True no 1; floats may differ by rounding."""
     if isinstance(expected, np.ndarray):
         return close(got, expected)
     if isinstance(expected, float):
         return isinstance(got, int | float | np.floating) and not isinstance(got, bool) and close(got, expected)
     if isinstance(expected, list | tuple):
-        is_like = type(got) is type(expected) and len(got) == len(expected)
-        return is_like and all(same(a, b) for a, b in zip(got, expected, strict=True))
+        if not isinstance(got, list | tuple) or type(got) is not type(expected) or len(got) != len(expected):
+            return False
+        return all(same(a, b) for a, b in zip(got, expected, strict=True))
     if isinstance(expected, bool) or expected is None:
         return got is expected
     if isinstance(expected, int):
@@ -182,7 +189,7 @@ def same(got: Any, expected: Any) -> bool:
     return bool(got == expected)
 
 
-def close(got: Any, expected: Any) -> bool:
+def close(got: Any, expected: npt.ArrayLike) -> bool:
     """Equal numbers of one shape, up to rounding; NaN is NaN."""
     try:
         a, b = np.asarray(got, np.float64), np.asarray(expected, np.float64)

@@ -4,6 +4,7 @@ Compiled code is kept in the library's cache folder, under the content of the fu
 check of the same text compiles nothing. What Numba says about its loops is kept beside it, and told in plain words.
 """
 
+import ast
 import hashlib
 import inspect
 import json
@@ -12,22 +13,28 @@ import platform
 import re
 import shutil
 import tempfile
+import textwrap
 import warnings
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType, ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ..runtime import file_trust
 from ..runtime.kernel_cache import cache_folder
+from .access_counting import Argument
 from .strided import Strided
 from .student import Student
-from .task import Wrong
+from .verdicts import Wrong
+
+if TYPE_CHECKING:
+    from numba.core.ccallback import CFunc
+    from numba.core.dispatcher import Dispatcher
 
 PACKED = re.compile(r"\bv?(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)pd\b")  # of x86: "packed double"
 MAX_CACHED_FUNCTIONS = 500  # compiled functions, of some 10 to 100 KB each
@@ -61,7 +68,7 @@ def own_folder() -> tempfile.TemporaryDirectory[str]:
     return tempfile.TemporaryDirectory(prefix="minifuse-course-")
 
 
-def parts_of(function: Any, seen: dict[str, str]) -> None:
+def parts_of(function: FunctionType, seen: dict[str, str]) -> None:
     """All that the compiled code of a function depends on: its own code, and what the names in it stand for."""
     function = getattr(function, "py_func", function)
     for name in sorted(names_in(function.__code__)):
@@ -80,7 +87,7 @@ def parts_of(function: Any, seen: dict[str, str]) -> None:
             seen[place] = repr((value.shape, value.dtype.str, value.tobytes()))
 
 
-def home_of(function: Any) -> Path:
+def home_of(function: FunctionType) -> Path:
     """The folder of the file in which a function is written."""
     return Path(function.__code__.co_filename).parent
 
@@ -113,7 +120,7 @@ def function_in_words(function: FunctionType) -> str:
     return f"{code_in_words(function.__code__)} {function.__defaults__} {function.__kwdefaults__}"
 
 
-def key_of(function: Any, **options: Any) -> str:
+def key_of(function: FunctionType, **options: object) -> str:
     """A name for the content of a function, what it calls, how it is compiled, and Numba's version."""
     import numba
 
@@ -123,11 +130,11 @@ def key_of(function: Any, **options: Any) -> str:
 
 
 @cache
-def cache_class(key: str) -> Any:
+def cache_class(key: str) -> Any:  # of Numba's
     """A cache of Numba's, in a folder of its own."""
     caching: Any = import_module("numba.core.caching")  # without types
 
-    class Locator(caching._CacheLocator):  # type: ignore[misc]
+    class Locator(caching._CacheLocator):  # type: ignore[misc]  # a class of Numba's, without types
         """By content."""
 
         def get_cache_path(self) -> str:
@@ -143,7 +150,7 @@ def cache_class(key: str) -> Any:
             return "0"
 
         @classmethod
-        def from_function(cls, py_func: Any, py_file: str) -> "Locator":
+        def from_function(cls, py_func: object, py_file: str) -> "Locator":
             """For any function; its folder tells when it was used last."""
             self = cls()
             file_trust.make_private(Path(self.get_cache_path()))
@@ -152,25 +159,28 @@ def cache_class(key: str) -> Any:
             os.utime(self.get_cache_path())
             return self
 
-    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]
+    class Implementation(caching.CompileResultCacheImpl):  # type: ignore[misc]  # as above
         _locator_classes = (Locator,)
 
-    class Cache(caching.FunctionCache):  # type: ignore[misc]
+    class Cache(caching.FunctionCache):  # type: ignore[misc]  # as above
         _impl_class = Implementation
 
     return Cache
 
 
-def kept(function: Any, **options: Any) -> Any:
+def kept(function: Callable[..., None], **options: object) -> "Dispatcher[Callable[..., None]]":
     """A function for Numba to compile, unless that was done before."""
     import numba
 
-    dispatcher = numba.njit(**options)(function)
+    assert isinstance(function, FunctionType)
+    njit: Any = numba.njit  # of options that its stub knows one by one
+    dispatcher: Any = njit(**options)(function)
     dispatcher._cache = cache_class(key_of(function, **options))(function)
-    return dispatcher
+    found: Dispatcher[Callable[..., None]] = dispatcher
+    return found
 
 
-def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
+def compiled(student: Student, slot: str, *arguments: Argument) -> Compiled:
     """A slot, compiled for such arguments; `Wrong` where Numba cannot.
 
     The arguments are those of a first call, with numbers that do no harm: it is made here.
@@ -178,7 +188,8 @@ def compiled(student: Student, slot: str, *arguments: Any) -> Compiled:
     function = student.raw(slot)
     dispatcher, facts = kept(function, parallel=True), folder() / key_of(function, parallel=True) / "facts.json"
     if not facts.is_file():
-        dispatcher._cache.flush()  # of what is kept, nobody knows the loops
+        internals: Any = dispatcher  # its stub has no _cache
+        internals._cache.flush()  # of what is kept, nobody knows the loops
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Numba warns of is judged by `is_parallel`
@@ -200,14 +211,14 @@ def packed_in(assembly: str) -> int | None:
     return len(PACKED.findall(assembly)) if platform.machine() in ("x86_64", "AMD64") else None
 
 
-def call(dispatcher: Any, *arguments: Any) -> None:
+def call(dispatcher: "Dispatcher[Callable[..., None]]", *arguments: Argument) -> None:
     """Run compiled code; functions become pointers, so that one compilation serves them all."""
     given = [packed(x) if isinstance(x, Strided) else pointer(x) if isinstance(x, FunctionType) else x for x in arguments]
     dispatcher(*given)
 
 
 @cache
-def pointer(function: Any) -> Any:
+def pointer(function: FunctionType) -> "CFunc[FunctionType]":
     """A function of float64s as an address that compiled code calls."""
     from numba import float64
     from numba.core.ccallback import CFunc
@@ -215,14 +226,13 @@ def pointer(function: Any) -> Any:
     made: Any = CFunc(function, (((float64,) * function.__code__.co_argcount), float64), {}, {})
     made._cache = cache_class(key_of(function, is_pointer=True))(function)
     made.compile()
-    return made
+    found: CFunc[FunctionType] = made
+    return found
 
 
-def packed(x: Strided) -> Any:
+def packed(x: Strided) -> Strided:
     """A tensor as loops get it: shape and strides are arrays, so that one compilation serves all numbers of dims."""
-    sizes: Any = np.array(x.shape, np.int64)
-    steps: Any = np.array(x.strides, np.int64)
-    return x._replace(shape=sizes, strides=steps)
+    return Strided._make([x.storage, np.array(x.shape, np.int64), np.array(x.strides, np.int64), x.offset])
 
 
 def refused(slot: str, error: Exception, student: Student) -> Wrong:
@@ -271,7 +281,7 @@ def allocations(call: Callable[[], None]) -> int:
 
 def takes_no_memory(slot: str, call: Callable[[int], None], sizes: tuple[int, int]) -> None:
     """Refuse a call that takes memory more often for a larger size; `call` makes one of the size that it is given."""
-    few, many = [allocations(lambda size=size: call(size)) for size in sizes]  # type: ignore[misc]
+    few, many = [allocations(partial(call, size)) for size in sizes]
     if many > few:
         raise Wrong(
             f"{slot} takes memory in its loop: {few} times for {sizes[0]} elements, {many} times for {sizes[1]}; that is a "
@@ -282,9 +292,6 @@ def takes_no_memory(slot: str, call: Callable[[int], None], sizes: tuple[int, in
 
 def is_parallel(student: Student, slot: str, found: Compiled) -> None:
     """Refuse a function whose outermost loops over elements are no prange."""
-    import ast
-    import textwrap
-
     function = student.raw(slot)
     lines, start = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
@@ -311,11 +318,9 @@ def is_parallel(student: Student, slot: str, found: Compiled) -> None:
             )
 
 
-def outermost(body: Any) -> list[Any]:
+def outermost(body: ast.AST) -> list[ast.For | ast.While]:
     """Loops that stand in no other loop."""
-    import ast
-
-    found: list[Any] = []
+    found: list[ast.For | ast.While] = []
     for node in ast.iter_child_nodes(body):
         found += [node] if isinstance(node, ast.For | ast.While) else outermost(node)
     return found

@@ -2,22 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.indexing import Shape
 from .cases import fresh, layout_link, strided_like
 from .check import agreement
 from .draw import rows
 from .loops import in_words
+from .networks import Setting
 from .oracle import function, module4
-from .strided import Strided
+from .strided import Array, Strided
 from .student import Student
 from .task import Check
 
-Array = npt.NDArray[Any]
-Sizes = tuple[int, ...]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 PARTS = {
     "conv": ("inputs", "weight"),
     "input_gradient": ("gradient", "weight"),
@@ -33,9 +36,9 @@ class Case(NamedTuple):
 
     out: Strided
     operands: tuple[Strided, ...]
-    first: Any
+    first: Setting
     """The stride of a convolution; the window of pooling."""
-    second: Any
+    second: Setting
     """The padding of a convolution; the stride of pooling."""
 
     def copy(self) -> "Case":
@@ -47,7 +50,7 @@ class Case(NamedTuple):
         return [x.array() for x in self.operands]
 
 
-def convolutions(slot: str) -> Any:
+def convolutions(slot: str) -> "SearchStrategy[Case]":
     """Cases of a convolution: conv1d, conv2d_input_gradient and so on. Sizes, strides and paddings of two dims differ.
 
     A kernel may be larger than the input, if zeros beside it make room, and the zeros may be more than the kernel is long.
@@ -57,7 +60,7 @@ def convolutions(slot: str) -> Any:
     dims = int(slot[4])
 
     @st.composite
-    def case(draw: Any) -> Case:
+    def case(draw: st.DrawFn) -> Case:
         kernel = tuple(draw(st.integers(1, 5 if dims == 1 else 4)) for _ in range(dims))
         stride, padding = [tuple(draw(st.integers(n, 3)) for _ in range(dims)) for n in (1, 0)]
         sizes = tuple(
@@ -80,12 +83,12 @@ def convolutions(slot: str) -> Any:
     return case()
 
 
-def pools(slot: str) -> Any:
+def pools(slot: str) -> "SearchStrategy[Case]":
     """Cases of pooling: windows that overlap, and that leave rows out; equal elements, and negative ones only."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Case:
+    def case(draw: st.DrawFn) -> Case:
         window, stride = [tuple(draw(st.integers(1, 3)) for _ in range(2)) for _ in range(2)]
         sizes = tuple(draw(st.integers(k, 6)) for k in window)
         places = tuple((n - k) // s + 1 for n, k, s in zip(sizes, window, stride, strict=True))
@@ -115,14 +118,14 @@ def answer(call: Callable[..., None], case: Case) -> Array:
     return case.out.storage
 
 
-def stored(case: Case, values: Any) -> Array:
+def stored(case: Case, values: npt.ArrayLike) -> Array:
     """The whole storage, with these elements in it."""
     case = case.copy()
     case.out.array()[...] = values
     return case.out.storage
 
 
-def gives(values: Callable[..., Any]) -> Callable[[Case], Array]:
+def gives(values: Callable[..., Array]) -> Callable[[Case], Array]:
     """What somebody writes who computes so, from the case and the arrays of its operands."""
     return lambda case: stored(case, values(case, *case.arrays()))
 
@@ -139,7 +142,7 @@ def told(slot: str, case: Case) -> str:
     )
 
 
-def drawing(slot: str, case: Case, got: Any, expected: Any) -> list[str]:
+def drawing(slot: str, case: Case, got: object, expected: object) -> list[str]:
     """The operands, what the output's storage should hold, and what it holds."""
     names = PARTS.get(slot) or PARTS["pool" if "pool" in slot else slot.partition("_")[2] or "conv"]
     lines = [line for name, x in zip(names, case.arrays(), strict=True) for line in rows(x, name)]
@@ -166,7 +169,7 @@ def agrees(name: str, slot: str) -> Check:
 # What often goes wrong
 
 
-def laid(case: Case, x: Array, weight: Array, stride: Sizes, padding: Sizes) -> Array:
+def laid(case: Case, x: Array, weight: Array, stride: Shape, padding: Shape) -> Array:
     """A convolution of so many places as the output has, wherever they lie: beside the input all is 0."""
     places, kernel = case.out.shape[2:], weight.shape[2:]
     far = [max(0, (n - 1) * s + k) for n, s, k in zip(places, stride, kernel, strict=True)]
@@ -175,7 +178,7 @@ def laid(case: Case, x: Array, weight: Array, stride: Sizes, padding: Sizes) -> 
     return found[:, :, *[slice(n) for n in places]]
 
 
-def pairs(case: Case) -> tuple[Sizes, Sizes]:
+def pairs(case: Case) -> tuple[Shape, Shape]:
     """Both settings as tuples."""
     return module4.pair(case.first), module4.pair(case.second)
 
@@ -243,14 +246,14 @@ def padding_in_gradient(case: Case, d: Array, weight: Array) -> Array:
     return found[:, :, *[slice(size) for size in n[2:]]]
 
 
-def pooled_by_window(case: Case, _: Array) -> Array:
+def pooled_by_window(case: Case, x: Array) -> Array:
     """The means of windows that lie side by side; beside the input, what its storage holds there."""
-    (x,) = case.operands
+    (tensor,), (window, _) = case.operands, pairs(case)
     found = np.full(case.out.shape, np.nan)
     for index in np.ndindex(case.out.shape):
-        corner = [y * k for y, k in zip(index[2:], case.first, strict=True)]
-        window = [(*index[:2], corner[0] + i, corner[1] + j) for i, j in np.ndindex(*case.first)]
-        found[index] = np.mean([x.storage[x.offset + int(np.dot(at, x.strides))] for at in window])
+        corner = [y * k for y, k in zip(index[2:], window, strict=True)]
+        places = [(*index[:2], corner[0] + i, corner[1] + j) for i, j in np.ndindex(*window)]
+        found[index] = np.mean([tensor.storage[tensor.offset + int(np.dot(at, tensor.strides))] for at in places])
     return found
 
 
@@ -258,10 +261,10 @@ def pooled_back(
     case: Case, d: Array, part: Callable[[Array, float], Array], x: Array | None = None, adds: bool = True
 ) -> Array:
     """A gradient of pooling: `part` says what each element of a window gets, of the window and the gradient of its place."""
-    found = np.zeros(case.out.shape)
+    found, (window, stride) = np.zeros(case.out.shape), pairs(case)
     for b, c, y, z in np.ndindex(d.shape):
-        top, left = y * case.second[0], z * case.second[1]
-        at = b, c, slice(top, top + case.first[0]), slice(left, left + case.first[1])
+        top, left = y * stride[0], z * stride[1]
+        at = b, c, slice(top, top + window[0]), slice(left, left + window[1])
         got = part(found[at] if x is None else x[at], float(d[b, c, y, z]))
         found[at] = found[at] + got if adds else np.where(got == 0, found[at], got)
     return found

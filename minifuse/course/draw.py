@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
+from typing import SupportsFloat
 
 import numpy as np
 
@@ -41,7 +41,7 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
     return lines
 
 
-def rows(array: Any, name: str) -> list[str]:
+def rows(array: object, name: str) -> list[str]:
     """A tensor as NumPy would print it, with its name before it; nothing for None.
 
     Examples
@@ -64,6 +64,6 @@ def beside(name: str, lines: Sequence[str]) -> list[str]:
     return [f"{name if k == 0 else '':<9} {line}".rstrip() for k, line in enumerate(lines[:MAX_CELLS])]
 
 
-def number(value: Any) -> str:
+def number(value: SupportsFloat) -> str:
     """A number in few characters."""
     return f"{value:.4g}" if float(value) != round(float(value)) else f"{float(value):.1f}"

@@ -19,16 +19,21 @@ from importlib.machinery import SourceFileLoader
 from math import prod
 from pathlib import Path
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, NoReturn
 
 import numpy as np
 
+from ..core.indexing import Shape
 from . import imports
 from .check import current
 from .compiled import kept
-from .fusion import Graph, Shape
-from .programs import Array, evaluated
-from .task import Refused, Wrong
+from .fusion import Graph
+from .programs import evaluated
+from .strided import Array
+from .verdicts import Refused, Wrong
+
+if TYPE_CHECKING:
+    from numba.core.dispatcher import Dispatcher
 
 PARAMETERS = ("shape", "outs", "ins", "strides")
 BUILTINS = ("enumerate", "float", "len", "range", "zip")
@@ -61,39 +66,39 @@ class Number(float):
     done: Counter[str]
 
     @classmethod
-    def of(cls, value: Any, done: Counter[str]) -> "Number":
+    def of(cls, value: float, done: Counter[str]) -> "Number":
         """A number that counts there."""
         made = cls(value)
         made.done = done
         return made
 
-    def by(self, name: str, ufunc: Callable[..., Any], *operands: Any) -> "Number":
+    def by(self, name: str, ufunc: Callable[..., float], *operands: float) -> "Number":
         """Do something, once more."""
         self.done[name] += 1
         return Number.of(ufunc(*operands), self.done)
 
-    def __add__(self, other: Any) -> "Number":
+    def __add__(self, other: float) -> "Number":
         return self.by("add", np.add, self, other)
 
-    def __radd__(self, other: Any) -> "Number":
+    def __radd__(self, other: float) -> "Number":
         return self.by("add", np.add, other, self)
 
-    def __sub__(self, other: Any) -> "Number":
+    def __sub__(self, other: float) -> "Number":
         return self.by("sub", np.subtract, self, other)
 
-    def __rsub__(self, other: Any) -> "Number":
+    def __rsub__(self, other: float) -> "Number":
         return self.by("sub", np.subtract, other, self)
 
-    def __mul__(self, other: Any) -> "Number":
+    def __mul__(self, other: float) -> "Number":
         return self.by("mul", np.multiply, self, other)
 
-    def __rmul__(self, other: Any) -> "Number":
+    def __rmul__(self, other: float) -> "Number":
         return self.by("mul", np.multiply, other, self)
 
-    def __truediv__(self, other: Any) -> "Number":
+    def __truediv__(self, other: float) -> "Number":
         return self.by("div", np.divide, self, other)
 
-    def __rtruediv__(self, other: Any) -> "Number":
+    def __rtruediv__(self, other: float) -> "Number":
         return self.by("div", np.divide, other, self)
 
     def __neg__(self) -> "Number":
@@ -109,7 +114,7 @@ class Cells:
     def __len__(self) -> int:
         return len(self.values)
 
-    def place(self, index: Any) -> int:
+    def place(self, index: object) -> int:
         """An index within; IndexError below 0 too, since a kernel counts from the start of memory."""
         if not isinstance(index, int):
             raise TypeError(f"{self.name}[{index}]: arrays are flat, and an index is an int")
@@ -117,14 +122,14 @@ class Cells:
             raise IndexError(f"{self.name}[{index}] is outside: {self.name} has {len(self.values)} elements")
         return index
 
-    def __getitem__(self, index: Any) -> Number:
+    def __getitem__(self, index: object) -> Number:
         if self.is_output:
             raise TypeError(f"{self.name} is read; a kernel stores its outputs, and keeps in variables what it still needs")
         k = self.place(index)
         self.counts[k] += 1
         return Number.of(self.values[k], self.done)
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: float) -> None:
         if not self.is_output:
             raise TypeError(f"{self.name} is written; a kernel leaves its inputs as they are")
         k = self.place(index)
@@ -132,17 +137,19 @@ class Cells:
         self.values[k] = value
 
 
-def named(done: Counter[str]) -> dict[str, Any]:
+def named(done: Counter[str]) -> dict[str, Callable[..., Number] | float]:
     """What a text may call, counting there."""
 
-    def word(name: str, ufunc: Callable[..., Any]) -> Callable[..., Number]:
+    def word(name: str, ufunc: Callable[..., float]) -> Callable[..., Number]:
         def call(*operands: float) -> Number:
             done[name] += 1
             return Number.of(ufunc(*operands), done)
 
         return call
 
-    found = {name: word(name, getattr(np, name)) for name in ("exp", "log", "maximum")}
+    found: dict[str, Callable[..., Number] | float] = {
+        name: word(name, getattr(np, name)) for name in ("exp", "log", "maximum")
+    }
     return found | {"lt": word("lt", np.less), "inf": float("inf"), "nan": float("nan")}
 
 
@@ -154,12 +161,12 @@ def pictured(text: str, at: int = 0) -> list[str]:
     return shown[first : first + MAX_SHOWN_LINES]
 
 
-def wrong(said: str, text: str, line: int = 0, **options: Any) -> Wrong:
+def wrong(said: str, text: object, line: int = 0, *, kind: str = "", expected: object = None, got: object = None) -> Wrong:
     """What is wrong with a text, and the text."""
-    return Wrong(said, told=current[0], drawing=pictured(text, line), **options)
+    return Wrong(said, told=current[0], drawing=pictured(str(text), line), kind=kind, expected=expected, got=got)
 
 
-def function_of(text: Any) -> Callable[..., None]:
+def function_of(text: object) -> Callable[..., None]:
     """The function that a text defines.
 
     Raises
@@ -195,7 +202,7 @@ def function_of(text: Any) -> Callable[..., None]:
 class Loader(SourceFileLoader):
     """Loads a file as it is now."""
 
-    def path_stats(self, path: Any) -> Any:
+    def path_stats(self, path: object) -> NoReturn:
         """None, so that Python keeps no bytecode."""
         raise OSError
 
@@ -213,7 +220,7 @@ def loaded(text: str) -> Callable[..., None]:
 
 
 def launched(
-    text: Any,
+    text: object,
     shape: Shape,
     out_shapes: Sequence[Shape],
     storages: Sequence[Array],
@@ -243,7 +250,7 @@ def launched(
         counts.outs = [np.array(x).reshape(-1) for x in evaluated(text.graph, arrays)]
         return counts
     function = function_of(text)
-    vars_of: dict[str, Any] = function.__globals__
+    vars_of: dict[str, object] = function.__globals__
     vars_of.update(named(counts.done))
     outs = tuple(Cells(f"outs[{k}]", x, counts.writes[k], counts.done, True) for k, x in enumerate(counts.outs))
     ins = tuple(Cells(f"ins[{k}]", x, counts.reads[k], counts.done, False) for k, x in enumerate(storages))
@@ -271,7 +278,7 @@ class Launch(NamedTuple):
     """For each output, flat."""
 
 
-def compiles(text: Any, launches: Sequence[Launch]) -> None:
+def compiles(text: object, launches: Sequence[Launch]) -> None:
     """Compile a text once, and run it for each launch: of other sizes, but the same numbers of dims and operands.
 
     Raises
@@ -282,7 +289,7 @@ def compiles(text: Any, launches: Sequence[Launch]) -> None:
     if isinstance(text, Answer):
         return
     function, ufuncs = function_of(text), ("exp", "log", "maximum")
-    vars_of: dict[str, Any] = function.__globals__
+    vars_of: dict[str, object] = function.__globals__
     vars_of.update({name: getattr(np, name) for name in ufuncs}, lt=compiled_lt(), inf=np.inf, nan=np.nan)
     function.__module__ = __name__  # one that is there, for whoever loads what is kept
     kernel = kept(function, boundscheck=True, error_model="numpy")
@@ -315,11 +322,12 @@ def is_telling(line: str) -> bool:
 
 
 @cache
-def compiled_lt() -> Any:
+def compiled_lt() -> "Dispatcher[Callable[..., float]]":
     """lt(x, y) for compiled code."""
     import numba
 
-    return numba.njit(lambda x, y: 1.0 if x < y else 0.0)
+    lt: Dispatcher[Callable[..., float]] = numba.njit(lambda x, y: 1.0 if x < y else 0.0)
+    return lt
 
 
 def strided(storage: Array, shape: Shape, strides: Shape) -> Array:

@@ -12,16 +12,21 @@ them: memory for results, and a history for what was computed.
 from collections import Counter
 from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ..core.indexing import Shape
 from . import oracle
 from .overlay import Overlay, Share, once_each, share_of
 from .strided import Strided
 from .student import Student
-from .values import Shape, Values, values_of
-from .variables import Call, Context, Scalar, Tensor, Variable, one
+from .values import Numbers, Operand, Values, values_of
+from .variables import Call, Context, Function, Scalar, Tensor, Variable, VariableT, one
+
+if TYPE_CHECKING:
+    from .engine_parallel import Parallel
+    from .engine_serial import Serial
 
 
 class Engine:
@@ -54,10 +59,10 @@ class Engine:
         self.is_parallel, self.is_compiled = is_parallel, is_compiled
         self.backwards = 0
         """How often derivatives were gathered."""
-        self._slots: dict[str, Any] = {}
+        self._slots: dict[str, oracle.Slot] = {}
         self._theirs: dict[str, bool] = {}
-        self._parallel: Any = None
-        self._serial: Any = None
+        self._parallel: Parallel | None = None
+        self._serial: Serial | None = None
 
     def slot(self, name: str) -> Any:
         """The function, or class, in a slot."""
@@ -81,37 +86,33 @@ class Engine:
         """A number that derivatives are gathered for."""
         return Scalar(self, float(value))
 
-    def tensor(self, values: Any) -> Tensor:
+    def tensor(self, values: Numbers | Values) -> Tensor:
         """A tensor of nested lists or of an array, that derivatives are gathered for."""
         return Tensor(self, self.values(values))
 
-    def constant(self, values: Any) -> Tensor:
+    def constant(self, values: Numbers | Values) -> Tensor:
         """A tensor that no derivatives are gathered for: data."""
         return Tensor(self, self.values(values), None, True)
 
-    def plain(self, kind: type[Variable], x: Any) -> Any:
-        """The value that a variable of a kind has for something that is none."""
-        return self.values(x) if kind is Tensor else float(x)
-
-    def apply(self, function: Any, *inputs: Variable, **options: Any) -> Any:
+    def apply(self, function: str | Function, *inputs: VariableT, **options: object) -> VariableT:
         """A function, or the one in a slot, on variables of one kind; the result remembers it, unless all are constants.
 
         `forward` gets the values and the options; `backward` gives a derivative for each of the variables.
         """
-        found = self.slot(function) if isinstance(function, str) else function
+        found: Function = self.slot(function) if isinstance(function, str) else function
         context = Context()
         value = found.forward(context, *[x.value for x in inputs], **options)
         is_constant = all(x.is_constant for x in inputs)
         return type(inputs[0])(self, value, None if is_constant else Call(found, context, inputs), is_constant)
 
-    def backward(self, root: Variable, d: Any = None) -> None:
+    def backward(self, root: Variable[Any], d: Numbers | Values | None = None) -> None:
         """Gather derivatives in the leaves that a variable was computed from."""
         self.backwards += 1
-        self.slot("backpropagate")(root, one(root) if d is None else self.plain(type(root), d))
+        self.slot("backpropagate")(root, one(root) if d is None else root.plain(d))
 
     # tensors without history
 
-    def values(self, x: Any) -> Values:
+    def values(self, x: Numbers | Values) -> Values:
         """Numbers, nested lists, an array or a `Strided` as values."""
         return values_of(self, x)
 
@@ -120,19 +121,19 @@ class Engine:
         shape = tuple(shape)
         return Strided(np.empty(max(prod(shape), 1)), shape, self.slot("row_major_strides")(shape), 0)
 
-    def loop(self, kind: str, name: str, out: Strided, *operands: Any) -> None:
+    def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
         """Run map, zip or reduce with an operator: the compiled loop if that is asked for and takes it, else task 2.3's.
 
         What a loop calls for each element counts once.
         """
         if self.is_parallel and self.parallel.takes(name):
-            self.parallel.run(kind, name, out, *operands)
+            self.parallel.run(kind, name, out, a, *operands)
             return
         run, operator = self.slot(f"tensor_{kind}"), self.operator(name)
         with once_each(self.student.calls, self.lent):
-            run(operator, out, *operands)
+            run(operator, out, a, *operands)
 
-    def write(self, slot: str, out: Strided, *operands: Any) -> None:
+    def write(self, slot: str, out: Strided, *operands: Operand) -> None:
         """Let a slot of module 4 write a tensor. What it calls for each element counts once."""
         if self.is_compiled and self.is_theirs(slot):
             self.serial.run(slot, out, *operands)
@@ -143,7 +144,8 @@ class Engine:
     def operator(self, name: str) -> Callable[..., float]:
         """An operator for the elements of a loop: counted once for all of them."""
         self.student.count(name)
-        return getattr(self.slot(name), "__wrapped__", self.slot(name))  # type: ignore[no-any-return]
+        function: Callable[..., float] = getattr(self.slot(name), "__wrapped__", self.slot(name))
+        return function
 
     def matmul(self, a: Values, b: Values) -> Values:
         """The product of matrices: task 3.2's; by the loops of 2.3, over a tensor of (..., m, k, n), if those are theirs."""
@@ -157,7 +159,7 @@ class Engine:
         return Values(self, out)
 
     @property
-    def parallel(self) -> Any:
+    def parallel(self) -> "Parallel":
         """The loops of module 3."""
         if self._parallel is None:
             from .engine_parallel import Parallel
@@ -166,7 +168,7 @@ class Engine:
         return self._parallel
 
     @property
-    def serial(self) -> Any:
+    def serial(self) -> "Serial":
         """The loops of module 4, compiled."""
         if self._serial is None:
             from .engine_serial import Serial

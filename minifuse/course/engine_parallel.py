@@ -8,7 +8,6 @@ runs in the loops of task 2.3.
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FunctionType
-from typing import Any
 
 import numpy as np
 
@@ -16,12 +15,17 @@ from . import oracle
 from .compiled import compiled, names_in, pointer
 from .oracle.ufuncs import ON_ARRAYS
 from .overlay import is_open
-from .strided import Strided
+from .strided import Array, Strided
 from .student import Student
+from .values import Operand
 
 MAX_SERIAL_STEPS = 20_000  # steps; one thread is through with them before another has woken up
 FIRST = {"parallel_map": 2, "parallel_zip": 3, "parallel_reduce": 2, "parallel_matmul": 3}
 """How many tensors each loop is given."""
+
+
+Operator = Callable[..., float] | Callable[..., Array]
+"""Of numbers; or of arrays, which compiled code calls with numbers too."""
 
 
 class Parallel:
@@ -30,7 +34,7 @@ class Parallel:
     def __init__(self, student: Student, is_theirs: Callable[[str], bool]) -> None:
         self.student, self.is_theirs = student, is_theirs
         self.loops: dict[str, Callable[..., None]] = {}
-        self.operators: dict[str, Any] = {}
+        self.operators: dict[str, Operator | None] = {}
         """Operators as loops get them; None for one that cannot be compiled."""
         self.within: dict[str, set[str]] = {}
         """Slots that an operator of theirs calls."""
@@ -41,23 +45,23 @@ class Parallel:
             self.operators[name] = self.operator(name) if self.is_theirs(name) else ON_ARRAYS[name]
         return self.operators[name] is not None
 
-    def operator(self, name: str) -> Any:
+    def operator(self, name: str) -> Operator | None:
         """An operator of theirs, compiled; None if it cannot be, or calls one that is lent."""
         function = self.student.raw(name)
         self.within[name] = slots_in(function, self.student)
         return compilable(function) if all(self.is_theirs(slot) for slot in self.within[name]) else None
 
-    def run(self, kind: str, name: str, out: Strided, *operands: Any) -> None:
+    def run(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
         """Map, zip or reduce with an operator."""
         slot = f"parallel_{kind}"
         for counted in (slot, name, *self.within.get(name, ())):
             self.student.count(counted)
         if self.is_theirs(slot):
-            with threads_for(max(len(x.storage) for x in (out, operands[0]))):
-                self.loop(slot)(self.operators[name], out, *operands)
+            with threads_for(max(len(out.storage), len(a.storage))):
+                self.loop(slot)(self.operators[name], out, a, *operands)
         else:
             operator = self.student.raw(name) if self.is_theirs(name) else oracle.function(name)
-            oracle.function(f"tensor_{kind}")(operator, out, *operands)
+            oracle.function(f"tensor_{kind}")(operator, out, a, *operands)
 
     def matmul(self, out: Strided, a: Strided, b: Strided) -> None:
         """The product of matrices."""
@@ -91,7 +95,7 @@ def threads_for(steps: int) -> Iterator[None]:
         numba.set_num_threads(before)
 
 
-def compilable(function: Any) -> Any:
+def compilable(function: FunctionType) -> FunctionType | None:
     """A function that Numba compiles; None if it cannot."""
     try:
         made = bare(function)
@@ -101,7 +105,7 @@ def compilable(function: Any) -> Any:
     return made
 
 
-def slots_in(function: Any, student: Student, seen: frozenset[Any] = frozenset()) -> set[str]:
+def slots_in(function: FunctionType, student: Student, seen: frozenset[FunctionType] = frozenset()) -> set[str]:
     """The slots that a function calls, and those that they call."""
     found: set[str] = set()
     for name in names_in(function.__code__):
@@ -111,7 +115,7 @@ def slots_in(function: Any, student: Student, seen: frozenset[Any] = frozenset()
     return found
 
 
-def bare(function: Any) -> Any:
+def bare(function: FunctionType) -> FunctionType:
     """A function whose helpers are compiled, and not counted."""
     import numba
 

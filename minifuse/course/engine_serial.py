@@ -5,7 +5,8 @@ gives in Python, goes on in Python.
 """
 
 from collections import Counter
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,12 +15,13 @@ from .engine_parallel import bare
 from .overlay import once_each
 from .strided import Strided
 from .student import Student
+from .values import Operand
 
 
 class Loop(NamedTuple):
     """A slot, compiled."""
 
-    call: Any
+    call: Callable[..., None]
     inner: tuple[str, ...]
     """Slots of the student's that run within it, itself included."""
 
@@ -38,7 +40,7 @@ class Serial:
         self.loops: dict[str, Loop | None] = {}
         """None for one that stays in Python."""
 
-    def run(self, slot: str, out: Strided, *operands: Any) -> None:
+    def run(self, slot: str, out: Strided, *operands: Operand) -> None:
         """Write `out` by a slot of the student's."""
         if slot not in self.loops:
             self.loops[slot] = self.tried(slot, out, operands)
@@ -54,7 +56,7 @@ class Serial:
                 return
         self.in_python(slot, out, operands)
 
-    def tried(self, slot: str, out: Strided, operands: tuple[Any, ...]) -> Loop | None:
+    def tried(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> Loop | None:
         """Write `out` in Python, and see whether compiled code writes the same."""
         before, lent = Counter(self.student.calls), self.lent.total()
         self.in_python(slot, out, operands)
@@ -77,7 +79,7 @@ class Serial:
         said += [f"{', '.join(slow)} ran in Python, since Numba does not take such a text as it stands"] if slow else []
         return "; ".join(said)
 
-    def in_python(self, slot: str, out: Strided, operands: tuple[Any, ...]) -> None:
+    def in_python(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> None:
         """Write `out` as the text says; what is called for each element counts once."""
         with once_each(self.student.calls, self.lent):
             getattr(self.student, slot)(out, *operands)

@@ -12,10 +12,11 @@ A student's file imports from here; nothing here records, emits, caches or sched
 """
 
 from collections.abc import Callable, Sequence
-from types import CodeType
-from typing import Any, NamedTuple
+from types import CodeType, FunctionType
+from typing import NamedTuple
 
 from ..core.errors import FuseError
+from ..core.indexing import Shape
 
 __all__ = [
     "BINARY",
@@ -31,7 +32,6 @@ __all__ = [
     "shape_after",
 ]
 
-Shape = tuple[int, ...]
 UNARY = ("neg", "exp", "log", "expand")
 BINARY = ("add", "sub", "mul", "div", "maximum", "lt")
 FOLDS = ("sum", "max")
@@ -87,9 +87,9 @@ class Insides(NamedTuple):
 
     code: str
     """The same text for functions that do the same in the same words, wherever they were made."""
-    closure: tuple[tuple[str, Any], ...]
+    closure: tuple[tuple[str, object], ...]
     """(name, value) of what it reads from the functions around it."""
-    defaults: tuple[Any, ...]
+    defaults: tuple[object, ...]
 
 
 def shape_after(op: str, *shapes: Shape) -> Shape:
@@ -126,7 +126,7 @@ def can_share(graph: Graph, numbers: Sequence[int]) -> bool:
     return len({rows for rows, _ in shapes}) <= 1 and len({n for _, n in shapes} - {1}) <= 1
 
 
-def insides(function: Callable[..., Any]) -> Insides:
+def insides(function: Callable[..., object]) -> Insides:
     """What a function is made of.
 
     Examples
@@ -138,11 +138,12 @@ def insides(function: Callable[..., Any]) -> Insides:
     >>> insides(times(2)).code == insides(times(3)).code
     True
     """
-    of: Any = function
+    assert isinstance(function, FunctionType)
     cells = tuple(
-        (name, cell.cell_contents) for name, cell in zip(of.__code__.co_freevars, of.__closure__ or (), strict=True)
+        (name, cell.cell_contents)
+        for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     )
-    return Insides(in_words(of.__code__), cells, tuple(of.__defaults__ or ()))
+    return Insides(in_words(function.__code__), cells, tuple(function.__defaults__ or ()))
 
 
 def in_words(code: CodeType) -> str:

@@ -9,13 +9,13 @@ https://exercism.org/docs/building/tooling/test-runners/interface
 """
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Group
 
 from .registry import TASKS
 from .report import of_outcome, plain, points
-from .task import Effort, Outcome, Result, Task
+from .task import Effort, Task
+from .verdicts import Outcome, Result
 
 VERSION = 3
 STATUS = {"passed": "pass", "failed": "fail", "pending": "fail"}  # all else is an error
@@ -23,7 +23,7 @@ MAX_OUTPUT_LENGTH, MAX_MESSAGE_LENGTH = 500, 65_535  # characters, as the format
 CUT = "\n... (the rest is cut off)"
 
 
-def results(tasks: Sequence[Task], found: Sequence[Result], effort: Effort, is_strict: bool) -> dict[str, Any]:
+def results(tasks: Sequence[Task], found: Sequence[Result], effort: Effort, is_strict: bool) -> dict[str, object]:
     """The file, as data.
 
     Parameters
@@ -77,7 +77,7 @@ def number(task: Task) -> int:
     return 1 + TASKS.index(task)
 
 
-def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, Any]]:
+def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, object]]:
     """A test for each check, in their order; those that were not asked are errors."""
     said = {outcome.check: outcome for outcome in result.outcomes}
     bad = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), None)
@@ -86,9 +86,9 @@ def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, Any]]:
     return [test(task, name, said.get(name, missing), effort) for name in names]
 
 
-def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, Any]:
+def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, object]:
     """One test in the format."""
-    found: dict[str, Any] = {"name": f"{task.id} {name}", "status": STATUS.get(outcome.verdict, "error")}
+    found: dict[str, object] = {"name": f"{task.id} {name}", "status": STATUS.get(outcome.verdict, "error")}
     if found["status"] == "pass":
         return found | {"test_code": code(task, name, "", effort), "task_id": number(task)}
     text = plain(Group(*of_outcome(task, outcome, "http://127.0.0.1:8501")))

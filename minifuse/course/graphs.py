@@ -8,10 +8,13 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
-from .task import Wrong
 from .variables import Context
+from .verdicts import Wrong
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 LEAF, CONSTANT = "leaf", "constant"
 LETTERS = {LEAF: "x", CONSTANT: "c"}
@@ -60,7 +63,7 @@ class Watch:
 class Node:
     """A variable that notes how often its history is looked at."""
 
-    def __init__(self, name: str, watch: Watch, history: Any = None, is_constant: bool = False) -> None:
+    def __init__(self, name: str, watch: Watch, history: "NodeCall | None" = None, is_constant: bool = False) -> None:
         self.name, self.watch, self.made_by, self.is_constant = name, watch, history, is_constant
         self.grad: float | None = None
 
@@ -68,7 +71,7 @@ class Node:
         return self.name
 
     @property
-    def history(self) -> Any:
+    def history(self) -> "NodeCall | None":
         """The call that made it."""
         self.watch.reads += 1
         if self.watch.reads > self.watch.limit:
@@ -89,7 +92,7 @@ class Node:
 class NodeCall:
     """The history of a sum."""
 
-    function: type
+    function: "type[WeightedSum]"
     context: Context
     inputs: tuple[Node, ...]
 
@@ -124,12 +127,12 @@ def built(graph: Graph) -> tuple[list[Node], Watch]:
     return nodes, watch
 
 
-def drawn_calls() -> Any:
+def drawn_calls() -> "SearchStrategy[Graph]":
     """Graphs of one sum, of leaves and of constants, some of them several times."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Graph:
+    def case(draw: st.DrawFn) -> Graph:
         nodes: list[Entry] = [LEAF, *draw(st.lists(st.sampled_from([LEAF, CONSTANT, CONSTANT]), max_size=3))]
         terms = st.tuples(st.integers(0, len(nodes) - 1), st.sampled_from(WEIGHTS))
         inputs = draw(st.lists(terms, min_size=1, max_size=4).filter(lambda c: any(nodes[k] == LEAF for k, _ in c)))
@@ -138,14 +141,14 @@ def drawn_calls() -> Any:
     return case()
 
 
-def drawn_graphs(with_gathered: bool = False) -> Any:
+def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
     """Graphs of up to nine nodes, in which variables are shared, used twice, constant, or not reached at all."""
     from hypothesis import strategies as st
 
     weights = st.sampled_from(WEIGHTS)
 
     @st.composite
-    def case(draw: Any) -> Graph:
+    def case(draw: st.DrawFn) -> Graph:
         nodes: list[Entry] = [LEAF, *draw(st.lists(st.sampled_from([LEAF, CONSTANT]), max_size=2))]
         for _ in range(draw(st.integers(0, 6))):
             last = len(nodes) - 1

@@ -11,10 +11,14 @@ import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import NoReturn, Protocol
 
 from ..core.errors import CourseError
-from .task import COMMON, Refused, Task
+from .verdicts import Refused
+
+COMMON = frozenset(
+    "__future__ collections dataclasses functools itertools math operator random typing minifuse.course".split()  # noqa: SIM905
+)
 
 # Ways from any object to everything else; no task needs one.
 DETOURS = frozenset(
@@ -22,6 +26,26 @@ DETOURS = frozenset(
     "_os _sys builtins f_back f_builtins f_globals gi_frame importlib inspect os sys tb_frame".split()
 )
 TEXTS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # builtins that a file is given a refusal for
+
+
+class Assignment(Protocol):
+    """The part of a task by which a student's files are loaded: the file, its slots, and the modules that it may import."""
+
+    @property
+    def id(self) -> str:
+        """Return its name: "2.3"."""
+
+    @property
+    def file(self) -> str:
+        """Return the file that it is written in."""
+
+    @property
+    def slots(self) -> tuple[str, ...]:
+        """Return the functions and classes that are to be written."""
+
+    @property
+    def allows(self) -> frozenset[str]:
+        """Return the modules that it may import besides COMMON."""
 
 
 def parsed(path: Path) -> ast.Module:
@@ -54,7 +78,7 @@ def parsed(path: Path) -> ast.Module:
     return ast.parse(text, str(path))
 
 
-def allowed(file: str, tasks: Iterable[Task]) -> frozenset[str]:
+def allowed(file: str, tasks: Iterable[Assignment]) -> frozenset[str]:
     """The modules that a file may import: those of all its tasks. A name allows what lies in it too."""
     return COMMON.union(*[task.allows for task in tasks if task.file == file])
 
@@ -110,16 +134,18 @@ def ask(name: str, at: str, may: frozenset[str], takes_names: bool) -> None:
         raise Refused(f"{at} imports {name} whole; write `from {name} import ...` with the names that you need")
 
 
-def guarded(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType | None]) -> dict[str, Any]:
+def guarded(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType | None]) -> dict[str, object]:
     """The builtins of a student's file: an `__import__` that asks, and no way to run a text or to wait for somebody."""
 
-    def refusal(word: str) -> Callable[..., Any]:
-        def refuse(*_: Any, **__: Any) -> Any:
+    def refusal(word: str) -> Callable[..., NoReturn]:
+        def refuse(*_: object, **__: object) -> NoReturn:
             raise Refused(f"{path.name} calls {word}(), which no task needs: a function gets what it works on as arguments")
 
         return refuse
 
-    def import_(name: str, scope: Any = None, inner: Any = None, names: Sequence[str] | None = (), level: int = 0) -> Any:
+    def import_(
+        name: str, scope: object = None, inner: object = None, names: Sequence[str] | None = (), level: int = 0
+    ) -> ModuleType:
         if not is_allowed(name, may) and (own := sibling(name)) is not None:
             return own
         ask("." * level + name, f"{path.name}", may, bool(names))

@@ -3,14 +3,15 @@
 import linecache
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
 
 from ..core.errors import CourseError, NotDoneYet
 from .check import current, lines_of, same
 from .registry import TASKS
 from .student import Student
-from .task import Check, Effort, Mistake, Outcome, Refused, Result, Stopped, Task, Wrong
+from .task import Check, Effort, Mistake, Task
+from .verdicts import Outcome, Refused, Result, Stopped, Wrong
 
 LONGEST = 300  # characters of a value that is told
 ADVICE = {
@@ -51,7 +52,7 @@ def judge(
         if begin:
             begin(check.name)
         current[0] = ""
-        outcome = outcome_of(check.name, lambda check=check: check.run(student, effort or Effort()), student, task)  # type: ignore[misc]
+        outcome = outcome_of(check.name, partial(check.run, student, effort or Effort()), student, task)
         if check is load and outcome.verdict == "passed":
             continue
         if end:
@@ -118,7 +119,7 @@ def advice(kind: str) -> str:
     return f" ({ADVICE[kind]})" if kind in ADVICE else ""
 
 
-def in_words(got: Any, expected: Any, where: str = "it") -> str:
+def in_words(got: object, expected: object, where: str = "it") -> str:
     """Return what is wrong with the kind of an answer or of a part of it, whatever the values; "" for nothing."""
     if got is None and expected is not None:
         return "it gives None; is a return missing?" if where == "it" else f"{where} is None"
@@ -127,7 +128,9 @@ def in_words(got: Any, expected: Any, where: str = "it") -> str:
     if one is not other and other in plain and (one in plain or callable(getattr(got, "__iter__", None))):
         verb = "gives a value" if where == "it" else "is"
         return f"{where} {verb} of type {one.__name__}; {other.__name__} is asked for"
-    if not isinstance(expected, list | tuple) or one is not other or len(got) != len(expected):
+    if not isinstance(expected, list | tuple) or not isinstance(got, list | tuple) or one is not other:
+        return ""
+    if len(got) != len(expected):
         return ""
     names = getattr(expected, "_fields", range(len(expected)))
     parts = (in_words(a, b, f"part {name} of it") for name, a, b in zip(names, got, expected, strict=True))

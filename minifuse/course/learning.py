@@ -8,17 +8,20 @@ import gc
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from random import Random
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from .engine import Engine
+from .strided import Array
 from .student import Student
-from .task import Check, Effort, Wrong
+from .task import Check, Effort
 from .toy_points import BORDERS, MARGIN
+from .verdicts import Wrong
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn
+
 Points = list[tuple[float, float]]
 HELD_OUT = 200
 ENOUGH = 0.9
@@ -41,7 +44,7 @@ class Net(NamedTuple):
     last: Layer
 
 
-def numbers(draw: Any, *shape: int) -> Array:
+def numbers(draw: "DrawFn", *shape: int) -> Array:
     """Halves between -3 and 3."""
     from hypothesis import strategies as st
 
@@ -51,7 +54,7 @@ def numbers(draw: Any, *shape: int) -> Array:
 
 def outputs_of(case: Layer, with_biases: bool = True) -> Array:
     """The outputs."""
-    return case.xs @ case.weights + with_biases * case.biases  # type: ignore[no-any-return]
+    return case.xs @ case.weights + with_biases * case.biases
 
 
 def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
@@ -59,7 +62,7 @@ def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> 
     hidden = outputs_of(case.first)
     output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
     output = np.maximum(output, 0) if relu_at_the_end else output
-    return 1 / (1 + np.exp(-output))  # type: ignore[no-any-return]
+    return 1 / (1 + np.exp(-output))
 
 
 def told_layer(case: Layer) -> str:

@@ -1,14 +1,23 @@
 """Map, zip and reduce over strided tensors, as tasks ask for them: functions, cases, and what they look like."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ..core.indexing import Shape
 from .cases import among, fresh, layout_link, strided_like
 from .draw import rows, strip
-from .strided import Strided
+from .strided import Array, Strided
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import DrawFn, SearchStrategy
+
+Mapped = tuple[str, Strided, tuple[Strided, ...]]
+"""A case of map or zip: (name of a function, out, operands)."""
+Folded = tuple[str, Strided, Strided, int, float]
+"""A case of reduce: (name of a function, out, tensor, dim, start)."""
+Case = Mapped | Folded
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "x + 1": lambda x: x + 1,
     "10 * x + y": lambda x, y: 10 * x + y,
@@ -18,12 +27,12 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
 }
 
 
-def mapped(count: int, begins_at_0: bool = False) -> Any:
+def mapped(count: int, begins_at_0: bool = False) -> "SearchStrategy[Mapped]":
     """(name of a function, out, operands), with shapes that broadcast to out's."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[str, Strided, tuple[Strided, ...]]:
+    def case(draw: st.DrawFn) -> Mapped:
         shape = drawn_shape(draw)
         operands = []
         for k in range(count):
@@ -36,12 +45,12 @@ def mapped(count: int, begins_at_0: bool = False) -> Any:
     return case()
 
 
-def folded() -> Any:
+def folded() -> "SearchStrategy[Folded]":
     """(name of a function, out, tensor, dim, start)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[str, Strided, Strided, int, float]:
+    def case(draw: st.DrawFn) -> Folded:
         shape = drawn_shape(draw, 1)
         dim = draw(among(*range(len(shape))))
         out = unwritten(draw, [1 if d == dim else n for d, n in enumerate(shape)])
@@ -51,39 +60,46 @@ def folded() -> Any:
     return case()
 
 
-def drawn_shape(draw: Any, least: int = 0) -> tuple[int, ...]:
+def drawn_shape(draw: "DrawFn", least: int = 0) -> Shape:
     """A shape of `least` to three dims; a size of 0 is the last that is thought of, since there is little to see then."""
     return tuple(draw(among(1, 2, 3, 4, 5, 0)) for _ in range(draw(among(*range(least, 4)))))
 
 
-def unwritten(draw: Any, shape: Sequence[int]) -> Strided:
+def unwritten(draw: "DrawFn", shape: Sequence[int]) -> Strided:
     """An output of a shape, in row-major order or not."""
     made = strided_like(draw, shape) if draw(among(False, True)) else fresh(shape)
     return made._replace(storage=np.full(len(made.storage), np.nan))
 
 
-def written(out: Strided) -> np.ndarray[Any, Any]:
+def written(out: Strided) -> Array:
     """The whole storage of an output, so that what is written beside it is seen too."""
     return out.storage.copy()
 
 
-def answer(function: Callable[..., Any], case: Any) -> np.ndarray[Any, Any]:
+def answer(function: Callable[..., object], case: Case) -> Array:
     """What a map, zip or reduce writes, over a copy of the case."""
-    name, out, *rest = case
+    name, out = case[:2]
     out = out._replace(storage=out.storage.copy())
-    operands = rest[0] if isinstance(rest[0], tuple) and not isinstance(rest[0], Strided) else rest
-    function(FUNCTIONS[name], out, *operands)
+    function(FUNCTIONS[name], out, *operands_of(case))
     return written(out)
 
 
-def told(case: Any) -> str:
+def operands_of(case: Case) -> tuple[Strided | float, ...]:
+    """What follows the output in a call: tensors, and for reduce the dim and the start."""
+    return case[2] if len(case) == 3 else case[2:]
+
+
+def first_of(case: Case) -> Strided:
+    """The first operand."""
+    return case[2][0] if len(case) == 3 else case[2]
+
+
+def told(case: Case) -> str:
     """A case of map, zip or reduce in words."""
-    name, out, *rest = case
-    operands = rest[0] if isinstance(rest[0], tuple) and not isinstance(rest[0], Strided) else rest
-    parts = [f"fn = {name}", f"out {in_words(out)}"]
-    parts += [f"{'abc'[k]} {in_words(x)}" for k, x in enumerate(operands) if isinstance(x, Strided)]
-    if len(rest) == 3:
-        parts.append(f"dim {rest[1]}, start {rest[2]}")
+    parts = [f"fn = {case[0]}", f"out {in_words(case[1])}"]
+    parts += [f"{'abc'[k]} {in_words(x)}" for k, x in enumerate(operands_of(case)) if isinstance(x, Strided)]
+    if len(case) == 5:
+        parts.append(f"dim {case[3]}, start {case[4]}")
     return "; ".join(parts)
 
 
@@ -92,13 +108,11 @@ def in_words(x: Strided) -> str:
     return f"of shape {x.shape}, strides {x.strides}" + f", offset {x.offset}" * bool(x.offset)
 
 
-def drawing(case: Any, got: Any, expected: Any) -> list[str]:
+def drawing(case: Case, got: object, expected: object) -> list[str]:
     """The first operand in its storage, what the output's storage should hold, and what it holds."""
-    a = case[2][0] if isinstance(case[2], tuple) and not isinstance(case[2], Strided) else case[2]
-    return [*strip(a, "a"), "", *rows(expected, "expected"), *rows(got, "got")]
+    return [*strip(first_of(case), "a"), "", *rows(expected, "expected"), *rows(got, "got")]
 
 
-def link(case: Any) -> str:
+def link(case: Case) -> str:
     """The page of strides, at the first operand's shape."""
-    a = case[2][0] if isinstance(case[2], tuple) and not isinstance(case[2], Strided) else case[2]
-    return layout_link(a)
+    return layout_link(first_of(case))

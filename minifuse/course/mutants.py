@@ -8,7 +8,7 @@ import math
 from collections.abc import Callable, Mapping
 from inspect import signature
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from . import oracle
 
@@ -143,11 +143,11 @@ def operators_of(slot: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(bug.operator for bug in BUGS[slot]))
 
 
-def is_yes(answer: Any) -> bool:
+def is_yes(answer: object) -> bool:
     """Whether a property says that it holds: True, or 1.0 as operators say it."""
     return isinstance(answer, bool | int | float) and answer == 1
 
 
-def is_no(answer: Any) -> bool:
+def is_no(answer: object) -> bool:
     """Whether a property says that it does not hold."""
     return isinstance(answer, bool | int | float) and answer == 0

@@ -12,8 +12,9 @@ from typing import Any
 
 from ..core.errors import NotDoneYet
 from . import oracle
+from .imports import Assignment
+from .oracle import Slot
 from .student import Student
-from .task import Task
 
 
 class Overlay(Student):
@@ -31,10 +32,10 @@ class Overlay(Student):
     `calls` counts the student's functions, `lent` the oracle's.
     """
 
-    def __init__(self, folder: Path | None = None, tasks: tuple[Task, ...] = ()) -> None:
+    def __init__(self, folder: Path | None = None, tasks: tuple[Assignment, ...] = ()) -> None:
         super().__init__(folder or Path(), tasks if folder else (), None)
         self.lent: Counter[str] = Counter()
-        self._loans: dict[str, Any] = {}
+        self._loans: dict[str, Slot] = {}
 
     def __getattr__(self, slot: str) -> Any:
         """A slot, by its name: the student's, or the oracle's."""
@@ -62,7 +63,7 @@ class Overlay(Student):
             if task.file == file and is_open(vars(module).get(slot)):
                 vars(module)[slot] = self.loan(slot)
 
-    def loan(self, slot: str) -> Any:
+    def loan(self, slot: str) -> Slot:
         """The oracle's function for a slot, counted."""
         if slot.startswith("_"):
             raise AttributeError(slot)
@@ -70,7 +71,7 @@ class Overlay(Student):
             self._loans[slot] = counting(self.joined(oracle.function(slot)), slot, self.lent)
         return self._loans[slot]
 
-    def joined(self, function: Any) -> Any:
+    def joined(self, function: Slot) -> Slot:
         """A function of the oracle's that uses the slots of this overlay: those that it has keyword-only parameters for."""
         needs = (
             []
@@ -82,7 +83,7 @@ class Overlay(Student):
         return wraps(function)(lambda *args: function(*args, **{slot: getattr(self, slot) for slot in needs}))
 
 
-def counting(function: Any, slot: str, calls: Counter[str]) -> Any:
+def counting(function: Slot, slot: str, calls: Counter[str]) -> Slot:
     """A function, or a class with the same static methods, that counts its calls; what it is made of stays as it is."""
     if isinstance(function, type):
         methods = {name: value.__func__ for name, value in vars(function).items() if isinstance(value, staticmethod)}
@@ -90,14 +91,14 @@ def counting(function: Any, slot: str, calls: Counter[str]) -> Any:
         return type(slot, (function,), {"__doc__": function.__doc__, **counted})
 
     @wraps(function)
-    def call(*args: Any, **options: Any) -> Any:
+    def call(*args: object, **options: object) -> object:
         calls[slot] += 1
         return function(*args, **options)
 
     return call
 
 
-def is_open(value: Any) -> bool:
+def is_open(value: object) -> bool:
     """Whether a function, or one of a class, is not there or says `todo`.
 
     Examples
@@ -113,7 +114,7 @@ def is_open(value: Any) -> bool:
     return not isinstance(value, FunctionType) or says_todo(value.__code__)
 
 
-def unwrap_any(value: Any) -> Any:
+def unwrap_any(value: object) -> object:
     """What was written, of a function that counts its calls; anything else as it is."""
     return unwrap(value) if callable(value) else value
 

@@ -2,19 +2,23 @@
 
 from collections.abc import Callable, Sequence
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from . import access_counting, compiled, oracle
+from .access_counting import Argument
 from .cases import fresh, shapes, strided_like
+from .check import CaseT
 from .draw import rows
-from .loops import FUNCTIONS, answer, folded, told
-from .strided import Strided
+from .loops import FUNCTIONS, Case, Folded, Mapped, answer, folded, operands_of, told
+from .strided import Array, Strided
 from .student import Student
-from .task import Wrong
+from .verdicts import Wrong
 
-Case = Any
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 LARGE = (111, 113)  # more than 10,000 elements
 
 
@@ -38,14 +42,14 @@ def empty_like(x: Strided) -> Strided:
     return x._replace(storage=np.full(len(x.storage), np.nan))
 
 
-def mapped(count: int) -> Any:
+def mapped(count: int) -> "SearchStrategy[Mapped]":
     """(name of a function, out, operands): layouts of all kinds, among them equal ones, and those without gaps but one."""
     from hypothesis import strategies as st
 
     names = [name for name, f in FUNCTIONS.items() if f.__code__.co_argcount == count]
 
     @st.composite
-    def case(draw: Any) -> tuple[str, Strided, tuple[Strided, ...]]:
+    def case(draw: st.DrawFn) -> Mapped:
         shape, kind = draw(shapes(3)), draw(st.sampled_from(["row-major", "equal", "one apart", "any", "any"]))
         name = draw(st.sampled_from(names))
         if kind == "row-major":
@@ -71,39 +75,37 @@ def mapped(count: int) -> Any:
     return case() | st.just(of_zip(row_major((2, 3)), row_major((2, 1)), row_major((3,), 101)))
 
 
-def folds() -> Any:
+def folds() -> "SearchStrategy[Folded]":
     """(name of a function, out, tensor, dim, start); of half of the functions the order matters."""
     from hypothesis import strategies as st
 
-    def in_order(case: Any) -> Any:
+    def in_order(case: Folded) -> Folded:
         return "10 * x + y", *case[1:4], 2.5
 
     return st.one_of(folded(), folded().map(in_order))
 
 
-def in_python(student: Student, slot: str, case: Case) -> np.ndarray[Any, Any]:
+def in_python(student: Student, slot: str, case: Case) -> Array:
     """What a loop writes, run in Python: what it does beyond the end of an array is an error there."""
     return answer(lambda *given: access_counting.run(student, slot, *given), case)
 
 
-def copied(case: Case) -> tuple[Any, ...]:
+def copied(case: Case) -> tuple[Argument, ...]:
     """A case as the arguments of a call, over an output that is not yet written."""
-    name, out, *rest = case
-    operands = rest[0] if isinstance(rest[0], tuple) and not isinstance(rest[0], Strided) else rest
-    return FUNCTIONS[name], empty_like(out), *operands
+    return FUNCTIONS[case[0]], empty_like(case[1]), *operands_of(case)
 
 
-def of_map(out: Strided, a: Strided) -> Case:
+def of_map(out: Strided, a: Strided) -> Mapped:
     """A case of map."""
     return "x + 1", empty_like(out), (a,)
 
 
-def of_zip(out: Strided, a: Strided, b: Strided) -> Case:
+def of_zip(out: Strided, a: Strided, b: Strided) -> Mapped:
     """A case of zip."""
     return "10 * x + y", empty_like(out), (a, b)
 
 
-def of_reduce(a: Strided, dim: int) -> Case:
+def of_reduce(a: Strided, dim: int) -> Folded:
     """A case of reduce, into an output without gaps."""
     return "10 * x + y", fresh([1 if d == dim else n for d, n in enumerate(a.shape)]), a, dim, 2.5
 
@@ -118,7 +120,7 @@ def flipped(x: Strided) -> Strided:
     return x._replace(strides=(-x.strides[0], *x.strides[1:]), offset=x.offset + (x.shape[0] - 1) * x.strides[0])
 
 
-def typical(slot: str) -> list[Case]:
+def typical(slot: str) -> Sequence[Case]:
     """A few cases of each layout, one of them large: for what takes too long to be tried on many."""
     small, large = row_major((3, 4, 5)), row_major(LARGE)
     if slot == "parallel_map":
@@ -177,7 +179,7 @@ def same_compiled(student: Student, slots: Sequence[str]) -> None:
             differs(slot, expected, got, told(case))
 
 
-def differs(slot: str, expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any], told: str) -> None:
+def differs(slot: str, expected: Array, got: Array, told: str) -> None:
     """Refuse what compiled code wrote, where it is not what it should be."""
     if np.allclose(expected, got, equal_nan=True):
         return
@@ -233,7 +235,7 @@ def has_a_fast_path(student: Student, slots: Sequence[str]) -> None:
 
 
 def writes_once(
-    student: Student, slot: str, arguments: tuple[Any, ...], told: str, kind: str = "memory"
+    student: Student, slot: str, arguments: Sequence[Argument], told: str, kind: str = "memory"
 ) -> access_counting.Record:
     """Each element of the output is written once and never read; gives the run."""
     out = next(x for x in arguments if isinstance(x, Strided))
@@ -249,7 +251,7 @@ def writes_once(
     return record
 
 
-def or_outside(gives: Callable[[Case], Any]) -> Callable[[Wrong], bool]:
+def or_outside(gives: Callable[[CaseT], object]) -> Callable[[Wrong], bool]:
     """Whether a failure is an access outside of a storage, in a case where this mistake leads to one."""
 
     def when(wrong: Wrong) -> bool:

@@ -4,10 +4,12 @@ Tests look through all ways to share out the nodes over kernels, and find no bet
 """
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
+from ..core.indexing import Shape
 from . import oracle
-from .fusion import Graph, Shape
+from .fusion import Graph
+from .programs import TensorLike
 
 
 class Plan(NamedTuple):
@@ -15,7 +17,7 @@ class Plan(NamedTuple):
 
     name: str
     text: str
-    function: Callable[..., Any]
+    function: Callable[..., object]
     shapes: tuple[Shape, ...]
     launches: int
     nbytes: int
@@ -26,26 +28,26 @@ class Plan(NamedTuple):
         return found
 
 
-def softmax(x: Any) -> Any:
+def softmax(x: TensorLike) -> TensorLike:
     """Two folds along each row."""
     e = (x - x.max()).exp()
     return e / e.sum()
 
 
-def diamond(x: Any, w: Any) -> Any:
+def diamond(x: TensorLike, w: TensorLike) -> TensorLike:
     """Two ways to the sum, one of them through a product."""
     e = x.exp()
     return e + e @ w
 
 
-def late(x: Any, w: Any) -> Any:
+def late(x: TensorLike, w: TensorLike) -> TensorLike:
     """y is ready at once, and needed at the end."""
     e = x.exp()
     y = x * 0.5
     return e @ w + y
 
 
-def interleaved(x: Any, y: Any) -> Any:
+def interleaved(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
     """Two chains that have nothing to do with each other, written in turns."""
     a, b = x.exp(), y.exp()
     a, b = a * 2.0, b * 3.0
@@ -53,30 +55,30 @@ def interleaved(x: Any, y: Any) -> Any:
     return a, b
 
 
-def gated(x: Any, v: Any, w: Any, b: Any) -> Any:
+def gated(x: TensorLike, v: TensorLike, w: TensorLike, b: TensorLike) -> TensorLike:
     """Two products, of which one opens and closes the other."""
     return (x @ v + b) * (1.0 / ((-(x @ w)).exp() + 1.0))
 
 
-def network(x: Any, v: Any, b: Any, w: Any, c: Any) -> Any:
+def network(x: TensorLike, v: TensorLike, b: TensorLike, w: TensorLike, c: TensorLike) -> TensorLike:
     """Two layers."""
     hidden = (x @ v + b).maximum(0.0)
     return hidden @ w + c
 
 
-def attention(q: Any, k: Any, v: Any) -> Any:
+def attention(q: TensorLike, k: TensorLike, v: TensorLike) -> TensorLike:
     """Softmax between two products."""
     return softmax((q @ k) * 0.25) @ v
 
 
-def normalized(x: Any, w: Any) -> Any:
+def normalized(x: TensorLike, w: TensorLike) -> TensorLike:
     """Each row with mean 0, then a product, and the same row added."""
     centred = x - x.sum() / 8.0
     variance = (centred * centred).sum() / 8.0
     return centred / (variance.log() * 0.5).exp() @ w + x
 
 
-def two_spaces(x: Any, y: Any) -> Any:
+def two_spaces(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
     """A fold of one space is needed in another."""
     s = x.exp().sum()
     t = y * s

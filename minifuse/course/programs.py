@@ -6,23 +6,27 @@ captured, and computed by NumPy.
 
 import operator
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
+from ..core.indexing import Shape
 from . import oracle
-from .check import agreement
-from .fusion import BINARY, FOLDS, Graph, Shape
+from .check import CaseT, agreement
+from .fusion import BINARY, FOLDS, Graph
+from .strided import Array
+from .student import Student
 from .task import Check
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 Operand = int | float  # an int names a value: the arguments first, then a line each; a float is a constant
 NAMES = "xyzuvw"
 LARGEST = 60.0  # of a value in a sample; another operation is taken where one would lead out
 NUMBERS = (-1.5, 0.5, 2.0, 3.25, 1 / 3, -0.0721)
 WRITTEN = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "lt": "{} < {}", "matmul": "{} @ {}"}
-APPLIED: dict[str, Callable[..., Any]] = {
+APPLIED: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -36,7 +40,7 @@ APPLIED: dict[str, Callable[..., Any]] = {
     "sum": lambda x: x.sum(),
     "max": lambda x: x.max(),
 }
-NUMPY: dict[str, Callable[..., Any]] = {
+NUMPY: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -50,6 +54,41 @@ NUMPY: dict[str, Callable[..., Any]] = {
     "max": lambda x: np.max(x, -1, keepdims=True, initial=-np.inf),
     "matmul": np.matmul,
 }
+
+
+class TensorLike(Protocol):
+    """What functions of module 5 are written for: a value with operators, and with a shape; it may have no elements yet."""
+
+    @property
+    def shape(self) -> Shape:
+        """Return its shape."""
+
+    def __add__(self, other: "TensorLike | float") -> "TensorLike": ...
+    def __sub__(self, other: "TensorLike | float") -> "TensorLike": ...
+    def __mul__(self, other: "TensorLike | float") -> "TensorLike": ...
+    def __truediv__(self, other: "TensorLike | float") -> "TensorLike": ...
+    def __radd__(self, other: float) -> "TensorLike": ...
+    def __rsub__(self, other: float) -> "TensorLike": ...
+    def __rmul__(self, other: float) -> "TensorLike": ...
+    def __rtruediv__(self, other: float) -> "TensorLike": ...
+    def __matmul__(self, other: "TensorLike") -> "TensorLike": ...
+    def __lt__(self, other: "TensorLike | float") -> "TensorLike": ...
+    def __neg__(self) -> "TensorLike": ...
+
+    def exp(self) -> "TensorLike":
+        """Return e to the power of each element."""
+
+    def log(self) -> "TensorLike":
+        """Return the logarithm of each element."""
+
+    def maximum(self, other: "TensorLike | float") -> "TensorLike":
+        """Return the larger of two elements."""
+
+    def sum(self) -> "TensorLike":
+        """Return the sum of each row."""
+
+    def max(self) -> "TensorLike":
+        """Return the largest element of each row."""
 
 
 class Line(NamedTuple):
@@ -66,7 +105,7 @@ class Program(NamedTuple):
     lines: tuple[Line, ...]
     outputs: tuple[int, ...]
 
-    def __call__(self, *xs: Any) -> Any:
+    def __call__(self, *xs: object) -> object:
         """Apply the operators of what is given."""
         values = list(xs)
         for op, operands in self.lines:
@@ -74,7 +113,7 @@ class Program(NamedTuple):
         found = tuple(values[k] for k in self.outputs)
         return found if len(found) > 1 else found[0]
 
-    def on(self, arrays: Sequence[Array], table: Mapping[str, Callable[..., Any]] = NUMPY) -> list[Array]:
+    def on(self, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
         """What it gives for arrays."""
         values = [np.asarray(x, np.float64) for x in arrays]
         with np.errstate(all="ignore"):
@@ -114,7 +153,7 @@ def samples(shapes: Sequence[Shape]) -> list[Array]:
     return [sample(shape, k) for k, shape in enumerate(shapes)]
 
 
-def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Any]] = NUMPY) -> list[Array]:
+def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
     """Every value of a graph, by NumPy."""
     values: list[Array] = []
     with np.errstate(all="ignore"):
@@ -131,7 +170,7 @@ def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callabl
     return values
 
 
-def evaluated(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Any]] = NUMPY) -> list[Array]:
+def evaluated(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
     """What a graph gives, by NumPy."""
     values = values_of(graph, arrays, table)
     return [values[k] for k in graph.outputs]
@@ -146,7 +185,7 @@ def is_tame(op: str, operands: Sequence[Array], result: Array) -> bool:
 
 
 def programs(
-    shapes: Any,
+    shapes: "SearchStrategy[tuple[Shape, ...]]",
     ops: Sequence[str],
     *,
     most: int = 8,
@@ -154,7 +193,7 @@ def programs(
     gives: Callable[[Shape, Shape], bool] = operator.eq,
     most_outputs: int = 2,
     folds: Callable[[Shape, Shape], bool] = operator.eq,
-) -> Any:
+) -> "SearchStrategy[Program]":
     """Programs whose values are tame on the samples.
 
     Parameters
@@ -174,7 +213,7 @@ def programs(
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Program:
+    def case(draw: st.DrawFn) -> Program:
         sizes: tuple[Shape, ...] = draw(shapes)
         arrays = samples(sizes)
         lines: list[Line] = []
@@ -186,7 +225,7 @@ def programs(
             return int(draw(st.sampled_from([*range(len(arrays)), last, last])))
 
         def value(k: Operand) -> Array:
-            return np.float64(k) if isinstance(k, float) else arrays[k]  # type: ignore[return-value]
+            return np.asarray(k) if isinstance(k, float) else arrays[k]
 
         def write(op: str, *operands: Operand) -> bool:
             given = [value(k) for k in operands]
@@ -228,12 +267,12 @@ def programs(
     return case()
 
 
-def spaces(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> Any:
+def spaces(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> "SearchStrategy[tuple[Shape, ...]]":
     """Shapes of arguments: a whole space, and others that broadcast to it."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[Shape, ...]:
+    def case(draw: st.DrawFn) -> tuple[Shape, ...]:
         whole = tuple(draw(st.lists(st.integers(1, 5), min_size=ranks[0], max_size=ranks[1])))
         found = [whole]
         for _ in range(draw(st.integers(0, most_arguments - 1))):
@@ -268,9 +307,9 @@ def row_programs(shape: Shape) -> list[Program]:
 
 def demand(
     name: str,
-    cases: Callable[[], Any],
-    look: Callable[[Any, Any], None],
-    told: Callable[[Any], str] = str,
+    cases: Callable[[], "SearchStrategy[CaseT]"],
+    look: Callable[[Student, CaseT], None],
+    told: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
     """The demand that a look at what the student's function does finds nothing wrong: it raises `Wrong` where it does."""

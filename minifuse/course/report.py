@@ -12,7 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from .registry import MODULES, TASKS
-from .task import Outcome, Result, Task
+from .task import Task
+from .verdicts import Outcome, Result
 
 WIDTH = 80
 MAX_PRINTED_LINES = 8  # lines

@@ -22,7 +22,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import IO, Any
 
-from .task import Effort, Outcome, Result, Task
+from .task import Effort, Task
+from .verdicts import Outcome, Result
 
 TIME_S, MEMORY_BYTES = 60.0, 4 << 30
 GRACE_S = 2.0  # for the process to say where it stands
@@ -242,7 +243,7 @@ def main() -> None:
     student = Student(place, TASKS, None if chosen["strict"] else task)
     now, me = [""], threading.get_ident()
 
-    def say(what: dict[str, Any]) -> None:
+    def say(what: dict[str, object]) -> None:
         ours.write(f"{chosen['token']}{json.dumps(what)}\n")
         ours.flush()
 

@@ -6,14 +6,15 @@ one that it waits for, shows here. NumPy computes the nodes.
 
 from collections.abc import Iterable, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from .check import current
 from .fusion import Graph, Kernel, can_share
-from .programs import NUMPY, Array, needed
-from .task import Wrong
+from .programs import NUMPY, needed
+from .strided import Array
+from .verdicts import Wrong
 
 ITEM = 8  # bytes of an element: float64
 
@@ -83,13 +84,21 @@ def told_kernels(kernels: Sequence[Kernel]) -> list[str]:
     ]
 
 
-def wrong(said: str, graph: Graph, kernels: Sequence[Kernel], kind: str, **options: Any) -> Wrong:
+def wrong(
+    said: str,
+    graph: Graph,
+    kernels: Sequence[Kernel],
+    kind: str,
+    expected: object = None,
+    got: object = None,
+    case: object = None,
+) -> Wrong:
     """What is wrong with a schedule, with the graph and the kernels."""
     picture = [*str(graph).splitlines(), "", *told_kernels(kernels)]
-    return Wrong(said, told=current[0], drawing=picture, kind=kind, **options)
+    return Wrong(said, told=current[0], drawing=picture, kind=kind, expected=expected, got=got, case=case)
 
 
-def checked(graph: Graph, found: Any) -> tuple[Kernel, ...]:
+def checked(graph: Graph, found: object) -> tuple[Kernel, ...]:
     """A schedule of kernels, of the right kinds."""
     if not isinstance(found, list | tuple) or not all(isinstance(kernel, Kernel) for kernel in found):
         raise Wrong("a schedule is a tuple of Kernel(nodes, loads, stores), in the order of their launches", got=found)
@@ -100,7 +109,7 @@ def checked(graph: Graph, found: Any) -> tuple[Kernel, ...]:
     return tuple(found)
 
 
-def run(graph: Graph, found: Any, arrays: Sequence[Array]) -> Moved:
+def run(graph: Graph, found: object, arrays: Sequence[Array]) -> Moved:
     """Run a schedule.
 
     Raises

@@ -8,21 +8,31 @@ import warnings
 from collections.abc import Callable, Sequence
 from math import prod
 from pathlib import Path
-from typing import Any
+from types import FunctionType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ..core.errors import LimitError, NotDoneYet, SimtError
-from .strided import Strided
+from .check import CaseT
+from .strided import Array, Strided
 from .student import Student
-from .task import Wrong
+from .task import Effort
+from .verdicts import Wrong
+
+if TYPE_CHECKING:
+    from ..simt.trace import Trace
 
 LIMIT = 300_000  # events of a launch
 NAMES = ("out", "a", "b")
 Sizes = int | tuple[int, ...]
+Argument = Strided | Array | float
+"""What a kernel is launched with."""
 
 
-def trace(student: Student, slot: str, kernel: Any, grid: Sizes, block: Sizes, *arguments: Any, told: str) -> Any:
+def trace(
+    student: Student, slot: str, kernel: FunctionType, grid: Sizes, block: Sizes, *arguments: Argument, told: str
+) -> "Trace":
     """A launch of a student's kernel, recorded; `Wrong` for the first thing that the interpreter finds wrong with it."""
     from minifuse import simt
 
@@ -39,11 +49,11 @@ def trace(student: Student, slot: str, kernel: Any, grid: Sizes, block: Sizes, *
 
 
 def until_wrong(
-    launched: Callable[[Student, Any], Any], cases: Callable[[], Sequence[Any]]
-) -> Callable[[Student, Any], None]:
+    launched: Callable[[Student, CaseT], object], cases: Callable[[], Sequence[CaseT]]
+) -> Callable[[Student, Effort], None]:
     """A demand that launches all cases, until one is wrong, which is told with what is wrong."""
 
-    def run(student: Student, effort: Any) -> None:
+    def run(student: Student, effort: Effort) -> None:
         for case in cases():
             try:
                 launched(student, case)
@@ -65,7 +75,7 @@ def verdict(student: Student, slot: str, error: SimtError, told: str) -> Wrong:
     return Wrong(f"{slot}: {said}", told=told, lines=lines, kind=type(error).__name__)
 
 
-def written(out: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], slot: str, told: str, launch: str) -> None:
+def written(out: Array, expected: Array, slot: str, told: str, launch: str) -> None:
     """Refuse an output with cells that no thread wrote; what stands in a cell is compared elsewhere."""
     missing = np.flatnonzero(np.isnan(out) & ~np.isnan(expected))
     if len(missing):
@@ -79,7 +89,7 @@ def written(out: np.ndarray[Any, Any], expected: np.ndarray[Any, Any], slot: str
         )
 
 
-def differs(slot: str, expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]) -> str:
+def differs(slot: str, expected: Array, got: Array) -> str:
     """How many elements of an output differ, and the first of them."""
     wrong = np.flatnonzero(~np.isclose(expected, got, equal_nan=True))
     at = wrong[0]
@@ -89,7 +99,7 @@ def differs(slot: str, expected: np.ndarray[Any, Any], got: np.ndarray[Any, Any]
     )
 
 
-def counts(found: Any, name: str) -> tuple[int, int, int]:
+def counts(found: "Trace", name: str) -> tuple[int, int, int]:
     """Loads of an array in global memory, the most of one element, and stores to it."""
     from ..simt.record import LOAD
 
@@ -103,7 +113,7 @@ def counts(found: Any, name: str) -> tuple[int, int, int]:
     return len(addresses), most, int((here & (events.kind != LOAD)).sum())
 
 
-def line_of_loads(student: Student, found: Any, name: str, is_store: bool = False) -> list[tuple[str, int]]:
+def line_of_loads(student: Student, found: "Trace", name: str, is_store: bool = False) -> list[tuple[str, int]]:
     """The lines of the student's that load from an array, or store to it."""
     from ..simt.record import LOAD
 
@@ -113,7 +123,7 @@ def line_of_loads(student: Student, found: Any, name: str, is_store: bool = Fals
     return sorted({(Path(i.file).name, i.line) for i in instructions if Path(i.file).parent == student.folder})
 
 
-def reads_at_most(student: Student, slot: str, found: Any, name: str, most: int, why: str, told: str) -> None:
+def reads_at_most(student: Student, slot: str, found: "Trace", name: str, most: int, why: str, told: str) -> None:
     """Refuse a launch that loads some element more often than needed."""
     loads, seen, _ = counts(found, name)
     if seen > most:
@@ -127,7 +137,7 @@ def reads_at_most(student: Student, slot: str, found: Any, name: str, most: int,
         )
 
 
-def writes_once(student: Student, slot: str, found: Any, size: int, told: str) -> None:
+def writes_once(student: Student, slot: str, found: "Trace", size: int, told: str) -> None:
     """Refuse a launch that stores more than once for each element of the output, or reads it."""
     loads, _, stores = counts(found, "out")
     if stores > size or loads:
@@ -154,10 +164,12 @@ def told_launch(grid: Sizes, block: Sizes) -> str:
 class Launch:
     """One launch that was judged, for a GPU to do again."""
 
-    def __init__(self, slot: str, make: Callable[[], Any], grid: Sizes, block: Sizes, arguments: Sequence[Any]) -> None:
+    def __init__(
+        self, slot: str, make: Callable[[], FunctionType], grid: Sizes, block: Sizes, arguments: Sequence[Argument]
+    ) -> None:
         self.slot, self.make, self.grid, self.block, self.arguments = slot, make, grid, block, arguments
 
-    def on_gpu(self, expected: np.ndarray[Any, Any]) -> bool:
+    def on_gpu(self, expected: Array) -> bool:
         """Whether a GPU writes the same."""
         from ..backends.cuda.compiler import numba_cuda, rebind_for_numba
 
@@ -171,7 +183,7 @@ class Launch:
         return bool(np.allclose(out.copy_to_host().reshape(-1), expected, equal_nan=True))
 
 
-def on_device(x: Any) -> Any:
+def on_device(x: Argument) -> Any:  # of Numba CUDA
     """An argument with its memory on the GPU."""
     from ..backends.cuda.compiler import numba_cuda
 
@@ -181,7 +193,7 @@ def on_device(x: Any) -> Any:
     return cuda.to_device(x) if isinstance(x, np.ndarray) else x
 
 
-def note_of_gpu(launches: Sequence[tuple[Launch, np.ndarray[Any, Any]]]) -> str:
+def note_of_gpu(launches: Sequence[tuple[Launch, Array]]) -> str:
     """What a GPU makes of launches that are right in the interpreter; "" where there is none."""
     from ..backends.cuda import compiler
     from ..backends.cuda.device import driver

@@ -7,9 +7,11 @@ what is too slow gets more rounds. No time is shown, since it would say more of 
 import time
 from collections.abc import Callable, Sequence
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+
+from .strided import Array
 
 MIN_ROUNDS, MAX_ROUNDS = 4, 16  # rounds
 Loop = Callable[..., None]
@@ -24,7 +26,7 @@ class Ratio(NamedTuple):
     """How many times faster than NumPy; less than 1 is slower."""
 
 
-def naive_chain(out: Any, a: Any, b: Any) -> None:
+def naive_chain(out: Array, a: Array, b: Array) -> None:
     """A pass for each operator, as a library makes them that does not fuse."""
     size = len(out)
     squares, others = np.empty(size), np.empty(size)
@@ -45,7 +47,7 @@ def naive_chain(out: Any, a: Any, b: Any) -> None:
         out[i] = half[i] + a[i]
 
 
-def naive_column_sums(out: Any, a: Any) -> None:
+def naive_column_sums(out: Array, a: Array) -> None:
     """One column after the other."""
     for column in range(a.shape[1]):
         total = 0.0
@@ -54,7 +56,7 @@ def naive_column_sums(out: Any, a: Any) -> None:
         out[column] = total
 
 
-def naive_matmul(out: Any, a: Any, b: Any) -> None:
+def naive_matmul(out: Array, a: Array, b: Array) -> None:
     """The sum of the definition, for one output after the other."""
     for row in range(a.shape[0]):
         for column in range(b.shape[1]):
@@ -64,11 +66,11 @@ def naive_matmul(out: Any, a: Any, b: Any) -> None:
             out[row, column] = total
 
 
-NAIVE = {"fast_chain": naive_chain, "fast_column_sums": naive_column_sums, "fast_matmul": naive_matmul}
+NAIVE: dict[str, Loop] = {"fast_chain": naive_chain, "fast_column_sums": naive_column_sums, "fast_matmul": naive_matmul}
 
 
 @cache
-def inputs(slot: str) -> tuple[Any, ...]:
+def inputs(slot: str) -> tuple[Array, ...]:
     """Arrays larger than the caches of a core, and the output, first.
 
     Columns are summed of rows of 8 KB: a cache looks for a line in the few places that the middle bits of its address name,

@@ -1,13 +1,17 @@
-"""The tensors of the course: a flat storage, and the rule that says where each element lies."""
+"""The tensors of the course: a flat storage, and the strides that say where each element is stored."""
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.indexing import Shape
+
+Array = npt.NDArray[np.float64]
+
 
 class Strided(NamedTuple):
-    """A tensor over a flat storage: the element at an index lies at offset + sum(index[d] * strides[d]).
+    """A tensor over a flat storage: the element at an index has position offset + sum(index[d] * strides[d]).
 
     Two tensors may share a storage; a stride may be 0 (an element that is repeated) or negative (a dim that is flipped).
 
@@ -19,15 +23,15 @@ class Strided(NamedTuple):
     np.float64(5.0)
     """
 
-    storage: npt.NDArray[Any]
+    storage: Array
     """Flat: shape (n,)."""
-    shape: tuple[int, ...]
+    shape: Shape
     strides: tuple[int, ...]
     """Counted in elements."""
     offset: int
 
-    def array(self) -> npt.NDArray[Any]:
-        """The elements as a NumPy array over the same storage."""
+    def array(self) -> Array:
+        """Return the elements as a NumPy array over the same storage."""
         size = self.storage.itemsize
         steps = [stride * size for stride in self.strides]
         if 0 in self.shape:

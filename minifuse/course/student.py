@@ -14,11 +14,13 @@ from functools import wraps
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import Any
+from typing import Any, NoReturn
 
 from ..core.errors import CourseError, NotDoneYet
 from . import imports, oracle
-from .task import Refused, Stopped, Task
+from .imports import Assignment
+from .oracle import Slot
+from .verdicts import Refused, Stopped
 
 
 class Student:
@@ -38,7 +40,7 @@ class Student:
     `student.position_of(...)` calls the function of that name and counts; `student.calls` has the counts.
     """
 
-    def __init__(self, folder: Path, tasks: tuple[Task, ...], task: Task | None) -> None:
+    def __init__(self, folder: Path, tasks: tuple[Assignment, ...], task: Assignment | None) -> None:
         self.folder, self.tasks, self.task = folder.resolve(), tasks, task
         self.calls: Counter[str] = Counter()
         self.notes: list[str] = []
@@ -64,16 +66,17 @@ class Student:
             )
         return vars(module)[slot]
 
-    def raw(self, slot: str) -> Any:
+    def raw(self, slot: str) -> FunctionType:
         """A function as the student wrote it, for what compiles it or runs it lane by lane; say `count` when it ran."""
         found = getattr(self, slot)
-        return getattr(found, "__wrapped__", found)
+        written: FunctionType = getattr(found, "__wrapped__", found)
+        return written
 
     def count(self, slot: str) -> None:
         """Note that a slot ran, which was called in another way than by its name."""
         self.calls[slot] += 1
 
-    def begin(self, task: Task) -> None:
+    def begin(self, task: Assignment) -> None:
         """Load the file of a task, and see that its slots are functions or classes that are written there.
 
         Raises
@@ -98,12 +101,13 @@ class Student:
                     f"{slot} in {task.file} is {kind_of(value)}; it is to be a function that you write: def {slot}(...)"
                 )
 
-    def is_written(self, value: Any) -> bool:
+    def is_written(self, value: object) -> bool:
         """Whether this is a function by `def`, or a class, of a file in the folder."""
         if isinstance(value, type):
             return value.__module__ in self._modules
-        is_function = isinstance(value, FunctionType) and value.__name__ != "<lambda>"
-        return is_function and Path(value.__code__.co_filename).parent == self.folder
+        if not isinstance(value, FunctionType) or value.__name__ == "<lambda>":
+            return False
+        return Path(value.__code__.co_filename).parent == self.folder
 
     def module(self, file: str) -> ModuleType:
         """A file, loaded."""
@@ -131,7 +135,7 @@ class Student:
         """Where a file lies."""
         return self.folder / file
 
-    def counted(self, slot: str, function: Any) -> Any:
+    def counted(self, slot: str, function: Slot) -> Slot:
         """A slot that counts its calls, and within which the oracle is silent."""
         if isinstance(function, type):
             for name, method in list(vars(function).items()):
@@ -140,7 +144,7 @@ class Student:
             return counting_class(function, slot, self.calls)
 
         @wraps(function)
-        def call(*args: Any, **options: Any) -> Any:
+        def call(*args: object, **options: object) -> object:
             self.calls[slot] += 1
             if self._is_inside:  # one of the student's functions calls another, or itself
                 return function(*args, **options)
@@ -171,7 +175,7 @@ class FileLoader(SourceFileLoader):
         super().__init__(name, path)
         self.student = student
 
-    def path_stats(self, path: Any) -> Any:
+    def path_stats(self, path: object) -> NoReturn:
         """None, so that Python keeps no bytecode: two versions of a file may be saved within a second."""
         raise OSError
 
@@ -199,7 +203,7 @@ def ending() -> Iterator[None]:
         ) from error
 
 
-def kind_of(value: Any) -> str:
+def kind_of(value: object) -> str:
     """What something is that is no function, in words."""
     if isinstance(value, FunctionType):
         return "a lambda" if value.__name__ == "<lambda>" else f"a function of {value.__module__}"
@@ -210,11 +214,11 @@ def kind_of(value: Any) -> str:
 
 def counting_class(cls: type, slot: str, calls: Counter[str]) -> type:
     """The same class, which counts each of its instances."""
-    original: Callable[..., None] = cls.__init__  # type: ignore[misc]
+    original: Callable[..., None] = cls.__init__  # type: ignore[misc]  # cls is the class itself, not a subclass
 
-    def __init__(self: Any, *args: Any, **options: Any) -> None:  # noqa: N807
+    def __init__(self: object, *args: object, **options: object) -> None:  # noqa: N807
         calls[slot] += 1
         original(self, *args, **options)
 
-    cls.__init__ = __init__  # type: ignore[misc]
+    cls.__init__ = __init__  # type: ignore[misc]  # the class is changed to count
     return cls

@@ -1,18 +1,41 @@
 """Tensors without history: what the functions of tasks 2.4 and later get and give. Each computation goes through slots."""
 
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ..core.errors import ShapeError
-from .strided import Strided
+from ..core.indexing import Shape
+from .strided import Array, Strided
 
-if TYPE_CHECKING:
-    from .engine import Engine
+Numbers = npt.ArrayLike | Strided
+"""A number, nested lists or an array; or a tensor of the course."""
+Operand = Strided | Shape | float
+"""A tensor of a loop, or a setting: a dim, a start, a stride, a padding."""
 
-Shape = tuple[int, ...]
+
+class ValueEngine(Protocol):
+    """What tensors ask of an engine: slots, memory for results, and loops."""
+
+    def slot(self, name: str) -> Any:
+        """Return the function in a slot."""
+
+    def values(self, x: "Numbers | Values") -> "Values":
+        """Return numbers as a tensor."""
+
+    def fresh(self, shape: Shape) -> Strided:
+        """Allocate a result."""
+
+    def loop(self, kind: str, name: str, out: Strided, a: Strided, *operands: Operand) -> None:
+        """Run map, zip or reduce with an operator."""
+
+    def write(self, slot: str, out: Strided, *operands: Operand) -> None:
+        """Let a slot write a tensor."""
+
+    def matmul(self, a: "Values", b: "Values") -> "Values":
+        """Multiply matrices."""
 
 
 class Values:
@@ -29,7 +52,7 @@ class Values:
     __array_ufunc__ = None  # so that NumPy hands `array * values` over
     __slots__ = ("data", "engine")
 
-    def __init__(self, engine: "Engine", data: Strided) -> None:
+    def __init__(self, engine: ValueEngine, data: Strided) -> None:
         self.engine, self.data = engine, data
 
     def __repr__(self) -> str:
@@ -45,11 +68,11 @@ class Values:
         """How many elements it has."""
         return prod(self.data.shape)
 
-    def array(self) -> npt.NDArray[Any]:
+    def array(self) -> Array:
         """The elements as a NumPy array over the same storage."""
         return self.data.array()
 
-    def tolist(self) -> Any:
+    def tolist(self) -> Any:  # of as many levels as there are dims
         """The elements as nested lists."""
         return self.array().tolist()
 
@@ -116,25 +139,25 @@ class Values:
             raise ShapeError(f"dim {dim} of shape {self.shape}; expected {-len(self.shape)} to {len(self.shape) - 1}")
         return dim % len(self.shape)
 
-    def __add__(self, other: Any) -> "Values":
+    def __add__(self, other: "Numbers | Values") -> "Values":
         return self.zip("add", self.engine.values(other))
 
-    def __mul__(self, other: Any) -> "Values":
+    def __mul__(self, other: "Numbers | Values") -> "Values":
         return self.zip("mul", self.engine.values(other))
 
     def __neg__(self) -> "Values":
         return self.map("neg")
 
-    def __sub__(self, other: Any) -> "Values":
+    def __sub__(self, other: "Numbers | Values") -> "Values":
         return self + -self.engine.values(other)
 
-    def __rsub__(self, other: Any) -> "Values":
+    def __rsub__(self, other: "Numbers | Values") -> "Values":
         return self.engine.values(other) - self
 
     __radd__, __rmul__ = __add__, __mul__
 
 
-def values_of(engine: "Engine", x: Any) -> Values:
+def values_of(engine: ValueEngine, x: Numbers | Values) -> Values:
     """Numbers, nested lists or an array as values; values as they are."""
     if isinstance(x, Values):
         return x

@@ -17,7 +17,8 @@ from rich.text import Text
 from ..core.errors import MinifuseError
 from . import report, workspace
 from .registry import TASKS
-from .task import Outcome, Result, Task
+from .task import Task
+from .verdicts import Outcome, Result
 
 KEYS = {
     "h": "hint",

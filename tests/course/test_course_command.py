@@ -15,7 +15,8 @@ from minifuse.cli.commands import app
 from minifuse.core.errors import CourseError
 from minifuse.course import grade, registry, workspace
 from minifuse.course.registry import TASKS, task_named
-from minifuse.course.task import Effort, Outcome, Result
+from minifuse.course.task import Effort
+from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import FILE, RIGHT, TASK, written
 from tests.sources import ROOT
 

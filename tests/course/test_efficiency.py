@@ -25,8 +25,9 @@ from minifuse.course.oracle import module3
 from minifuse.course.registry import BY_ID, TASKS
 from minifuse.course.report import text_of
 from minifuse.course.student import Student
-from minifuse.course.task import Effort, Wrong
+from minifuse.course.task import Effort
 from minifuse.course.tasks import task3_3, task3_4, task3_5
+from minifuse.course.verdicts import Wrong
 
 REFERENCE = Path(__file__).with_name("reference")
 

@@ -7,7 +7,7 @@ from minifuse.course.fusion import Graph, Kernel, Node, can_share
 from minifuse.course.plans import PLANS
 from minifuse.course.programs import samples
 from minifuse.course.scheduled import bytes_of, in_order, run, wanted_of
-from minifuse.course.task import Wrong
+from minifuse.course.verdicts import Wrong
 
 
 def ways(graph: Graph, left: list[int], groups: list[list[int]], most: int):

@@ -9,7 +9,8 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course.runner import Heard, Run, believed, environment, run
-from minifuse.course.task import Effort, Outcome, Result
+from minifuse.course.task import Effort
+from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import DETOUR, TASK, written
 
 DEF = "def permuted(x, dims):\n    "

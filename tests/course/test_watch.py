@@ -18,7 +18,7 @@ from minifuse.cli import watch as terminal
 from minifuse.course import workspace
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.report import plain
-from minifuse.course.task import Outcome, Result
+from minifuse.course.verdicts import Outcome, Result
 from minifuse.course.watch import KEYS, Watch
 from tests.course.folder import FILE, TASK, written
 from tests.sources import ROOT

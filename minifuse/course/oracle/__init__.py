@@ -10,12 +10,14 @@ from functools import wraps
 from importlib import import_module
 from typing import Any, TypeVar
 
-from ..task import Refused
+from ..verdicts import Refused
 
-F = TypeVar("F", bound=Callable[..., Any])
+Slot = Callable[..., Any]
+"""A function or class that answers a task; the task says what it takes and returns."""
+F = TypeVar("F", bound=Slot)
 
 MODULES = ("module0", "module1", "module2", "module3", "module4", "module5")
-_functions: dict[str, Callable[..., Any]] = {}
+_functions: dict[str, Slot] = {}
 _depth = [0]  # how many of the student's functions are running
 
 
@@ -26,15 +28,15 @@ def answers(function: F) -> F:
         return function
 
     @wraps(function)
-    def ask(*args: Any, **options: Any) -> Any:
+    def ask(*args: object, **options: object) -> object:
         if _depth[0]:
             raise Refused(f"{function.__name__} of the course's own was called from your code; write it yourself")
         return function(*args, **options)
 
-    return ask  # type: ignore[return-value]
+    return ask  # type: ignore[return-value]  # of the same parameters and result
 
 
-def function(slot: str) -> Callable[..., Any]:
+def function(slot: str) -> Slot:
     """The oracle's answer for a slot.
 
     Raises

@@ -1,20 +1,23 @@
 """Module 0, judged by NumPy: ufuncs for operators, the library's own module tree, a fit by least squares for points."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
 
 import numpy as np
 
 from ... import nn
 from ...nn.module import join_names, named_members, unique_values
 from ..parameter import Parameter
-from ..toy_points import BORDERS, point_set
+from ..toy_points import BORDERS, Line, point_set
 from . import answers
 
-Line = tuple[float, float, float]
+if TYPE_CHECKING:
+    from ..mutants import Operators
+
+HeldT = TypeVar("HeldT")
 
 
-def quiet(ufunc: Callable[..., Any], *xs: float) -> float:
+def quiet(ufunc: Callable[..., SupportsFloat], *xs: float) -> float:
     """What a ufunc gives, with inf and nan instead of warnings."""
     with np.errstate(all="ignore"):
         return float(ufunc(*[np.float64(x) for x in xs]))
@@ -122,55 +125,55 @@ def relu_grad(x: float, d: float) -> float:
 # Task 0.2: each property compares with the right operator, which is no law, and right.
 
 
-def agree(ops: Any, name: str, *xs: float) -> bool:
+def agree(ops: "Operators", name: str, *xs: float) -> bool:
     """Whether an operator gives at these numbers what the right one gives."""
     return bool(np.isclose(getattr(ops, name)(*xs), globals()[name](*xs), equal_nan=True))
 
 
 @answers
-def about_add(ops: Any, x: float, y: float, z: float) -> bool:
+def about_add(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "add", x, y)
 
 
 @answers
-def about_mul(ops: Any, x: float, y: float, z: float) -> bool:
+def about_mul(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "mul", x, y)
 
 
 @answers
-def about_maximum(ops: Any, x: float, y: float, z: float) -> bool:
+def about_maximum(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "maximum", x, y)
 
 
 @answers
-def about_is_close(ops: Any, x: float, y: float, z: float) -> bool:
+def about_is_close(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison, at numbers that nearly are equal."""
     return all(agree(ops, "is_close", *pair) for near in (1e-12, 1e-3) for pair in ((x, x + near), (x + near, x)))
 
 
 @answers
-def about_relu(ops: Any, x: float, y: float, z: float) -> bool:
+def about_relu(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "relu", x)
 
 
 @answers
-def about_sigmoid(ops: Any, x: float, y: float, z: float) -> bool:
+def about_sigmoid(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "sigmoid", x)
 
 
 @answers
-def about_exp_and_log(ops: Any, x: float, y: float, z: float) -> bool:
+def about_exp_and_log(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "exp", x) and agree(ops, "log", x)
 
 
 @answers
-def about_inv(ops: Any, x: float, y: float, z: float) -> bool:
+def about_inv(ops: "Operators", x: float, y: float, z: float) -> bool:
     """By comparison."""
     return agree(ops, "inv", x)
 
@@ -181,7 +184,7 @@ def about_inv(ops: Any, x: float, y: float, z: float) -> bool:
 @answers
 def map_list(fn: Callable[[float], float], xs: Sequence[float]) -> list[float]:
     """A ufunc of fn."""
-    return np.frompyfunc(fn, 1, 1)(np.array(xs, object)).tolist()  # type: ignore[no-any-return]
+    return list(np.frompyfunc(fn, 1, 1)(np.array(xs, object)))
 
 
 @answers
@@ -189,26 +192,27 @@ def zip_lists(fn: Callable[[float, float], float], xs: Sequence[float], ys: Sequ
     """A ufunc of fn; a ValueError where lengths differ."""
     if len(xs) != len(ys):
         raise ValueError(f"lists of {len(xs)} and {len(ys)} do not fit")
-    return np.frompyfunc(fn, 2, 1)(np.array(xs, object), np.array(ys, object)).tolist()  # type: ignore[no-any-return]
+    return list(np.frompyfunc(fn, 2, 1)(np.array(xs, object), np.array(ys, object)))
 
 
 @answers
 def reduce_list(fn: Callable[[float, float], float], xs: Sequence[float], start: float) -> float:
     """The ufunc's reduce."""
     ufunc: Any = np.frompyfunc(fn, 2, 1)
-    return ufunc.reduce(np.array(xs, object), initial=start)  # type: ignore[no-any-return]
+    value: float = ufunc.reduce(np.array(xs, object), initial=start)
+    return value
 
 
 @answers
 def neg_list(xs: Sequence[float]) -> list[float]:
     """NumPy's own."""
-    return np.negative(np.array(xs, float)).tolist()  # type: ignore[no-any-return]
+    return [float(x) for x in np.negative(np.array(xs, float))]
 
 
 @answers
 def add_lists(xs: Sequence[float], ys: Sequence[float]) -> list[float]:
     """NumPy's own."""
-    return np.add(np.array(xs, float), np.array(ys, float)).tolist()  # type: ignore[no-any-return]
+    return [float(x) for x in np.add(np.array(xs, float), np.array(ys, float))]
 
 
 @answers
@@ -230,11 +234,11 @@ def prod_list(xs: Sequence[float]) -> float:
 class Module(nn.Module):
     """The library's module, which looks for the course's parameters."""
 
-    def held(self, kind: type) -> Any:
+    def held(self, kind: type[HeldT]) -> list[tuple[str, HeldT]]:
         """(name, value) of its attributes of a kind."""
         return list(named_members(self, kind))
 
-    def named_parameters(self) -> Any:
+    def named_parameters(self) -> Iterator[tuple[str, Parameter]]:  # type: ignore[override]  # of the course
         """(name, parameter) of all, each once."""
         return unique_values(
             (join_names(path, name), p)
@@ -252,7 +256,8 @@ def fitted(name: str, hidden: Sequence[Line] = ()) -> list[float]:
     places = np.column_stack([[p[:2] for p in points], np.ones(len(points))])
     if hidden:
         places = np.column_stack([np.maximum(places @ np.array(hidden).T, 0), np.ones(len(points))])
-    return np.linalg.lstsq(places, [BORDERS[name](p.x, p.y) for p in points], rcond=None)[0].tolist()  # type: ignore[no-any-return]
+    weights, *_ = np.linalg.lstsq(places, [BORDERS[name](p.x, p.y) for p in points], rcond=None)
+    return [float(w) for w in weights]
 
 
 def network(name: str) -> tuple[list[Line], list[float]]:

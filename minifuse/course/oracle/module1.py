@@ -12,6 +12,8 @@ import numpy as np
 
 from ...core.autograd import run_backward
 from ...core.interning import toposort
+from ..engine import Engine
+from ..variables import Context, Differentiable, RecordedCall, Scalar, ValueT, Variable
 from . import answers
 
 
@@ -22,14 +24,14 @@ def numerical_derivative(f: Callable[..., float], xs: Sequence[float], k: int, e
     return float(np.diff([f(*(np.asarray(xs, float) + way * step)) for way in (-1, 1)])[0] / (2 * epsilon))
 
 
-def entered(name: str, value: Callable[..., Any], slopes: Callable[..., Sequence[float]]) -> None:
+def entered(name: str, value: Callable[..., float], slopes: Callable[..., Sequence[float]]) -> None:
     """Enter a function of numbers, with its derivative by each of them."""
 
-    def forward(context: Any, *xs: float) -> float:
+    def forward(context: Context, *xs: float) -> float:
         context.save(*xs)
         return float(value(*xs))
 
-    def backward(context: Any, d: float) -> tuple[float, ...]:
+    def backward(context: Context, d: float) -> tuple[float, ...]:
         return tuple(map(d.__mul__, slopes(*context.saved)))
 
     text = f"{name} of numbers."
@@ -58,40 +60,44 @@ entered("LT", operator.lt, lambda x, y: (0.0, 0.0))
 entered("EQ", operator.eq, lambda x, y: (0.0, 0.0))
 
 
-def is_learnt(inputs: Sequence[Any]) -> Iterator[bool]:
+Pairs = list[tuple[Differentiable, Any]]
+"""Inputs and their derivatives."""
+
+
+def is_learnt(inputs: Sequence[Differentiable]) -> Iterator[bool]:
     """Which variables are no constants."""
     return map(not_, map(attrgetter("is_constant"), inputs))
 
 
-def inputs_of(call: Any) -> Iterator[Any]:
+def inputs_of(call: RecordedCall) -> Iterator[Differentiable]:
     """The inputs of a call that are no constants."""
     return compress(call.inputs, is_learnt(call.inputs))
 
 
-def received(call: Any, d: Any) -> list[tuple[Any, Any]]:
+def received(call: RecordedCall, d: object) -> Pairs:
     """What the inputs of a call receive that are no constants."""
     pairs = zip(call.inputs, call.function.backward(call.context, d), strict=True)
     return list(compress(pairs, is_learnt(call.inputs)))
 
 
 @answers
-def chain_rule(call: Any, d: Any) -> list[tuple[Any, Any]]:
+def chain_rule(call: RecordedCall, d: object) -> Pairs:
     """Pairs of an input and its derivative."""
     return received(call, d)
 
 
-def users_first(root: Any) -> list[Any]:
+def users_first(root: Differentiable) -> list[Differentiable]:
     """The library's order, from its other end."""
     return [] if root.is_constant else toposort([root], lambda x: inputs_of(x.history) if x.history else ())[::-1]
 
 
 @answers
-def topological_order(root: Any) -> list[Any]:
+def topological_order(root: Differentiable) -> list[Differentiable]:
     """The library's."""
     return users_first(root)
 
 
-Chain = Callable[[Any, Any], list[tuple[Any, Any]]]
+Chain = Callable[[RecordedCall, object], Pairs]
 
 
 class LibraryCall:
@@ -100,15 +106,15 @@ class LibraryCall:
     __slots__ = ("edges", "known", "made_by")
     count = 1
 
-    def __init__(self, made_by: Any, known: "Known") -> None:
+    def __init__(self, made_by: RecordedCall, known: "Known") -> None:
         self.made_by, self.known = made_by, known
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> list["Edge"]:
         """Where the derivatives of its inputs go, found when the library comes to it."""
         self.edges = list(map(self.known.__getitem__, inputs_of(self.made_by)))
         return self.edges
 
-    def backward(self, arrived: Sequence[Any]) -> list[Any]:
+    def backward(self, arrived: Sequence[object]) -> list[object]:
         """Derivatives of the inputs."""
         return [d for _, d in self.known.chain(self.made_by, arrived[0])]
 
@@ -116,23 +122,31 @@ class LibraryCall:
         """Nothing is kept."""
 
 
-class Known(dict[Any, Any]):
+Edge = Differentiable | tuple[LibraryCall, int]
+"""Where the library sends a derivative: to a leaf, or to output 0 of a call."""
+
+
+class Known(dict[Differentiable, Edge]):
     """What stands for a variable in the library's words: its call, or the leaf itself. Made when it is asked for."""
 
     requires_grad = True
 
-    def __init__(self, root: Any, chain: Chain) -> None:
+    def __init__(self, root: Differentiable, chain: Chain) -> None:
         super().__init__()
         self.chain, self.grad_fn = chain, self[root]
 
-    def __missing__(self, variable: Any) -> Any:
+    def __missing__(self, variable: Differentiable) -> Edge:
         call = variable.history
         return self.setdefault(variable, (LibraryCall(call, self), 0) if call else variable)
 
 
 @answers
 def backpropagate(
-    root: Any, d: Any, *, chain_rule: Chain = received, topological_order: Callable[[Any], list[Any]] | None = None
+    root: Differentiable,
+    d: object,
+    *,
+    chain_rule: Chain = received,
+    topological_order: Callable[[Differentiable], list[Differentiable]] | None = None,
 ) -> None:
     """The library's, over the same graph in its own words; an overlay gives it the chain rule and the order of a student."""
     if topological_order:
@@ -152,16 +166,16 @@ def backpropagate(
 class ScalarLinear:
     """A product with an array of scalars."""
 
-    def __init__(self, engine: Any, inputs: int, outputs: int, random: Random) -> None:
+    def __init__(self, engine: Engine, inputs: int, outputs: int, random: Random) -> None:
         drawn = [[engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)] for _ in range(inputs)]
         self.weights, self.biases = drawn, [engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)]
 
-    def __call__(self, xs: Sequence[Any]) -> list[Any]:
+    def __call__(self, xs: Sequence[Scalar | float]) -> list[Scalar]:
         """Outputs."""
         weights = np.array(self.weights, object)
         return list(np.array([*xs, 1.0], object) @ np.vstack([weights, np.array([self.biases], object)]))
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Scalar]:
         """Weights, row by row, then biases."""
         return [*np.ravel(np.array(self.weights, object)), *self.biases]
 
@@ -170,45 +184,48 @@ class ScalarLinear:
 class ScalarNetwork:
     """Two layers."""
 
-    def __init__(self, engine: Any, inputs: int, hidden: int, random: Random) -> None:
+    def __init__(self, engine: Engine, inputs: int, hidden: int, random: Random) -> None:
         self.layers = [ScalarLinear(engine, inputs, hidden, random), ScalarLinear(engine, hidden, 1, random)]
 
-    def __call__(self, xs: Sequence[Any]) -> Any:
+    def __call__(self, xs: Sequence[Scalar | float]) -> Scalar:
         """A probability."""
         first, last = self.layers
         return last([x.relu() for x in first(xs)])[0].sigmoid()
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Scalar]:
         """Of all layers."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
-def losses(outputs: Sequence[Any], labels: Sequence[int]) -> Any:
+def losses(outputs: Sequence[Scalar], labels: Sequence[int]) -> Scalar:
     """The mean of -log of the probability of what is so."""
-    likely = np.where(np.asarray(labels, bool), np.array(outputs, object), [1.0 - p for p in outputs])
-    return np.mean([-p.log() for p in likely])
+    likely = np.where(np.asarray(labels, bool), np.array(outputs, object), np.array([1.0 - p for p in outputs], object))
+    mean: Scalar = np.mean([-p.log() for p in likely])
+    return mean
 
 
 @answers
-def scalar_loss(outputs: Sequence[Any], labels: Sequence[int]) -> Any:
+def scalar_loss(outputs: Sequence[Scalar], labels: Sequence[int]) -> Scalar:
     """NumPy's mean of logarithms."""
     return losses(outputs, labels)
 
 
-def descend(parameters: Sequence[Any], rate: float) -> None:
+def descend(parameters: Sequence[Variable[ValueT]], rate: float) -> None:
     """Against the derivatives."""
     for p in parameters:
         p.value, p.grad = p.value if p.grad is None else p.value - p.grad * rate, None
 
 
 @answers
-def scalar_step(parameters: Sequence[Any], rate: float) -> None:
+def scalar_step(parameters: Sequence[Scalar], rate: float) -> None:
     """Against the derivatives."""
     descend(parameters, rate)
 
 
 @answers
-def train_scalar_network(engine: Any, points: Sequence[Any], labels: Sequence[int], steps: int, seed: int) -> Any:
+def train_scalar_network(
+    engine: Engine, points: Sequence[Sequence[float]], labels: Sequence[int], steps: int, seed: int
+) -> ScalarNetwork:
     """Descent on some points at a time."""
     random = Random(seed)
     network = ScalarNetwork(engine, len(points[0]), 6, random)

@@ -2,17 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ..strided import Strided
+from ...core.indexing import Shape
+from ..engine import Engine
+from ..strided import Array, Strided
+from ..values import Values
+from ..variables import Context, Tensor
 from . import answers
 from .module1 import descend
 from .ufuncs import fold, on_arrays
-
-Shape = tuple[int, ...]
 
 
 @answers
@@ -65,7 +65,7 @@ def tensor_zip(fn: Callable[[float, float], float], out: Strided, a: Strided, b:
     write(out, on_arrays(fn), a, b)
 
 
-def write(out: Strided, fn: Callable[..., Any], *operands: Strided) -> None:
+def write(out: Strided, fn: Callable[..., Array], *operands: Strided) -> None:
     """Into the elements of out, if there are any, what a function gives for whole arrays."""
     if (array := out.array()).size:
         with np.errstate(all="ignore"):
@@ -82,7 +82,7 @@ def tensor_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided,
 # Task 2.4, in a table
 
 
-def summed(array: npt.NDArray[Any], shape: Shape) -> npt.NDArray[Any]:
+def summed(array: Array, shape: Shape) -> Array:
     """An array summed to a shape that had been broadcast to its own."""
     wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
     dims = tuple(np.flatnonzero(np.not_equal(array.shape, wide)).tolist())
@@ -90,19 +90,19 @@ def summed(array: npt.NDArray[Any], shape: Shape) -> npt.NDArray[Any]:
 
 
 @answers
-def unbroadcast(gradient: Any, shape: Shape) -> Any:
+def unbroadcast(gradient: Values, shape: Shape) -> Values:
     """NumPy's sum over several dims at once."""
     return gradient.engine.values(summed(gradient.array(), shape))
 
 
-def entered(name: str, forward: Callable[..., Any], slopes: Callable[..., Sequence[Any]]) -> None:
+def entered(name: str, forward: Callable[..., Values], slopes: Callable[..., Sequence[Array]]) -> None:
     """Enter a function of tensors by its values, and by what its inputs receive, of arrays and the function's options."""
 
-    def run(context: Any, *xs: Any, **options: Any) -> Any:
+    def run(context: Context, *xs: Values, **options: object) -> Values:
         context.save(xs, options)
         return forward(*xs, **options)
 
-    def backward(context: Any, d: Any) -> tuple[Any, ...]:
+    def backward(context: Context, d: Values) -> tuple[Values, ...]:
         xs, options = context.saved
         with np.errstate(all="ignore"):
             found = slopes(d.array(), *[x.array() for x in xs], **options)
@@ -118,7 +118,7 @@ def entered(name: str, forward: Callable[..., Any], slopes: Callable[..., Sequen
     )
 
 
-def turned(x: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def turned(x: Array) -> Array:
     """Matrices transposed."""
     return np.swapaxes(x, -1, -2)
 
@@ -144,15 +144,15 @@ entered("TensorMatMul", lambda a, b: a.matmul(b), lambda d, a, b: (d @ turned(b)
 class TensorLinear:
     """A product, and a bias for each column."""
 
-    def __init__(self, engine: Any, inputs: int, outputs: int, random: Random) -> None:
+    def __init__(self, engine: Engine, inputs: int, outputs: int, random: Random) -> None:
         drawn = np.random.default_rng(random.getrandbits(32)).uniform(-1, 1, (inputs + 1, outputs))
         self.weights, self.biases = engine.tensor(drawn[:-1]), engine.tensor(drawn[-1])
 
-    def __call__(self, xs: Any) -> Any:
+    def __call__(self, xs: Tensor) -> Tensor:
         """Outputs, a row for each row."""
         return xs @ self.weights + self.biases
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Tensor]:
         """Weights and biases."""
         return [self.weights, self.biases]
 
@@ -161,38 +161,40 @@ class TensorLinear:
 class TensorNetwork:
     """Two layers."""
 
-    def __init__(self, engine: Any, inputs: int, hidden: int, random: Random) -> None:
+    def __init__(self, engine: Engine, inputs: int, hidden: int, random: Random) -> None:
         self.layers = [TensorLinear(engine, inputs, hidden, random), TensorLinear(engine, hidden, 1, random)]
 
-    def __call__(self, xs: Any) -> Any:
+    def __call__(self, xs: Tensor) -> Tensor:
         """Probabilities."""
         first, last = self.layers
         return last(first(xs).relu()).sigmoid()
 
-    def parameters(self) -> list[Any]:
+    def parameters(self) -> list[Tensor]:
         """Of all layers."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
-def loss_of(outputs: Any, labels: Any) -> Any:
+def loss_of(outputs: Tensor, labels: Tensor) -> Tensor:
     """The mean of -log of the probability of what is so."""
     return -(labels * outputs + (1 - labels) * (1 - outputs)).log().mean()
 
 
 @answers
-def tensor_loss(outputs: Any, labels: Any) -> Any:
+def tensor_loss(outputs: Tensor, labels: Tensor) -> Tensor:
     """Of all rows at once."""
     return loss_of(outputs, labels)
 
 
 @answers
-def tensor_step(parameters: Sequence[Any], rate: float) -> None:
+def tensor_step(parameters: Sequence[Tensor], rate: float) -> None:
     """Against the derivatives."""
     descend(parameters, rate)
 
 
 @answers
-def train_tensor_network(engine: Any, points: Sequence[Any], labels: Sequence[int], steps: int, seed: int) -> Any:
+def train_tensor_network(
+    engine: Engine, points: Sequence[Sequence[float]], labels: Sequence[int], steps: int, seed: int
+) -> TensorNetwork:
     """Descent on all points."""
     network = TensorNetwork(engine, len(points[0]), 32, Random(seed))
     xs, ys = engine.constant(points), engine.constant(np.reshape(labels, (-1, 1)))

@@ -8,14 +8,15 @@ from typing import Any
 
 import numpy as np
 
+from ...core.indexing import Shape
 from ..emitted_kernels import Answer
-from ..fusion import FOLDS, FuseError, Graph, Insides, Kernel, Node, Shape, can_share, insides, shape_after
-from ..programs import needed
+from ..fusion import FOLDS, FuseError, Graph, Insides, Kernel, Node, can_share, insides, shape_after
+from ..programs import TensorLike, needed
 from ..scheduled import bytes_of, in_order, kernel_of, wanted_of
 from ..strided import Strided
 from . import answers
 
-OPS: dict[Any, str] = {
+OPS: dict[np.ufunc, str] = {
     np.add: "add",
     np.subtract: "sub",
     np.multiply: "mul",
@@ -29,11 +30,15 @@ OPS: dict[Any, str] = {
 }
 
 
+Argument = Strided | float
+"""An argument of a call: a tensor or a number."""
+
+
 @answers
-class Tape(dict[Any, int]):
+class Tape(dict[tuple[Node, str], int]):
     """Nodes, and their numbers."""
 
-    def add(self, op: str, inputs: Any = (), value: Any = None, shape: Shape = ()) -> int:
+    def add(self, op: str, inputs: Sequence[int] = (), value: float | None = None, shape: Shape = ()) -> int:
         """The number of a node."""
         node = Node(op, tuple(inputs), value, tuple(shape))
         return self.setdefault((node, repr(value)), len(self))
@@ -56,14 +61,14 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         """Of the value."""
         return self.tape.nodes[self.number].shape
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *operands: Any, **options: Any) -> "Traced":
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: "Operand", **options: object) -> "Traced":
         if ufunc is np.greater:
             ufunc, operands = np.less, operands[::-1]
         if ufunc not in OPS:
             raise FuseError(f"{ufunc.__name__} of a value that is captured: there are no elements yet")
         return self.then(OPS[ufunc], *operands)
 
-    def then(self, op: str, *operands: Any, shape: Shape | None = None) -> "Traced":
+    def then(self, op: str, *operands: "Operand", shape: Shape | None = None) -> "Traced":
         """A value from these."""
         numbers = [x.number if isinstance(x, Traced) else self.tape.add("constant", value=float(x)) for x in operands]
         shapes = [self.tape.nodes[k].shape for k in numbers]
@@ -77,7 +82,7 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         """NumPy's."""
         return self.then("log", self)
 
-    def maximum(self, other: Any) -> "Traced":
+    def maximum(self, other: "Operand") -> "Traced":
         """NumPy's."""
         return self.then("maximum", self, other)
 
@@ -99,18 +104,21 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
     __float__ = __int__ = __iter__ = __bool__
 
 
-def recorded(function: Callable[..., Any], *shapes: Shape) -> Graph:
+Operand = Traced | float
+
+
+def recorded(function: Callable[..., object], *shapes: Shape) -> Graph:
     """The ufuncs that a function calls."""
     tape = Tape()
     given = [Traced(tape, tape.add("input", value=k, shape=shape)) for k, shape in enumerate(shapes)]
-    found = function(*given)
+    found: Any = function(*given)
     found = found if isinstance(found, tuple) else (found,)
     numbers = [x.number if isinstance(x, Traced) else tape.add("constant", value=float(x)) for x in found]
     return Graph(tuple(tape.nodes), tuple(numbers))
 
 
 @answers
-def capture(function: Callable[..., Any], *shapes: Shape) -> Graph:
+def capture(function: Callable[..., object], *shapes: Shape) -> Graph:
     """What it calls."""
     return recorded(function, *shapes)
 
@@ -135,28 +143,30 @@ def answer_of(graph: Graph) -> Answer:
 
 
 @answers
-def fused_softmax(x: Any) -> Any:
+def fused_softmax(x: TensorLike) -> TensorLike:
     """With the largest element at 0."""
     e = (x - x.max()).exp()
     return e / e.sum()
 
 
-def stride_classes(x: Strided, is_exact: bool = False) -> tuple[Any, ...]:
+def stride_classes(x: Strided, is_exact: bool = False) -> tuple[int | str, ...]:
     """0, 1 or "s" for each dim; a dim of size 1 has class 0."""
     steps = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
     return tuple(steps) if is_exact else tuple(s if s in (0, 1) else "s" for s in steps)
 
 
-def relation(a: Any, b: Any) -> str:
+def relation(a: Argument, b: Argument) -> str:
     """How two arguments lie to each other."""
     if not (isinstance(a, Strided) and isinstance(b, Strided)) or a.storage is not b.storage:
         return "apart"
     return "same" if a[1:] == b[1:] else "overlap"
 
 
-def key(function: Any, arguments: tuple[Any, ...], without: str = "", having: str = "") -> tuple[Any, ...]:
+def key(
+    function: Callable[..., object], arguments: tuple[Argument, ...], without: str = "", having: str = ""
+) -> tuple[object, ...]:
     """The key of a call; without one of its parts, or with what does not belong there, for mistakes that are made."""
-    parts: list[Any] = []
+    parts: list[object] = []
     for x in arguments:
         if not isinstance(x, Strided):
             parts.append(type(x).__name__ if having != "numbers" else repr(x))
@@ -174,7 +184,7 @@ def key(function: Any, arguments: tuple[Any, ...], without: str = "", having: st
 
 
 @answers
-def call_key(function: Any, arguments: tuple[Any, ...]) -> str:
+def call_key(function: Callable[..., object], arguments: tuple[Argument, ...]) -> str:
     """As a text."""
     return repr(key(function, arguments))
 
@@ -184,9 +194,11 @@ class KernelCache:
     """An ordered dict of texts."""
 
     def __init__(self, most: int) -> None:
-        self.most, self.kernels = most, OrderedDict[str, Any]()
+        self.most, self.kernels = most, OrderedDict[str, object]()
 
-    def kernel(self, function: Any, arguments: tuple[Any, ...], build: Callable[[], Any]) -> Any:
+    def kernel(
+        self, function: Callable[..., object], arguments: tuple[Argument, ...], build: Callable[[], object]
+    ) -> object:
         """The newest lies last."""
         name = repr(key(function, arguments))
         self.kernels[name] = self.kernels[name] if name in self.kernels else build()
@@ -196,12 +208,14 @@ class KernelCache:
         return self.kernels[name]
 
 
-def then(op: str, *operands: Any) -> Any:
+def then(op: str, *operands: Operand) -> Traced:
     """A value from operands of which one at least is traced."""
     return next(x for x in operands if isinstance(x, Traced)).then(op, *operands)
 
 
-RULES: dict[tuple[str, int], Callable[[Any, Any, Any, Any], Any]] = {
+Rules = dict[tuple[str, int], Callable[..., Traced]]
+"""The gradient of an operand, by the operation and the place of the operand: of d, y, a and b."""
+RULES: Rules = {
     ("add", 0): lambda d, y, a, b: d,
     ("add", 1): lambda d, y, a, b: d,
     ("sub", 0): lambda d, y, a, b: d,
@@ -218,7 +232,7 @@ RULES: dict[tuple[str, int], Callable[[Any, Any, Any, Any], Any]] = {
     ("sum", 0): lambda d, y, a, b: d.expand(a.shape),
     ("max", 0): lambda d, y, a, b: d * (1.0 - (a < y)) / (1.0 - (a < y)).sum(),
 }
-MISTAKEN = {
+MISTAKEN: dict[str, Rules] = {
     "sign": {("sub", 1): RULES["add", 1]},
     "quotient": {("div", 1): lambda d, y, a, b: d * a / b / b},
     "ties": {("max", 0): lambda d, y, a, b: d * (1.0 - (a < y))},
@@ -226,12 +240,12 @@ MISTAKEN = {
 
 
 @answers
-def pull_back(op: str, d: Any, y: Any, a: Any, b: Any = None) -> tuple[Any, ...]:
+def pull_back(op: str, d: Traced, y: Traced, a: Operand, b: Operand | None = None) -> tuple[Traced, ...]:
     """By the rules."""
     return pulled(op, d, y, a, b)
 
 
-def pulled(op: str, d: Any, y: Any, a: Any, b: Any = None, *, mistake: str = "") -> tuple[Any, ...]:
+def pulled(op: str, d: Traced, y: Operand, a: Operand, b: Operand | None = None, *, mistake: str = "") -> tuple[Traced, ...]:
     """By the rules, or those of somebody who makes a mistake."""
     rules = RULES | MISTAKEN.get(mistake, {})
     return tuple(rules[op, place](d, y, a, b) for place in range(2 if (op, 1) in rules else 1))
@@ -242,21 +256,21 @@ def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Gra
     inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
     live = set(needed(graph))
 
-    def run(*given: Any) -> Any:
+    def run(*given: Traced) -> tuple[Traced, ...]:
         known = dict(zip([*inputs, *saved], given, strict=False))
-        values: list[Any] = []
+        values: list[Operand] = []
         for k, node in enumerate(graph.nodes):
             operands = [values[i] for i in node.inputs]
-            values.append(known[k] if k in known else node.value if node.op == "constant" else made(node, operands))
+            values.append(known[k] if k in known else made(node, operands))
 
         @cache
-        def gradient(k: int) -> Any:
+        def gradient(k: int) -> Traced:
             uses = [(u, p) for u in sorted(live) for p, i in enumerate(graph.nodes[u].inputs) if i == k]
             uses = [(u, p) for u, p in uses if graph.nodes[u].op != "lt"]
             parts = [given[-1]] if k == graph.outputs[0] else []
             for u, p in uses:
-                operands = [values[i] for i in graph.nodes[u].inputs]
-                part = pulled(graph.nodes[u].op, gradient(u), values[u], *[*operands, None][:2], mistake=mistake)[p]
+                a, *others = [values[i] for i in graph.nodes[u].inputs]
+                part = pulled(graph.nodes[u].op, gradient(u), values[u], a, *others, mistake=mistake)[p]
                 parts.append(part if mistake == "shape" else fit(part, graph.nodes[k].shape))
             if mistake == "overwritten" and uses:
                 parts = [parts[-len(uses) + max(at for at, (u, _) in enumerate(uses) if u == uses[0][0])]]
@@ -267,13 +281,16 @@ def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Gra
     return recorded(run, *[graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])])
 
 
-def made(node: Node, operands: list[Any]) -> Any:
+def made(node: Node, operands: list[Operand]) -> Operand:
     """The value of a node on a tape; a number of operands that are numbers, which no ufunc has seen."""
+    if node.op == "constant":
+        assert node.value is not None
+        return node.value
     traced = next(x for x in operands if isinstance(x, Traced))
     return traced.then(node.op, *operands, shape=node.shape)
 
 
-def fit(d: Any, shape: Shape) -> Any:
+def fit(d: Traced, shape: Shape) -> Traced:
     """A gradient in the shape of what it belongs to."""
     if d.shape == shape:
         return d

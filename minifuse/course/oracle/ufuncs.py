@@ -5,11 +5,12 @@ The same text is compiled where a loop of a student's is, and the operator is no
 
 from collections.abc import Callable
 from inspect import unwrap
-from typing import Any
 
 import numpy as np
 
-ON_ARRAYS: dict[str, Callable[..., Any]] = {
+from ..strided import Array
+
+ON_ARRAYS: dict[str, Callable[..., Array]] = {
     "identity": lambda x: np.positive(x),
     "add": lambda x, y: np.add(x, y),
     "mul": lambda x, y: np.multiply(x, y),
@@ -32,19 +33,19 @@ ON_ARRAYS: dict[str, Callable[..., Any]] = {
 FOLDS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
 
 
-def on_arrays(fn: Callable[..., Any]) -> Callable[..., Any]:
+def on_arrays(fn: Callable[..., float]) -> Callable[..., Array]:
     """A function of numbers as one of arrays: NumPy's own for the oracle's operators, element by element for any other."""
     name = name_of(fn)
     return ON_ARRAYS[name] if name in ON_ARRAYS else np.vectorize(fn, otypes=[float])
 
 
-def fold(fn: Callable[..., Any]) -> Any:
+def fold(fn: Callable[..., float]) -> tuple[np.ufunc, type]:
     """A ufunc whose `reduce` folds by a function, and the type of the elements that it is for."""
     name = name_of(fn)
     return (FOLDS[name], np.float64) if name in FOLDS else (np.frompyfunc(fn, 2, 1), object)
 
 
-def name_of(fn: Callable[..., Any]) -> str:
+def name_of(fn: Callable[..., object]) -> str:
     """The operator that a function is, if it is one of the oracle's; an empty text otherwise."""
     original = unwrap(fn)
     name = getattr(original, "__name__", "")

@@ -1,14 +1,20 @@
 """Task 0.1: operators on one number or two."""
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..check import agreement, in_turn
-from ..task import Check, Mistake, Task, Wrong
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
-Case = tuple[str, tuple[float, ...]]  # (slot, its arguments)
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Numbers = tuple[float, ...]
+Case = tuple[str, Numbers]  # (slot, its arguments)
+Drawn = Callable[[], "SearchStrategy[Numbers]"]
 
 FAR = 4.0  # times the tolerance: too far in whatever way the two parts of a tolerance are put together
 ARITHMETIC = "identity, add, mul, neg, maximum and relu give what arithmetic says"
@@ -24,10 +30,10 @@ def call_in_words(case: Case) -> str:
     return f"{slot}({', '.join(map(str, xs))})"
 
 
-def agrees(slot: str, name: str, cases: Any, draw: Any = None) -> Check:
+def agrees(slot: str, name: str, cases: Drawn, draw: Callable[[Case, object, float], Sequence[str]] | None = None) -> Check:
     """The demand that one operator gives what the oracle's gives, on tuples of arguments."""
 
-    def named() -> Any:
+    def named() -> "SearchStrategy[Case]":
         return cases().map(lambda xs: (slot, xs))
 
     return agreement(
@@ -40,21 +46,21 @@ def agrees(slot: str, name: str, cases: Any, draw: Any = None) -> Check:
     )
 
 
-def numbers(count: int, least: int = -40, most: int = 40) -> Any:
+def numbers(count: int, least: int = -40, most: int = 40) -> "SearchStrategy[Numbers]":
     """Tuples of quarters, which floats hold exactly."""
     from hypothesis import strategies as st
 
     return st.tuples(*[st.integers(least, most).map(lambda k: k / 4) for _ in range(count)])
 
 
-def pairs() -> Any:
+def pairs() -> "SearchStrategy[Numbers]":
     """Two numbers, which are equal now and then, and often differ in their sign alone."""
     from hypothesis import strategies as st
 
     return numbers(2).flatmap(lambda c: st.sampled_from([c, c, (c[0], c[0]), (c[0], -c[0])]))
 
 
-def neighbours() -> Any:
+def neighbours() -> "SearchStrategy[Numbers]":
     """Two numbers of any size that differ by nothing, by a quarter of what is allowed, or by far too much."""
     from hypothesis import strategies as st
 
@@ -68,36 +74,36 @@ def neighbours() -> Any:
     return st.tuples(sizes, st.booleans()).map(lambda c: pair(*c[0], c[1]))
 
 
-def compared() -> Any:
+def compared() -> "SearchStrategy[Numbers]":
     """Two numbers, which are equal, nearly equal, or not at all."""
     from hypothesis import strategies as st
 
     return st.one_of(pairs(), neighbours())
 
 
-def about_zero() -> Any:
+def about_zero() -> "SearchStrategy[Numbers]":
     """Numbers, of which every other one is 0."""
     from hypothesis import strategies as st
 
     return st.one_of(st.just((0.0,)), numbers(1))
 
 
-def positive() -> Any:
+def positive() -> "SearchStrategy[Numbers]":
     """Numbers that have a logarithm, some of them small."""
     from hypothesis import strategies as st
 
     return st.tuples(st.one_of(st.integers(1, 200).map(lambda k: k / 4), st.sampled_from([0.1, 1e-3, 1e-6, 1e-9, 1e9])))
 
 
-def not_zero() -> Any:
+def not_zero() -> "SearchStrategy[Numbers]":
     """Numbers that can be divided by."""
     return numbers(1).filter(lambda c: c[0] != 0)
 
 
-def listed(*tuples: tuple[float, ...]) -> Any:
+def listed(*tuples: Numbers) -> Drawn:
     """These, the gentle ones first."""
 
-    def cases() -> Any:
+    def cases() -> "SearchStrategy[Numbers]":
         from hypothesis import strategies as st
 
         return st.sampled_from(tuples)
@@ -105,10 +111,10 @@ def listed(*tuples: tuple[float, ...]) -> Any:
     return cases
 
 
-def slopes(given: Any) -> Any:
+def slopes(given: Drawn) -> Drawn:
     """(x, d) for numbers x of a strategy."""
 
-    def cases() -> Any:
+    def cases() -> "SearchStrategy[Numbers]":
         from hypothesis import strategies as st
 
         return st.tuples(given(), numbers(1)).map(lambda c: (c[0][0], c[1][0]))
@@ -116,7 +122,7 @@ def slopes(given: Any) -> Any:
     return cases
 
 
-def slope_measured(case: Case, got: Any, expected: Any) -> Sequence[str]:
+def slope_measured(case: Case, got: object, expected: float) -> Sequence[str]:
     """How steep a function is, by two of its values."""
     slot, (x, d) = case
     name = slot.removesuffix("_grad")
@@ -145,7 +151,7 @@ def adds_before_log(wrong: Wrong) -> bool:
     return slot == "log" and is_number and 0 < math.exp(wrong.got) - xs[0] < 0.1
 
 
-def raises(slots: tuple[str, ...], *kinds: str) -> Any:
+def raises(slots: tuple[str, ...], *kinds: str) -> Callable[[Wrong], bool]:
     """Whether a failure is an error of these kinds in one of these slots."""
     return lambda wrong: wrong.kind in kinds and wrong.case[0] in slots
 
@@ -153,7 +159,8 @@ def raises(slots: tuple[str, ...], *kinds: str) -> Any:
 def without_d(case: Case) -> float:
     """A derivative by somebody who forgets what it is multiplied with."""
     slot, (x, _) = case
-    return oracle.function(slot)(x, 1.0)  # type: ignore[no-any-return]
+    slope: float = oracle.function(slot)(x, 1.0)
+    return slope
 
 
 TASK = Task(

@@ -1,16 +1,19 @@
 """Task 0.2: properties that hold for right operators and find planted bugs."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ...core.errors import NotDoneYet
 from ..check import agreement, in_turn
 from ..mutants import BUGS, GRID, Bug, Operators, is_no, is_yes, operators_of
-from ..task import Check, Effort, Mistake, Refused, Task, Wrong
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Refused, Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
-Case = tuple[str, tuple[float, float, float]]  # (slot, three numbers)
+Three = tuple[float, float, float]
+Case = tuple[str, Three]  # (slot, three numbers)
 
 HOLDS = "each property is True for right operators, whatever the numbers"
 ASKS = "each property asks the operators that it is about"
@@ -19,7 +22,7 @@ INEXACT = 0.1, 0.2, 2.8  # every way to group or to share out their sum and prod
 MAX_ASKED_LINES = 12  # lines of what operators were asked
 
 
-def threes() -> Any:
+def threes() -> "SearchStrategy[Three]":
     """Three numbers: eighths, which floats hold exactly, tenths, which they do not; zeros and equal ones now and then."""
     from hypothesis import strategies as st
 
@@ -39,17 +42,17 @@ def holds(slot: str) -> Check:
     """The demand that a property is True for right operators."""
     asked: dict[Case, list[str]] = {}
 
-    def cases() -> Any:
+    def cases() -> "SearchStrategy[Case]":
         return threes().map(lambda xs: (slot, xs))
 
-    def ask(student: "Student", case: Case) -> Any:
+    def ask(student: Student, case: Case) -> object:
         ops = Operators()
         try:
             return getattr(student, slot)(ops, *case[1])
         finally:
             asked[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.asked]
 
-    def drawing(case: Case, got: Any, expected: Any) -> list[str]:
+    def drawing(case: Case, got: object, expected: bool) -> list[str]:
         lines = asked[case]
         return [*(lines[:MAX_ASKED_LINES] or ["no operator was asked"]), *["..."] * (len(lines) > MAX_ASKED_LINES)]
 
@@ -64,7 +67,7 @@ def holds(slot: str) -> Check:
     )
 
 
-def asks_them(student: "Student", effort: Effort) -> None:
+def asks_them(student: Student, effort: Effort) -> None:
     """Each property calls each operator that it is about, at some numbers at least."""
     for slot in BUGS:
         silent = set(operators_of(slot))
@@ -82,7 +85,7 @@ def asks_them(student: "Student", effort: Effort) -> None:
             )
 
 
-def answered(student: "Student", slot: str, ops: Operators, xs: tuple[float, ...]) -> Any:
+def answered(student: Student, slot: str, ops: Operators, xs: tuple[float, ...]) -> object:
     """What a property says of operators; False where it is an error, since a test that ends in one has found the bug too."""
     try:
         return getattr(student, slot)(ops, *xs)
@@ -92,7 +95,7 @@ def answered(student: "Student", slot: str, ops: Operators, xs: tuple[float, ...
         return False
 
 
-def is_found(student: "Student", slot: str, bug: Bug) -> bool:
+def is_found(student: Student, slot: str, bug: Bug) -> bool:
     """Whether a property, somewhere on the grid, is False when an operator has a bug, and True when not."""
     return any(
         is_no(answered(student, slot, Operators({bug.operator: bug.function}), xs))
@@ -101,7 +104,7 @@ def is_found(student: "Student", slot: str, bug: Bug) -> bool:
     )
 
 
-def finds_all(student: "Student", effort: Effort) -> None:
+def finds_all(student: Student, effort: Effort) -> None:
     """Each property is False for each of its bugs somewhere."""
     for slot, bugs in BUGS.items():
         living = [bug for bug in bugs if not is_found(student, slot, bug)]

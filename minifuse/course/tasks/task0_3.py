@@ -1,15 +1,20 @@
 """Task 0.3: map, zip and reduce over lists, and what follows from them."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..check import agreement, in_turn
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
+Folded = tuple[str, list[float], float]
+Case = tuple[str | float | list[float], ...]
+"""What a slot is called with; the name of a function stands for it."""
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "lambda x: x + 1": lambda x: x + 1,
     "lambda x: 3 * x": lambda x: 3 * x,
@@ -26,78 +31,78 @@ FOLLOWS = "neg_list, add_lists, sum_list, prod_list are right"
 MADE = "and each is made of map_list, zip_lists or reduce_list"
 
 
-def named(count: int) -> Any:
+def named(count: int) -> "SearchStrategy[str]":
     """Names of functions of so many arguments."""
     from hypothesis import strategies as st
 
     return st.sampled_from([name for name, fn in FUNCTIONS.items() if fn.__code__.co_argcount == count])
 
 
-def elements(least: int = 0, most: int = 7) -> Any:
+def elements(least: int = 0, most: int = 7) -> "SearchStrategy[list[float]]":
     """Lists of quarters, of no length up to 7."""
     from hypothesis import strategies as st
 
     return st.lists(st.integers(-40, 40).map(lambda k: k / 4), min_size=least, max_size=most)
 
 
-def lists(count: int) -> Any:
+def lists(count: int) -> "SearchStrategy[tuple[list[float], ...]]":
     """Lists of one length."""
     from hypothesis import strategies as st
 
     return st.integers(0, 6).flatmap(lambda n: st.tuples(*[elements(n, n)] * count))
 
 
-def with_function(count: int) -> Any:
+def with_function(count: int) -> "SearchStrategy[Case]":
     """(name of a function, lists of one length)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(count), lists(count)).map(lambda c: (c[0], *c[1]))
 
 
-def of_two_lengths() -> Any:
+def of_two_lengths() -> "SearchStrategy[Case]":
     """(name of a function, a list, a list of another length)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(2), elements(), elements()).filter(lambda c: len(c[1]) != len(c[2]))
 
 
-def folded() -> Any:
+def folded() -> "SearchStrategy[Case]":
     """(name of a function, a list, a start)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(2), elements(), st.integers(-8, 8).map(float))
 
 
-def called(slot: str) -> Callable[["Student", Any], Any]:
+def called(slot: str) -> Callable[[Student, Case], object]:
     """Ask a slot with a case, of which the first may be a name of a function."""
 
-    def ask(student: "Student", case: Any) -> Any:
+    def ask(student: Student, case: Case) -> object:
         return getattr(student, slot)(*arguments(case))
 
     return ask
 
 
-def answered(slot: str) -> Callable[[Any], Any]:
+def answered(slot: str) -> Callable[[Case], object]:
     """The right answer."""
     return lambda case: oracle.function(slot)(*arguments(case))
 
 
-def arguments(case: Any) -> list[Any]:
+def arguments(case: Case) -> list[Callable[..., float] | float | list[float]]:
     """What a case stands for."""
     return [FUNCTIONS[x] if isinstance(x, str) else x for x in case]
 
 
-def told(slot: str) -> Callable[[Any], str]:
+def told(slot: str) -> Callable[[Case], str]:
     """A case as one would type it."""
     return lambda case: f"{slot}({', '.join(map(str, case))})"
 
 
-def agrees(slot: str, name: str, cases: Callable[[], Any]) -> Check:
+def agrees(slot: str, name: str, cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
     """The demand that a slot answers as the oracle does."""
     return agreement(name, cases, called(slot), answered(slot), told=told(slot))
 
 
-def or_value_error(function: Callable[..., Any], case: Any) -> Any:
+def or_value_error(function: oracle.Slot, case: Case) -> object:
     """What a function gives; the error's name where it raises ValueError."""
     try:
         return function(*arguments(case))
@@ -105,7 +110,7 @@ def or_value_error(function: Callable[..., Any], case: Any) -> Any:
         return "ValueError"
 
 
-def is_made_of(student: "Student", effort: Effort) -> None:
+def is_made_of(student: Student, effort: Effort) -> None:
     """Each function that follows from another asks it."""
     for slot, base in DERIVED.items():
         before = student.calls[base]
@@ -114,18 +119,18 @@ def is_made_of(student: "Student", effort: Effort) -> None:
             raise Wrong(f"{slot} is right, but {base} was not asked", kind="another loop")
 
 
-def from_the_right(case: Any) -> Any:
+def from_the_right(case: Folded) -> object:
     """A fold by somebody who begins at the end of the list."""
     return answered("reduce_list")((case[0], case[1][::-1], case[2]))
 
 
-def swapped(case: Any) -> Any:
+def swapped(case: Folded) -> object:
     """A fold by somebody who gives fn the running value second."""
     fn = FUNCTIONS[case[0]]
     return oracle.function("reduce_list")(lambda value, x: fn(x, value), *case[1:])
 
 
-def without_start(case: Any) -> Any:
+def without_start(case: Folded) -> object:
     """A fold by somebody who begins with the first element."""
     return answered("reduce_list")((case[0], case[1][1:], case[1][0]) if case[1] else case)
 

@@ -5,14 +5,17 @@ from itertools import zip_longest
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from .. import oracle
-from ..check import agreement
+from ..check import CaseT, agreement
 from ..parameter import Parameter
-from ..task import Check, Mistake, Task, Wrong
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
-Held = dict[str, Any]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
+Attribute = str | int | list[str]
+Held = dict[str, Attribute]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
 
 HELD = "held finds the attributes of a kind, those in lists too"
 OWN = "a module has its own parameters, under the names of their attributes"
@@ -26,6 +29,10 @@ TYPO = "a name that is not there raises AttributeError"
 WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "parameters", "training")
 
 
+Seen = list[object]
+"""Pairs of a name and a label, a mode or what stands in its place."""
+
+
 class Tree(NamedTuple):
     """Modules m0, m1, ... of which each holds only later ones; parameters are p0, p1, ..."""
 
@@ -35,13 +42,13 @@ class Tree(NamedTuple):
         return ", ".join(f"m{k}({', '.join(map(written, held.items()))})" for k, held in enumerate(self.modules))
 
 
-def written(attribute: tuple[str, Any]) -> str:
+def written(attribute: tuple[str, Attribute]) -> str:
     """An attribute as one would set it: "layers=[m1, m2]"."""
     name, value = attribute
     return f"{name}=[{', '.join(value)}]" if isinstance(value, list) else f"{name}={value}"
 
 
-def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> Any:
+def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> "SearchStrategy[Tree]":
     """Trees of up to so many modules."""
     from hypothesis import strategies as st
 
@@ -71,7 +78,9 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
             made[k]["weights"] = [parameter(), parameter()]
         above = made[parent % k] if k else {}
         if is_listed:
-            above.setdefault("layers", []).append(f"m{k}")
+            layers = above.setdefault("layers", [])
+            assert isinstance(layers, list)
+            layers.append(f"m{k}")
         else:
             above[next(name for name in ("left", "right", "inner", "outer") if name not in above)] = f"m{k}"
     for k, (*_, shared, _) in enumerate(drawn):
@@ -79,6 +88,10 @@ def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) ->
         if shared is not None and others:
             made[k]["tied"] = others[shared % len(others)]
     return Tree(tuple(dict(reversed(held.items())) if drawn[k][-1] else held for k, held in enumerate(made)))
+
+
+WithCalls = tuple[Tree, list[tuple[str, str]]]
+"""A tree, and the calls of train and eval: (label of a module, name of the method)."""
 
 
 class Built(NamedTuple):
@@ -90,51 +103,47 @@ class Built(NamedTuple):
     things: dict[str, Any]
     """Modules and parameters by their labels."""
 
-    def label(self, thing: Any) -> Any:
+    def label(self, thing: object) -> object:
         """The label of a module or parameter; what it is, if it has none."""
         return next((label for label, known in self.things.items() if known is thing), thing)
 
-    def labelled(self, pairs: Iterable[Any]) -> list[Any]:
+    def labelled(self, pairs: Iterable[object]) -> list[Any]:
         """(name, label) for pairs of a name and a thing."""
         return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in pairs]
 
-    def named(self) -> Any:
+    def named(self) -> list[Any]:
         """(name, label) of all parameters."""
         return self.labelled(self.root.named_parameters())
 
 
 def built(module: type, tree: Tree) -> Built:
     """The tree made of somebody's Module. Some parameters have equal values: p0 and p1, p2 and p3."""
+    piece = type("Piece", (module,), {})
+    things: dict[str, Any] = {f"m{k}": piece() for k in range(len(tree.modules))}
 
-    class Piece(module):  # type: ignore[misc]
-        def __init__(self) -> None:
-            super().__init__()
-
-    things: dict[str, Any] = {f"m{k}": Piece() for k in range(len(tree.modules))}
-
-    def thing(value: Any) -> Any:
+    def thing(value: Attribute) -> object:
         if isinstance(value, list):
             return [thing(x) for x in value]
-        if isinstance(value, str) and value not in things:
-            things[value] = Parameter(float(int(value[1:]) // 2))
-        return things.get(value, value)
+        if isinstance(value, int):
+            return value
+        return things.setdefault(value, Parameter(float(int(value[1:]) // 2)))
 
     for k, held in enumerate(tree.modules):
         for name, value in held.items():
             setattr(things[f"m{k}"], name, thing(value))
-    return Built(things["m0"], Piece, things)
+    return Built(things["m0"], piece, things)
 
 
 # What is looked at: a function of (Module, case), asked of the student's class and of the oracle's.
 
 
-def attributes(module: type, tree: Tree) -> Any:
+def attributes(module: type, tree: Tree) -> Seen:
     """Names and labels of what the first module holds itself: parameters, then modules."""
     made = built(module, tree)
     return [(name, made.label(thing)) for kind in (Parameter, module) for name, thing in made.root.held(kind)]
 
 
-def names(module: type, tree: Tree) -> Any:
+def names(module: type, tree: Tree) -> Seen:
     """Names and labels of parameters, if `parameters` says the same."""
     made = built(module, tree)
     found = made.named()
@@ -142,14 +151,14 @@ def names(module: type, tree: Tree) -> Any:
     return found if same == [x[-1] for x in found] else [("parameters", label) for label in same]
 
 
-def below(module: type, tree: Tree) -> Any:
+def below(module: type, tree: Tree) -> Seen:
     """Names and labels of modules, if `modules` says the same."""
     made = built(module, tree)
     found, labels = made.labelled(made.root.named_modules()), [made.label(m) for m in made.root.modules()]
     return found if labels == [x[-1] for x in found] else [("modules", label) for label in labels]
 
 
-def modes(module: type, case: tuple[Tree, list[tuple[str, str]]]) -> Any:
+def modes(module: type, case: WithCalls) -> Seen:
     """Which modules are training after some calls of train and eval."""
     made = built(module, case[0])
     for label, mode in case[1]:
@@ -159,7 +168,7 @@ def modes(module: type, case: tuple[Tree, list[tuple[str, str]]]) -> Any:
     return [(f"{label}.training", thing.training) for label, thing in made.things.items() if label.startswith("m")]
 
 
-def now(module: type, tree: Tree) -> Any:
+def now(module: type, tree: Tree) -> Seen:
     """Names and labels after a change: an attribute is new, one is replaced, a list has grown."""
     made = built(module, tree)
     made.root.more = []
@@ -172,7 +181,7 @@ def now(module: type, tree: Tree) -> Any:
     return made.named()
 
 
-def of_typo(module: type, case: tuple[Tree, str]) -> Any:
+def of_typo(module: type, case: tuple[Tree, str]) -> object:
     """What a name that nobody set gives."""
     made = built(module, case[0])
     try:
@@ -181,11 +190,11 @@ def of_typo(module: type, case: tuple[Tree, str]) -> Any:
         return "AttributeError"
 
 
-def with_calls() -> Any:
+def with_calls() -> "SearchStrategy[WithCalls]":
     """(tree, [(label of a module, "train" or "eval")])."""
     from hypothesis import strategies as st
 
-    def calls(tree: Tree) -> Any:
+    def calls(tree: Tree) -> "SearchStrategy[WithCalls]":
         label = st.sampled_from([f"m{k}" for k in range(len(tree.modules))])
         return st.tuples(
             st.just(tree), st.lists(st.tuples(label, st.sampled_from(["eval", "train"])), min_size=1, max_size=3)
@@ -194,7 +203,7 @@ def with_calls() -> Any:
     return trees(is_shared=True).flatmap(calls)
 
 
-def with_typo() -> Any:
+def with_typo() -> "SearchStrategy[tuple[Tree, str]]":
     """(tree, a word with two letters exchanged, or one left out where they are the same)."""
     from hypothesis import strategies as st
 
@@ -207,27 +216,29 @@ def with_typo() -> Any:
 
 def agrees(
     name: str,
-    cases: Callable[[], Any],
-    look: Callable[[type, Any], Any],
-    told: Callable[[Any], str] = str,
+    cases: Callable[[], "SearchStrategy[CaseT]"],
+    look: Callable[[type, CaseT], object],
+    told: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
     """The demand that a look at modules of the student's sees what it sees at the oracle's."""
 
-    def ask(student: "Student", case: Any) -> Any:
+    def ask(student: Student, case: CaseT) -> object:
         return look(student.Module, case)
 
-    def right(case: Any) -> Any:
-        return look(oracle.function("Module"), case)  # type: ignore[arg-type]
+    def right(case: CaseT) -> object:
+        module: Any = oracle.function("Module")
+        return look(module, case)
 
     return agreement(name, cases, ask, right, told=told, draw=beside, share=share)
 
 
-def beside(case: Any, got: Any, expected: Any) -> list[str]:
+def beside(case: object, got: object, expected: object) -> list[str]:
     """Two lists of pairs, row by row."""
-    if not all(isinstance(x, list) and all(isinstance(pair, tuple) for pair in x) for x in (got, expected)):
+    lists = [x for x in (expected, got) if isinstance(x, list) and all(isinstance(pair, tuple) for pair in x)]
+    if len(lists) < 2:
         return []
-    sides = [[f"{a} is {b}" for a, b in x] for x in (expected, got)]
+    sides = [[f"{a} is {b}" for a, b in x] for x in lists]
     rows = [("expected", "got"), *zip_longest(*sides, fillvalue="-")]
     width = 4 + max(len(left) for left, _ in rows)
     return [

@@ -1,14 +1,13 @@
 """Task 0.5: points of two kinds, told apart by numbers that one chooses."""
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ...core.errors import NotDoneYet
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task
 from ..toy_points import BORDERS, Line, Network, is_right, picture, point_set, side_of_line, side_of_network
-
-if TYPE_CHECKING:
-    from ..student import Student
+from ..verdicts import Wrong
 
 SLOTS = {
     "simple": "line_for_simple",
@@ -17,6 +16,7 @@ SLOTS = {
     "xor": "network_for_xor",
 }
 SIDE, SHAPE = "wrong side", "no line and no network"  # kinds of failures
+Change = Callable[[Any], Line | Network]  # of an answer, of which only the right kind is changed
 NOUNS = {"line": "three numbers (weight of x, weight of y, bias)", "network": "(hidden, last)"}
 
 
@@ -25,7 +25,7 @@ def separates(name: str) -> Check:
     slot = SLOTS[name]
     kind = slot.partition("_")[0]
 
-    def run(student: "Student", effort: Effort) -> None:
+    def run(student: Student, effort: Effort) -> None:
         points = point_set(name)
         try:
             answer = getattr(student, slot)()
@@ -61,14 +61,14 @@ def is_number(x: object) -> bool:
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
-def fault_of_line(line: Any) -> str:
+def fault_of_line(line: object) -> str:
     """What keeps something from being a line; "" if nothing does."""
     if not isinstance(line, tuple | list) or not all(map(is_number, line)):
         return f"{line!r} is no tuple of numbers"
     return "" if len(line) == 3 else f"{line!r} has {len(line)}"
 
 
-def fault_of_network(network: Any) -> str:
+def fault_of_network(network: object) -> str:
     """What keeps something from being a network; "" if nothing does."""
     if not isinstance(network, tuple | list) or len(network) != 2 or not all(isinstance(x, tuple | list) for x in network):
         return f"{network!r} is no pair of lists: hidden lines, and what is made of them"
@@ -84,7 +84,7 @@ def fault_of_network(network: Any) -> str:
 
 def side_of(name: str, answer: Line | Network) -> Callable[[float, float], float]:
     """What an answer says of a place."""
-    of: Any = side_of_line if SLOTS[name].startswith("line") else side_of_network
+    of: Callable[..., float] = side_of_line if SLOTS[name].startswith("line") else side_of_network
     return lambda x, y: float(of(answer, x, y))
 
 
@@ -93,19 +93,20 @@ def holds(name: str, answer: Line | Network) -> bool:
     return all(is_right(p, side_of(name, answer)(p.x, p.y)) for p in point_set(name))
 
 
-def changed(change: Callable[[Any], Any]) -> Callable[[Wrong], bool]:
+def changed(change: Change) -> Callable[[Wrong], bool]:
     """Whether another answer, close to the one that was given, would have been right."""
     return lambda wrong: wrong.kind == SIDE and holds(wrong.case[0], change(wrong.case[1]))
 
 
-def opposite(answer: Any) -> Any:
+def opposite(answer: Any) -> Line | Network:
     """The same border, with its sides exchanged."""
     if isinstance(answer[0], list | tuple):
         return answer[0], [-w for w in answer[1]]
-    return [-w for w in answer]
+    x, y, bias = answer
+    return -x, -y, -bias
 
 
-def lines(change: Callable[[Any], Any]) -> Callable[[Any], Any]:
+def lines(change: Callable[[Line], Line]) -> Change:
     """A change of a line, done to the line, or to all hidden lines."""
     return lambda answer: (
         ([change(line) for line in answer[0]], answer[1]) if isinstance(answer[0], list | tuple) else change(answer)

@@ -1,13 +1,17 @@
 """Task 1.1: a derivative by asking twice."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement, close
 from ..student import Student
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "3 * x": lambda x: 3 * x,
@@ -17,15 +21,16 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "x * y * y": lambda x, y: x * y * y,
     "x * y + 7 * z * z": lambda x, y, z: x * y + 7 * z * z,
 }
+Case = tuple[str, tuple[float, ...], int, float]  # (name of a function, arguments, which one, epsilon)
 SLOPE, TWICE, KEPT = "the slope lies between a bit below and a bit above", "f is called twice", "xs stays as it is"
 
 
-def points() -> Any:
+def points() -> "SearchStrategy[Case]":
     """(name of a function, arguments, which one, epsilon)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[str, tuple[float, ...], int, float]:
+    def case(draw: st.DrawFn) -> Case:
         name = draw(st.sampled_from(list(FUNCTIONS)))
         count = FUNCTIONS[name].__code__.co_argcount
         xs = tuple(draw(st.integers(-8, 8).map(lambda n: n / 2)) for _ in range(count))
@@ -34,23 +39,23 @@ def points() -> Any:
     return case()
 
 
-def told(case: Any) -> str:
+def told(case: Case) -> str:
     """As one would type it."""
     name, xs, k, epsilon = case
     return f"f = {name}; xs {xs}, k {k}, epsilon {epsilon:g}"
 
 
-def ask(student: Student, case: Any) -> Any:
+def ask(student: Student, case: Case) -> object:
     """The student's slope."""
     return student.numerical_derivative(FUNCTIONS[case[0]], *case[1:])
 
 
-def expect(case: Any) -> float:
+def expect(case: Case) -> float:
     """The slope."""
     return float(oracle.function("numerical_derivative")(FUNCTIONS[case[0]], *case[1:]))
 
 
-def slope_to(case: Any, above: float, below: float, by: float) -> float:
+def slope_to(case: Case, above: float, below: float, by: float) -> float:
     """A slope between other points, divided by another number."""
     name, xs, k, epsilon = case
     high, low = [[x + way * epsilon * (i == k) for i, x in enumerate(xs)] for way in (above, below)]
@@ -76,7 +81,7 @@ def called_twice(student: Student, effort: Effort) -> None:
         )
 
 
-def is_near(got: Any, expected: float) -> bool:
+def is_near(got: object, expected: float) -> bool:
     """Equal up to what a small epsilon loses in rounding."""
     return close(got, expected) or (isinstance(got, float | int) and abs(got - expected) < 1e-6)
 

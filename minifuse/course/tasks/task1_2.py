@@ -3,15 +3,19 @@
 import math
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from .. import oracle
 from ..cases import among, autodiff_link
-from ..check import agreement, in_turn
+from ..check import CaseT, agreement, in_turn
 from ..student import Student
 from ..task import Check, Mistake, Task
-from ..variables import Context
+from ..variables import Context, Function
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Case = tuple[str, tuple[float, ...], float]  # (function, inputs, d)
 SHARE = 0.3  # of the usual number of examples, for each function
 ONE, TWO = ("Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU"), ("Add", "Mul", "LT", "EQ")
 VALUES, SLOPES, APART = (
@@ -21,12 +25,12 @@ VALUES, SLOPES, APART = (
 )
 
 
-def calls(name: str) -> Any:
+def calls(name: str) -> "SearchStrategy[Case]":
     """(name, inputs, d) for a function."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[str, tuple[float, ...], float]:
+    def case(draw: st.DrawFn) -> Case:
         xs = [draw(st.integers(-12, 12)) / 4 for _ in range(2 if name in TWO else 1)]
         if name in ("Log", "Inv"):
             xs = [abs(x) + 0.5 if name == "Log" else x + math.copysign(0.5, x) for x in xs]
@@ -39,26 +43,26 @@ def calls(name: str) -> Any:
     return case()
 
 
-def two_calls(name: str) -> Any:
+def two_calls(name: str) -> "SearchStrategy[tuple[Case, Case]]":
     """Two calls of a function, with other inputs."""
     from hypothesis import strategies as st
 
     return st.tuples(calls(name), calls(name)).filter(lambda c: c[0][1] != c[1][1])
 
 
-def value(function: Any, case: Any) -> Any:
+def value(function: Function, case: Case) -> object:
     """What forward gives."""
     return function.forward(Context(), *case[1])
 
 
-def slopes(function: Any, case: Any) -> Any:
+def slopes(function: Function, case: Case) -> object:
     """What backward gives after forward."""
     context = Context()
     function.forward(context, *case[1])
     return function.backward(context, case[2])
 
 
-def slopes_of_first(function: Any, case: Any) -> Any:
+def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
     """What backward gives for a first call, after a second one has run."""
     one, two = case
     contexts = Context(), Context()
@@ -67,14 +71,21 @@ def slopes_of_first(function: Any, case: Any) -> Any:
     return function.backward(contexts[0], one[2])
 
 
-def asked(how: Callable[[Any, Any], Any]) -> Callable[[Student, Any], Any]:
+def asked(how: Callable[[Function, CaseT], object]) -> Callable[[Student, CaseT], object]:
     """The same of the student's function."""
     return lambda student, case: how(getattr(student, name_in(case)), case)
 
 
-def right(how: Callable[[Any, Any], Any]) -> Callable[[Any], Any]:
+def right(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
     """The same of the oracle's."""
-    return lambda case: how(oracle.function(name_in(case)), case)
+    return lambda case: how(function_of(case), case)
+
+
+def function_of(case: object) -> Function:
+    """The oracle's function that a case asks."""
+    found: Any = oracle.function(name_in(case))  # a class, by its static methods
+    function: Function = found
+    return function
 
 
 def name_in(case: Any) -> str:
@@ -82,26 +93,32 @@ def name_in(case: Any) -> str:
     return case[0] if isinstance(case[0], str) else str(case[0][0])
 
 
-def told(case: Any) -> str:
+def told(case: Case) -> str:
     """A call in words."""
     name, xs, d = case
     return f"{name} of {', '.join(map(str, xs))}, d {d:g}"
 
 
 def each(
-    demand: str, names: Sequence[str], cases: Callable[[str], Any], how: Callable[[Any, Any], Any], **more: Any
+    demand: str,
+    names: Sequence[str],
+    cases: Callable[[str], "SearchStrategy[CaseT]"],
+    how: Callable[[Function, CaseT], object],
+    told: Callable[[CaseT], str],
+    link: Callable[[CaseT], str] | None = None,
 ) -> Check:
     """A demand on functions, one after the other; each is tried on as many cases."""
     parts = [
-        agreement(f"{name}: {demand}", partial(cases, name), asked(how), right(how), share=SHARE, **more) for name in names
+        agreement(f"{name}: {demand}", partial(cases, name), asked(how), right(how), told=told, link=link, share=SHARE)
+        for name in names
     ]
     return in_turn(demand, parts)
 
 
-def by_wrong_rule(rules: dict[str, Callable[..., Any]]) -> Callable[[Any], Any]:
+def by_wrong_rule(rules: dict[str, Callable[..., tuple[float, ...]]]) -> Callable[[Case], object]:
     """What somebody gives who has other derivatives for some functions."""
 
-    def gives(case: Any) -> Any:
+    def gives(case: Case) -> object:
         name, xs, d = case
         return rules[name](d, *xs)
 
@@ -148,7 +165,7 @@ TASK = Task(
         Mistake(
             "d is left out",
             "backward gives how fast the end result grows, not how fast this function does: times d.",
-            gives=lambda c: slopes(oracle.function(c[0]), (*c[:2], 1.0)),
+            gives=lambda c: slopes(function_of(c), (*c[:2], 1.0)),
             check=SLOPES,
         ),
         Mistake(
@@ -177,7 +194,7 @@ TASK = Task(
         Mistake(
             "what forward keeps is kept in one place for all calls",
             "A network has thousands of Muls under way. Each has a context of its own: keep it there.",
-            gives=lambda c: slopes(oracle.function(c[1][0]), (c[1][0], c[1][1], c[0][2])),
+            gives=lambda c: slopes(function_of(c), (c[1][0], c[1][1], c[0][2])),
             check=APART,
         ),
         Mistake(
@@ -198,5 +215,5 @@ TASK = Task(
 
 def twice(x: float) -> float:
     """sigmoid(sigmoid(x))."""
-    sigmoid = right(value)
-    return float(sigmoid(("Sigmoid", (sigmoid(("Sigmoid", (x,), 1.0)),), 1.0)))
+    sigmoid = oracle.function("sigmoid")
+    return float(sigmoid(sigmoid(x)))

@@ -1,7 +1,5 @@
 """Task 1.3: the chain rule, for one call."""
 
-from typing import Any
-
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
@@ -12,7 +10,7 @@ from ..task import Mistake, Task
 PAIRS = "each input that is no constant is paired with its derivative"
 
 
-def pairs(chain_rule: Any, graph: Graph) -> Any:
+def pairs(chain_rule: oracle.Slot, graph: Graph) -> object:
     """What the inputs of the root receive, by name."""
     root = built(graph)[0][-1]
     found = chain_rule(root.made_by, graph.d)
@@ -21,20 +19,19 @@ def pairs(chain_rule: Any, graph: Graph) -> Any:
     return [(getattr(x, "name", x), dx) for x, dx in found]
 
 
-def ask(student: Student, graph: Graph) -> Any:
+def ask(student: Student, graph: Graph) -> object:
     """The student's pairs."""
     return pairs(student.chain_rule, graph)
 
 
 def by_hand(graph: Graph, d: float | None = None, with_constants: bool = False) -> list[tuple[str, float]]:
     """The pairs of all inputs, or without constants."""
-    root = built(graph)[0][-1]
-    weights = root.made_by.context.saved[0]
+    made_by = built(graph)[0][-1].made_by
+    assert made_by is not None
+    weights = made_by.context.saved[0]
     d = graph.d if d is None else d
     return [
-        (x.name, float(w * d))
-        for x, w in zip(root.made_by.inputs, weights, strict=True)
-        if with_constants or not x.is_constant
+        (x.name, float(w * d)) for x, w in zip(made_by.inputs, weights, strict=True) if with_constants or not x.is_constant
     ]
 
 

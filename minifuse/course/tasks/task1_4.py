@@ -1,15 +1,14 @@
 """Task 1.4: the order of going backward, and backpropagation."""
 
 from collections import Counter
-from collections.abc import Callable
-from typing import Any
 
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
 from ..graphs import Graph, built, chain, drawn_graphs, ladder, misplaced, picture, reached
 from ..student import Student
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
 
 DEEP, RUNGS = 5_000, 40
 ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
@@ -21,7 +20,7 @@ ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
 )
 
 
-def names_in_order(topological_order: Callable[..., Any], graph: Graph) -> list[str]:
+def names_in_order(topological_order: oracle.Slot, graph: Graph) -> list[str]:
     """The order, by names."""
     return [getattr(x, "name", repr(x)) for x in topological_order(built(graph)[0][-1])]
 
@@ -36,18 +35,18 @@ class Order(list[str]):
     def __str__(self) -> str:
         return f"{', '.join(self) or 'nothing'}   (or another order in which users come first)"
 
-    def fits(self, order: Any) -> bool:
+    def fits(self, order: list[str]) -> bool:
         """Whether an order has the same names once each, and users first."""
         return Counter(order) == Counter(self) and not misplaced(self.graph, order)
 
 
-def drawn_order(graph: Graph, got: Any, expected: Any) -> list[str]:
+def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[str]:
     """The graph, and what stands in the way."""
     fault = misplaced(graph, got or [])
     return [*picture(graph), *["", fault] * bool(fault)]
 
 
-def derivatives(backpropagate: Callable[..., Any], graph: Graph) -> dict[str, float | None]:
+def derivatives(backpropagate: oracle.Slot, graph: Graph) -> dict[str, float | None]:
     """What every variable that the root needs has gathered afterwards."""
     nodes, _ = built(graph)
     backpropagate(nodes[-1], graph.d)
@@ -67,15 +66,15 @@ def is_of_the_last(wrong: Wrong) -> bool:
     return got.keys() == wrong.expected.keys() and all(d in (ways[name] or {before}) for name, d in got.items())
 
 
-def from_one(graph: Graph) -> dict[str, float]:
+def from_one(graph: Graph) -> dict[str, float | None]:
     """What is gathered by somebody who begins with 1."""
-    return derivatives(oracle.function("backpropagate"), Graph(graph.nodes, 1.0, graph.gathered))  # type: ignore[return-value]
+    return derivatives(oracle.function("backpropagate"), Graph(graph.nodes, 1.0, graph.gathered))
 
 
-def replaced(graph: Graph) -> dict[str, float]:
+def replaced(graph: Graph) -> dict[str, float | None]:
     """What leaves have whose earlier derivatives are lost."""
     new = derivatives(oracle.function("backpropagate"), Graph(graph.nodes, graph.d))
-    return {name: new.get(name, graph.gathered) for name in derivatives(oracle.function("backpropagate"), graph)}  # type: ignore[misc]
+    return {name: new.get(name, graph.gathered) for name in derivatives(oracle.function("backpropagate"), graph)}
 
 
 def is_in_computed(wrong: Wrong) -> bool:

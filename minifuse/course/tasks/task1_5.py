@@ -2,18 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..check import agreement
 from ..engine import Engine
 from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
+from ..oracle.module1 import ScalarLinear
 from ..student import Student
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..variables import Scalar
+from ..verdicts import Wrong
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Guesses = tuple[tuple[float, ...], tuple[int, ...]]  # (probabilities, labels)
+Parameters = Sequence[tuple[float, float | None]]  # (value, derivative) of each
+Steps = tuple[Parameters, float]  # (parameters, rate)
 LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a layer gives a weighted sum and a bias for each output",
     "weights and biases are drawn, each for itself",
@@ -24,24 +31,24 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
 )
 
 
-def layers() -> Any:
+def layers() -> "SearchStrategy[Layer]":
     """A layer of other numbers of inputs and outputs."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Layer:
+    def case(draw: st.DrawFn) -> Layer:
         i, o = draw(st.integers(1, 3)), draw(st.integers(1, 3))
         return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, i))
 
     return case()
 
 
-def networks() -> Any:
+def networks() -> "SearchStrategy[Net]":
     """Two layers."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Net:
+    def case(draw: st.DrawFn) -> Net:
         i, h = draw(st.integers(1, 2)), draw(st.integers(1, 3))
         first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, i))
         return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros(h)))
@@ -49,15 +56,15 @@ def networks() -> Any:
     return case()
 
 
-def guesses() -> Any:
+def guesses() -> "SearchStrategy[Guesses]":
     """(probabilities, labels)."""
     from hypothesis import strategies as st
 
     one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1))
-    return st.lists(one, min_size=1, max_size=4).map(lambda c: tuple(zip(*c, strict=True)))
+    return st.lists(one, min_size=1, max_size=4).map(lambda c: (tuple(p for p, _ in c), tuple(label for _, label in c)))
 
 
-def steps() -> Any:
+def steps() -> "SearchStrategy[Steps]":
     """((value, derivative) of each parameter, rate)."""
     from hypothesis import strategies as st
 
@@ -68,7 +75,7 @@ def steps() -> Any:
     )
 
 
-def fill(layer: Any, case: Layer) -> None:
+def fill(layer: ScalarLinear, case: Layer) -> None:
     """Put numbers into a layer of the student's."""
     for row, values in zip(layer.weights, case.weights.tolist(), strict=True):
         for w, value in zip(row, values, strict=True):
@@ -102,7 +109,7 @@ def ask_network(student: Student, case: Net) -> float:
     return float(network(case.first.xs.tolist()))
 
 
-def ask_loss(student: Student, case: Any) -> tuple[float, list[float]]:
+def ask_loss(student: Student, case: Guesses) -> tuple[float, list[float]]:
     """The student's loss, and what each output receives."""
     engine = Engine(student)
     outputs = [engine.scalar(p) for p in case[0]]
@@ -111,7 +118,9 @@ def ask_loss(student: Student, case: Any) -> tuple[float, list[float]]:
     return float(loss), [x.grad or 0.0 for x in outputs]
 
 
-def loss_of(case: Any, mean: bool = True, right: Callable[[float, int], float] | None = None) -> tuple[float, list[float]]:
+def loss_of(
+    case: Guesses, mean: bool = True, right: Callable[[float, int], float] | None = None
+) -> tuple[float, list[float]]:
     """The loss, and what each output receives."""
     chosen = right or (lambda p, label: p if label else 1 - p)
     p, sign = [chosen(p, label) for p, label in zip(*case, strict=True)], [chosen(1, k) - chosen(0, k) for k in case[1]]
@@ -119,7 +128,7 @@ def loss_of(case: Any, mean: bool = True, right: Callable[[float, int], float] |
     return float(-np.sum(np.log(p)) / by), [float(-s / x / by) for s, x in zip(sign, p, strict=True)]
 
 
-def ask_step(student: Student, case: Any) -> list[tuple[float, float | None]]:
+def ask_step(student: Student, case: Steps) -> Parameters:
     """Values and derivatives after the student's step."""
     engine = Engine(student)
     parameters = [engine.scalar(value) for value, _ in case[0]]
@@ -129,7 +138,7 @@ def ask_step(student: Student, case: Any) -> list[tuple[float, float | None]]:
     return [(p.value, p.grad) for p in parameters]
 
 
-def stepped(case: Any, way: float = -1.0, lets_go: bool = True) -> list[tuple[float, float | None]]:
+def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
     """Values and derivatives after a step."""
     return [(value + way * case[1] * (d or 0.0), None if lets_go else d) for value, d in case[0]]
 
@@ -148,7 +157,7 @@ def are_drawn(student: Student, effort: Effort) -> None:
         raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=values, kind="alike")
 
 
-def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[float]:
+def probabilities(engine: Engine, network: Callable[[Sequence[float]], Scalar], points: Points) -> Sequence[float]:
     """What a network says of points."""
     return [float(network(list(point))) for point in points]
 

@@ -1,9 +1,10 @@
 """Task 2.1: where an element lies."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...core.indexing import Shape
 from .. import oracle
 from ..cases import layout_link, orders, shapes, strided_like
 from ..check import agreement
@@ -11,10 +12,16 @@ from ..draw import strip
 from ..loops import in_words
 from ..strided import Strided
 from ..student import Student
-from ..task import Mistake, Task, Wrong
+from ..task import Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Permutation = tuple[Strided, Shape]  # (tensor, order of its dims)
 
 
-def places() -> Any:
+def places() -> "SearchStrategy[tuple[Shape, Shape, int]]":
     """(index, strides, offset)."""
     from hypothesis import strategies as st
 
@@ -27,26 +34,26 @@ def places() -> Any:
     )
 
 
-def ordinals() -> Any:
+def ordinals() -> "SearchStrategy[tuple[int, Shape]]":
     """(ordinal, shape)."""
     from hypothesis import strategies as st
 
     return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, int(np.prod(shape)) - 1), st.just(shape)))
 
 
-def permutations() -> Any:
+def permutations() -> "SearchStrategy[Permutation]":
     """(tensor, order of its dims)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
+    def case(draw: st.DrawFn) -> Permutation:
         x = strided_like(draw, draw(shapes(4, 1)))
         return x, draw(orders(len(x.shape)))
 
     return case()
 
 
-def ask_permuted(student: Student, case: Any) -> Any:
+def ask_permuted(student: Student, case: Permutation) -> object:
     """Shape, strides and offset of the student's view, if it lies in the storage that it was given."""
     found = student.permuted(*case)
     if isinstance(found, Strided) and found.storage is not case[0].storage:
@@ -61,12 +68,12 @@ def ask_permuted(student: Student, case: Any) -> Any:
     return found[1:]
 
 
-def told_permuted(case: Any) -> str:
+def told_permuted(case: Permutation) -> str:
     """A call in words."""
     return f"a tensor {in_words(case[0])}; dims {case[1]}"
 
 
-def led_back(case: Any) -> Any:
+def led_back(case: Permutation) -> object:
     """What somebody gives who moves dim d to dims[d]."""
     return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
 

@@ -1,23 +1,28 @@
 """Task 2.2: broadcasting."""
 
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING
 
+from ...core.indexing import Shape
 from .. import oracle
 from ..cases import among, broadcasting_link, shapes
 from ..check import agreement, in_turn
 from ..student import Student
 from ..task import Mistake, Task
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Two = tuple[Shape, Shape]
 UNFIT = "shapes that do not fit raise ValueError"
 
 
-def pairs(fitting: bool = True, least: int = 1) -> Any:
+def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
     """Two shapes that fit together; or any two, with sizes from `least` on."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def case(draw: st.DrawFn) -> Two:
         big = draw(shapes(4, least))
         one, two = [tuple(draw(among(n, n, 1) if fitting else among(n, 1, least, 2, 3)) for n in big) for _ in "ab"]
         return one[draw(among(*range(len(one) + 1))) :], two[draw(among(*range(len(two) + 1))) :] or two
@@ -25,12 +30,12 @@ def pairs(fitting: bool = True, least: int = 1) -> Any:
     return case()
 
 
-def smaller_places() -> Any:
+def smaller_places() -> "SearchStrategy[Two]":
     """(index in a large shape, a shape that is broadcast to it)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    def case(draw: st.DrawFn) -> Two:
         big = draw(shapes(4, 1))
         index = tuple(draw(st.integers(0, n - 1)) for n in big)
         small = tuple(draw(st.sampled_from([n, 1])) for n in big)
@@ -39,7 +44,7 @@ def smaller_places() -> Any:
     return case()
 
 
-def of_shape_error(student: Student, case: Any) -> Any:
+def of_shape_error(student: Student, case: Two) -> object:
     """The broadcast shape, or that there is none."""
     try:
         return student.broadcast_shape(*case)
@@ -47,7 +52,7 @@ def of_shape_error(student: Student, case: Any) -> Any:
         return None
 
 
-def shape_or_none(case: Any) -> Any:
+def shape_or_none(case: Two) -> object:
     """The same, right."""
     try:
         return oracle.function("broadcast_shape")(*case)
@@ -55,18 +60,18 @@ def shape_or_none(case: Any) -> Any:
         return None
 
 
-def columns_of(case: Any) -> list[tuple[int, int]]:
+def columns_of(case: Two) -> list[tuple[int, int]]:
     """The sizes of two shapes that stand one under the other, aligned at their last dim."""
     return list(zip(*[(*[1] * (max(map(len, case)) - len(x)), *x) for x in case], strict=True))
 
 
-def larger_if_one_is_1(case: Any) -> tuple[int, ...] | None:
+def larger_if_one_is_1(case: Two) -> Shape | None:
     """The larger size of each dim; None where neither is 1 and they differ."""
     columns = columns_of(case)
     return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(map(max, columns))
 
 
-def shape_from_the_front(case: Any) -> tuple[int, ...] | None:
+def shape_from_the_front(case: Two) -> Shape | None:
     """The shape of two that are aligned at their first dim; None where they do not fit so."""
     columns = list(zip(*[(*x, *[1] * (max(map(len, case)) - len(x))) for x in case], strict=True))
     return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(max(pair) for pair in columns)

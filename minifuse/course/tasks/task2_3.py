@@ -1,30 +1,30 @@
 """Task 2.3: map, zip and reduce over strides."""
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 
 from .. import oracle
 from ..cases import broadcasting_link, fresh
 from ..check import agreement, in_turn
-from ..loops import FUNCTIONS, answer, drawing, folded, link, mapped, told, written
+from ..loops import FUNCTIONS, Folded, Mapped, answer, drawing, folded, link, mapped, told, written
+from ..strided import Array
 from ..task import Mistake, Task
 
 MAP = "map: every element is read and written where its strides say"
 FOLD = "reduce: one dim is folded, in order, from start"
 
 
-def read_in_order(case: Any) -> np.ndarray[Any, Any]:
+def read_in_order(case: Mapped) -> Array:
     """Map or zip by somebody who takes the storage for the tensor."""
     name, out, operands = case
-    storage: np.ndarray[Any, Any] = out.storage.copy()
+    storage: Array = out.storage.copy()
     for k in range(int(np.prod(out.shape))):
         storage[k] = FUNCTIONS[name](*[x.storage[k % len(x.storage)] for x in operands])
     return storage
 
 
-def without_offset(case: Any) -> np.ndarray[Any, Any]:
+def without_offset(case: Mapped) -> Array:
     """Map by somebody who forgets the offset: where a dim is flipped, positions are below 0, and Python wraps them."""
     name, out, (a,) = case
     out = out._replace(storage=out.storage.copy())
@@ -34,7 +34,7 @@ def without_offset(case: Any) -> np.ndarray[Any, Any]:
     return written(out)
 
 
-def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
+def without_broadcasting(case: Mapped) -> Array:
     """Zip by somebody who takes each index of the output for an index of the operands."""
     name, out, operands = case
     out = out._replace(storage=out.storage.copy())
@@ -44,17 +44,17 @@ def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
     return written(out)
 
 
-def stored_in_order(case: Any) -> np.ndarray[Any, Any]:
+def stored_in_order(case: Folded) -> Array:
     """A fold by somebody who writes result k to position k."""
     name, out, a, dim, start = case
     plain = fresh(out.shape)
     oracle.function("tensor_reduce")(FUNCTIONS[name], plain, a, dim, start)
-    storage: np.ndarray[Any, Any] = out.storage.copy()
+    storage: Array = out.storage.copy()
     storage[: len(plain.array().ravel())] = plain.array().ravel()
     return storage
 
 
-def from_the_end(case: Any) -> np.ndarray[Any, Any]:
+def from_the_end(case: Folded) -> Array:
     """A fold by somebody who begins with the last element."""
     name, out, a, dim, start = case
     steps = [-s if d == dim else s for d, s in enumerate(a.strides)]

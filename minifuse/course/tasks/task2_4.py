@@ -2,23 +2,25 @@
 
 from collections.abc import Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
+from ...core.indexing import Shape
 from .. import oracle
 from ..cases import among, autodiff_link, broadcasting_link, fresh, layout_link, orders, shapes, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..engine import Engine
-from ..strided import Strided
+from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Mistake, Task
 from ..values import Values
-from ..variables import Context
+from ..variables import Context, Function
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 SHARE = 0.3  # of the usual number of examples, for each function
 ONE = ("TensorNeg", "TensorInv", "TensorLog", "TensorExp", "TensorSigmoid", "TensorReLU")
 TWO = ("TensorAdd", "TensorMul")
@@ -46,6 +48,12 @@ class Call(NamedTuple):
         return f"{self.name} of shape{'s' * (len(self.inputs) > 1)} {shapes}{options}; d of shape {self.d.shape}"
 
 
+Look = Callable[[Engine, Function, Call], object]
+"""What a function gives for a case, on an engine."""
+Repeated = tuple[Strided, Shape]
+"""(a gradient, the shape of what was repeated to its shape)"""
+
+
 def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
     """A tensor with its elements brought between -to and to, or above 0, and none of them 0."""
     n = len(x.storage)
@@ -53,12 +61,12 @@ def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
     return x._replace(storage=values)
 
 
-def elementwise(name: str) -> Any:
+def elementwise(name: str) -> "SearchStrategy[Call]":
     """A function of elements, with operands that are broadcast where there are two."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Call:
+    def case(draw: st.DrawFn) -> Call:
         shape = draw(shapes(3, 1, 3))
         cuts = [shape]
         if name in TWO:
@@ -72,12 +80,12 @@ def elementwise(name: str) -> Any:
     return case()
 
 
-def moved(name: str) -> Any:
+def moved(name: str) -> "SearchStrategy[Call]":
     """Sum, Permute or Reshape."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Call:
+    def case(draw: st.DrawFn) -> Call:
         rank = draw(among(1, 2, 3, 3))
         shape = tuple(draw(st.integers(1, 4)) for _ in range(rank))
         dim, dims = draw(among(*range(rank))), draw(orders(rank))
@@ -93,12 +101,12 @@ def moved(name: str) -> Any:
     return case() | st.just(round_) if name == "TensorPermute" else case()
 
 
-def products() -> Any:
+def products() -> "SearchStrategy[Call]":
     """Two matrices."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Call:
+    def case(draw: st.DrawFn) -> Call:
         m, k, n = [draw(st.integers(1, 4)) for _ in "mkn"]
         inputs = scaled(strided_like(draw, (m, k)), 3.0), scaled(strided_like(draw, (k, n)), 2.0)
         return Call("TensorMatMul", inputs, {}, scaled(strided_like(draw, (m, n)), 5.0))
@@ -106,12 +114,12 @@ def products() -> Any:
     return case()
 
 
-def repeated() -> Any:
+def repeated() -> "SearchStrategy[Repeated]":
     """(a gradient, the shape of what was repeated to its shape)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[Strided, tuple[int, ...]]:
+    def case(draw: st.DrawFn) -> Repeated:
         shape = draw(shapes(3, 1, 4))
         small = tuple(1 if draw(among(False, True)) else n for n in shape)
         return strided_like(draw, shape, start=-5), small[draw(among(*range(len(small) + 1))) :]
@@ -119,10 +127,17 @@ def repeated() -> Any:
     return case()
 
 
-def run(engine: Engine, function: Any, case: Call) -> tuple[Context, Any]:
+def run(engine: Engine, function: Function, case: Call) -> tuple[Context, object]:
     """forward on the inputs of a case."""
     context = Context()
     return context, function.forward(context, *[engine.values(x) for x in case.inputs], **case.options)
+
+
+def function_of(case: Call) -> Function:
+    """The oracle's function for a case."""
+    found: Any = oracle.function(case.name)  # a class, by its static methods
+    function: Function = found
+    return function
 
 
 def another(case: Call) -> Call:
@@ -130,12 +145,12 @@ def another(case: Call) -> Call:
     return case._replace(inputs=tuple(x._replace(storage=x.storage * 0.5) for x in case.inputs))
 
 
-def value(engine: Engine, function: Any, case: Call) -> Array:
+def value(engine: Engine, function: Function, case: Call) -> object:
     """What forward gives."""
-    return as_array(run(engine, function, case)[1])  # type: ignore[no-any-return]
+    return as_array(run(engine, function, case)[1])
 
 
-def slopes(engine: Engine, function: Any, case: Call) -> Any:
+def slopes(engine: Engine, function: Function, case: Call) -> object:
     """What backward gives, after forward has run once more on other numbers."""
     context, _ = run(engine, function, case)
     run(engine, function, another(case))
@@ -143,35 +158,35 @@ def slopes(engine: Engine, function: Any, case: Call) -> Any:
     return tuple(as_array(x) for x in found) if isinstance(found, tuple) else found
 
 
-def slopes_alone(engine: Engine, function: Any, case: Call) -> Any:
+def slopes_alone(engine: Engine, function: Function, case: Call) -> object:
     """What backward gives, where nothing ran in between."""
     found = function.backward(run(engine, function, case)[0], engine.values(case.d))
     return tuple(map(as_array, found))
 
 
-def both(engine: Engine, function: Any, case: Call) -> Any:
+def both(engine: Engine, function: Function, case: Call) -> object:
     """What forward gives, and then what backward does."""
     found = slopes(engine, function, case)
     return (value(engine, function, case), *found) if isinstance(found, tuple) else found
 
 
-def as_array(x: Any) -> Any:
+def as_array(x: object) -> object:
     """The elements of values; anything else as it is."""
     return np.array(x.array()) if isinstance(x, Values) else x
 
 
-def asked(how: Callable[[Engine, Any, Call], Any]) -> Callable[[Student, Call], Any]:
+def asked(how: Look) -> Callable[[Student, Call], object]:
     """The same of the student's function."""
     return lambda student, case: how(Engine(student), getattr(student, case.name), case)
 
 
-def right(how: Callable[[Engine, Any, Call], Any]) -> Callable[[Call], Any]:
+def right(how: Look) -> Callable[[Call], object]:
     """The same of the oracle's."""
-    return lambda case: how(Engine(), oracle.function(case.name), case)
+    return lambda case: how(Engine(), function_of(case), case)
 
 
 def each(
-    demand: str, names: Sequence[str], cases: Callable[[str], Any], how: Callable[[Engine, Any, Call], Any], link: Any
+    demand: str, names: Sequence[str], cases: Callable[[str], "SearchStrategy[Call]"], how: Look, link: Callable[[Call], str]
 ) -> Check:
     """A demand on functions, one after the other; each is tried on as many cases."""
     parts = [
@@ -181,23 +196,23 @@ def each(
     return in_turn(demand, parts)
 
 
-def ask_sum(student: Student, case: Any) -> Any:
+def ask_sum(student: Student, case: Repeated) -> object:
     """The student's sum."""
     return as_array(student.unbroadcast(Engine(student).values(case[0]), case[1]))
 
 
-def summed(case: Any) -> Array:
+def summed(case: Repeated) -> object:
     """The sum."""
-    return as_array(oracle.function("unbroadcast")(Engine().values(case[0]), case[1]))  # type: ignore[no-any-return]
+    return as_array(oracle.function("unbroadcast")(Engine().values(case[0]), case[1]))
 
 
-def in_front(case: Any) -> Array:
+def in_front(case: Repeated) -> Array:
     """A sum over the dims in front only."""
     gradient, shape = case[0].array(), case[1]
     return np.asarray(gradient.sum(tuple(range(gradient.ndim - len(shape)))))
 
 
-def first_of(case: Any) -> Array:
+def first_of(case: Repeated) -> Array:
     """The first of what was repeated, in place of its sum."""
     gradient, shape = case[0].array(), case[1]
     lead = gradient.ndim - len(shape)
@@ -205,7 +220,7 @@ def first_of(case: Any) -> Array:
     return np.asarray(gradient[where])
 
 
-def drawing(case: Any, got: Any, expected: Any) -> list[str]:
+def drawing(case: Call | Repeated, got: object, expected: object) -> list[str]:
     """What each input should receive, and what it does."""
     if not isinstance(expected, tuple):
         return [*rows(expected, "expected"), *rows(got, "got")]
@@ -228,7 +243,7 @@ def product_link(case: Call) -> str:
     return f"matmul?matmul_M={m}&matmul_N={n}&matmul_K={k}"
 
 
-def wide(case: Call) -> Any:
+def wide(case: Call) -> object:
     """Derivatives of somebody who does not sum them."""
     d, arrays = case.d.array(), [x.array() for x in case.inputs]
     if case.name == "TensorAdd":
@@ -236,7 +251,7 @@ def wide(case: Call) -> Any:
     return (np.asarray(d * arrays[1]), np.asarray(d * arrays[0])) if case.name == "TensorMul" else right(slopes)(case)
 
 
-def own_value(case: Call) -> Any:
+def own_value(case: Call) -> object:
     """Derivatives of somebody whose Mul gives each input its own value."""
     if case.name != "TensorMul":
         return None
@@ -245,19 +260,19 @@ def own_value(case: Call) -> Any:
     return tuple(as_array(fit(Engine().values(d * x), x.shape)) for x in (a, b))
 
 
-def exchanged(case: Call) -> Any:
+def exchanged(case: Call) -> object:
     """Derivatives of somebody who gives d first, and then the input."""
     d, x = case.d.array(), case.inputs[0].array()
     found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
     return (np.asarray(found[case.name]),)
 
 
-def moved_again(case: Call) -> Any:
+def moved_again(case: Call) -> object:
     """Permute by somebody who goes the same way twice."""
     return (right(value)(case), case.d.array().transpose(case.options["dims"]))
 
 
-def not_spread(case: Call) -> Any:
+def not_spread(case: Call) -> object:
     """Sum by somebody who passes d on as it is."""
     return (right(value)(case), case.d.array()) if case.name == "TensorSum" else None
 

@@ -1,19 +1,27 @@
 """Task 2.5: a network of tensors that learns."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
 from ..check import agreement
 from ..engine import Engine
 from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
+from ..oracle.module2 import TensorLinear
+from ..strided import Array
 from ..student import Student
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..variables import Tensor
+from ..verdicts import Wrong
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
+Guesses = tuple[Array, Array]  # (probabilities, labels), of shape (points, 1)
+Parameters = list[tuple[Array, Array | None]]  # (value, derivative) of each
+Steps = tuple[Parameters, float]  # (parameters, rate)
 LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
     "a layer gives xs @ weights + biases, a row for each row",
     "weights and biases are drawn, and have the shapes that are asked for",
@@ -24,24 +32,24 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
 )
 
 
-def layers() -> Any:
+def layers() -> "SearchStrategy[Layer]":
     """A layer, and some points."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Layer:
+    def case(draw: st.DrawFn) -> Layer:
         n, i, o = [draw(st.integers(1, 4)) for _ in "nio"]
         return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, n, i))
 
     return case()
 
 
-def networks() -> Any:
+def networks() -> "SearchStrategy[Net]":
     """Two layers, and some points."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Net:
+    def case(draw: st.DrawFn) -> Net:
         n, i, h = [draw(st.integers(1, 3)) for _ in "nih"]
         first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, n, i))
         return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros((n, h))))
@@ -49,7 +57,7 @@ def networks() -> Any:
     return case()
 
 
-def guesses() -> Any:
+def guesses() -> "SearchStrategy[Guesses]":
     """(probabilities, labels), of shape (points, 1)."""
     from hypothesis import strategies as st
 
@@ -57,12 +65,12 @@ def guesses() -> Any:
     return st.lists(one, min_size=1, max_size=4).map(lambda c: tuple(np.transpose(c)[..., None]))
 
 
-def steps() -> Any:
+def steps() -> "SearchStrategy[Steps]":
     """((value, derivative) of each parameter, rate)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[list[tuple[Array, Array | None]], float]:
+    def case(draw: st.DrawFn) -> Steps:
         made = []
         for shape in draw(st.lists(st.sampled_from([(2,), (1, 3), (2, 2)]), min_size=1, max_size=2)):
             d = numbers(draw, *shape) + 0.25 if draw(st.booleans()) else None
@@ -72,12 +80,12 @@ def steps() -> Any:
     return case()
 
 
-def fill(engine: Engine, layer: Any, case: Layer) -> None:
+def fill(engine: Engine, layer: TensorLinear, case: Layer) -> None:
     """Put numbers into a layer of the student's."""
     layer.weights.value, layer.biases.value = engine.values(case.weights), engine.values(case.biases)
 
 
-def ask_layer(student: Student, case: Layer) -> Any:
+def ask_layer(student: Student, case: Layer) -> object:
     """The outputs of the student's layer."""
     engine = Engine(student)
     layer = student.TensorLinear(engine, *case.weights.shape, Random(1))
@@ -85,12 +93,12 @@ def ask_layer(student: Student, case: Layer) -> Any:
     return array_of(layer(engine.constant(case.xs)))
 
 
-def array_of(x: Any) -> Any:
+def array_of(x: object) -> object:
     """The elements of a tensor; anything else as it is."""
-    return np.array(x.value.array()) if hasattr(x, "value") else x
+    return np.array(x.value.array()) if isinstance(x, Tensor) else x
 
 
-def ask_network(student: Student, case: Net) -> Any:
+def ask_network(student: Student, case: Net) -> object:
     """What the student's network says."""
     engine = Engine(student)
     network = student.TensorNetwork(engine, *case.first.weights.shape, Random(1))
@@ -99,7 +107,7 @@ def ask_network(student: Student, case: Net) -> Any:
     return array_of(network(engine.constant(case.first.xs)))
 
 
-def ask_loss(student: Student, case: Any) -> tuple[float, Any]:
+def ask_loss(student: Student, case: Guesses) -> tuple[float, Array | None]:
     """The student's loss, and what the outputs receive."""
     engine = Engine(student)
     outputs = engine.tensor(case[0])
@@ -108,7 +116,7 @@ def ask_loss(student: Student, case: Any) -> tuple[float, Any]:
     return loss.item(), np.array(outputs.grad.array()) if outputs.grad is not None else None
 
 
-def loss_of(case: Any, mean: bool = True, counts_zeros: bool = True) -> tuple[float, Array]:
+def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tuple[float, Array]:
     """The loss, and what the outputs receive."""
     outputs, labels = case
     right = np.where(labels == 1, outputs, 1 - outputs)
@@ -117,7 +125,7 @@ def loss_of(case: Any, mean: bool = True, counts_zeros: bool = True) -> tuple[fl
     return float(-(counted * np.log(right)).sum() / by), -np.where(labels == 1, 1, -1) * counted / right / by
 
 
-def ask_step(student: Student, case: Any) -> Any:
+def ask_step(student: Student, case: Steps) -> Parameters:
     """Values and derivatives after the student's step."""
     engine = Engine(student)
     parameters = [engine.tensor(value) for value, _ in case[0]]
@@ -127,7 +135,7 @@ def ask_step(student: Student, case: Any) -> Any:
     return [(np.array(p.value.array()), None if p.grad is None else np.array(p.grad.array())) for p in parameters]
 
 
-def stepped(case: Any, way: float = -1.0, lets_go: bool = True) -> list[tuple[Array, Array | None]]:
+def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
     """Values and derivatives after a step."""
     return [(value + way * case[1] * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
 
@@ -144,12 +152,12 @@ def are_drawn(student: Student, effort: Effort) -> None:
         raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=one, kind="alike")
 
 
-def probabilities(engine: Engine, network: Any, points: Points) -> Sequence[float]:
+def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
     """What a network says of points."""
-    return np.ravel(array_of(network(engine.constant(points)))).tolist()  # type: ignore[no-any-return]
+    return [float(p) for p in network(engine.constant(points)).value.array().ravel()]
 
 
-def told_step(case: Any) -> str:
+def told_step(case: Steps) -> str:
     """Parameters in words."""
     pairs = [(value.tolist(), None if d is None else d.tolist()) for value, d in case[0]]
     return f"(value, derivative) of parameters {pairs}, rate {case[1]}"

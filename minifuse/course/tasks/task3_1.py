@@ -1,15 +1,16 @@
 """Task 3.1: map, zip and reduce on all cores."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
 from .. import oracle, parallel
 from ..check import agreement, same
-from ..loops import FUNCTIONS, answer, drawing, link, told
-from ..strided import Strided
-from ..task import Check, Mistake, Task, Wrong
+from ..loops import FUNCTIONS, Mapped, answer, drawing, link, told
+from ..strided import Array, Strided
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 SLOTS = ("parallel_map", "parallel_zip", "parallel_reduce")
 MAP = "map: every element is read and written where its strides say"
@@ -17,10 +18,10 @@ ZIP = "zip: operands are broadcast to the shape of the output"
 REDUCE = "reduce: one dim is folded, in order, from start"
 
 
-def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Any], np.ndarray[Any, Any]]:
+def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Mapped], Array]:
     """Map by somebody who takes elements for neighbours by another rule."""
 
-    def give(case: Any) -> np.ndarray[Any, Any]:
+    def give(case: Mapped) -> Array:
         _, out, (a,) = case
         return side_by_side(case, out.offset, a.offset) if where(out, a) else answer(oracle.function("parallel_map"), case)
 
@@ -41,7 +42,7 @@ def is_too_fast(wrong: Wrong) -> bool:
     return False
 
 
-def without_offset_if_dense(case: Any) -> np.ndarray[Any, Any]:
+def without_offset_if_dense(case: Mapped) -> Array:
     """Map by somebody whose fast path begins at the start of each storage."""
     _, out, (a,) = case
     if not (is_dense(out) and is_dense(a)):
@@ -55,16 +56,16 @@ def is_dense(x: Strided) -> bool:
     return all(n == 1 or s == p for n, s, p in zip(x.shape, x.strides, plain, strict=True))
 
 
-def side_by_side(case: Any, to: int, first: int) -> np.ndarray[Any, Any]:
+def side_by_side(case: Mapped, to: int, first: int) -> Array:
     """Map over as many neighbours as there are elements."""
     name, out, (a,) = case
-    written: np.ndarray[Any, Any] = out.storage.copy()
+    written: Array = out.storage.copy()
     for k in range(int(np.prod(out.shape))):
         written[to + k] = FUNCTIONS[name](a.storage[first + k])
     return written
 
 
-def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
+def without_broadcasting(case: Mapped) -> Array:
     """Zip by somebody who reads operands with their own strides, at the index of the output."""
     name, out, operands = case
     out = parallel.empty_like(out)
@@ -80,7 +81,7 @@ def without_broadcasting(case: Any) -> np.ndarray[Any, Any]:
     return out.storage
 
 
-def of_kind(kind: str) -> Any:
+def of_kind(kind: str) -> Callable[[Wrong], bool]:
     """Whether a failure is of a kind."""
     return lambda wrong: wrong.kind == kind
 
@@ -207,7 +208,7 @@ TASK = Task(
 )
 
 
-def each_written_once(student: Any) -> None:
+def each_written_once(student: Student) -> None:
     """Each of the three stores an element once, and reads none of the output."""
     for slot in SLOTS:
         for case in parallel.typical(slot)[:2]:

@@ -1,7 +1,8 @@
 """Task 3.2: the product of matrices on all cores."""
 
+from collections.abc import Callable
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,9 +16,13 @@ from ..cases import fresh, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
 from ..loops import in_words
-from ..strided import Strided
+from ..strided import Array, Strided
 from ..student import Student
-from ..task import Check, Mistake, Task, Wrong
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
 
 SLOT = "parallel_matmul"
 PRODUCT = "every product is summed, for operands of any layout, batched and broadcast"
@@ -33,12 +38,12 @@ BATCHES = [
 Case = tuple[Strided, Strided, Strided]
 
 
-def products() -> Any:
+def products() -> "SearchStrategy[Case]":
     """(out, a, b): batches that are equal or broadcast, layouts of all kinds, an inner size of 0 too."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Case:
+    def case(draw: st.DrawFn) -> Case:
         batch, of_a, of_b = draw(st.sampled_from(BATCHES))
         m, n, k = draw(st.integers(1, 4)), draw(st.integers(1, 5)), draw(st.integers(0, 4))
         a, b = strided_like(draw, (*of_a, m, k)), strided_like(draw, (*of_b, k, n), start=-7)
@@ -48,7 +53,7 @@ def products() -> Any:
     return case()
 
 
-def each_batch() -> Any:
+def each_batch() -> "SearchStrategy[Case]":
     """A case of each way in which batches are broadcast; sizes, strides and offsets differ."""
     from hypothesis import strategies as st
 
@@ -59,7 +64,7 @@ def each_batch() -> Any:
     return st.sampled_from(found)
 
 
-def answer(function: Any, case: Case) -> np.ndarray[Any, Any]:
+def answer(function: Callable[..., object], case: Case) -> Array:
     """The whole storage of the output, over a copy of the case."""
     out = parallel.empty_like(case[0])
     function(out, *case[1:])
@@ -71,13 +76,13 @@ def told(case: Case) -> str:
     return "; ".join(f"{name} {in_words(x)}" for name, x in zip(("out", "a", "b"), case, strict=True))
 
 
-def drawing(case: Case, got: Any, expected: Any) -> list[str]:
+def drawing(case: Case, got: object, expected: object) -> list[str]:
     """Both operands, the output's storage as it should be, and as it is."""
     _, a, b = case
     return [*rows(a.array(), "a"), *rows(b.array(), "b"), *rows(expected, "expected"), *rows(got, "got")]
 
 
-def agrees(cases: Any) -> Check:
+def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
     """The demand that products are right, run in Python."""
     return agreement(
         PRODUCT,
@@ -173,7 +178,7 @@ def steps_along(student: Student) -> None:
         )
 
 
-def with_batches_as_they_are(case: Case) -> np.ndarray[Any, Any]:
+def with_batches_as_they_are(case: Case) -> Array:
     """By somebody who reads the batches of both operands with their own strides."""
     out, a, b = case
     found = parallel.empty_like(out)
@@ -194,19 +199,19 @@ def at(x: Strided, index: tuple[int, ...]) -> float:
     return float(x.storage[place])
 
 
-def with_b_turned(case: Case) -> np.ndarray[Any, Any]:
+def with_b_turned(case: Case) -> Array:
     """By somebody who reads b by its columns."""
     out, a, b = case
     return within(out, a, b._replace(strides=(*b.strides[:-2], b.strides[-1], b.strides[-2])))
 
 
-def without_offsets(case: Case) -> np.ndarray[Any, Any]:
+def without_offsets(case: Case) -> Array:
     """By somebody who begins at the start of each operand's storage."""
     out, a, b = case
     return within(out, a._replace(offset=0), b._replace(offset=0))
 
 
-def within(out: Strided, a: Strided, b: Strided) -> np.ndarray[Any, Any]:
+def within(out: Strided, a: Strided, b: Strided) -> Array:
     """The product, if every element of the operands lies in its storage."""
     for x in (a, b):
         reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]

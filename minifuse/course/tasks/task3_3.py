@@ -3,7 +3,8 @@
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod
-from typing import Any, NamedTuple
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -11,9 +12,13 @@ from .. import oracle, simulated
 from ..loops import FUNCTIONS, in_words
 from ..oracle.module3 import THREADS
 from ..parallel import empty_like, flipped, gapped, row_major, turned
-from ..strided import Strided
+from ..strided import Array, Strided
 from ..student import Student
-from ..task import Check, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from ...simt.trace import Trace
 
 SIZES = (1, 31, 32, 33, 129)
 
@@ -24,14 +29,15 @@ class Case(NamedTuple):
     slot: str
     fn: str
     arguments: tuple[Any, ...]
-    """out first."""
+    """Those of the slot, out first."""
     grid: int
     block: int
 
     @property
-    def out(self) -> Any:
+    def out(self) -> Strided | Array:
         """The output: a tensor, or a flat array."""
-        return self.arguments[0]
+        out: Strided | Array = self.arguments[0]
+        return out
 
     def told(self) -> str:
         """In words."""
@@ -48,12 +54,12 @@ class Case(NamedTuple):
         out = empty_like(self.out) if isinstance(self.out, Strided) else np.full(len(self.out), np.nan)
         return out, *self.arguments[1:]
 
-    def kernel(self, student: Student) -> Any:
+    def kernel(self, student: Student) -> FunctionType:
         """The student's kernel for it."""
         made = student.raw(self.slot)
         if not self.fn:
             return made
-        kernel = made(FUNCTIONS[self.fn])
+        kernel: FunctionType = made(FUNCTIONS[self.fn])
         if not callable(kernel):
             raise Wrong(
                 f"{self.slot} gives {kernel}; it defines the kernel, and returns it: return kernel", kind="no kernel"
@@ -64,7 +70,7 @@ class Case(NamedTuple):
         """For a GPU to do again."""
         return simulated.Launch(self.slot, partial(self.kernel, student), self.grid, self.block, self.fresh())
 
-    def expected(self) -> np.ndarray[Any, Any]:
+    def expected(self) -> Array:
         """The storage of the output, as the judge leaves it."""
         given = self.fresh()
         judge = oracle.function(self.slot)
@@ -72,7 +78,7 @@ class Case(NamedTuple):
         return memory(given[0])
 
 
-def memory(out: Any) -> np.ndarray[Any, Any]:
+def memory(out: Strided | Array) -> Array:
     """The flat storage of an output."""
     return out.storage if isinstance(out, Strided) else out
 
@@ -139,7 +145,7 @@ def cases(slot: str) -> list[Case]:
 SLOTS = ("cuda_map", "cuda_zip", "cuda_block_sum", "cuda_reduce")
 
 
-def launched(student: Student, case: Case) -> Any:
+def launched(student: Student, case: Case) -> "Trace":
     """A launch that is recorded, and gave what it should."""
     given, expected, told = case.fresh(), case.expected(), case.told()
     found = simulated.trace(student, case.slot, case.kernel(student), case.grid, case.block, *given, told=told)
@@ -150,12 +156,12 @@ def launched(student: Student, case: Case) -> Any:
     return found
 
 
-def is_right(slot: str) -> Callable[[Student, Any], None]:
+def is_right(slot: str) -> Callable[[Student, Effort], None]:
     """All launches of a slot, until one is wrong."""
     return simulated.until_wrong(launched, lambda: cases(slot))
 
 
-def reads_once(student: Student, effort: Any) -> None:
+def reads_once(student: Student, effort: Effort) -> None:
     """Global memory is asked once for each element of an operand, and once for each of the output."""
     launches = []
     for slot in SLOTS:
@@ -171,7 +177,7 @@ def reads_once(student: Student, effort: Any) -> None:
         student.notes.append(note)
 
 
-def shares(student: Student, case: Case, found: Any) -> None:
+def shares(student: Student, case: Case, found: "Trace") -> None:
     """A fold is shared out: no thread reads more than its part, and none adds up what the others have found."""
     from ...simt.record import LOAD
 
@@ -203,7 +209,7 @@ def shares(student: Student, case: Case, found: Any) -> None:
         )
 
 
-def part_only(case: Case) -> np.ndarray[Any, Any]:
+def part_only(case: Case) -> Array:
     """Reduce by somebody whose threads read one element each, however many there are."""
     out, a, dim, start = case.fresh()
     array = np.take(a.array(), range(min(a.shape[dim], THREADS)), axis=dim)
@@ -213,14 +219,14 @@ def part_only(case: Case) -> np.ndarray[Any, Any]:
     return memory(out)
 
 
-def from_zero(case: Case) -> np.ndarray[Any, Any]:
+def from_zero(case: Case) -> Array:
     """Reduce by somebody whose threads begin with 0."""
     out, a, dim, _ = case.fresh()
     oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, a, dim, 0.0)
     return memory(out)
 
 
-def number_as_place(case: Case) -> np.ndarray[Any, Any]:
+def number_as_place(case: Case) -> Array:
     """Map by somebody who takes the number of a thread for a place in both storages."""
     out, a = case.fresh()
     size = prod(out.shape)

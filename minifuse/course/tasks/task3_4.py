@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from functools import cache, partial
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -12,20 +12,27 @@ from ..draw import rows
 from ..loops import in_words
 from ..oracle.module3 import TILE
 from ..parallel import empty_like, flipped, gapped, row_major
-from ..strided import Strided
+from ..strided import Array, Strided
 from ..student import Student
-from ..task import Check, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
+
+if TYPE_CHECKING:
+    from ...simt.trace import Trace
 
 ONE_BLOCK_PRODUCT, TILED_PRODUCT = "cuda_one_block_matmul", "cuda_matmul"
 PRACTICE = "one block: both matrices in shared memory, sizes up to a tile"
 TILES = "tiles: every product is summed, whatever the sizes, layouts and batches"
 
 
+Operands = tuple[Strided | Array, Strided | Array, Strided | Array]  # out, a, b
+
+
 class Case(NamedTuple):
     """One launch: whose, with what, in how many blocks."""
 
     slot: str
-    arguments: tuple[Any, Any, Any]
+    arguments: Operands
     grid: tuple[int, int, int]
 
     def told(self) -> str:
@@ -36,7 +43,7 @@ class Case(NamedTuple):
         ]
         return "; ".join([*told, f"{self.grid} blocks of {TILE} x {TILE} threads"])
 
-    def fresh(self) -> tuple[Any, Any, Any]:
+    def fresh(self) -> Operands:
         """The arguments, with an output that is not yet written."""
         out, a, b = self.arguments
         return (empty_like(out) if isinstance(out, Strided) else np.full(out.shape, np.nan)), a, b
@@ -45,14 +52,14 @@ class Case(NamedTuple):
         """For a GPU to do again."""
         return simulated.Launch(self.slot, partial(student.raw, self.slot), self.grid, (TILE, TILE), self.fresh())
 
-    def expected(self) -> np.ndarray[Any, Any]:
+    def expected(self) -> Array:
         """What the judge writes."""
         given = self.fresh()
         oracle.function(self.slot)(*given)
         return memory(given[0])
 
 
-def memory(out: Any) -> np.ndarray[Any, Any]:
+def memory(out: Strided | Array) -> Array:
     """The storage of an output, flat."""
     return out.storage if isinstance(out, Strided) else out.reshape(-1)
 
@@ -98,7 +105,7 @@ def cases(slot: str) -> list[Case]:
     ]
 
 
-def launched(student: Student, case: Case) -> Any:
+def launched(student: Student, case: Case) -> "Trace":
     """A launch that is recorded, and gave what it should."""
     given, expected, told = case.fresh(), case.expected(), case.told()
     block = (TILE, TILE)
@@ -113,17 +120,17 @@ def launched(student: Student, case: Case) -> Any:
     return found
 
 
-def array_of(x: Any) -> np.ndarray[Any, Any]:
+def array_of(x: Strided | Array) -> Array:
     """An operand as NumPy sees it."""
     return x.array() if isinstance(x, Strided) else x
 
 
-def is_right(slot: str) -> Callable[[Student, Any], None]:
+def is_right(slot: str) -> Callable[[Student, Effort], None]:
     """All launches of a slot, until one is wrong."""
     return simulated.until_wrong(launched, lambda: cases(slot))
 
 
-def reads_once_a_tile(student: Student, effort: Any) -> None:
+def reads_once_a_tile(student: Student, effort: Effort) -> None:
     """Global memory is asked once for each cell and tile of the output that needs it."""
     launches = []
     for slot in (ONE_BLOCK_PRODUCT, TILED_PRODUCT):
@@ -140,11 +147,12 @@ def reads_once_a_tile(student: Student, effort: Any) -> None:
         student.notes.append(note)
 
 
-def with_a_tile_turned(case: Case) -> np.ndarray[Any, Any]:
+def with_a_tile_turned(case: Case) -> Array:
     """By somebody who exchanges the two indices of the tile of b."""
     out, a, b = case.fresh()
     if case.slot != TILED_PRODUCT or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
         raise ValueError(case)
+    assert isinstance(b, Strided)
     z, k, n = b.shape
     tiles = b.array().reshape(z, k // TILE, TILE, n // TILE, TILE).swapaxes(2, 4)
     turned = tight(b.shape)

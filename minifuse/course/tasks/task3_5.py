@@ -1,7 +1,7 @@
 """Task 3.5: speed on this machine."""
 
 from collections.abc import Callable
-from typing import Any
+from functools import partial
 
 import numpy as np
 
@@ -13,9 +13,12 @@ from .. import (
     speed,
 )
 from ..check import raised
+from ..strided import Array
 from ..student import Student
-from ..task import Check, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
 
+Arrays = tuple[Array, ...]
 CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
 NEEDED = 2.0
 """Times as fast as the naive loop, for a loop to hold: half of its points."""
@@ -24,12 +27,12 @@ FULL = {CHAIN: 1.5, SUMS: 0.25, PRODUCT: 0.1}
 LINE, HELD = 64, 32  # bytes of a line of memory; lines in the cache of the counted run, as small as its arrays
 
 
-def case(slot: str, size: int) -> tuple[Any, ...]:
+def case(slot: str, size: int) -> Arrays:
     """Arguments of a slot, out first, which is not yet written; sizes that differ."""
     return arguments(slot, size // 3 + 1, size // 2 + 1, size)
 
 
-def arguments(slot: str, rows: int, inner: int, columns: int) -> tuple[Any, ...]:
+def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
     """The same by sizes: a chain has the last one, the columns that are summed have the second."""
     if slot == CHAIN:
         return np.full(columns, np.nan), np.arange(1.0, columns + 1), np.arange(-7.0, columns - 7)
@@ -38,20 +41,20 @@ def arguments(slot: str, rows: int, inner: int, columns: int) -> tuple[Any, ...]
     return (np.full(columns, np.nan), b) if slot == SUMS else (np.full((rows, columns), np.nan), a, b)
 
 
-def fresh(arguments: tuple[Any, ...]) -> tuple[Any, ...]:
+def fresh(arguments: Arrays) -> Arrays:
     """The same with an output that is not yet written."""
     return np.full_like(arguments[0], np.nan), *arguments[1:]
 
 
-def told(arguments: tuple[Any, ...]) -> str:
+def told(arguments: Arrays) -> str:
     """Shapes of a case."""
     return "; ".join(f"{name} of shape {x.shape}" for name, x in zip(("out", "a", "b"), arguments, strict=False))
 
 
-def is_right(slot: str) -> Callable[[Student, Any], None]:
+def is_right(slot: str) -> Callable[[Student, Effort], None]:
     """In Python, each writes what NumPy gives."""
 
-    def run(student: Student, effort: Any) -> None:
+    def run(student: Student, effort: Effort) -> None:
         for size in (1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33):
             given, expected = fresh(case(slot, size)), fresh(case(slot, size))
             oracle.function(slot)(*expected)
@@ -152,6 +155,11 @@ def in_vectors(student: Student) -> None:
             )
 
 
+def is_enough(slot: str, ratio: speed.Ratio) -> bool:
+    """Whether a loop gets all of its points."""
+    return ratio.to_naive >= NEEDED and ratio.to_numpy >= FULL[slot]
+
+
 def is_fast(student: Student) -> None:
     """Each is faster than a naive loop; how it compares with NumPy decides on the other half of the points."""
     ratios = {}
@@ -164,7 +172,7 @@ def is_fast(student: Student) -> None:
             found.call,
             oracle.function(slot),
             naive,
-            lambda r, slot=slot: r.to_naive >= NEEDED and r.to_numpy >= FULL[slot],  # type: ignore[misc]
+            partial(is_enough, slot),
         )
         if one.to_naive < NEEDED:
             raise Wrong(

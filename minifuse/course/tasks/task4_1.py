@@ -1,6 +1,6 @@
 """Task 4.1: convolution along one dim."""
 
-from typing import Any
+from typing import TYPE_CHECKING
 
 from .. import oracle
 from ..check import agreement
@@ -17,13 +17,16 @@ from ..conv_cases import (
 )
 from ..task import Mistake, Task
 
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 SIZE = "a kernel has as many places as fit on the padded input"
 FORWARD = "each place is the sum of the products of kernel and input, over all channels"
 BY_INPUT = "the gradient of the input comes from each place that an element took part in"
 BY_WEIGHT = "the gradient of the weight is summed over all images and places"
 
 
-def sizes() -> Any:
+def sizes() -> "SearchStrategy[tuple[int, int, int, int]]":
     """(size, kernel, stride, padding), where the kernel fits."""
     from hypothesis import strategies as st
 

@@ -2,8 +2,9 @@
 
 import numpy as np
 
-from ..conv_cases import Array, Case, agrees, gives, pooled_back, pooled_by_window
+from ..conv_cases import Case, agrees, gives, pairs, pooled_back, pooled_by_window
 from ..oracle import module4
+from ..strided import Array
 from ..task import Mistake, Task
 
 MEAN = "average: each place is the mean of its window"
@@ -14,7 +15,7 @@ LARGEST_BACK = "max: the largest of each window gets its gradient, equal ones sh
 
 def windows(case: Case, x: Array) -> Array:
     """The windows of a case."""
-    return module4.windows(x, case.first, case.second)
+    return module4.windows(x, *pairs(case))
 
 
 def to_the_first(window: Array, d: float) -> Array:
@@ -61,7 +62,7 @@ TASK = Task(
         Mistake(
             "the sum is divided by a square",
             "A window of 2 rows and 3 columns has six elements.",
-            gives=gives(lambda c, x: windows(c, x).sum((-2, -1)) / c.first[0] ** 2),
+            gives=gives(lambda c, x: windows(c, x).sum((-2, -1)) / pairs(c)[0][0] ** 2),
             check=MEAN,
         ),
         Mistake(

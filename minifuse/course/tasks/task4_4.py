@@ -1,23 +1,22 @@
 """Task 4.4: the largest element, softmax and its logarithm, dropout."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
-import numpy.typing as npt
 
-from .. import oracle
 from ..cases import shapes, strided_like
 from ..check import agreement
 from ..draw import rows
-from ..engine import Engine
 from ..oracle.module4 import kept, likely
-from ..strided import Strided
+from ..strided import Array, Strided
 from ..student import Student
-from ..task import Mistake, Task
-from .task2_4 import Call, asked, both, slopes, value
+from ..task import Check, Mistake, Task
+from .task2_4 import Call, Look, asked, both, right, slopes, value
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 Mask = tuple[int, float, int]
 MAX, MAX_BACK, SOFTMAX, SOFTMAX_BACK, LOG, LOG_BACK, MASK, TRAINING, EVALUATION = (
     "max gives the largest along a dim",
@@ -38,12 +37,12 @@ def mixed(x: Strided, few: int, factor: float) -> Strided:
     return x._replace(storage=(x.storage * 37 % few - few // 2) * factor)
 
 
-def along(name: str, few: int, factors: tuple[float, ...], shifts: tuple[float, ...] = (0.0,)) -> Any:
+def along(name: str, few: int, factors: tuple[float, ...], shifts: tuple[float, ...] = (0.0,)) -> "SearchStrategy[Call]":
     """A function along a dim, of elements that differ by one of these factors, all of them moved by one of these shifts."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Call:
+    def case(draw: st.DrawFn) -> Call:
         shape = draw(shapes(3, 1).filter(len))
         dim = draw(st.integers(0, len(shape) - 1))
         x = mixed(strided_like(draw, shape), few, draw(st.sampled_from(factors)))
@@ -54,19 +53,19 @@ def along(name: str, few: int, factors: tuple[float, ...], shifts: tuple[float, 
     return case()
 
 
-def masks() -> Any:
+def masks() -> "SearchStrategy[Mask]":
     """(count, rate, seed)."""
     from hypothesis import strategies as st
 
     return st.tuples(st.integers(1, 40), st.sampled_from([0.1, 0.25, 0.5, 0.8]), st.integers(0, 999))
 
 
-def dropped(is_training: bool) -> Any:
+def dropped(is_training: bool) -> "SearchStrategy[Call]":
     """Dropout of a tensor."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Call:
+    def case(draw: st.DrawFn) -> Call:
         shape = draw(shapes(3, 1))
         x, d = [mixed(strided_like(draw, shape), few, 0.5) for few in (97, 89)]
         options = {"rate": draw(st.sampled_from([0.25, 0.5, 0.8])), "seed": draw(st.integers(0, 99))}
@@ -75,12 +74,12 @@ def dropped(is_training: bool) -> Any:
     return case()
 
 
-def agrees(name: str, cases: Callable[[], Any], how: Callable[[Engine, Any, Call], Any]) -> Any:
+def agrees(name: str, cases: Callable[[], "SearchStrategy[Call]"], how: Look) -> Check:
     """The demand that a function gives what the oracle's does."""
-    return agreement(name, cases, asked(how), lambda c: how(Engine(), oracle.function(c.name), c), told=str, draw=drawing)
+    return agreement(name, cases, asked(how), right(how), told=str, draw=drawing)
 
 
-def drawing(case: Call, got: Any, expected: Any) -> list[str]:
+def drawing(case: Call, got: object, expected: object) -> list[str]:
     """The input, what its result receives, what is expected, and what came."""
     lines = [*rows(case.inputs[0].array(), "a"), *rows(case.d.array(), "d")]
     for name, found in (("expected", expected), ("got", got)):
@@ -89,21 +88,21 @@ def drawing(case: Call, got: Any, expected: Any) -> list[str]:
     return lines
 
 
-def ask_mask(student: Student, case: Mask) -> list[float]:
+def ask_mask(student: Student, case: Mask) -> object:
     """The student's mask."""
-    return student.dropout_mask(*case)  # type: ignore[no-any-return]
+    return student.dropout_mask(*case)
 
 
 def mask_of(case: Mask) -> list[float]:
     """The mask."""
-    return kept((case[0],), *case[1:]).tolist()  # type: ignore[no-any-return]
+    return [float(x) for x in kept((case[0],), *case[1:])]
 
 
 def naive(case: Call) -> Array:
     """Softmax with powers of numbers of any size."""
     with np.errstate(all="ignore"):
         powers = np.exp(case.inputs[0].array())
-        return powers * np.reciprocal(powers.sum(case.options["dim"], keepdims=True))  # type: ignore[no-any-return]
+        return np.asarray(powers * np.reciprocal(powers.sum(case.options["dim"], keepdims=True)))
 
 
 def log_of_softmax(case: Call) -> Array:
@@ -117,7 +116,7 @@ def from_zero(case: Call) -> Array:
     a, dim = case.inputs[0].array(), case.options["dim"]
     with np.errstate(all="ignore"):
         powers = np.exp(a - a.max(dim, keepdims=True, initial=0.0))
-        return powers * np.reciprocal(powers.sum(dim, keepdims=True))  # type: ignore[no-any-return]
+        return np.asarray(powers * np.reciprocal(powers.sum(dim, keepdims=True)))
 
 
 def exact(case: Call) -> Array:
@@ -139,7 +138,7 @@ def mask_for(case: Call) -> Array:
     return kept(case.d.shape, case.options["rate"], case.options["seed"])
 
 
-def there_and_back(case: Call, forth: Any, back: Any) -> tuple[Array, ...]:
+def there_and_back(case: Call, forth: Array | float, back: Array | float) -> tuple[Array, ...]:
     """The value and the gradient of a multiplication by something."""
     return np.asarray(case.inputs[0].array() * forth), np.asarray(case.d.array() * back)
 

@@ -1,20 +1,24 @@
 """Task 4.5: a network that reads digits, on the student's own engine."""
 
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..capstone import ENOUGH, SLOT, STEPS, UNSEEN, Watched, all_written, digits, said, share_right
 from ..check import agreement, current
 from ..draw import rows
 from ..engine import Engine
+from ..oracle.module4 import DigitNetwork
 from ..overlay import Overlay
+from ..strided import Array
 from ..student import Student
-from ..task import Check, Effort, Mistake, Task, Wrong
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Wrong
 
-Array = npt.NDArray[Any]
+if TYPE_CHECKING:
+    from hypothesis.strategies import SearchStrategy
+
 Guesses = tuple[Array, tuple[int, ...]]
 NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
     "a network gives ten log-probabilities for each image, and learns with all of its parameters",
@@ -25,13 +29,13 @@ NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
 )
 
 
-def guesses() -> Any:
+def guesses() -> "SearchStrategy[Guesses]":
     """(log-probabilities (n, 10), labels): the largest may be below one half, the label may have any."""
     from hypothesis import strategies as st
 
     row = st.tuples(st.permutations(range(10)), st.sampled_from([0.1, 0.5, 1.0]), st.integers(0, 9))
 
-    def case(drawn: list[Any]) -> Guesses:
+    def case(drawn: list[tuple[list[int], float, int]]) -> Guesses:
         scores = np.array([np.array(order) * factor for order, factor, _ in drawn])
         return scores - np.logaddexp.reduce(scores, axis=1, keepdims=True), tuple(label for *_, label in drawn)
 
@@ -43,20 +47,21 @@ def told(case: Guesses) -> str:
     return f"likely of shape {case[0].shape}, labels {list(case[1])}"
 
 
-def drawing(case: Guesses, got: Any, expected: Any) -> list[str]:
+def drawing(case: Guesses, got: object, expected: object) -> list[str]:
     """What is given, expected and got."""
     parts = [("expected", expected), ("got", got)]
     flat = [(name, part) for name, found in parts for part in (found if isinstance(found, tuple) else (found,))]
     return [*rows(np.round(case[0], 2), "likely"), *[line for name, part in flat for line in rows(part, name)]]
 
 
-def ask_loss(student: Student, case: Guesses) -> Any:
+def ask_loss(student: Student, case: Guesses) -> object:
     """The student's loss, and what each log-probability receives."""
     engine = Engine(student)
     likely = engine.tensor(case[0])
     loss = student.digit_loss(likely, list(case[1]))
     loss.backward()
-    return float(np.sum(loss.tolist())), np.array(likely.grad.tolist())
+    gradient: Any = likely.grad  # None where nothing went backward, which is its own error
+    return float(np.sum(loss.tolist())), np.array(gradient.tolist())
 
 
 def loss_of(case: Guesses, by: float = 1.0) -> tuple[float, Array]:
@@ -66,9 +71,9 @@ def loss_of(case: Guesses, by: float = 1.0) -> tuple[float, Array]:
     return float(-(case[0] * chosen).sum() * factor), -chosen * factor
 
 
-def ask_right(student: Student, case: Guesses) -> int:
+def ask_right(student: Student, case: Guesses) -> object:
     """The student's count."""
-    return student.count_right(Engine(student).constant(case[0]), list(case[1]))  # type: ignore[no-any-return]
+    return student.count_right(Engine(student).constant(case[0]), list(case[1]))
 
 
 def right_of(case: Guesses) -> int:
@@ -160,7 +165,7 @@ def learns(student: Student, effort: Effort) -> None:
     student.notes += filter(None, notes)
 
 
-def why(steps: int, network: Any) -> str:
+def why(steps: int, network: DigitNetwork) -> str:
     """What training has left behind, where it did not learn."""
     if not steps:
         return "nothing backward"

@@ -1,17 +1,20 @@
 """Task 5.1: a function of tensors, captured as a graph."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FuseError, NotDoneYet
 from ..check import agreement, current, in_turn
 from ..fusion import BINARY, FOLDS, Graph, Node, shape_after
-from ..programs import Array, Line, Program, demand, evaluated, graph_of, programs, samples, spaces
-from ..task import Check, Mistake, Refused, Task, Wrong
+from ..programs import NUMBERS as DRAWN_NUMBERS
+from ..programs import Line, Program, demand, evaluated, graph_of, programs, samples, spaces
+from ..strided import Array
+from ..student import Student
+from ..task import Check, Effort, Mistake, Task
+from ..verdicts import Refused, Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
-    from ..task import Effort
+    from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max")
 COMPUTES = "the graph computes what the function computes"
@@ -22,12 +25,14 @@ BRANCHES = "a branch on a value is refused"
 EQUALS = "== is refused, not answered by Python"
 
 
-def cases(**options: Any) -> Any:
+def cases(most: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
     """Programs of all operations."""
-    return programs(spaces(), OPS, folds=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, **options)
+    return programs(
+        spaces(), OPS, folds=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, most=most, numbers=numbers
+    )
 
 
-def captured(student: "Student", program: Program) -> Graph:
+def captured(student: Student, program: Program) -> Graph:
     """The student's graph of a program, if it is one."""
     graph = student.capture(program, *program.shapes)
     if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
@@ -52,12 +57,12 @@ def wrong(said: str, graph: Graph, kind: str) -> Wrong:
     return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind)
 
 
-def computed(student: "Student", program: Program) -> list[Array]:
+def computed(student: Student, program: Program) -> list[Array]:
     """What the student's graph gives."""
     return evaluated(captured(student, program), samples(program.shapes))
 
 
-def single_operations() -> Any:
+def single_operations() -> "SearchStrategy[Program]":
     """Programs of one operation: each of them, and each of two operands with a number on either side."""
     from hypothesis import strategies as st
 
@@ -67,7 +72,7 @@ def single_operations() -> Any:
     return st.sampled_from([Program(((2, 3), (2, 3)), (line,), (2,)) for line in lines])
 
 
-def computes(drawn: Callable[[], Any]) -> Check:
+def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     """The demand that graphs of programs give what NumPy gives."""
     return agreement(
         COMPUTES,
@@ -88,7 +93,7 @@ def reflected(program: Program) -> Program:
     return program._replace(lines=tuple(lines))
 
 
-def has_shapes(student: "Student", program: Program) -> None:
+def has_shapes(student: Student, program: Program) -> None:
     """Each node's shape follows from those of its operands."""
     graph = captured(student, program)
     for k, node in enumerate(graph.nodes):
@@ -101,16 +106,16 @@ def has_shapes(student: "Student", program: Program) -> None:
             raise wrong(said, graph, kind)
 
 
-def has_no_twins(student: "Student", program: Program) -> None:
+def has_no_twins(student: Student, program: Program) -> None:
     """No two nodes are equal."""
-    graph, seen = captured(student, program), dict[Any, int]()
+    graph, seen = captured(student, program), dict[tuple[Node, str], int]()
     for k, node in enumerate(graph.nodes):
         first = seen.setdefault((node, repr(node.value)), k)
         if first != k:
             raise wrong(f"%{first} and %{k} are the same {node.op} of the same values", graph, f"twice: {node.op}")
 
 
-def numbers_apart(student: "Student", effort: "Effort") -> None:
+def numbers_apart(student: Student, effort: Effort) -> None:
     """0.0 == -0.0, and x / 0.0 is not x / -0.0."""
     demand(NUMBERS, lambda: cases(numbers=(2.0, -0.5), most=6), has_no_twins).run(student, effort)
     program = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
@@ -124,10 +129,10 @@ def numbers_apart(student: "Student", effort: "Effort") -> None:
         )
 
 
-def refuses(functions: dict[str, Callable[[Any], Any]], kind: str) -> Callable[["Student", "Effort"], None]:
+def refuses(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
     """Whether a FuseError comes out of each of these functions."""
 
-    def run(student: "Student", effort: "Effort") -> None:
+    def run(student: Student, effort: Effort) -> None:
         for text, function in functions.items():
             current[0] = text
             said = "this asks for a value, and there is none: a FuseError is to say so"
@@ -146,13 +151,13 @@ def refuses(functions: dict[str, Callable[[Any], Any]], kind: str) -> Callable[[
     return run
 
 
-BRANCHING: dict[str, Callable[[Any], Any]] = {
+BRANCHING: dict[str, Callable[[Any], object]] = {
     "def f(x): return x if x.sum() < 0.0 else -x": lambda x: x if x.sum() < 0.0 else -x,
     "def f(x): return x.max() and x * 2.0": lambda x: x.max() and x * 2.0,
     "def f(x): return max(x, x * 2.0)": lambda x: max(x, x * 2.0),
     "def f(x): return x * (not x.max())": lambda x: x * (not x.max()),
 }
-EQUALITY: dict[str, Callable[[Any], Any]] = {
+EQUALITY: dict[str, Callable[[Any], object]] = {
     "def f(x): return x if x == 0.0 else x * 2.0": lambda x: x if x == 0.0 else x * 2.0,
     "def f(x): return x + (x.sum() == x.max())": lambda x: x + (x.sum() == x.max()),
 }

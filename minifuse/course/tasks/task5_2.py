@@ -1,18 +1,21 @@
 """Task 5.2: an elementwise graph as the text of one kernel."""
 
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...core.indexing import Shape
 from ..check import agreement, current
 from ..emitted_kernels import Counts, Launch, compiles, launched, pictured, wrong
-from ..fusion import Shape
-from ..programs import Array, Line, Program, demand, graph_of, needed, programs, samples, spaces
-from ..task import Check, Mistake, Task, Wrong
+from ..programs import Line, Program, demand, graph_of, needed, programs, samples, spaces
+from ..strided import Array
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt")
 COMPUTES = "the kernel computes the graph, operands of any strides and broadcast"
@@ -58,24 +61,24 @@ class Laid(NamedTuple):
         return storages, strides
 
 
-def cases() -> Any:
+def cases() -> "SearchStrategy[Laid]":
     """Programs of elementwise operations, and layouts."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> Laid:
+    def case(draw: st.DrawFn) -> Laid:
         program = draw(programs(spaces(), OPS, most_outputs=2))
         return Laid(program, tuple(draw(st.sampled_from([False, False, True])) for _ in program.shapes))
 
     return case() | st.just(Laid(TWICE, (False,)))
 
 
-def text_of(student: "Student", case: Laid) -> Any:
+def text_of(student: Student, case: Laid) -> object:
     """What the student emits."""
     return student.emit_points(graph_of(case.program))
 
 
-def run(text: Any, case: Laid) -> Counts:
+def run(text: object, case: Laid) -> Counts:
     """The kernel, run."""
     whole = case.program.shapes[0]
     return launched(text, whole, [whole] * len(case.program.outputs), *case.memory())
@@ -87,7 +90,7 @@ def expected(program: Program) -> list[Array]:
     return [np.broadcast_to(x, whole).ravel() for x in program.on(samples(program.shapes))]
 
 
-def loads_once(student: "Student", case: Laid) -> None:
+def loads_once(student: Student, case: Laid) -> None:
     """Reads and writes of each element."""
     text = text_of(student, case)
     counts, size = run(text, case), prod(case.program.shapes[0])
@@ -101,7 +104,7 @@ def loads_once(student: "Student", case: Laid) -> None:
             raise wrong(said, text, kind="writes", expected=f"{size} stores", got=f"{writes.total()} stores")
 
 
-def computes_once(student: "Student", case: Laid) -> None:
+def computes_once(student: Student, case: Laid) -> None:
     """Arithmetic, against the number of nodes."""
     text, graph = text_of(student, case), graph_of(case.program)
     done, size = run(text, case).done, prod(case.program.shapes[0])
@@ -117,7 +120,7 @@ def larger(program: Program) -> Program:
     return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
 
 
-def knows_no_sizes(student: "Student", case: Laid) -> None:
+def knows_no_sizes(student: Student, case: Laid) -> None:
     """The text for one size is that for another."""
     text, other = [student.emit_points(graph_of(p)) for p in (case.program, larger(case.program))]
     if text != other:
@@ -134,7 +137,7 @@ def knows_no_sizes(student: "Student", case: Laid) -> None:
         )
 
 
-def long_chain(student: "Student") -> None:
+def long_chain(student: Student) -> None:
     """A chain of additions and products, one after the other."""
     lines = [Line(("add", "mul", "neg")[k % 3], (k + 1, 0.5)[: 1 + (k % 3 < 2)]) for k in range(LENGTH)]
     case = Laid(Program(((3,), (3,)), tuple(lines), (LENGTH + 1,)), (False, False))
@@ -144,7 +147,7 @@ def long_chain(student: "Student") -> None:
         raise wrong(f"a chain of {LENGTH} operations gives something else", text, expected=expected(case.program), got=got)
 
 
-def is_compiled(student: "Student") -> None:
+def is_compiled(student: Student) -> None:
     """One text of all operations, compiled once, and run for two sizes."""
     small = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
     cases = [Laid(program, (True, False, False)) for program in (small, larger(small))]

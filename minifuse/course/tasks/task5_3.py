@@ -1,31 +1,23 @@
 """Task 5.3: folds inside a kernel; softmax is one."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ...core.indexing import Shape
 from .. import oracle
 from ..check import agreement, current, in_turn
 from ..emitted_kernels import Counts, Launch, compiles, launched, wrong
-from ..fusion import FOLDS, Graph, Shape
-from ..programs import (
-    NUMPY,
-    Array,
-    Line,
-    Program,
-    demand,
-    evaluated,
-    graph_of,
-    levels,
-    needed,
-    programs,
-    row_programs,
-    samples,
-)
-from ..task import Check, Mistake, Task, Wrong
+from ..fusion import FOLDS, Graph
+from ..programs import NUMPY, Line, Program, demand, evaluated, graph_of, levels, needed, programs, row_programs, samples
+from ..strided import Array
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "sum", "max")
 COMPUTES = "the kernel computes the graph, with its folds"
@@ -46,12 +38,12 @@ TWO_OUTPUTS = (
 X = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
 
 
-def spaces() -> Any:
+def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
     """Shapes (rows, n), and operands that are repeated along either."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[Shape, ...]:
+    def case(draw: st.DrawFn) -> tuple[Shape, ...]:
         rows, n = draw(st.integers(1, 4)), draw(st.integers(2, 6))
         others = draw(st.lists(st.sampled_from([(rows, n), (rows, 1), (1, n)]), max_size=2))
         return ((rows, n), *others)
@@ -59,7 +51,7 @@ def spaces() -> Any:
     return case()
 
 
-def of_networks() -> Any:
+def of_networks() -> "SearchStrategy[Program]":
     """Programs with folds that networks have: few enough for each of them to be asked."""
     from hypothesis import strategies as st
 
@@ -67,13 +59,13 @@ def of_networks() -> Any:
     return st.sampled_from([*row_programs((3, 4)), twice])
 
 
-def cases() -> Any:
+def cases() -> "SearchStrategy[Program]":
     """Programs with folds: some that networks have, and some that are drawn."""
     drawn = programs(spaces(), OPS, most=9, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
     return of_networks() | drawn
 
 
-def launch(text: Any, graph: Graph, arrays: list[Array]) -> Counts:
+def launch(text: object, graph: Graph, arrays: list[Array]) -> Counts:
     """The kernel, run over row-major arrays."""
     whole = max(shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape)
     steps = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
@@ -81,7 +73,7 @@ def launch(text: Any, graph: Graph, arrays: list[Array]) -> Counts:
     return launched(text, whole, outs, [x.ravel() for x in arrays], steps)
 
 
-def run(student: "Student", program: Program) -> tuple[Any, Counts]:
+def run(student: Student, program: Program) -> tuple[object, Counts]:
     """The text and what it did."""
     graph = graph_of(program)
     text = student.emit_rows(graph)
@@ -98,7 +90,7 @@ def expected(program: Program) -> list[Array]:
     return flat(program.on(samples(program.shapes)))
 
 
-def computes(drawn: Any) -> Check:
+def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     """The demand that kernels of programs store what NumPy does."""
     return agreement(
         COMPUTES,
@@ -135,7 +127,7 @@ def within(graph: Graph, end: int) -> set[int]:
     return found
 
 
-def few_sweeps(student: "Student", program: Program) -> None:
+def few_sweeps(student: Student, program: Program) -> None:
     """Loads of each input, against the sweeps that the folds ask for."""
     text, counts = run(student, program)
     graph = graph_of(program)
@@ -153,7 +145,7 @@ def few_sweeps(student: "Student", program: Program) -> None:
             raise wrong(f"an element of outs[{k}] is stored more than once", text, kind="writes")
 
 
-def rows_once(student: "Student") -> None:
+def rows_once(student: Student) -> None:
     """The logarithm of a sum belongs to the row."""
     program = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
     current[0] = str(program)
@@ -163,7 +155,7 @@ def rows_once(student: "Student") -> None:
         raise wrong(said, text, kind="per element", expected="3 logarithms", got=f"{counts.done['log']} logarithms")
 
 
-def softmax_graph(student: "Student", shape: Shape) -> Graph:
+def softmax_graph(student: Student, shape: Shape) -> Graph:
     """The student's softmax, captured."""
     found: Graph = oracle.function("capture")(student.fused_softmax, shape)
     return found
@@ -175,7 +167,7 @@ def right_softmax(x: Array) -> Array:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def is_stable(student: "Student") -> None:
+def is_stable(student: Student) -> None:
     """Rows around 1000, around -1000, and around 0."""
     current[0] = f"x = {X.tolist()}"
     for x, kind in ((X[2:], "value"), (X, "overflow")):
@@ -189,7 +181,7 @@ def is_stable(student: "Student") -> None:
             raise Wrong(said, told=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
 
 
-def one_kernel(student: "Student") -> None:
+def one_kernel(student: Student) -> None:
     """The student's softmax through the student's kernel, counted."""
     graph = softmax_graph(student, X.shape)
     text = student.emit_rows(graph)
@@ -210,7 +202,7 @@ def one_kernel(student: "Student") -> None:
         raise wrong(said, text, kind="sweeps")
 
 
-def is_compiled(student: "Student") -> None:
+def is_compiled(student: Student) -> None:
     """The text of softmax, and of the logarithm of its sum beside it, compiled once, and run for two sizes."""
     cases = [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]
     current[0] = str(cases[0])
@@ -227,7 +219,7 @@ def stored_once(program: Program) -> list[Array]:
     return [np.full_like(found[at], np.nan) if k in outputs[:at] else found[at] for at, k in enumerate(outputs)]
 
 
-def by(change: dict[str, Any]) -> Any:
+def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Array]]:
     """What NumPy gives with other folds."""
 
     def give(program: Program) -> list[Array]:

@@ -8,11 +8,15 @@ from .. import oracle
 from ..call_pairs import Call, Pair, Tensor, pairs, telling
 from ..check import agreement, in_turn
 from ..oracle.module5 import key
-from ..task import Check, Mistake, Task, Wrong
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
+Calls = tuple[int, list[int]]  # (room, which calls, in order)
+Builds = list[int | str]  # of each call, the number of the build that its kernel came from, or "error"
 WRONG_HIT = "calls that need two kernels have two keys"
 NEEDLESS = "calls that one kernel serves have one key"
 BUILDS = "a kernel is built when its key is new, and never else"
@@ -20,7 +24,7 @@ ROOM = "the cache keeps the kernels that were asked for last"
 ERRORS = "a kernel that could not be built leaves nothing behind"
 
 
-def keys(student: "Student", pair: Pair) -> bool:
+def keys(student: Student, pair: Pair) -> bool:
     """Whether the student's keys of two calls are one; a key must be fit for a dict."""
     found = [student.call_key(*call.made()) for call in pair]
     for one in found:
@@ -38,21 +42,21 @@ def right(pair: Pair, **mistake: str) -> bool:
     return one == other
 
 
-def differing(is_shared: bool) -> Callable[[], Any]:
+def differing(is_shared: bool) -> Callable[[], "SearchStrategy[Pair]"]:
     """Pairs that share a kernel, or do not."""
 
-    def cases() -> Any:
+    def cases() -> "SearchStrategy[Pair]":
         return pairs().filter(lambda pair: right(pair) is is_shared)
 
     return cases
 
 
-def compares(name: str, cases: Callable[[], Any], share: float = 1.0) -> Check:
+def compares(name: str, cases: Callable[[], "SearchStrategy[Pair]"], share: float = 1.0) -> Check:
     """The demand that keys of pairs are equal where they should be."""
     return agreement(name, cases, keys, right, draw=drawing, share=share)
 
 
-def drawing(pair: Pair, got: Any, expected: Any) -> list[str]:
+def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
     """What differs in the two calls."""
     parts = [
         f"{name}: {a}  then  {b}"
@@ -63,21 +67,21 @@ def drawing(pair: Pair, got: Any, expected: Any) -> list[str]:
     return [*(parts or ["nothing differs but the objects: the function and the arrays are made anew"]), verdict]
 
 
-def sequences(least: int = 1) -> Any:
+def sequences(least: int = 1) -> "SearchStrategy[Calls]":
     """(room, which calls, in order): calls that come again, of functions that differ in k."""
     from hypothesis import strategies as st
 
     return st.tuples(st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
 
 
-def asked_again() -> Any:
+def asked_again() -> "SearchStrategy[Calls]":
     """Sequences in which a kernel is asked for again just before there is no room for all."""
     from hypothesis import strategies as st
 
     return st.sampled_from([(2, [0, 1, 0, 2, 0]), (3, [0, 1, 2, 0, 3, 0]), (2, [1, 2, 1, 0, 1, 2])])
 
 
-def told(case: Any) -> str:
+def told(case: Calls) -> str:
     """A sequence in words."""
     return f"room for {case[0]} kernels; calls of f with k = {', '.join(f'{k}.0' for k in case[1])}, one after the other"
 
@@ -87,13 +91,13 @@ def call_of(k: int) -> Call:
     return Call("scaled", float(k), Tensor((4, 5)), Tensor((4, 5)), 1.0)
 
 
-def played(cache: Any, which: list[int], failing: int | None = None) -> list[Any]:
+def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
     """What a cache gives for each call: the number of the build that its kernel came from; "error" where building fails."""
     built: list[int] = []
-    found: list[Any] = []
+    found: Builds = []
     for k in which:
 
-        def build(k: int = k) -> Any:
+        def build(k: int = k) -> int:
             built.append(k)
             if k == failing and built.count(k) == 1:
                 raise ArithmeticError("this kernel does not compile")
@@ -107,10 +111,10 @@ def played(cache: Any, which: list[int], failing: int | None = None) -> list[Any
     return found
 
 
-def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> Any:
+def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> Check:
     """The demand that the student's cache gives what the judge's gives."""
 
-    def play(cache: Any, case: Any) -> list[Any]:
+    def play(cache: Callable[[int], Any], case: Calls) -> Builds:
         return played(cache(room(case[0])), case[1], failing)
 
     agrees = partial(
@@ -126,10 +130,10 @@ def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> 
     return in_turn(name, [agrees(cases=sequences), agrees(cases=asked_again)])
 
 
-def first_in_first_out(case: Any) -> list[Any]:
+def first_in_first_out(case: Calls) -> Builds:
     """By a cache that lets go of the kernel that was built first."""
     kernels: dict[int, int] = {}
-    found: list[Any] = []
+    found: Builds = []
     builds = 0
     for k in case[1]:
         if k not in kernels:

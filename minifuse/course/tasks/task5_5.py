@@ -1,31 +1,24 @@
 """Task 5.5: the gradients of a graph, as a graph; what its backward pass saves and what it computes again."""
 
+from collections.abc import Callable, Hashable
 from math import prod
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ...core.indexing import Shape
 from ..check import agreement, current
-from ..fusion import BINARY, FOLDS, Graph, Shape
-from ..oracle.module5 import fit, gradients, pulled, recorded, split
-from ..programs import (
-    Array,
-    Line,
-    Program,
-    demand,
-    evaluated,
-    graph_of,
-    levels,
-    needed,
-    programs,
-    row_programs,
-    sample,
-    samples,
-)
-from ..task import Mistake, Task, Wrong
+from ..fusion import BINARY, FOLDS, Graph
+from ..oracle import Slot
+from ..oracle.module5 import Traced, fit, gradients, pulled, recorded, split
+from ..programs import Line, Program, demand, evaluated, graph_of, levels, needed, programs, row_programs, sample, samples
+from ..strided import Array
+from ..student import Student
+from ..task import Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "mul", "exp", "sum")
 RULES = "each operation pulls its gradient back to its operands"
@@ -60,7 +53,7 @@ class Rule(NamedTuple):
         )
 
 
-def rules() -> Any:
+def rules() -> "SearchStrategy[Rule]":
     """All operations that have a gradient."""
     from hypothesis import strategies as st
 
@@ -70,10 +63,10 @@ def rules() -> Any:
     )
 
 
-def by_rule(rule: Rule, pull: Any) -> list[Array]:
+def by_rule(rule: Rule, pull: Slot) -> list[Array]:
     """What operands get, in their shapes."""
 
-    def run(d: Any, *operands: Any) -> Any:
+    def run(d: Traced, *operands: Traced) -> tuple[Traced, ...]:
         y = d.then(rule.op, *operands)
         parts = pull(rule.op, d, y, *operands)
         if not isinstance(parts, tuple) or len(parts) != len(operands):
@@ -85,19 +78,19 @@ def by_rule(rule: Rule, pull: Any) -> list[Array]:
     return evaluated(recorded(run, *[x.shape for x in arrays]), arrays)
 
 
-def spaces() -> Any:
+def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
     """Shapes (rows, n) and (rows, 1)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: Any) -> tuple[Shape, ...]:
+    def case(draw: st.DrawFn) -> tuple[Shape, ...]:
         rows, n = draw(st.integers(2, 3)), draw(st.integers(2, 4))
         return ((rows, n), *draw(st.lists(st.sampled_from([(rows, n), (rows, 1)]), max_size=2)))
 
     return case()
 
 
-def cases() -> Any:
+def cases() -> "SearchStrategy[Program]":
     """Programs with one output, (rows, n) or (rows, 1)."""
     from hypothesis import strategies as st
 
@@ -111,7 +104,7 @@ def given(program: Program, saved: list[Array] | None = None) -> list[Array]:
     return [*xs, *(saved or []), sample(program.on(xs)[0].shape, 7)]
 
 
-def as_graph(found: Any, name: str, inputs: list[Shape], outputs: list[Shape]) -> Graph:
+def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]) -> Graph:
     """A graph of the student's with these inputs and outputs."""
     if not isinstance(found, Graph):
         raise Wrong(f"{name} is to be a Graph; this is of type {type(found).__name__}", told=current[0], kind="kind")
@@ -126,12 +119,12 @@ def as_graph(found: Any, name: str, inputs: list[Shape], outputs: list[Shape]) -
     return found
 
 
-def wrong(said: str, graph: Graph, kind: str, **options: Any) -> Wrong:
+def wrong(said: str, graph: Graph, kind: str, expected: object = None, got: object = None) -> Wrong:
     """What is wrong with a graph, and the graph."""
-    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind, **options)
+    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
 
 
-def gradient_values(student: "Student", program: Program) -> list[Array]:
+def gradient_values(student: Student, program: Program) -> list[Array]:
     """What the student's graph of gradients gives."""
     graph, shapes = graph_of(program), list(program.shapes)
     output = graph.nodes[graph.outputs[0]].shape
@@ -144,7 +137,7 @@ def expected(program: Program, mistake: str = "") -> list[Array]:
     return evaluated(gradients(graph_of(program), mistake=mistake), given(program))
 
 
-def halves(student: "Student", program: Program) -> tuple[Graph, Graph]:
+def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
     """The student's forward and backward."""
     graph = graph_of(program)
     found = student.forward_and_backward(graph)
@@ -159,14 +152,14 @@ def halves(student: "Student", program: Program) -> tuple[Graph, Graph]:
     return forward, as_graph(backward, "backward", [*shapes, *saved, output], shapes)
 
 
-def both_values(student: "Student", program: Program) -> list[Array]:
+def both_values(student: Student, program: Program) -> list[Array]:
     """What both give, run one after the other."""
     forward, backward = halves(student, program)
     output, *saved = evaluated(forward, samples(program.shapes))
     return [output, *evaluated(backward, given(program, saved))]
 
 
-def identities(graph: Graph, known: dict[Any, int], inputs: dict[int, int]) -> list[int]:
+def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int]) -> list[int]:
     """A number for each value of a graph, the same for the same expression in all graphs that share `known`."""
     found: list[int] = []
     for node in graph.nodes:
@@ -176,10 +169,10 @@ def identities(graph: Graph, known: dict[Any, int], inputs: dict[int, int]) -> l
     return found
 
 
-def folds_nothing_again(student: "Student", program: Program) -> None:
+def folds_nothing_again(student: Student, program: Program) -> None:
     """Folds of the backward graph, against those of the forward graph; sweeps tell what it costs."""
     forward, backward = halves(student, program)
-    known: dict[Any, int] = {}
+    known: dict[Hashable, int] = {}
     own = identities(forward, known, {})
     count = len(program.shapes)
     saved = {count + at: own[k] for at, k in enumerate(forward.outputs[1:])}
@@ -196,7 +189,7 @@ def folds_nothing_again(student: "Student", program: Program) -> None:
             raise wrong(said, backward, "refold")
 
 
-def saves_folds(student: "Student", program: Program) -> None:
+def saves_folds(student: Student, program: Program) -> None:
     """What is saved is small, and needed."""
     forward, backward = halves(student, program)
     for k in forward.outputs[1:]:
@@ -219,10 +212,10 @@ def has_unused(graph: Graph) -> bool:
     return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
 
 
-def mistaken(name: str) -> Any:
+def mistaken(name: str) -> Callable[[Rule | Program], list[Array]]:
     """What somebody gives who makes this mistake."""
 
-    def give(case: Any) -> list[Array]:
+    def give(case: Rule | Program) -> list[Array]:
         if isinstance(case, Rule):
             return by_rule(case, lambda op, d, y, a, b=None: pulled(op, d, y, a, b, mistake=name))
         return expected(case, name)

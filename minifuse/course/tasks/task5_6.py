@@ -1,16 +1,20 @@
 """Task 5.6: few launches, few bytes: which nodes go into which kernel."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
+from ...core.indexing import Shape
 from ..check import agreement, current
 from ..fusion import Graph, Kernel, can_share
 from ..plans import PLANS, Plan
 from ..programs import Line, Program, demand, graph_of, programs, samples
 from ..scheduled import Moved, kernel_of, run, unfused, wanted_of, wrong
-from ..task import Check, Mistake, Task, Wrong
+from ..student import Student
+from ..task import Check, Mistake, Task
+from ..verdicts import Wrong
 
 if TYPE_CHECKING:
-    from ..student import Student
+    from hypothesis.strategies import SearchStrategy
 
 OPS = ("matmul", "add", "matmul", "mul", "neg", "matmul", "maximum", "sum", "add", "sub", "max")
 BRIDGE = Program(
@@ -24,7 +28,7 @@ FEWEST = "the graphs of the list take as few launches as they can"
 BYTES = "and move as few bytes as they can"
 
 
-def spaces() -> Any:
+def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
     """Square matrices, a row of sums, and another space, so that not all can share a kernel."""
     from hypothesis import strategies as st
 
@@ -32,7 +36,7 @@ def spaces() -> Any:
     return st.lists(shapes, max_size=3).map(lambda others: ((4, 4), *others))
 
 
-def cases() -> Any:
+def cases() -> "SearchStrategy[Program]":
     """Programs in which products of matrices stand between other nodes; and one that a number a row holds together."""
     from hypothesis import strategies as st
 
@@ -42,7 +46,7 @@ def cases() -> Any:
     return drawn | st.just(BRIDGE)
 
 
-def scheduled(student: "Student", graph: Graph) -> Moved:
+def scheduled(student: Student, graph: Graph) -> Moved:
     """The student's schedule, run."""
     shapes = [node.shape for node in graph.nodes if node.op == "input"]
     return run(graph, student.schedule(graph), samples(shapes))
@@ -54,7 +58,7 @@ def groups(graph: Graph) -> list[list[int]]:
     return [[k, *[i for i in wanted if i > k and can_share(graph, [k, i])][:2]] for k in wanted]
 
 
-def moves_least(student: "Student", program: Program) -> None:
+def moves_least(student: Student, program: Program) -> None:
     """kernel_for, for groups that are no schedule of anybody's."""
     graph = graph_of(program)
     for group in groups(graph):
@@ -72,7 +76,7 @@ def moves_least(student: "Student", program: Program) -> None:
                 raise wrong(said, graph, [found], kind, expected=told(ours), got=told(theirs))
 
 
-def kind_of(name: str, theirs: Any, ours: Any, graph: Graph) -> str:
+def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph) -> str:
     """What is wrong with loads or stores, in a word."""
     if len(set(theirs)) < len(theirs):
         return f"{name} twice"
@@ -82,12 +86,12 @@ def kind_of(name: str, theirs: Any, ours: Any, graph: Graph) -> str:
     return "output" if name == "stores" and missing <= set(graph.outputs) else f"{name} missing"
 
 
-def told(numbers: Any) -> str:
+def told(numbers: Sequence[int]) -> str:
     """Nodes in words."""
     return " ".join(f"%{k}" for k in numbers) or "nothing"
 
 
-def judged(student: "Student", plan: Plan) -> tuple[Graph, Moved]:
+def judged(student: Student, plan: Plan) -> tuple[Graph, Moved]:
     """A graph of the list, and the student's schedule of it."""
     graph = plan.graph()
     current[0] = f"{plan.name}: {plan.text}"
@@ -96,7 +100,7 @@ def judged(student: "Student", plan: Plan) -> tuple[Graph, Moved]:
     return graph, moved
 
 
-def few_launches(student: "Student") -> None:
+def few_launches(student: Student) -> None:
     """Launches, against the fewest."""
     for plan in PLANS:
         graph, moved = judged(student, plan)
@@ -125,7 +129,7 @@ def in_turn(wrong: Wrong, is_near: bool) -> bool:
     return bool(wrong.got == count)
 
 
-def few_bytes(student: "Student") -> None:
+def few_bytes(student: Student) -> None:
     """Bytes, against the fewest at as many launches."""
     for plan in PLANS:
         graph, moved = judged(student, plan)

@@ -89,7 +89,7 @@ class Call(NamedTuple):
     y: Tensor
     a: float
     alias: str = "apart"
-    """apart; same: y is x; overlap: y lies in the storage of x, an element further on."""
+    """apart; same: y is x; overlap: y shares the storage of x, an element further on."""
 
     def made(self) -> tuple[Function, tuple[Strided | float, ...]]:
         """The function, made anew, and its arguments, in fresh memory."""
@@ -159,7 +159,7 @@ def exchanged(call: Call, other: Call) -> Call:
 
 
 def otherwise(call: Call, other: Call) -> Call:
-    """The tensors lie to each other in another way."""
+    """Let the tensors alias in another way."""
     ways = [way for way in ALIASES if way != call.alias]
     return call._replace(alias=other.alias if other.alias in ways else ways[0])
 

@@ -47,7 +47,7 @@ def orders(count: int) -> "SearchStrategy[Shape]":
 
 
 WAYS = tuple(product((1, 1, 2), (0, 1), (False, False, True)))
-"""How a dim may lie in a storage: (every how many, from where on, whether it is flipped)."""
+"""How a dim may be stored: (every how many, from where on, whether it is flipped)."""
 
 
 WAYS_FROM_0 = tuple(way for way in WAYS if not any(way[1:]))

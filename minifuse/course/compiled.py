@@ -259,8 +259,8 @@ PLAIN = {
     ),
     "unsupported reduction": (
         "carried",
-        "a variable is carried from one iteration of a prange to the next; threads cannot wait for each other, so fold in "
-        "an inner range, one thread for each output",
+        "a variable is carried from one iteration of a prange to the next; threads cannot wait for each other, so reduce "
+        "in an inner range, one thread for each output",
     ),
     "Untyped global name": (
         "python",

@@ -1,4 +1,4 @@
-"""The engine of the course, put together from slots: every number that it computes, a function of a task has computed.
+"""The engine of the course, assembled from slots: every number that it computes, a function of a task has computed.
 
     Scalar, Tensor      variables: what a user writes with          variables
     Values              tensors without history                     values
@@ -148,7 +148,7 @@ class Engine:
         return function
 
     def matmul(self, a: Values, b: Values) -> Values:
-        """The product of matrices: task 3.2's; by the loops of 2.3, over a tensor of (..., m, k, n), if those are theirs."""
+        """Multiply matrices by task 3.2's matmul; by the loops of 2.3, over a tensor (..., m, k, n), if those are theirs."""
         shape = (*self.slot("broadcast_shape")(a.shape[:-2], b.shape[:-2]), a.shape[-2], b.shape[-1])
         if not self.is_parallel and self.is_theirs("tensor_zip") and self.is_theirs("tensor_reduce"):
             rows = a.reshape((*a.shape, 1))

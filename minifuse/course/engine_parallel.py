@@ -64,7 +64,7 @@ class Parallel:
             oracle.function(f"tensor_{kind}")(operator, out, a, *operands)
 
     def matmul(self, out: Strided, a: Strided, b: Strided) -> None:
-        """The product of matrices."""
+        """Multiply matrices."""
         slot = "parallel_matmul"
         self.student.count(slot)
         with threads_for(len(out.storage) * a.shape[-1]):

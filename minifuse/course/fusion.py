@@ -5,7 +5,7 @@ A graph is a list of nodes; each says what it does with the values of nodes befo
     input constant                      a tensor that is given; a number
     add sub mul div maximum lt          of two operands that broadcast; lt gives 1.0 or 0.0
     neg exp log expand                  of one; expand repeats it to a larger shape
-    sum max                             folds along the last dim, which then has size 1
+    sum max                             reductions along the last dim, which then has size 1
     matmul                              (m, k) @ (k, n)
 
 A student's file imports from here; nothing here records, emits, caches or schedules.
@@ -116,13 +116,13 @@ def can_share(graph: Graph, numbers: Sequence[int]) -> bool:
     """Whether one kernel can compute all these nodes, as far as their shapes go.
 
     A matmul is a kernel of its own. Any other kernel walks over rows: all its nodes have shapes (rows, n) or (rows, 1), with
-    one `rows` and one `n`, and what it folds has these shapes too. A smaller shape counts as one with sizes of 1 in front.
+    one `rows` and one `n`, and what it reduces has these shapes too. A smaller shape counts as one with sizes of 1 in front.
     """
     nodes = [graph.nodes[k] for k in numbers]
     if any(node.op in ("matmul", "input", "constant") for node in nodes):
         return len(nodes) == 1 and nodes[0].op == "matmul"
-    folded = [graph.nodes[node.inputs[0]] for node in nodes if node.op in FOLDS]
-    shapes = [(1, 1, *node.shape)[-2:] for node in (*nodes, *folded)]
+    reduced = [graph.nodes[node.inputs[0]] for node in nodes if node.op in FOLDS]
+    shapes = [(1, 1, *node.shape)[-2:] for node in (*nodes, *reduced)]
     return len({rows for rows, _ in shapes}) <= 1 and len({n for _, n in shapes} - {1}) <= 1
 
 

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 Mapped = tuple[str, Strided, tuple[Strided, ...]]
 """A case of map or zip: (name of a function, out, operands)."""
-Folded = tuple[str, Strided, Strided, int, float]
+Reduced = tuple[str, Strided, Strided, int, float]
 """A case of reduce: (name of a function, out, tensor, dim, start)."""
-Case = Mapped | Folded
+Case = Mapped | Reduced
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "x + 1": lambda x: x + 1,
     "10 * x + y": lambda x, y: 10 * x + y,
@@ -45,12 +45,12 @@ def mapped(count: int, begins_at_0: bool = False) -> "SearchStrategy[Mapped]":
     return case()
 
 
-def folded() -> "SearchStrategy[Folded]":
+def reduced() -> "SearchStrategy[Reduced]":
     """(name of a function, out, tensor, dim, start)."""
     from hypothesis import strategies as st
 
     @st.composite
-    def case(draw: st.DrawFn) -> Folded:
+    def case(draw: st.DrawFn) -> Reduced:
         shape = drawn_shape(draw, 1)
         dim = draw(among(*range(len(shape))))
         out = unwritten(draw, [1 if d == dim else n for d, n in enumerate(shape)])

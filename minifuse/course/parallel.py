@@ -11,7 +11,7 @@ from .access_counting import Argument
 from .cases import fresh, shapes, strided_like
 from .check import CaseT
 from .draw import rows
-from .loops import FUNCTIONS, Case, Folded, Mapped, answer, folded, operands_of, told
+from .loops import FUNCTIONS, Case, Mapped, Reduced, answer, operands_of, reduced, told
 from .strided import Array, Strided
 from .student import Student
 from .verdicts import Wrong
@@ -23,7 +23,7 @@ LARGE = (111, 113)  # more than 10,000 elements
 
 
 def row_major(shape: Sequence[int], start: int = 1, offset: int = 0) -> Strided:
-    """A tensor whose elements lie side by side, from an offset on, with other numbers around them."""
+    """A contiguous tensor, from an offset on, with other numbers around them."""
     made = fresh(shape)
     return made._replace(storage=np.arange(start, start + len(made.storage) + offset + 2.0), offset=offset)
 
@@ -70,19 +70,19 @@ def mapped(count: int) -> "SearchStrategy[Mapped]":
             operands.append(strided_like(draw, cut[draw(st.integers(0, len(cut))) if k else 0 :], 1 + 100 * k))
         return name, empty_like(strided_like(draw, shape)), tuple(operands)
 
-    if count == 1:
-        return case()
+    if count == 1:  # cases that a rule of strides alone takes for contiguous, drawn every time
+        return case() | st.just(of_map(gapped((2, 3)), row_major((2, 3))))
     return case() | st.just(of_zip(row_major((2, 3)), row_major((2, 1)), row_major((3,), 101)))
 
 
-def folds() -> "SearchStrategy[Folded]":
+def reductions() -> "SearchStrategy[Reduced]":
     """(name of a function, out, tensor, dim, start); of half of the functions the order matters."""
     from hypothesis import strategies as st
 
-    def in_order(case: Folded) -> Folded:
+    def in_order(case: Reduced) -> Reduced:
         return "10 * x + y", *case[1:4], 2.5
 
-    return st.one_of(folded(), folded().map(in_order))
+    return st.one_of(reduced(), reduced().map(in_order))
 
 
 def in_python(student: Student, slot: str, case: Case) -> Array:
@@ -105,7 +105,7 @@ def of_zip(out: Strided, a: Strided, b: Strided) -> Mapped:
     return "10 * x + y", empty_like(out), (a, b)
 
 
-def of_reduce(a: Strided, dim: int) -> Folded:
+def of_reduce(a: Strided, dim: int) -> Reduced:
     """A case of reduce, into an output without gaps."""
     return "10 * x + y", fresh([1 if d == dim else n for d, n in enumerate(a.shape)]), a, dim, 2.5
 
@@ -220,15 +220,15 @@ def steps(student: Student, slot: str, a: Strided) -> int:
 
 
 def has_a_fast_path(student: Student, slots: Sequence[str]) -> None:
-    """Where elements lie side by side, no element asks where it lies; a fold asks once for each output."""
+    """Check that no element of contiguous operands asks for its position; a reduction asks once for each output."""
     for slot in slots:
         small, large = ((4, 5), (4, 50)) if slot == "parallel_reduce" else ((4, 5), (8, 25))
         few, many = steps(student, slot, row_major(small)), steps(student, slot, row_major(large))
         if many > few:
-            what = "folded elements of each output" if slot == "parallel_reduce" else "elements"
+            what = "reduced elements of each output" if slot == "parallel_reduce" else "elements"
             n, m = (small[1], large[1]) if slot == "parallel_reduce" else (prod(small), prod(large))
             raise Wrong(
-                f"{slot}: all elements lie side by side, and yet sizes and strides are read {few} times for {n} {what} and "
+                f"{slot}: all elements are contiguous, and yet sizes and strides are read {few} times for {n} {what} and "
                 f"{many} times for {m}",
                 kind="slow path",
             )

@@ -29,7 +29,7 @@ class Plan(NamedTuple):
 
 
 def softmax(x: TensorLike) -> TensorLike:
-    """Two folds along each row."""
+    """Reduce each row twice."""
     e = (x - x.max()).exp()
     return e / e.sum()
 
@@ -79,7 +79,7 @@ def normalized(x: TensorLike, w: TensorLike) -> TensorLike:
 
 
 def two_spaces(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
-    """A fold of one space is needed in another."""
+    """Use a reduction of one space in another."""
     s = x.exp().sum()
     t = y * s
     return t + x.max(), s

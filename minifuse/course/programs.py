@@ -192,7 +192,7 @@ def programs(
     numbers: Sequence[float] = NUMBERS,
     gives: Callable[[Shape, Shape], bool] = operator.eq,
     most_outputs: int = 2,
-    folds: Callable[[Shape, Shape], bool] = operator.eq,
+    reduces: Callable[[Shape, Shape], bool] = operator.eq,
 ) -> "SearchStrategy[Program]":
     """Programs whose values are tame on the samples.
 
@@ -205,8 +205,8 @@ def programs(
         Lines that are drawn.
     numbers : sequence of float
         Constants; none if empty.
-    gives, folds : function of (shape of a value, shape of the space)
-        Whether a value may be an output, an operand of a fold.
+    gives, reduces : function of (shape of a value, shape of the space)
+        Whether a value may be an output, an operand of a reduction.
     most_outputs : int
         The same value may be two of them.
     """
@@ -253,7 +253,7 @@ def programs(
                 write(op, operand(place == 0), operand(place == 1))
             else:
                 k = operand()
-                if op not in FOLDS or folds(arrays[int(k)].shape, sizes[0]):
+                if op not in FOLDS or reduces(arrays[int(k)].shape, sizes[0]):
                     write(op, k)
         n = len(sizes)
         if arrays[-1].shape != sizes[0] and not gives(arrays[-1].shape, sizes[0]):
@@ -284,11 +284,11 @@ def spaces(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> "SearchS
 
 
 def row_programs(shape: Shape) -> list[Program]:
-    """Functions with folds that every network has: the simple ones first."""
+    """Functions with reductions that every network has: the simple ones first."""
     texts = {
         "total": "sum 0",
         "the largest of negative values": "exp 0, neg 1, max 2",
-        "both folds": "sum 0, max 0, sub 1 2",
+        "both reductions": "sum 0, max 0, sub 1 2",
         "shares": "sum 0, div 0 1",
         "from the largest": "max 0, sub 0 1",
         "logsumexp": "max 0, sub 0 1, exp 2, sum 3, log 4, add 5 1",
@@ -323,7 +323,7 @@ def graph_of(program: Program) -> Graph:
 
 
 def levels(graph: Graph) -> list[int]:
-    """For each value, after how many sweeps over a row it is known: a fold needs one more than what it folds."""
+    """Count, for each value, the passes over a row after which it is known: a reduction needs one more than its operand."""
     found: list[int] = []
     for node in graph.nodes:
         found.append(max([found[k] for k in node.inputs], default=0) + (node.op in FOLDS))

@@ -98,14 +98,14 @@ class Values:
         return Values(self.engine, out)
 
     def reduce(self, name: str, dim: int, start: float) -> "Values":
-        """One dim folded by an operator; it has size 1 then: `x.reduce("add", 0, 0.0)`."""
+        """Reduce one dim by an operator; it has size 1 then: `x.reduce("add", 0, 0.0)`."""
         dim = self.dim(dim)
         out = self.engine.fresh((*self.shape[:dim], 1, *self.shape[dim + 1 :]))
         self.engine.loop("reduce", name, out, self.data, dim, start)
         return Values(self.engine, out)
 
     def matmul(self, other: "Values") -> "Values":
-        """The product of matrices, (..., m, k) and (..., k, n); the dims before are broadcast."""
+        """Multiply matrices, (..., m, k) and (..., k, n); the dims before are broadcast."""
         if min(len(self.shape), len(other.shape)) < 2 or self.shape[-1] != other.shape[-2]:
             raise ShapeError(f"matmul: shapes {self.shape} and {other.shape}; expected (..., m, k) and (..., k, n)")
         return self.engine.matmul(self, other)
@@ -115,7 +115,7 @@ class Values:
         return Values(self.engine, self.engine.slot("permuted")(self.data, dims))
 
     def reshape(self, shape: Shape) -> "Values":
-        """The same elements in the same order under another shape; copied where they do not lie in that order."""
+        """The same elements in the same order under another shape; copied where they are not stored in that order."""
         shape = tuple(shape)
         if prod(shape) != self.size:
             raise ShapeError(f"reshape: {self.shape} to {shape}: {self.size} elements do not become {prod(shape)}")

@@ -167,7 +167,7 @@ def test_status_judges_every_task_now(folder, monkeypatch):
     written(folder, "def broadcast_shape(a, b):\n    return a")
     result = course("status", "--dir", folder)
     assert result.exit_code == 0
-    assert "✓ 2.1 Where an element lies" in result.stdout
+    assert "✓ 2.1 Where an element is stored" in result.stdout
     assert "✗ 2.2 Broadcasting" in result.stdout
     assert "not yet right" in result.stdout
     assert f"{TASK.points} of {sum(task.points for task in TASKS)} points, 1 of {len(TASKS)} tasks" in result.stdout

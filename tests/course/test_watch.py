@@ -327,7 +327,7 @@ def test_the_whole_of_it_at_a_terminal(folder):
     written(folder, "while True:\n    pass")
     it.until("judging 2.1: tensors.py can be read")
     it.press("l")  # a run holds up no key
-    it.until("> 2.1 Where an element lies", 5)
+    it.until("> 2.1 Where an element is stored", 5)
     it.press("l")
     written(folder)
     it.until("all hold in")  # long before the limit of the run that is cancelled

@@ -12,7 +12,7 @@ from ..values import Values
 from ..variables import Context, Tensor
 from . import answers
 from .module1 import descend
-from .ufuncs import fold, on_arrays
+from .ufuncs import on_arrays, reduction
 
 
 @answers
@@ -74,8 +74,8 @@ def write(out: Strided, fn: Callable[..., Array], *operands: Strided) -> None:
 
 @answers
 def tensor_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided, dim: int, start: float) -> None:
-    """A fold along one dim, which has size 1 in out."""
-    ufunc, dtype = fold(fn)
+    """Reduce one dim, which has size 1 in out."""
+    ufunc, dtype = reduction(fn)
     out.array()[...] = ufunc.reduce(a.array().astype(dtype), axis=dim, keepdims=True, initial=start)
 
 

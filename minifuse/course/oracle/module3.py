@@ -22,8 +22,8 @@ def applied(fn: Callable[..., float], *operands: Array) -> Array:
     return np.asarray(made, np.float64)
 
 
-def folded(fn: Callable[..., float], a: Strided, dim: int, start: float) -> Array:
-    """A fold along one dim, in order."""
+def reduced(fn: Callable[..., float], a: Strided, dim: int, start: float) -> Array:
+    """Reduce one dim, in order."""
     ufunc: Any = np.frompyfunc(fn, 2, 1)
     return np.asarray(ufunc.reduce(a.array().astype(object), axis=dim, keepdims=True, initial=start), np.float64)
 
@@ -42,8 +42,8 @@ def parallel_zip(fn: Callable[[float, float], float], out: Strided, a: Strided, 
 
 @answers
 def parallel_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided, dim: int, start: float) -> None:
-    """A ufunc's fold."""
-    assigned(out, folded(fn, a, dim, start))
+    """Reduce by a ufunc."""
+    assigned(out, reduced(fn, a, dim, start))
 
 
 @answers
@@ -73,7 +73,7 @@ def cuda_block_sum(out: Array, a: Array) -> None:
 @answers
 def cuda_reduce(fn: Callable[[float, float], float]) -> Callable[[Strided, Strided, int, float], None]:
     """What the launch writes."""
-    return lambda out, a, dim, start: assigned(out, folded(fn, a, dim, start))
+    return lambda out, a, dim, start: assigned(out, reduced(fn, a, dim, start))
 
 
 @answers

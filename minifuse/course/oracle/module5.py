@@ -156,7 +156,7 @@ def stride_classes(x: Strided, is_exact: bool = False) -> tuple[int | str, ...]:
 
 
 def relation(a: Argument, b: Argument) -> str:
-    """How two arguments lie to each other."""
+    """Return how two arguments alias."""
     if not (isinstance(a, Strided) and isinstance(b, Strided)) or a.storage is not b.storage:
         return "apart"
     return "same" if a[1:] == b[1:] else "overlap"
@@ -305,17 +305,17 @@ def gradient_graph(graph: Graph, saved: Sequence[int] = ()) -> Graph:
 
 @answers
 def forward_and_backward(graph: Graph) -> tuple[Graph, Graph]:
-    """Of the folds, those that the gradients ask for."""
+    """Save the reductions that the gradients ask for."""
     return split(graph)
 
 
 def split(graph: Graph) -> tuple[Graph, Graph]:
     """Forward and backward."""
-    folds = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
     count = sum(node.op == "input" for node in graph.nodes)
-    whole = gradients(graph, folds)
+    whole = gradients(graph, reductions)
     asked = {whole.nodes[k].value for k in needed(whole) if whole.nodes[k].op == "input"}
-    saved = [k for at, k in enumerate(folds) if count + at in asked]
+    saved = [k for at, k in enumerate(reductions) if count + at in asked]
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradients(graph, saved)
 
 

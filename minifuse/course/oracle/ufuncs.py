@@ -30,7 +30,7 @@ ON_ARRAYS: dict[str, Callable[..., Array]] = {
     "inv_grad": lambda x, d: np.divide(np.negative(d), np.square(x)),
     "relu_grad": lambda x, d: np.multiply(d, np.greater(x, 0.0)),
 }
-FOLDS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
+REDUCTIONS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
 
 
 def on_arrays(fn: Callable[..., float]) -> Callable[..., Array]:
@@ -39,10 +39,10 @@ def on_arrays(fn: Callable[..., float]) -> Callable[..., Array]:
     return ON_ARRAYS[name] if name in ON_ARRAYS else np.vectorize(fn, otypes=[float])
 
 
-def fold(fn: Callable[..., float]) -> tuple[np.ufunc, type]:
-    """A ufunc whose `reduce` folds by a function, and the type of the elements that it is for."""
+def reduction(fn: Callable[..., float]) -> tuple[np.ufunc, type]:
+    """Return a ufunc whose `reduce` combines by a function, and the type of the elements that it is for."""
     name = name_of(fn)
-    return (FOLDS[name], np.float64) if name in FOLDS else (np.frompyfunc(fn, 2, 1), object)
+    return (REDUCTIONS[name], np.float64) if name in REDUCTIONS else (np.frompyfunc(fn, 2, 1), object)
 
 
 def name_of(fn: Callable[..., object]) -> str:

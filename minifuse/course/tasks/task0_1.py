@@ -16,7 +16,7 @@ Numbers = tuple[float, ...]
 Case = tuple[str, Numbers]  # (slot, its arguments)
 Drawn = Callable[[], "SearchStrategy[Numbers]"]
 
-FAR = 4.0  # times the tolerance: too far in whatever way the two parts of a tolerance are put together
+FAR = 4.0  # times the tolerance: too far in whatever way the two parts of a tolerance are combined
 ARITHMETIC = "identity, add, mul, neg, maximum and relu give what arithmetic says"
 ANSWERS = "lt, eq and is_close answer 1.0 or 0.0"
 FUNCTIONS = "exp, log, inv and sigmoid are what their names say"

@@ -12,7 +12,7 @@ from ..verdicts import Wrong
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Folded = tuple[str, list[float], float]
+Reduced = tuple[str, list[float], float]
 Case = tuple[str | float | list[float], ...]
 """What a slot is called with; the name of a function stands for it."""
 FUNCTIONS: dict[str, Callable[..., float]] = {
@@ -66,7 +66,7 @@ def of_two_lengths() -> "SearchStrategy[Case]":
     return st.tuples(named(2), elements(), elements()).filter(lambda c: len(c[1]) != len(c[2]))
 
 
-def folded() -> "SearchStrategy[Case]":
+def reduced() -> "SearchStrategy[Case]":
     """(name of a function, a list, a start)."""
     from hypothesis import strategies as st
 
@@ -119,19 +119,19 @@ def is_made_of(student: Student, effort: Effort) -> None:
             raise Wrong(f"{slot} is right, but {base} was not asked", kind="another loop")
 
 
-def from_the_right(case: Folded) -> object:
-    """A fold by somebody who begins at the end of the list."""
+def from_the_right(case: Reduced) -> object:
+    """Reduce from the end of the list."""
     return answered("reduce_list")((case[0], case[1][::-1], case[2]))
 
 
-def swapped(case: Folded) -> object:
-    """A fold by somebody who gives fn the running value second."""
+def swapped(case: Reduced) -> object:
+    """Reduce with the running value as the second argument of fn."""
     fn = FUNCTIONS[case[0]]
     return oracle.function("reduce_list")(lambda value, x: fn(x, value), *case[1:])
 
 
-def without_start(case: Folded) -> object:
-    """A fold by somebody who begins with the first element."""
+def without_start(case: Reduced) -> object:
+    """Reduce from the first element, without start."""
     return answered("reduce_list")((case[0], case[1][1:], case[1][0]) if case[1] else case)
 
 
@@ -164,7 +164,7 @@ TASK = Task(
             lambda c: or_value_error(oracle.function("zip_lists"), c),
             told=told("zip_lists"),
         ),
-        agrees("reduce_list", REDUCE, folded),
+        agrees("reduce_list", REDUCE, reduced),
         in_turn(
             FOLLOWS,
             [
@@ -197,7 +197,7 @@ TASK = Task(
             check=LENGTHS,
         ),
         Mistake(
-            "the fold goes from right to left",
+            "the reduction goes from right to left",
             "fn(fn(start, first), second): the first element is taken first. For x + y nobody would see it, for x - y all "
             "do.",
             gives=from_the_right,
@@ -210,7 +210,7 @@ TASK = Task(
             check=REDUCE,
         ),
         Mistake(
-            "the fold begins with the first element, not with start",
+            "the reduction begins with the first element, not with start",
             "start is the first value that fn is given, and all there is for an empty list.",
             gives=without_start,
             when=lambda w: w.kind in ("IndexError", "StopIteration", "TypeError") and not w.case[1],

@@ -132,12 +132,12 @@ TASK = Task(
     slots=("Add", "Mul", "Neg", "Log", "Exp", "Inv", "Sigmoid", "ReLU", "LT", "EQ"),
     points=5,
     text=(
-        "Each function is a class with two static methods. forward computes the value, and keeps what the derivative will "
+        "Each function is a class with two static methods. forward computes the value, and saves what the derivative will "
         "need. backward gets d, which says how fast the end result grows with this function's result, and gives the same "
         "for each of its inputs: d times the derivative, as a tuple."
     ),
     hints=(
-        "backward never sees the inputs again: what it needs of them, forward must keep. Some derivatives need the inputs, "
+        "backward never sees the inputs again: what it needs of them, forward must save. Some derivatives need the inputs, "
         "some the value, some nothing.",
         "Add passes d on to both. Mul gives each input d times the other. For one input, log_grad, inv_grad and relu_grad "
         "of task 0.1 are the answer already; exp and sigmoid can be told from their own value. Comparisons are flat.",
@@ -175,7 +175,7 @@ TASK = Task(
             check=SLOPES,
         ),
         Mistake(
-            "what was kept is not unpacked",
+            "what was saved is not unpacked",
             "context.saved is a tuple, even of a single value: (x,) = context.saved.",
             when=lambda w: w.kind == "TypeError" and ("tuple" in w.said or "sequence" in w.said),
             check=SLOPES,
@@ -192,8 +192,8 @@ TASK = Task(
             when=lambda w: w.kind == "OverflowError",
         ),
         Mistake(
-            "what forward keeps is kept in one place for all calls",
-            "A network has thousands of Muls under way. Each has a context of its own: keep it there.",
+            "what forward saves is stored in one place for all calls",
+            "A network has thousands of Muls under way. Each has a context of its own: save it there.",
             gives=lambda c: slopes(function_of(c), (c[1][0], c[1][1], c[0][2])),
             check=APART,
         ),

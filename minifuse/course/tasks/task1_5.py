@@ -255,7 +255,7 @@ TASK = Task(
             check=STEP,
         ),
         Mistake(
-            "derivatives are kept for the next step",
+            "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
             gives=lambda c: stepped(c, lets_go=False),
             check=STEP,

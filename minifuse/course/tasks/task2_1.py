@@ -1,4 +1,4 @@
-"""Task 2.1: where an element lies."""
+"""Task 2.1: where an element is stored."""
 
 from typing import TYPE_CHECKING
 
@@ -54,7 +54,7 @@ def permutations() -> "SearchStrategy[Permutation]":
 
 
 def ask_permuted(student: Student, case: Permutation) -> object:
-    """Shape, strides and offset of the student's view, if it lies in the storage that it was given."""
+    """Shape, strides and offset of the student's view, if it shares the storage that it was given."""
     found = student.permuted(*case)
     if isinstance(found, Strided) and found.storage is not case[0].storage:
         raise Wrong(
@@ -80,18 +80,18 @@ def led_back(case: Permutation) -> object:
 
 TASK = Task(
     id="2.1",
-    title="Where an element lies",
+    title="Where an element is stored",
     file="tensors.py",
     slots=("row_major_strides", "position_of", "index_of", "permuted"),
     points=4,
     text=(
-        "A tensor is a flat storage and a rule: the element at an index lies at offset + sum(index[d] * strides[d]). Write "
-        "the rule, its way back (from the k-th element in row-major order to its index), the strides of a fresh tensor, and "
-        "permute, which moves no element."
+        "A tensor is a flat storage and a rule: the element at an index is stored at offset + sum(index[d] * strides[d]). "
+        "Write the rule, its way back (from the k-th element in row-major order to its index), the strides of a fresh "
+        "tensor, and permute, which moves no element."
     ),
     hints=(
-        "Strides say how far apart neighbours along a dim lie. In row-major order the last dim's neighbours lie beside each "
-        "other, and each other dim steps over everything behind it.",
+        "Strides say how far apart neighbours along a dim are stored. In row-major order the last dim's neighbours are "
+        "adjacent, and each other dim steps over everything behind it.",
         "index_of: the last index is ordinal modulo the last size; divide by that size and go on with the dim before it. "
         "row_major_strides: walk from the last dim to the first and keep the product of the sizes seen.",
         "minifuse/core/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
@@ -99,7 +99,7 @@ TASK = Task(
     reads=("docs/guide/layouts.md", "minifuse/core/layout.py"),
     checks=(
         agreement(
-            "row-major strides step over all that lies behind a dim",
+            "a row-major stride is the product of all sizes behind its dim",
             lambda: shapes(4),
             lambda s, shape: s.row_major_strides(shape),
             lambda shape: oracle.function("row_major_strides")(shape),
@@ -132,7 +132,7 @@ TASK = Task(
     mistakes=(
         Mistake(
             "the offset is left out",
-            "The first element need not lie at position 0. What is position_of for index (0, 0)?",
+            "The first element need not have position 0. What is position_of for index (0, 0)?",
             gives=lambda c: oracle.function("position_of")(c[0], c[1], 0),
             check="the position is offset + sum(index * strides)",
         ),
@@ -146,13 +146,13 @@ TASK = Task(
             "strides grow with the dims before, not with those behind",
             "How far is it from one row of a (2, 5) tensor to the next?",
             gives=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
-            check="row-major strides step over all that lies behind a dim",
+            check="a row-major stride is the product of all sizes behind its dim",
         ),
         Mistake(
             "a size of 0 makes strides 0",
             "Without elements any strides would do. The course takes those of a size of 1, as NumPy does: max(size, 1).",
             gives=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
-            check="row-major strides step over all that lies behind a dim",
+            check="a row-major stride is the product of all sizes behind its dim",
         ),
         Mistake(
             "dims lead the other way",

@@ -7,12 +7,12 @@ import numpy as np
 from .. import oracle
 from ..cases import broadcasting_link, fresh
 from ..check import agreement, in_turn
-from ..loops import FUNCTIONS, Folded, Mapped, answer, drawing, folded, link, mapped, told, written
+from ..loops import FUNCTIONS, Mapped, Reduced, answer, drawing, link, mapped, reduced, told, written
 from ..strided import Array
 from ..task import Mistake, Task
 
 MAP = "map: every element is read and written where its strides say"
-FOLD = "reduce: one dim is folded, in order, from start"
+REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
 def read_in_order(case: Mapped) -> Array:
@@ -44,8 +44,8 @@ def without_broadcasting(case: Mapped) -> Array:
     return written(out)
 
 
-def stored_in_order(case: Folded) -> Array:
-    """A fold by somebody who writes result k to position k."""
+def stored_in_order(case: Reduced) -> Array:
+    """Reduce, and write result k to position k."""
     name, out, a, dim, start = case
     plain = fresh(out.shape)
     oracle.function("tensor_reduce")(FUNCTIONS[name], plain, a, dim, start)
@@ -54,8 +54,8 @@ def stored_in_order(case: Folded) -> Array:
     return storage
 
 
-def from_the_end(case: Folded) -> Array:
-    """A fold by somebody who begins with the last element."""
+def from_the_end(case: Reduced) -> Array:
+    """Reduce from the last element."""
     name, out, a, dim, start = case
     steps = [-s if d == dim else s for d, s in enumerate(a.strides)]
     last = a.offset + (a.shape[dim] - 1) * a.strides[dim] if a.shape[dim] else a.offset
@@ -71,13 +71,13 @@ TASK = Task(
     points=6,
     text=(
         "Three loops make every tensor operation. Write them over storages with shapes, strides and offsets, with operands "
-        "of zip broadcast to the output's shape. reduce folds one dim, from `start` on, in order; that dim has size 1 in "
+        "of zip broadcast to the output's shape. reduce combines one dim, from `start` on, in order; that dim has size 1 in "
         "the output. Write into the storage of `out`, and nothing beside its elements."
     ),
     hints=(
         "Walk over the output: each of its elements is written once. Everything else follows from its index.",
-        "for k in range(number of elements): index = index_of(k, out.shape); where it lies in out; where each operand's "
-        "element lies, after broadcasting the index; call fn, store. For reduce, an inner loop walks the folded dim.",
+        "for k in range(number of elements): index = index_of(k, out.shape); its position in out; the position of each "
+        "operand's element, after broadcasting the index; call fn, store. For reduce, an inner loop runs over the dim.",
         "minifuse/backends/python.py is the library's own specification of the same loops.",
     ),
     reads=("minifuse/backends/python.py", "docs/guide/backends.md"),
@@ -107,8 +107,8 @@ TASK = Task(
             link=lambda c: broadcasting_link(*[x.shape for x in c[2]]),
         ),
         agreement(
-            FOLD,
-            folded,
+            REDUCE,
+            reduced,
             lambda s, c: answer(s.tensor_reduce, c),
             lambda c: answer(oracle.function("tensor_reduce"), c),
             told=told,
@@ -125,7 +125,7 @@ TASK = Task(
         ),
         Mistake(
             "the storage is read from front to back, whatever the strides say",
-            "The k-th element need not lie at position k: ask index_of, then position_of, for each operand and for out.",
+            "The k-th element need not have position k: ask index_of, then position_of, for each operand and for out.",
             gives=read_in_order,
             check=MAP,
         ),
@@ -143,26 +143,26 @@ TASK = Task(
                 lambda fn, *rest: oracle.function("tensor_reduce")(lambda x, y: fn(y, x), *rest),
                 c,
             ),
-            check=FOLD,
+            check=REDUCE,
         ),
         Mistake(
-            "the fold forgets where it starts",
-            "start is the value of an empty fold, and the first thing that fn is given.",
+            "the reduction forgets where it starts",
+            "start is the value of an empty reduction, and the first thing that fn is given.",
             gives=lambda c: answer(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
-            check=FOLD,
+            check=REDUCE,
         ),
         Mistake(
-            "the fold goes from the last element to the first",
+            "the reduction goes from the last element to the first",
             "fn(... fn(fn(start, a[i, 0]), a[i, 1]) ...): where fn is 10 * x + y, the order shows.",
             gives=from_the_end,
-            check=FOLD,
+            check=REDUCE,
         ),
         Mistake(
-            "the fold writes its results side by side, whatever the strides of out say",
-            "out has strides and an offset too: with 0 along the folded dim, position_of says where its element lies.",
+            "the reduction writes its results side by side, whatever the strides of out say",
+            "out has strides and an offset too: with 0 along the reduced dim, position_of says where its element is stored.",
             gives=stored_in_order,
             when=lambda w: w.kind == "IndexError",
-            check=FOLD,
+            check=REDUCE,
         ),
     ),
 )

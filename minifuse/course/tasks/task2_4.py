@@ -238,7 +238,7 @@ def broadcast_link(case: Call) -> str:
 
 
 def product_link(case: Call) -> str:
-    """The page of products of matrices, at these sizes."""
+    """Return the page of matmuls, at these sizes."""
     (m, k), (_, n) = [x.shape for x in case.inputs]
     return f"matmul?matmul_M={m}&matmul_N={n}&matmul_K={k}"
 
@@ -295,9 +295,9 @@ TASK = Task(
     hints=(
         "backward undoes what forward did with shapes. What forward repeats, backward sums; what forward sums, backward "
         "repeats; what forward permutes, backward permutes the other way.",
-        "unbroadcast: fold the dims in front that the smaller shape lacks, then those where it has size 1 and the gradient "
-        "has not; reshape at the end. MatMul: the derivative of a has a's shape (m, k), and is made of d (m, n) and b (k, "
-        "n): there is one product that fits.",
+        "unbroadcast: reduce the dims in front that the smaller shape lacks, then those where it has size 1 and the "
+        "gradient has not; reshape at the end. MatMul: the derivative of a has a's shape (m, k), and is made of d (m, n) "
+        "and b (k, n): there is one product that fits.",
         "minifuse/ir/array_functions.py has the rules of the library's functions; docs/guide/layouts.md says what "
         "broadcasting repeats.",
     ),
@@ -343,8 +343,8 @@ TASK = Task(
             check=BACKWARD,
         ),
         Mistake(
-            "what forward keeps is kept in one place for all calls",
-            "A network has many calls of one function under way. Each has a context of its own: keep it there.",
+            "what forward saves is stored in one place for all calls",
+            "A network has many calls of one function under way. Each has a context of its own: save it there.",
             gives=lambda c: right(slopes_alone)(another(c)),
             check=BACKWARD,
         ),

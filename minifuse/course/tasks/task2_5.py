@@ -170,8 +170,8 @@ TASK = Task(
     slots=("TensorLinear", "TensorNetwork", "tensor_loss", "tensor_step", "train_tensor_network"),
     points=5,
     text=(
-        "The network of task 1.5 again, over tensors: all points go through it in one call, and a layer is one product of "
-        "matrices. It is so much faster that the points need no longer lie on both sides of a line: exclusive-or has to be "
+        "The network of task 1.5 again, over tensors: all points go through it in one call, and a layer is one "
+        "matmul. It is so much faster that the points need no longer lie on both sides of a line: exclusive-or has to be "
         "learnt too."
     ),
     hints=(
@@ -252,7 +252,7 @@ TASK = Task(
             check=STEP,
         ),
         Mistake(
-            "derivatives are kept for the next step",
+            "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
             gives=lambda c: stepped(c, lets_go=False),
             check=STEP,

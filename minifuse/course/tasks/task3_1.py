@@ -15,7 +15,7 @@ from ..verdicts import Wrong
 SLOTS = ("parallel_map", "parallel_zip", "parallel_reduce")
 MAP = "map: every element is read and written where its strides say"
 ZIP = "zip: operands are broadcast to the shape of the output"
-REDUCE = "reduce: one dim is folded, in order, from start"
+REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
 def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Mapped], Array]:
@@ -94,7 +94,7 @@ TASK = Task(
     points=8,
     text=(
         "Write the three loops of module 2 so that Numba compiles them and runs them on all cores. The loop over the "
-        "elements of the output is a `prange`; nothing is allocated in it; and where all operands lie side by side in "
+        "elements of the output is a `prange`; nothing is allocated in it; and where all operands are contiguous in "
         "row-major order, element k is at offset + k, and nobody works out an index. Helpers for places are in the file."
     ),
     hints=(
@@ -102,7 +102,7 @@ TASK = Task(
         "keep everything else in local variables.",
         "Before the loop: the storages out of their tuples; whether all is row-major; for zip the strides with which each "
         "operand is read in the shape of out. Then two loops, one for each case. For reduce: prange over outputs, range "
-        "over the folded dim, from the place of its first element on in steps of its stride.",
+        "over the reduced dim, from the place of its first element on in steps of its stride.",
         "docs/course/3.1-parallel-map-zip-reduce.md has the rules of prange, each with what happens when it is broken.",
     ),
     reads=("docs/course/3.1-parallel-map-zip-reduce.md", "docs/guide/layouts.md"),
@@ -129,7 +129,7 @@ TASK = Task(
         ),
         agreement(
             REDUCE,
-            parallel.folds,
+            parallel.reductions,
             lambda s, c: parallel.in_python(s, "parallel_reduce", c),
             lambda c: answer(oracle.function("parallel_reduce"), c),
             told=told,
@@ -144,7 +144,7 @@ TASK = Task(
         ),
         Check("no memory is taken in the loop", lambda s, e: parallel.no_allocation(s, SLOTS)),
         Check("each output is written once", lambda s, e: each_written_once(s)),
-        Check("no index is worked out where all lies side by side", lambda s, e: parallel.has_a_fast_path(s, SLOTS)),
+        Check("no index is worked out where all is contiguous", lambda s, e: parallel.has_a_fast_path(s, SLOTS)),
     ),
     mistakes=(
         Mistake(
@@ -156,7 +156,7 @@ TASK = Task(
         ),
         Mistake(
             "the fast path leaves out the offsets",
-            "A row-major view may begin anywhere in its storage: its element k lies at offset + k.",
+            "A row-major view may begin anywhere in its storage: its element k is stored at offset + k.",
             gives=without_offset_if_dense,
             check=MAP,
         ),
@@ -194,12 +194,12 @@ TASK = Task(
             when=of_kind("lost"),
         ),
         Mistake(
-            "the running value of the fold is kept in the output",
+            "the running value of the reduction is stored in the output",
             "A local variable is a register; each step through out is a load and a store.",
             when=of_kind("memory"),
         ),
         Mistake(
-            "every element works out where it lies, though all lie side by side",
+            "every element works out its position, though all are contiguous",
             "Ask is_row_major once, before the loop; place_of divides once for each dim of each element.",
             when=of_kind("slow path"),
         ),

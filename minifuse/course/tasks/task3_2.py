@@ -1,4 +1,4 @@
-"""Task 3.2: the product of matrices on all cores."""
+"""Task 3.2: matmul on all cores."""
 
 from collections.abc import Callable
 from math import prod
@@ -223,14 +223,14 @@ def within(out: Strided, a: Strided, b: Strided) -> Array:
 
 TASK = Task(
     id="3.2",
-    title="Parallel matrix product",
+    title="Parallel matmul",
     file="parallel.py",
     slots=(SLOT,),
     points=6,
     text=(
-        "Write the product of matrices over strides: dims before the last two are a batch, and are broadcast. Without a "
+        "Write a matmul over strides: dims before the last two are a batch, and are broadcast. Without a "
         "tensor of all products in between, without an allocation in a loop; the outermost loop is shared out over the "
-        "cores, and a sum is kept in a local variable until it is complete."
+        "cores, and a sum is accumulated in a local variable until it is complete."
     ),
     hints=(
         "One iteration of prange is one row of one matrix of the batch: enough for a thread, and nobody else writes it.",
@@ -258,7 +258,7 @@ TASK = Task(
         ),
         Mistake(
             "the last two strides of b are swapped",
-            "b[k, n] lies at k * strides[-2] + n * strides[-1]: a column of b goes down in steps of strides[-2].",
+            "b[k, n] is stored at k * strides[-2] + n * strides[-1]: a column of b goes down in steps of strides[-2].",
             gives=with_b_turned,
             when=parallel.or_outside(with_b_turned),
             check=PRODUCT,
@@ -271,7 +271,7 @@ TASK = Task(
             check=PRODUCT,
         ),
         Mistake(
-            "the sum is kept in the output",
+            "the sum is accumulated in the output",
             "out[...] += is a load and a store for each product; a local variable is a register.",
             when=lambda w: w.kind == "memory",
         ),

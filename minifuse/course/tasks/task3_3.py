@@ -178,7 +178,7 @@ def reads_once(student: Student, effort: Effort) -> None:
 
 
 def shares(student: Student, case: Case, found: "Trace") -> None:
-    """A fold is shared out: no thread reads more than its part, and none adds up what the others have found."""
+    """A reduction is shared out: no thread reads more than its part, and none adds up what the others have found."""
     from ...simt.record import LOAD
 
     if case.slot not in ("cuda_reduce", "cuda_block_sum"):
@@ -260,7 +260,7 @@ TASK = Task(
     text=(
         "Write what one thread does. In map and zip a thread makes one element, and threads past the end do nothing. "
         "cuda_block_sum is for practice: a block reads its elements into shared memory and adds them in pairs, with a "
-        "barrier between two steps. cuda_reduce does the same for a dim of any length: each thread first folds every "
+        "barrier between two steps. cuda_reduce does the same for a dim of any length: each thread first reduces every "
         "THREADS-th element on its own."
     ),
     hints=(
@@ -288,7 +288,7 @@ TASK = Task(
         ),
         Mistake(
             "the number of a thread is taken for a place in the storages",
-            "Thread k has element k in row-major order; where that lies, each operand's strides and offset say: place_of.",
+            "Thread k has element k in row-major order; its position follows from the strides and the offset: place_of.",
             gives=number_as_place,
             check=RIGHT["cuda_map"],
         ),

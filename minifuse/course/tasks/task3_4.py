@@ -1,4 +1,4 @@
-"""Task 3.4: the product of matrices as a CUDA kernel, in tiles of shared memory."""
+"""Task 3.4: matmul as a CUDA kernel, in tiles of shared memory."""
 
 from collections.abc import Callable
 from functools import cache, partial
@@ -137,7 +137,7 @@ def reads_once_a_tile(student: Student, effort: Effort) -> None:
         for case in cases(slot)[:5]:
             found, told = launched(student, case), case.told()
             across, down, _ = case.grid
-            why = "by each tile of out that needs it: then it lies in shared memory, where the whole block reads it"
+            why = "by each tile of out that needs it: then it is in shared memory, where the whole block reads it"
             simulated.reads_at_most(student, slot, found, "a", across, why, told)
             simulated.reads_at_most(student, slot, found, "b", down, why, told)
             out = case.arguments[0]
@@ -178,7 +178,7 @@ def is_repeated(wrong: Wrong) -> bool:
 
 TASK = Task(
     id="3.4",
-    title="CUDA matrix product in tiles",
+    title="CUDA matmul in tiles",
     file="kernels.py",
     slots=(ONE_BLOCK_PRODUCT, TILED_PRODUCT),
     points=8,
@@ -193,7 +193,7 @@ TASK = Task(
         "row, col from blockIdx and threadIdx; total = 0. For each tile along k: every thread fills one cell of each tile, "
         "with 0 outside; barrier; total += tile_a[ty, n] * tile_b[n, tx] for all n; barrier. In the end, if row and col are "
         "inside, write total.",
-        "docs/course/3.4-cuda-matmul.md; docs/guide/simulator.md has four broken products and what is said of them.",
+        "docs/course/3.4-cuda-matmul.md; docs/guide/simulator.md has four broken matmuls and what is said of them.",
     ),
     reads=("docs/course/3.4-cuda-matmul.md", "docs/guide/simulator.md"),
     checks=(
@@ -244,7 +244,7 @@ TASK = Task(
             when=lambda w: w.kind == "extra reads",
         ),
         Mistake(
-            "the sum is kept in the output",
+            "the sum is accumulated in the output",
             "Global memory is far away; total is a register.",
             when=lambda w: w.kind == "extra writes",
         ),

@@ -192,7 +192,7 @@ TASK = Task(
     slots=SLOTS,
     points=6,
     text=(
-        "Make three loops fast: a chain of operators in one pass, the sums of columns, the product of matrices. They are "
+        "Make three loops fast: a chain of operators in one pass, the sums of columns, a matmul. They are "
         "measured beside naive loops and NumPy, in the same minute on the same machine; the ratios decide on the points."
     ),
     hints=(

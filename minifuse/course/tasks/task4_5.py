@@ -251,7 +251,7 @@ TASK = Task(
             check=RIGHT,
         ),
         Mistake(
-            "derivatives are kept for the next step",
+            "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
             when=lambda w: w.kind == "kept",
             check=LEARNS,

@@ -28,7 +28,7 @@ EQUALS = "== is refused, not answered by Python"
 def cases(most: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
     """Programs of all operations."""
     return programs(
-        spaces(), OPS, folds=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, most=most, numbers=numbers
+        spaces(), OPS, reduces=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, most=most, numbers=numbers
     )
 
 
@@ -102,7 +102,7 @@ def has_shapes(student: Student, program: Program) -> None:
         shape = shape_after(node.op, *[graph.nodes[i].shape for i in node.inputs]) if node.inputs else ()
         if node.shape != shape:
             said = f"%{k} = {node.op} has the shape {shape}, and its node says {node.shape}"
-            kind = "fold" if node.op in FOLDS else "shape"
+            kind = "reduction" if node.op in FOLDS else "shape"
             raise wrong(said, graph, kind)
 
 
@@ -202,7 +202,7 @@ TASK = Task(
         Mistake(
             "a result has the shape of its first operand",
             "Operands broadcast: shape_after(op, *shapes) says what comes of it.",
-            when=lambda w: w.kind in ("shape", "fold"),
+            when=lambda w: w.kind in ("shape", "reduction"),
             check=SHAPES,
         ),
         Mistake(

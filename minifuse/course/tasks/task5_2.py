@@ -40,7 +40,7 @@ ALL_OPERATIONS = (
 
 
 class Laid(NamedTuple):
-    """A program, and which of its arguments lie in memory column by column."""
+    """A program, and which of its arguments are stored column by column."""
 
     program: Program
     is_turned: tuple[bool, ...]
@@ -269,7 +269,7 @@ TASK = Task(
             when=lambda w: w.kind == "nested",
         ),
         Mistake(
-            "values are kept in a list that begins with None",
+            "values are stored in a list that begins with None",
             "Compiled code gives a variable, and all elements of a list, one type. A variable for each node needs no list, "
             "and becomes a register.",
             when=lambda w: w.kind == "numba",

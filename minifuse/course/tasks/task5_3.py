@@ -1,4 +1,4 @@
-"""Task 5.3: folds inside a kernel; softmax is one."""
+"""Task 5.3: reductions inside a kernel; softmax is one."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max", "sum", "max")
-COMPUTES = "the kernel computes the graph, with its folds"
-SWEEPS = "a row is walked as often as its folds ask for, and no more"
+COMPUTES = "the kernel computes the graph, with its reductions"
+PASSES = "a kernel makes as many passes over a row as its reductions need, and no more"
 ROWS = "what belongs to a row is computed once for it"
 STABLE = "fused_softmax is right for large values"
-ONE = "softmax is one kernel that walks each row three times"
+ONE = "softmax is one kernel with three passes over each row"
 COMPILED = "Numba compiles the text, and the kernel computes the same then"
 TWO_OUTPUTS = (
     Line("max", (0,)),
@@ -52,7 +52,7 @@ def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
 
 
 def of_networks() -> "SearchStrategy[Program]":
-    """Programs with folds that networks have: few enough for each of them to be asked."""
+    """Programs with reductions that networks have: few enough for each of them to be asked."""
     from hypothesis import strategies as st
 
     twice = Program(((3, 4),), (Line("max", (0,)), Line("sub", (0, 1))), (2, 1, 2))
@@ -60,7 +60,7 @@ def of_networks() -> "SearchStrategy[Program]":
 
 
 def cases() -> "SearchStrategy[Program]":
-    """Programs with folds: some that networks have, and some that are drawn."""
+    """Programs with reductions: some that networks have, and some that are drawn."""
     drawn = programs(spaces(), OPS, most=9, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
     return of_networks() | drawn
 
@@ -102,22 +102,22 @@ def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     )
 
 
-def sweeps(graph: Graph) -> dict[int, int]:
-    """For each input of full width, in how many sweeps it must be loaded: those of folds that need it, and of the stores."""
+def passes(graph: Graph) -> dict[int, int]:
+    """Count the passes that must load each input of full width: those of reductions that need it, and of the stores."""
     level, found = levels(graph), dict[int, set[int]]()
     wide = graph.nodes[0].shape[-1]
     live = needed(graph)
     ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in FOLDS]
     ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
-    for sweep, end in ends:
+    for pass_index, end in ends:
         for k in within(graph, end):
             if graph.nodes[k].op == "input" and graph.nodes[k].shape[-1] == wide:
-                found.setdefault(int(graph.nodes[k].value or 0), set()).add(sweep)
+                found.setdefault(int(graph.nodes[k].value or 0), set()).add(pass_index)
     return {k: len(some) for k, some in found.items()}
 
 
 def within(graph: Graph, end: int) -> set[int]:
-    """What a value needs of each element: nothing behind a fold."""
+    """What a value needs of each element: nothing before a reduction."""
     found, open_ = set[int](), [end]
     while open_:
         k = open_.pop()
@@ -127,18 +127,18 @@ def within(graph: Graph, end: int) -> set[int]:
     return found
 
 
-def few_sweeps(student: Student, program: Program) -> None:
-    """Loads of each input, against the sweeps that the folds ask for."""
+def few_passes(student: Student, program: Program) -> None:
+    """Compare the loads of each input with the passes that the reductions need."""
     text, counts = run(student, program)
     graph = graph_of(program)
     rows, n = program.shapes[0]
-    most = sweeps(graph)
+    most = passes(graph)
     for k, reads in enumerate(counts.reads):
         shape = program.shapes[k]
         if shape[-1] == n and reads.total() > most.get(k, 0) * rows * n:
             said = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element, and {most.get(k, 0)} would do"
             raise wrong(
-                said, text, kind="sweeps", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
+                said, text, kind="passes", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
             )
     for k, writes in enumerate(counts.writes):
         if any(count > 1 for count in writes.values()):
@@ -199,7 +199,7 @@ def one_kernel(student: Student) -> None:
         said = (
             f"each element is loaded {counts.reads[0].total() / X.size:g} times; the largest, the sum, the store are three"
         )
-        raise wrong(said, text, kind="sweeps")
+        raise wrong(said, text, kind="passes")
 
 
 def is_compiled(student: Student) -> None:
@@ -229,7 +229,7 @@ def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Arra
 
 
 def running(program: Program) -> list[Array]:
-    """By somebody who uses a fold while it runs: each element sees what was folded up to it."""
+    """Compute with a reduction before its pass has ended: each element sees the elements up to it."""
     change = {"sum": lambda x: np.cumsum(x, -1), "max": lambda x: np.maximum.accumulate(x, -1)}
     found = program.on(samples(program.shapes), {**NUMPY, **change})
     rows, n = program.shapes[0]
@@ -244,23 +244,23 @@ TASK = Task(
     slots=("emit_rows", "fused_softmax"),
     points=8,
     text=(
-        "Softmax is a fold, then arithmetic, then another fold, then arithmetic. As four kernels, the row goes through "
-        "memory again and again; as one, each row is walked in sweeps. Print the text of a kernel with any number of "
-        "folds: a sweep for all folds that can be folded together, then the next, which uses them, and a last one that "
+        "Softmax is a reduction, then arithmetic, then a reduction, then arithmetic. As four kernels, the row goes through "
+        "memory again and again; as one kernel, it is read in passes. Print the text of a kernel with any number of "
+        "reductions: one pass for all that can be computed together, then the next, which uses them, and a last one that "
         "stores. And write softmax, so that it is right where exp alone is inf."
     ),
     hints=(
-        "A fold is known when its sweep is over. So ask of each node: after how many sweeps is it known?",
-        "level of an input or constant 0; of an operation the largest of its operands'; of a fold one more. Sweep s "
-        "computes all that the folds of level s + 1 need, from the inputs on, and folds; values of the row are computed "
-        "between sweeps; stores go into the sweep of their level.",
-        "docs/guide/fusion.md shows the three sweeps of a layer norm; needed(graph, numbers) and row_values(graph) are "
-        "given: a sweep loads nothing that lies behind a fold.",
+        "A reduction is known when its pass is over. So ask of each node: after how many passes is it known?",
+        "level of an input or constant 0; of an operation the largest of its operands'; of a reduction one more. Pass s "
+        "computes all that the reductions of level s + 1 need, from the inputs on, and reduces; values of the row are "
+        "computed between passes; stores go into the pass of their level.",
+        "docs/guide/fusion.md shows the three passes of a layer norm; needed(graph, numbers) and row_values(graph) are "
+        "given: a pass loads nothing that only an earlier reduction needs.",
     ),
     reads=("docs/course/5.3-row-fusion.md", "docs/guide/fusion.md"),
     checks=(
         in_turn(COMPUTES, [computes(cases), computes(of_networks)]),
-        in_turn(SWEEPS, [demand(SWEEPS, cases, few_sweeps), demand(SWEEPS, of_networks, few_sweeps)]),
+        in_turn(PASSES, [demand(PASSES, cases, few_passes), demand(PASSES, of_networks, few_passes)]),
         Check(ROWS, lambda s, e: rows_once(s)),
         Check(STABLE, lambda s, e: is_stable(s)),
         Check(ONE, lambda s, e: one_kernel(s)),
@@ -274,7 +274,7 @@ TASK = Task(
             when=lambda w: w.kind == "far below",
         ),
         Mistake(
-            "folds begin once, and not for each row",
+            "reductions begin once, and not for each row",
             "The lines that set them to 0.0 and -inf belong into the loop over rows.",
             gives=by(
                 {
@@ -285,8 +285,8 @@ TASK = Task(
             check=COMPUTES,
         ),
         Mistake(
-            "a fold is used before its row has been walked to the end",
-            "exp(x - m) needs the largest of all elements, not of those so far: it belongs into the next sweep.",
+            "a reduction is used before its pass over the row has ended",
+            "exp(x - m) needs the largest of all elements, not of those so far: it belongs into the next pass.",
             gives=running,
             check=COMPUTES,
         ),
@@ -298,13 +298,13 @@ TASK = Task(
             check=COMPUTES,
         ),
         Mistake(
-            "each fold has a sweep of its own",
-            "sum(x) and max(x) need nothing of each other: one walk over the row folds both.",
-            when=lambda w: w.kind == "sweeps",
+            "each reduction has a pass of its own",
+            "sum(x) and max(x) need nothing of each other: one pass over the row computes both.",
+            when=lambda w: w.kind == "passes",
         ),
         Mistake(
             "what belongs to the row is computed for each element",
-            "A value that is made of folds alone is the same along the row: compute it between two sweeps.",
+            "A value that is computed from reductions alone is the same along the row: compute it between two passes.",
             when=lambda w: w.kind == "per element",
             check=ROWS,
         ),
@@ -315,7 +315,7 @@ TASK = Task(
             check=STABLE,
         ),
         Mistake(
-            "values are kept in a list that begins with None",
+            "values are stored in a list that begins with None",
             "Compiled code gives a variable, and all elements of a list, one type. A variable for each node needs no list, "
             "and becomes a register.",
             when=lambda w: w.kind == "numba",

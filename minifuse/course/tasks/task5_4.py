@@ -162,16 +162,16 @@ TASK = Task(
     slots=("call_key", "KernelCache"),
     points=6,
     text=(
-        "To make a kernel takes milliseconds, to run one microseconds, so kernels are kept under a key. A key that leaves "
+        "To make a kernel takes milliseconds, to run one microseconds, so kernels are cached under a key. A key that leaves "
         "something out gives a wrong kernel, sooner or later; one that has too much in it makes kernels again and again. "
         "Write the key that the head of the file describes, and a cache of limited size."
     ),
     hints=(
         "Ask of each fact about a call: would the text of the kernel be another one? If yes, it is in the key; if not, not.",
-        "For each tensor dtype and classes of strides; for each number its type; for each two arguments how they lie; of "
+        "For each tensor dtype and classes of strides; for each number its type; for each two arguments how they alias; of "
         "the function its code, and repr of its closure and defaults, since 2 == 2.0 == 2 + 0j. The cache: a dict keeps the "
         "order of insertion, so take out and put back what was asked for.",
-        "docs/guide/fusion.md, 'What a call depends on'.",
+        "docs/guide/fusion.md, 'Cache keys and guards'.",
     ),
     reads=("docs/course/5.4-kernel-cache.md", "docs/guide/fusion.md"),
     checks=(

@@ -24,10 +24,10 @@ OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", 
 RULES = "each operation pulls its gradient back to its operands"
 GRADIENTS = "the graph of gradients gives the gradient of each input"
 BOTH = "forward and backward give the output and the gradients"
-FOLDED = "no fold of the forward pass is folded again"
+RECOMPUTED = "no reduction of the forward pass is computed again"
 STEP = Program(((2, 3),), (Line("lt", (0, 0.5)), Line("mul", (0, 1))), (2,))
 UNUSED = Program(((2, 3), (2, 3)), (Line("mul", (0, 0)),), (2,))
-SAVED = "only folds are saved, and only those that the backward pass needs"
+SAVED = "only reductions are saved, and only those that the backward pass needs"
 
 
 class Rule(NamedTuple):
@@ -169,8 +169,8 @@ def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int])
     return found
 
 
-def folds_nothing_again(student: Student, program: Program) -> None:
-    """Folds of the backward graph, against those of the forward graph; sweeps tell what it costs."""
+def recomputes_no_reduction(student: Student, program: Program) -> None:
+    """Compare the reductions of the backward graph with those of the forward graph; passes tell the cost."""
     forward, backward = halves(student, program)
     known: dict[Hashable, int] = {}
     own = identities(forward, known, {})
@@ -178,18 +178,18 @@ def folds_nothing_again(student: Student, program: Program) -> None:
     saved = {count + at: own[k] for at, k in enumerate(forward.outputs[1:])}
     d = max(int(n.value or 0) for n in backward.nodes if n.op == "input")
     theirs = identities(backward, known, saved | {d: -1})
-    folds = {own[k]: k for k in needed(forward) if forward.nodes[k].op in FOLDS}
+    reductions = {own[k]: k for k in needed(forward) if forward.nodes[k].op in FOLDS}
     for k in needed(backward):
-        if backward.nodes[k].op in FOLDS and theirs[k] in folds:
-            sweeps = [1 + max(levels(g)[i] for i in g.outputs) for g in (backward, split(graph_of(program))[1])]
+        if backward.nodes[k].op in FOLDS and theirs[k] in reductions:
+            passes = [1 + max(levels(g)[i] for i in g.outputs) for g in (backward, split(graph_of(program))[1])]
             said = (
-                f"%{k} of the backward graph is %{folds[theirs[k]]} of the forward graph, folded again; save it. "
-                f"The backward kernel walks each row {sweeps[0]} times; {sweeps[1]} would do"
+                f"%{k} of the backward graph is %{reductions[theirs[k]]} of the forward graph, computed again; save it. "
+                f"The backward kernel makes {passes[0]} passes over each row; {passes[1]} would do"
             )
             raise wrong(said, backward, "refold")
 
 
-def saves_folds(student: Student, program: Program) -> None:
+def saves_reductions(student: Student, program: Program) -> None:
     """What is saved is small, and needed."""
     forward, backward = halves(student, program)
     for k in forward.outputs[1:]:
@@ -232,16 +232,16 @@ TASK = Task(
     text=(
         "The gradient of a graph is a graph: walk the nodes from the last to the first, pull each gradient back to the "
         "operands by a rule, sum where a value is used twice. Captured, it is scheduled and fused like any other. What does "
-        "it take from the forward pass? A fold costs a walk over the row, so it is saved, a number a row; an elementwise "
-        "value costs a few operations, less than to load it, so it is computed again."
+        "it take from the forward pass? A reduction costs a pass over the row, so it is saved, a number a row; an "
+        "elementwise value costs a few operations, less than to load it, so it is computed again."
     ),
     hints=(
         "You need no new kind of graph: inside capture, compute the values of the forward graph, then the gradients, by the "
         "operators of 5.1. Equal nodes become one.",
         "sums = {output: d}; for each node from the last to the first: parts = pull_back(...); each part, in the shape of "
         "its operand, is added to the operand's sum. A part that is too large is summed, one that is too small is "
-        "expanded. For what is saved: let all folds be inputs, and look which of them are asked for.",
-        "docs/guide/gradients.md, 'What is kept for backward'.",
+        "expanded. For what is saved: let all reductions be inputs, and look which of them are asked for.",
+        "docs/guide/gradients.md, 'Saved tensors'.",
     ),
     reads=("docs/course/5.5-fused-backward.md", "docs/guide/gradients.md"),
     checks=(
@@ -261,8 +261,8 @@ TASK = Task(
             lambda c: [*c.on(samples(c.shapes)), *expected(c)],
             draw=lambda c, got, right: ["the forward graph", *str(graph_of(c)).splitlines()],
         ),
-        demand(FOLDED, cases, folds_nothing_again),
-        demand(SAVED, cases, saves_folds),
+        demand(RECOMPUTED, cases, recomputes_no_reduction),
+        demand(SAVED, cases, saves_reductions),
     ),
     mistakes=(
         Mistake(
@@ -309,10 +309,10 @@ TASK = Task(
             check=GRADIENTS,
         ),
         Mistake(
-            "folds that the backward pass needs are not saved",
-            "Then the backward kernel walks each row for the folds of the forward pass first. Save them: a number a row.",
+            "reductions that the backward pass needs are not saved",
+            "Then the backward kernel first computes the reductions of the forward pass again. Save them: a number a row.",
             when=lambda w: w.kind == "refold",
-            check=FOLDED,
+            check=RECOMPUTED,
         ),
         Mistake(
             "elementwise values are saved",
@@ -321,7 +321,7 @@ TASK = Task(
             check=SAVED,
         ),
         Mistake(
-            "folds are saved that nobody asks for",
+            "reductions are saved that nobody asks for",
             "The gradient of a sum does not need the sum. Look which inputs the backward graph uses.",
             when=lambda w: w.kind == "unneeded",
             check=SAVED,

@@ -65,7 +65,7 @@ def gradient_graph(graph, saved=()):
                 shape = graph.nodes[i].shape
                 if graph.nodes[i].op == "constant":
                     continue
-                if d.shape != shape:  # the operand was repeated, or folded
+                if d.shape != shape:  # the operand was repeated, or reduced
                     d = d.sum() if shape[-1] == 1 else d.expand(shape)
                 sums[i] = sums[i] + d if i in sums else d
         return tuple(sums[k] if k in sums else found[k] * 0.0 for k in inputs)
@@ -77,15 +77,15 @@ def gradient_graph(graph, saved=()):
 def forward_and_backward(graph):
     """(forward, backward): forward gives (output, *saved), backward is a Graph of (*inputs, *saved, d) that gives gradients.
 
-    Saved are values of the forward graph: those folds that the backward graph needs, so that none is folded again. All else
-    is computed anew from the inputs.
+    Saved are values of the forward graph: those reductions that the backward graph needs, so that none is computed again.
+    All else is computed anew from the inputs.
     """
     # begin 5.5c
-    folds = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
     first = sum(node.op == "input" for node in graph.nodes)
-    backward = gradient_graph(graph, folds)
+    backward = gradient_graph(graph, reductions)
     asked = {backward.nodes[k].value for k in needed(backward) if backward.nodes[k].op == "input"}
-    saved = [k for at, k in enumerate(folds) if first + at in asked]
+    saved = [k for at, k in enumerate(reductions) if first + at in asked]
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)
     # end
 

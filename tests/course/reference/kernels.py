@@ -102,7 +102,7 @@ def cuda_block_sum(out, a):
 
 
 def cuda_reduce(fn):
-    """A kernel(out, a, dim, start): a fold along `dim`, of any length; block b of THREADS threads makes output b.
+    """A kernel(out, a, dim, start): a reduction along `dim`, of any length; block b of THREADS threads makes output b.
 
     fn may be applied in any order here, and fn(start, x) is x: it is x + y from 0, or max(x, y) from -inf.
     """

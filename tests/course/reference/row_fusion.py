@@ -1,8 +1,8 @@
-"""Module 5: folds inside a kernel. One iteration of the outer loop is a row, which is walked as often as it must be.
+"""Module 5: reductions inside a kernel. One iteration of the outer loop is a row, which takes as many passes as it must.
 
 The text is a function `kernel(shape, outs, ins, strides)` as in task 5.2. The space is (rows, n); inputs have two strides,
-0 where they are repeated. A fold runs along the row. An output of shape (rows, n) has its element (i, j) at i * n + j, an
-output of shape (rows, 1) has the value of row i at i.
+0 where they are repeated. A reduction runs along the row. An output of shape (rows, n) has its element (i, j) at i * n + j,
+an output of shape (rows, 1) has the value of row i at i.
 """
 
 from minifuse.course import todo
@@ -33,9 +33,9 @@ def fused_softmax(x):
 
 
 def emit_rows(graph):
-    """The text of a kernel that computes a graph with any number of folds; each sweep loads an input once per element."""
+    """The text of a kernel that computes a graph with any number of reductions; each pass loads an element once."""
     # begin 5.3b
-    level = []  # after how many sweeps a node is known: a fold is known one sweep after what it folds
+    level = []  # after how many passes a node is known: a reduction is known one pass after its operand
     for node in graph.nodes:
         level.append(max([level[k] for k in node.inputs], default=0) + (node.op in FOLDS))
     is_row = row_values(graph)
@@ -52,21 +52,21 @@ def emit_rows(graph):
             return f"{names[k]} = ins[{node.value}][i * strides[{node.value}][0]{j}]"
         return f"{names[k]} = {WRITTEN[node.op].format(*[names[x] for x in node.inputs])}"
 
-    for sweep in range(max(max(level[k] for k in used), last) + 1):
+    for pass_index in range(max(max(level[k] for k in used), last) + 1):
         for k in used:  # what belongs to the row, and is known by now
-            if is_row[k] and level[k] == sweep and graph.nodes[k].op not in (*FOLDS, "constant"):
+            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*FOLDS, "constant"):
                 lines.append("        " + statement(k))
-        folds = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == sweep + 1]
-        stores = [k for k in graph.outputs if not is_row[k] and level[k] == sweep]
-        if not folds and not stores:
+        reductions = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == pass_index + 1]
+        stores = [k for k in graph.outputs if not is_row[k] and level[k] == pass_index]
+        if not reductions and not stores:
             continue
-        for k in folds:
+        for k in reductions:
             lines.append(f"        {names[k]} = {'0.0' if graph.nodes[k].op == 'sum' else '-inf'}")
         lines.append("        for j in range(n):")
-        for k in needed(graph, [graph.nodes[x].inputs[0] for x in folds] + stores, through_folds=False):
+        for k in needed(graph, [graph.nodes[x].inputs[0] for x in reductions] + stores, through_reductions=False):
             if not is_row[k] and graph.nodes[k].op not in FOLDS:
                 lines.append("            " + statement(k))
-        for k in folds:
+        for k in reductions:
             x = names[graph.nodes[k].inputs[0]]
             more = f"{names[k]} + {x}" if graph.nodes[k].op == "sum" else f"maximum({names[k]}, {x})"
             lines.append(f"            {names[k]} = {more}")
@@ -79,7 +79,7 @@ def emit_rows(graph):
 
 
 def row_values(graph):
-    """For each node, whether it has a single value for a row: folds, constants, and what is made of these alone."""
+    """For each node, whether it has a single value for a row: reductions, constants, and what is made of these alone."""
     found = []
     for node in graph.nodes:
         if node.op in ("input", "expand"):
@@ -89,10 +89,10 @@ def row_values(graph):
     return found
 
 
-def needed(graph, numbers, through_folds=True):
-    """The numbers of the nodes that some nodes depend on, themselves included, in order; maybe nothing behind a fold."""
+def needed(graph, numbers, through_reductions=True):
+    """The numbers of the nodes that some nodes depend on, themselves included, in order; the walk may stop at reductions."""
     found = set(numbers)
     for k in range(len(graph.nodes) - 1, -1, -1):
-        if k in found and (through_folds or graph.nodes[k].op not in FOLDS):
+        if k in found and (through_reductions or graph.nodes[k].op not in FOLDS):
             found.update(graph.nodes[k].inputs)
     return sorted(found)

@@ -1,6 +1,6 @@
 """Module 1: functions of numbers that know their derivatives.
 
-`forward(context, ...)` gives the value, a float, and keeps in `context` what `backward` will need: `context.save(x, y)`,
+`forward(context, ...)` gives the value, a float, and saves in `context` what `backward` will need: `context.save(x, y)`,
 then `x, y = context.saved`. `backward(context, d)` gets d, the derivative of the end of everything by this function's
 result, and gives a tuple: the derivative by each input. Many calls of one function are under way at a time, each with a
 context of its own.

@@ -227,7 +227,7 @@ class TensorReshape:
 
 
 class TensorMatMul:
-    """The product of two matrices, (m, k) and (k, n)."""
+    """Matmul of two matrices, (m, k) and (k, n)."""
 
     @staticmethod
     def forward(context, a, b):

@@ -21,7 +21,7 @@ def row_major_strides(shape):
 
 
 def position_of(index, strides, offset):
-    """Where in the storage the element at an index lies."""
+    """Where in the storage the element at an index is."""
     # begin 2.1b
     position = offset
     for i, stride in zip(index, strides):

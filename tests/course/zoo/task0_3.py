@@ -9,7 +9,7 @@ def reduce_list(fn, xs, start):
     return value
 
 
-# %% first_element_first: the fold begins with the first element, not with start
+# %% first_element_first: the reduction begins with the first element, not with start
 def reduce_list(fn, xs, start):
     value = xs[0]
     for x in xs[1:]:
@@ -17,7 +17,7 @@ def reduce_list(fn, xs, start):
     return value
 
 
-# %% from_the_right: the fold goes from right to left
+# %% from_the_right: the reduction goes from right to left
 def reduce_list(fn, xs, start):
     value = start
     for x in reversed(xs):

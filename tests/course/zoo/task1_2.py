@@ -15,7 +15,7 @@ class Exp:
         return context.saved
 
 
-# %% kept_on_the_class: what forward keeps is kept in one place for all calls
+# %% kept_on_the_class: what forward saves is stored in one place for all calls
 class Mul:
     """Mul."""
 
@@ -43,7 +43,7 @@ class Neg:
         return neg(d)
 
 
-# %% not_unpacked: what was kept is not unpacked
+# %% not_unpacked: what was saved is not unpacked
 class Exp:
     """Exp."""
 

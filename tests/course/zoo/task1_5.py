@@ -17,7 +17,7 @@ def scalar_loss(outputs, labels):
     return total / len(labels)
 
 
-# %% kept: derivatives are kept for the next step
+# %% kept: derivatives are left for the next step
 def scalar_step(parameters, rate):
     for p in parameters:
         if p.grad is not None:

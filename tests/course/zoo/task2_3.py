@@ -1,7 +1,7 @@
 """Wrong solutions of task 2.3, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% from_the_end: the fold goes from the last element to the first
+# %% from_the_end: the reduction goes from the last element to the first
 def tensor_reduce(fn, out, a, dim, start):
     for k in range(size_of(out.shape)):
         index = list(index_of(k, out.shape))
@@ -30,7 +30,7 @@ def tensor_map(fn, out, a):
         out.storage[position_of(index, out.strides, out.offset)] = fn(x)
 
 
-# %% results_side_by_side: the fold writes its results side by side, whatever the strides of out say
+# %% results_side_by_side: the reduction writes its results side by side, whatever the strides of out say
 def tensor_reduce(fn, out, a, dim, start):
     for k in range(size_of(out.shape)):
         index = list(index_of(k, out.shape))
@@ -53,7 +53,7 @@ def tensor_reduce(fn, out, a, dim, start):
         out.storage[position_of(index, out.strides, out.offset)] = total
 
 
-# %% start_forgotten: the fold forgets where it starts
+# %% start_forgotten: the reduction forgets where it starts
 def tensor_reduce(fn, out, a, dim, start):
     for k in range(size_of(out.shape)):
         index = list(index_of(k, out.shape))

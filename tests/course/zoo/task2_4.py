@@ -42,7 +42,7 @@ def unbroadcast(gradient, shape):
     return gradient.reshape(gradient.shape[lead:])
 
 
-# %% kept_on_the_class: what forward keeps is kept in one place for all calls
+# %% kept_on_the_class: what forward saves is stored in one place for all calls
 class TensorMul:
     """a * b, which are broadcast."""
 
@@ -88,7 +88,7 @@ class TensorMul:
 
 # %% not_turned: a matrix is not transposed, or stands on the wrong side
 class TensorMatMul:
-    """The product of two matrices, (m, k) and (k, n)."""
+    """Matmul of two matrices, (m, k) and (k, n)."""
 
     @staticmethod
     def forward(context, a, b):
@@ -133,7 +133,7 @@ class TensorPermute:
 
 # %% wrong_side: a matrix is not transposed, or stands on the wrong side
 class TensorMatMul:
-    """The product of two matrices, (m, k) and (k, n)."""
+    """Matmul of two matrices, (m, k) and (k, n)."""
 
     @staticmethod
     def forward(context, a, b):

@@ -8,7 +8,7 @@ class TensorLinear(TensorLinear):
         self.biases = engine.tensor([0.5 for _ in range(outputs)])
 
 
-# %% kept: derivatives are kept for the next step
+# %% kept: derivatives are left for the next step
 def tensor_step(parameters, rate):
     for p in parameters:
         if p.grad is not None:

@@ -92,7 +92,7 @@ def parallel_zip(fn, out, a, b):
         to[place_of(k, shape, out.strides, out.offset)] = fn(left[at_a], right[at_b])
 
 
-# %% no_fast_path: every element works out where it lies, though all lie side by side
+# %% no_fast_path: every element works out its position, though all are contiguous
 def parallel_map(fn, out, a):
     to, source = out.storage, a.storage
     for k in prange(size_of(out.shape)):
@@ -158,7 +158,7 @@ def parallel_map(fn, out, a):
         out.storage[place_of(k, out.shape, out.strides, out.offset)] = fn(x)
 
 
-# %% value_in_output: the running value of the fold is kept in the output
+# %% value_in_output: the running value of the reduction is stored in the output
 def parallel_reduce(fn, out, a, dim, start):
     to, source = out.storage, a.storage
     length, step = a.shape[dim], a.strides[dim]

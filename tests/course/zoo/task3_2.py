@@ -150,7 +150,7 @@ def parallel_matmul(out, a, b):
             to[to_place + column * to_column] = total
 
 
-# %% sum_in_output: the sum is kept in the output
+# %% sum_in_output: the sum is accumulated in the output
 def parallel_matmul(out, a, b):
     to, left, right = out.storage, a.storage, b.storage
     rows, columns, inner = out.shape[-2], out.shape[-1], a.shape[-1]

@@ -180,7 +180,7 @@ def cuda_matmul(out, a, b):
         out.storage[out.offset + z * out.strides[0] + row * out.strides[1] + col * out.strides[2]] = total
 
 
-# %% sum_in_output: the sum is kept in the output
+# %% sum_in_output: the sum is accumulated in the output
 def cuda_matmul(out, a, b):
     tile_a = cuda.shared.array((TILE, TILE), float64)
     tile_b = cuda.shared.array((TILE, TILE), float64)

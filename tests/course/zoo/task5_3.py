@@ -1,6 +1,6 @@
 """Wrong solutions of task 5.3, one a cell: `# %% name: the mistake that the check must name`."""
 
-# %% begin_once: folds begin once, and not for each row
+# %% begin_once: reductions begin once, and not for each row
 right = emit_rows
 
 
@@ -27,7 +27,7 @@ def emit_rows(graph):
     return right(graph).replace("-inf", "0.0")
 
 
-# %% none_first: values are kept in a list that begins with None
+# %% none_first: values are stored in a list that begins with None
 right = emit_rows
 
 
@@ -60,7 +60,7 @@ def emit_rows(graph):
     return "\n".join(lines)
 
 
-# %% running: a fold is used before its row has been walked to the end
+# %% running: a reduction is used before its pass over the row has ended
 def emit_rows(graph):
     is_row = row_values(graph)
     lines = ["def kernel(shape, outs, ins, strides):", "    rows, n = shape", "    for i in range(rows):"]
@@ -99,14 +99,14 @@ def emit_rows(graph):
     return "\n".join(line for line in right(graph).splitlines() if not any(place in line for place in again))
 
 
-# %% sweep_each: each fold has a sweep of its own
+# %% pass_each: each reduction has a pass of its own
 def emit_rows(graph):
-    """The text of a kernel that computes a graph with any number of folds; each sweep loads an input once per element."""
-    level = []  # after how many sweeps a node is known: a fold is known one sweep after what it folds
+    """The text of a kernel that computes a graph with any number of reductions; each pass loads an element once."""
+    level = []  # after how many passes a node is known: a reduction is known one pass after its operand
     for node in graph.nodes:
         before = max([level[k] for k in node.inputs], default=0)
-        folds = [level[k] for k in range(len(level)) if graph.nodes[k].op in FOLDS]
-        level.append(max([before, *folds]) + 1 if node.op in FOLDS else before)
+        reductions = [level[k] for k in range(len(level)) if graph.nodes[k].op in FOLDS]
+        level.append(max([before, *reductions]) + 1 if node.op in FOLDS else before)
     is_row = row_values(graph)
     lines = ["def kernel(shape, outs, ins, strides):", "    rows, n = shape", "    for i in range(rows):"]
     last = max([level[k] for k in graph.outputs if not is_row[k]], default=-1)
@@ -121,21 +121,21 @@ def emit_rows(graph):
             return f"{names[k]} = ins[{node.value}][i * strides[{node.value}][0]{j}]"
         return f"{names[k]} = {WRITTEN[node.op].format(*[names[x] for x in node.inputs])}"
 
-    for sweep in range(max(max(level[k] for k in used), last) + 1):
+    for pass_index in range(max(max(level[k] for k in used), last) + 1):
         for k in used:  # what belongs to the row, and is known by now
-            if is_row[k] and level[k] == sweep and graph.nodes[k].op not in (*FOLDS, "constant"):
+            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*FOLDS, "constant"):
                 lines.append("        " + statement(k))
-        folds = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == sweep + 1]
-        stores = [k for k in graph.outputs if not is_row[k] and level[k] == sweep]
-        if not folds and not stores:
+        reductions = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == pass_index + 1]
+        stores = [k for k in graph.outputs if not is_row[k] and level[k] == pass_index]
+        if not reductions and not stores:
             continue
-        for k in folds:
+        for k in reductions:
             lines.append(f"        {names[k]} = {'0.0' if graph.nodes[k].op == 'sum' else '-inf'}")
         lines.append("        for j in range(n):")
-        for k in needed(graph, [graph.nodes[x].inputs[0] for x in folds] + stores, through_folds=False):
+        for k in needed(graph, [graph.nodes[x].inputs[0] for x in reductions] + stores, through_reductions=False):
             if not is_row[k] and graph.nodes[k].op not in FOLDS:
                 lines.append("            " + statement(k))
-        for k in folds:
+        for k in reductions:
             x = names[graph.nodes[k].inputs[0]]
             more = f"{names[k]} + {x}" if graph.nodes[k].op == "sum" else f"maximum({names[k]}, {x})"
             lines.append(f"            {names[k]} = {more}")

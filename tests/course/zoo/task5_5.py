@@ -1,7 +1,7 @@
 """Wrong solutions of task 5.5, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% all_folds: folds are saved that nobody asks for
+# %% all_reductions: reductions are saved that nobody asks for
 def forward_and_backward(graph):
     saved = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)
@@ -25,7 +25,7 @@ def pull_back(op, d, y, a, b=None):
     return (d, d) if op == "sub" else right(op, d, y, a, b)
 
 
-# %% nothing_saved: folds that the backward pass needs are not saved
+# %% nothing_saved: reductions that the backward pass needs are not saved
 def forward_and_backward(graph):
     return Graph(graph.nodes, graph.outputs), gradient_graph(graph)
 
@@ -52,7 +52,7 @@ def gradient_graph(graph, saved=()):
                 shape = graph.nodes[i].shape
                 if graph.nodes[i].op == "constant":
                     continue
-                if d.shape != shape:  # the operand was repeated, or folded
+                if d.shape != shape:  # the operand was repeated, or reduced
                     d = d.sum() if shape[-1] == 1 else d.expand(shape)
                 sums[i] = d
         return tuple(sums[k] if k in sums else found[k] * 0.0 for k in inputs)
@@ -95,7 +95,7 @@ def gradient_graph(graph, saved=()):
     return capture(run, *[graph.nodes[k].shape for k in (*inputs, *saved, output)])
 
 
-# %% sums_alone: folds that the backward pass needs are not saved
+# %% sums_alone: reductions that the backward pass needs are not saved
 def forward_and_backward(graph):
     saved = [k for k in needed(graph) if graph.nodes[k].op == "sum"]
     first = sum(node.op == "input" for node in graph.nodes)
@@ -127,7 +127,7 @@ def gradient_graph(graph, saved=()):
                 shape = graph.nodes[i].shape
                 if graph.nodes[i].op == "constant":
                     continue
-                if d.shape != shape:  # the operand was repeated, or folded
+                if d.shape != shape:  # the operand was repeated, or reduced
                     d = d.sum() if shape[-1] == 1 else d.expand(shape)
                 sums[i] = sums[i] + d if i in sums else d
         return tuple(sums[k] if k in sums else found[k] * 0.0 for k in inputs)
@@ -165,7 +165,7 @@ def gradient_graph(graph, saved=()):
                 shape = graph.nodes[i].shape
                 if graph.nodes[i].op == "constant":
                     continue
-                if d.shape != shape:  # the operand was repeated, or folded
+                if d.shape != shape:  # the operand was repeated, or reduced
                     d = d.sum() if shape[-1] == 1 else d.expand(shape)
                 sums[i] = sums[i] + d if i in sums else d
         return tuple(sums[k] for k in inputs)

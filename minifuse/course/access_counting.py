@@ -26,7 +26,7 @@ OPERANDS = ("out", "a", "b")
 Index = int | tuple[int, ...]
 Elements = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Argument = Callable[..., float] | Callable[..., Array] | Strided | Array | float
-"""What a loop is called with: an operator, tensors or arrays, and numbers."""
+"""An argument of a loop: an operator, a tensor, an array or a number."""
 
 
 class Touch(NamedTuple):
@@ -39,7 +39,7 @@ class Touch(NamedTuple):
 
 @dataclass
 class Record:
-    """What happened in one run."""
+    """The accesses of one run."""
 
     folder: Path
     reads: Counter[str] = field(default_factory=Counter)
@@ -57,7 +57,7 @@ class Record:
     """Lines that wrote to the output outside of any prange."""
     touched: dict[int, list[Touch]] = field(default_factory=dict)
     """By address."""
-    kept: list[Elements] = field(default_factory=list)
+    alive: list[Elements] = field(default_factory=list)
     """Arrays of this loop: none goes, so that no two have the same address."""
 
     def note(self, cells: "Cells", index: Index, is_write: bool) -> None:
@@ -86,7 +86,7 @@ class Record:
             yield from range(*limits)
             return
         self.touched.clear()
-        self.kept.clear()
+        self.alive.clear()
         for i in range(*limits):
             self.iteration = i
             yield i
@@ -107,7 +107,7 @@ class Cells(NDArrayOperatorsMixin):
         self.shape, self.size, self.ndim, self.dtype = values.shape, values.size, values.ndim, values.dtype
         self.start: int = values.__array_interface__["data"][0]
         self.is_operand = name.endswith(".storage") or name in OPERANDS
-        record.kept.append(values)
+        record.alive.append(values)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -263,7 +263,7 @@ def name_in(file: str, folder: Path) -> str:
 
 
 def in_python(function: FunctionType, record: Record) -> FunctionType:
-    """The same function, and all of its module that it calls, uncompiled and with prange and NumPy that are noted."""
+    """Return a function uncompiled, with all of its module that it calls, and with prange and NumPy that are noted."""
     function = getattr(function, "py_func", function)
     around: dict[str, object] = {}
     for name, value in function.__globals__.items():

@@ -48,7 +48,7 @@ class Watched(Engine):
 
 
 def is_written(student: Student, slot: str) -> bool:
-    """Whether a slot is the student's, and more than a `todo`."""
+    """Return whether a slot is the student's, and more than a `todo`."""
     return student.is_theirs(slot) if isinstance(student, Overlay) else not is_open(getattr(student, slot))
 
 

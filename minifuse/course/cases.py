@@ -91,7 +91,7 @@ def strided_like(draw: "DrawFn", shape: Sequence[int], start: int = 1, begins_at
 
 
 def chain_key(x: Strided) -> Key:
-    """What a chain of views leads to: a layout within a storage of a length."""
+    """Return the result of a chain of views: a layout within a storage of a length."""
     return len(x.storage), x.shape, x.strides, x.offset
 
 

@@ -117,7 +117,7 @@ def pictured(
 
 
 def frozen(value: object) -> object:
-    """What a case holds now, to see later that nothing in it has changed: lists, dicts and arrays by their elements."""
+    """Take a snapshot of a case, to see later that nothing in it has changed: lists, dicts and arrays by their elements."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, list | tuple):

@@ -168,7 +168,7 @@ def cache_class(key: str) -> Any:  # of Numba's
     return Cache
 
 
-def kept(function: Callable[..., None], **options: object) -> "Dispatcher[Callable[..., None]]":
+def cached_jit(function: Callable[..., None], **options: object) -> "Dispatcher[Callable[..., None]]":
     """A function for Numba to compile, unless that was done before."""
     import numba
 
@@ -186,10 +186,10 @@ def compiled(student: Student, slot: str, *arguments: Argument) -> Compiled:
     The arguments are those of a first call, with numbers that do no harm: it is made here.
     """
     function = student.raw(slot)
-    dispatcher, facts = kept(function, parallel=True), folder() / key_of(function, parallel=True) / "facts.json"
+    dispatcher, facts = cached_jit(function, parallel=True), folder() / key_of(function, parallel=True) / "facts.json"
     if not facts.is_file():
         internals: Any = dispatcher  # its stub has no _cache
-        internals._cache.flush()  # of what is kept, nobody knows the loops
+        internals._cache.flush()  # the loops of what is cached are not known
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # what Numba warns of is judged by `is_parallel`
@@ -236,7 +236,7 @@ def packed(x: Strided) -> Strided:
 
 
 def refused(slot: str, error: Exception, student: Student) -> Wrong:
-    """What Numba did not take, in as few words as it allows, with the student's line."""
+    """Explain an error of Numba in few words, with the student's line."""
     text = str(error)
     files = {file.name for file in student.folder.glob("*.py")}
     places = [(Path(f).name, int(n)) for f, n in re.findall(r'File "([^"]+)", line (\d+)', text) if Path(f).name in files]
@@ -267,7 +267,7 @@ PLAIN = {
         "it uses something of Python's that compiled code does not have; decorate your own helpers with @njit",
     ),
 }
-"""What Numba says, and what that means here: a kind, and words."""
+"""Errors of Numba by their text, with a kind and an explanation."""
 
 
 def allocations(call: Callable[[], None]) -> int:

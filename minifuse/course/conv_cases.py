@@ -32,7 +32,7 @@ PARTS = {
 
 
 class Case(NamedTuple):
-    """What a slot is called with: `out`, one or two operands, and two settings, of a number or a pair each."""
+    """A call of a slot: `out`, one or two operands, and two settings, of a number or a pair each."""
 
     out: Strided
     operands: tuple[Strided, ...]
@@ -126,7 +126,7 @@ def stored(case: Case, values: npt.ArrayLike) -> Array:
 
 
 def gives(values: Callable[..., Array]) -> Callable[[Case], Array]:
-    """What somebody writes who computes so, from the case and the arrays of its operands."""
+    """Store values that are computed from the case and the arrays of its operands."""
     return lambda case: stored(case, values(case, *case.arrays()))
 
 

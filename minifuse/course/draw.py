@@ -1,4 +1,4 @@
-"""What a case looks like, in lines of a terminal: a storage as a strip, a tensor as rows."""
+"""Pictures of cases, in lines of a terminal: a storage as a strip, a tensor as rows."""
 
 from collections.abc import Sequence
 from itertools import product

@@ -26,7 +26,7 @@ import numpy as np
 from ..core.indexing import Shape
 from . import imports
 from .check import current
-from .compiled import kept
+from .compiled import cached_jit
 from .fusion import Graph
 from .programs import evaluated
 from .strided import Array
@@ -49,7 +49,7 @@ class Answer(str):
 
 @dataclass
 class Counts:
-    """What one run of a kernel did."""
+    """The counts of one run of a kernel."""
 
     reads: list[Counter[int]] = field(default_factory=list)
     """Of each input, how often each element was read."""
@@ -138,7 +138,7 @@ class Cells:
 
 
 def named(done: Counter[str]) -> dict[str, Callable[..., Number] | float]:
-    """What a text may call, counting there."""
+    """Return the functions that a text may call, which count there."""
 
     def word(name: str, ufunc: Callable[..., float]) -> Callable[..., Number]:
         def call(*operands: float) -> Number:
@@ -162,7 +162,7 @@ def pictured(text: str, at: int = 0) -> list[str]:
 
 
 def wrong(said: str, text: object, line: int = 0, *, kind: str = "", expected: object = None, got: object = None) -> Wrong:
-    """What is wrong with a text, and the text."""
+    """Build a failure that shows the text."""
     return Wrong(said, told=current[0], drawing=pictured(str(text), line), kind=kind, expected=expected, got=got)
 
 
@@ -268,7 +268,7 @@ def launched(
 
 
 class Launch(NamedTuple):
-    """What the kernel of a text is run over, as `launched` takes it, and what it is to store."""
+    """The arguments of a run, as `launched` takes them, and the expected outputs."""
 
     shape: Shape
     out_shapes: Sequence[Shape]
@@ -291,8 +291,8 @@ def compiles(text: object, launches: Sequence[Launch]) -> None:
     function, ufuncs = function_of(text), ("exp", "log", "maximum")
     vars_of: dict[str, object] = function.__globals__
     vars_of.update({name: getattr(np, name) for name in ufuncs}, lt=compiled_lt(), inf=np.inf, nan=np.nan)
-    function.__module__ = __name__  # one that is there, for whoever loads what is kept
-    kernel = kept(function, boundscheck=True, error_model="numpy")
+    function.__module__ = __name__  # one that is there, for whoever loads what is cached
+    kernel = cached_jit(function, boundscheck=True, error_model="numpy")
     for given in launches:
         outs = tuple(np.full(prod(of), np.nan) for of in given.out_shapes)
         try:
@@ -317,7 +317,7 @@ def compiles(text: object, launches: Sequence[Launch]) -> None:
 
 
 def is_telling(line: str) -> bool:
-    """Whether a line of Numba's says what is wrong, and not in which of its stages."""
+    """Return whether a line of Numba's says what is wrong, and not in which of its stages."""
     return bool(line.strip()) and not line.startswith("Failed in")
 
 

@@ -177,7 +177,7 @@ class Engine:
         return self._serial
 
     def is_theirs(self, slot: str) -> bool:
-        """Whether a slot is the student's own function."""
+        """Return whether a slot is the student's own function."""
         if slot not in self._theirs:
             if isinstance(self.student, Overlay):
                 self._theirs[slot] = self.student.is_theirs(slot)

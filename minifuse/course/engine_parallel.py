@@ -40,7 +40,7 @@ class Parallel:
         """Slots that an operator of theirs calls."""
 
     def takes(self, name: str) -> bool:
-        """Whether loops can be compiled with an operator, all of which is counted as the student's."""
+        """Return whether loops can be compiled with an operator, all of which is counted as the student's."""
         if name not in self.operators:
             self.operators[name] = self.operator(name) if self.is_theirs(name) else ON_ARRAYS[name]
         return self.operators[name] is not None

@@ -64,7 +64,7 @@ class Serial:
             return None
         fresh = out._replace(storage=np.full_like(out.storage, np.nan))
         try:
-            call = compiled.kept(bare(self.student.raw(slot)), boundscheck=True)
+            call = compiled.cached_jit(bare(self.student.raw(slot)), boundscheck=True)
             call(fresh, *operands)
         except Exception:  # of Numba's, or of its own where it did not expect such a text
             return None

@@ -83,10 +83,10 @@ class Kernel(NamedTuple):
 
 
 class Insides(NamedTuple):
-    """What a function is made of, apart from its arguments."""
+    """The code, closure and defaults of a function."""
 
     code: str
-    """The same text for functions that do the same in the same words, wherever they were made."""
+    """Equal for functions of equal code, wherever they were made."""
     closure: tuple[tuple[str, object], ...]
     """(name, value) of what it reads from the functions around it."""
     defaults: tuple[object, ...]
@@ -113,7 +113,7 @@ def shape_after(op: str, *shapes: Shape) -> Shape:
 
 
 def can_share(graph: Graph, numbers: Sequence[int]) -> bool:
-    """Whether one kernel can compute all these nodes, as far as their shapes go.
+    """Return whether one kernel can compute all these nodes, as far as their shapes go.
 
     A matmul is a kernel of its own. Any other kernel walks over rows: all its nodes have shapes (rows, n) or (rows, 1), with
     one `rows` and one `n`, and what it reduces has these shapes too. A smaller shape counts as one with sizes of 1 in front.
@@ -127,7 +127,7 @@ def can_share(graph: Graph, numbers: Sequence[int]) -> bool:
 
 
 def insides(function: Callable[..., object]) -> Insides:
-    """What a function is made of.
+    """Return the code, closure and defaults of a function.
 
     Examples
     --------

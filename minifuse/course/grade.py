@@ -99,7 +99,7 @@ def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, o
 
 
 def code(task: Task, name: str, case: str, effort: Effort) -> str:
-    """What was asked, and how to ask it again."""
+    """Return the demand, the case, and the command that repeats the check."""
     seed = f" --seed {effort.seed}" if effort.seed is not None else ""
     more = f" --examples {effort.examples}" if effort.examples != Effort.examples else ""
     return "\n".join([name, *[f"case: {case}"] * bool(case), f"minifuse course check {task.id}{seed}{more}"])

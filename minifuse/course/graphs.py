@@ -30,7 +30,7 @@ class Graph:
     nodes: tuple[Entry, ...]
     d: float = 1.0
     gathered: float | None = None
-    """What its leaves have gathered before."""
+    """The derivative that its leaves have gathered before."""
 
     @cached_property
     def names(self) -> list[str]:
@@ -50,7 +50,7 @@ class Graph:
 
 @dataclass
 class Watch:
-    """What is done with the variables of a graph."""
+    """Counts of what is done with the variables of a graph."""
 
     limit: int
     reads: int = 0

@@ -1,4 +1,4 @@
-"""What a student's file may reach: modules that its tasks allow, and files of its own. Asked before it runs, and while.
+"""Imports of a student's file: modules that its tasks allow, and files of its own. Checked before it runs, and while.
 
 A task is to be written, so what answers it elsewhere is refused with the line: an import, a detour by `importlib` or
 `sys.modules`, a text that is run. This is a rail, no wall: code in one process can reach all that is in it. Whoever grades
@@ -84,7 +84,7 @@ def allowed(file: str, tasks: Iterable[Assignment]) -> frozenset[str]:
 
 
 def is_allowed(name: str, may: frozenset[str]) -> bool:
-    """Whether a module is among these, or lies in one. Of this package nothing is that is not named."""
+    """Return whether a module is among these, or lies in one. Of this package nothing is that is not named."""
     inner = may - {"minifuse.course"}
     return name in may or any(name.startswith(f"{some}.") for some in inner)
 

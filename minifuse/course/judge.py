@@ -31,7 +31,7 @@ def judge(
     end: Callable[[Outcome], None] | None = None,
     student: Student | None = None,
 ) -> Result:
-    """What becomes of a task in a folder.
+    """Judge a task in a folder.
 
     Parameters
     ----------
@@ -71,7 +71,7 @@ def judge(
 
 
 def outcome_of(name: str, run: Callable[[], None], student: Student, task: Task) -> Outcome:
-    """What one check says."""
+    """Run one check."""
     try:
         run()
     except NotDoneYet as error:
@@ -115,7 +115,7 @@ def of_wrong(name: str, wrong: Wrong, student: Student, task: Task) -> Outcome:
 
 
 def advice(kind: str) -> str:
-    """What an error of this name often means."""
+    """Return advice for an error of this name."""
     return f" ({ADVICE[kind]})" if kind in ADVICE else ""
 
 
@@ -146,7 +146,7 @@ def recognised(wrong: Wrong, check: str, task: Task) -> Mistake | None:
 
 
 def explains(mistake: Mistake, wrong: Wrong) -> bool:
-    """Whether somebody who made this mistake would have failed so."""
+    """Return whether somebody who made this mistake would have failed so."""
     try:
         if mistake.when is not None and mistake.when(wrong):
             return True

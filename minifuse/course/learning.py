@@ -30,7 +30,7 @@ ALLOCATIONS = 100_000  # objects that are made before the collector looks at the
 
 
 class Layer(NamedTuple):
-    """What a layer is to have, and what it is given: of one point, or a row for each."""
+    """The parameters of a layer, and its inputs: of one point, or a row for each."""
 
     weights: Array
     biases: Array
@@ -58,7 +58,7 @@ def outputs_of(case: Layer, with_biases: bool = True) -> Array:
 
 
 def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
-    """What a network says."""
+    """Evaluate a network."""
     hidden = outputs_of(case.first)
     output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
     output = np.maximum(output, 0) if relu_at_the_end else output
@@ -140,7 +140,7 @@ def learns(
                     raise wrong
 
     def one(student: Student, data: str, seed: int) -> Wrong | None:
-        """What is wrong with a network, if it does not tell enough points right. Whatever else is wrong is raised."""
+        """Return the failure of a network that does not tell enough points right. Whatever else is wrong is raised."""
         engine = Engine(student)
         points, labels = drawn(data, count, seed)
         unseen, kinds = drawn(data, HELD_OUT, seed + 10_000)

@@ -77,7 +77,7 @@ def written(out: Strided) -> Array:
 
 
 def answer(function: Callable[..., object], case: Case) -> Array:
-    """What a map, zip or reduce writes, over a copy of the case."""
+    """Run a map, zip or reduce over a copy of the case, and return the storage of its output."""
     name, out = case[:2]
     out = out._replace(storage=out.storage.copy())
     function(FUNCTIONS[name], out, *operands_of(case))
@@ -85,7 +85,7 @@ def answer(function: Callable[..., object], case: Case) -> Array:
 
 
 def operands_of(case: Case) -> tuple[Strided | float, ...]:
-    """What follows the output in a call: tensors, and for reduce the dim and the start."""
+    """Return the arguments behind the output: tensors, and for reduce the dim and the start."""
     return case[2] if len(case) == 3 else case[2:]
 
 

@@ -22,7 +22,7 @@ class Bug(NamedTuple):
 
     operator: str
     does: str
-    """What it does: "leaves the second number out"."""
+    """A predicate: "leaves the second number out"."""
     function: Callable[..., float]
 
     def shows(self) -> tuple[tuple[float, ...], float, float]:
@@ -144,10 +144,10 @@ def operators_of(slot: str) -> tuple[str, ...]:
 
 
 def is_yes(answer: object) -> bool:
-    """Whether a property says that it holds: True, or 1.0 as operators say it."""
+    """Return whether a property says that it holds: True, or 1.0 as operators say it."""
     return isinstance(answer, bool | int | float) and answer == 1
 
 
 def is_no(answer: object) -> bool:
-    """Whether a property says that it does not hold."""
+    """Return whether a property says that it does not hold."""
     return isinstance(answer, bool | int | float) and answer == 0

@@ -48,7 +48,7 @@ class Overlay(Student):
             return self.loan(slot)
 
     def is_theirs(self, slot: str) -> bool:
-        """Whether a slot is the student's own."""
+        """Return whether a slot is the student's own."""
         getattr(self, slot)
         return slot not in self._loans
 
@@ -99,7 +99,7 @@ def counting(function: Slot, slot: str, calls: Counter[str]) -> Slot:
 
 
 def is_open(value: object) -> bool:
-    """Whether a function, or one of a class, is not there or says `todo`.
+    """Return whether a function, or one of a class, is not there or says `todo`.
 
     Examples
     --------
@@ -115,12 +115,12 @@ def is_open(value: object) -> bool:
 
 
 def unwrap_any(value: object) -> object:
-    """What was written, of a function that counts its calls; anything else as it is."""
+    """Return the original of a function that counts its calls; anything else as it is."""
     return unwrap(value) if callable(value) else value
 
 
 def says_todo(code: CodeType) -> bool:
-    """Whether a function calls `todo`, or one within it does."""
+    """Return whether a function calls `todo`, or one within it does."""
     return "todo" in code.co_names or any(says_todo(c) for c in code.co_consts if isinstance(c, CodeType))
 
 

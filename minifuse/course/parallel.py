@@ -1,4 +1,4 @@
-"""What tasks of Numba's loops demand in common: cases with gaps and without, runs that are counted or compiled."""
+"""Demands that tasks of Numba's loops share: cases with gaps and without, runs that are counted or compiled."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -86,7 +86,7 @@ def reductions() -> "SearchStrategy[Reduced]":
 
 
 def in_python(student: Student, slot: str, case: Case) -> Array:
-    """What a loop writes, run in Python: what it does beyond the end of an array is an error there."""
+    """Run a loop in Python, where an access beyond the end of an array is an error, and return the storage of its output."""
     return answer(lambda *given: access_counting.run(student, slot, *given), case)
 
 
@@ -111,12 +111,12 @@ def of_reduce(a: Strided, dim: int) -> Reduced:
 
 
 def turned(x: Strided) -> Strided:
-    """The same storage with dims in the opposite order."""
+    """Reverse the dims, over the same storage."""
     return x._replace(shape=x.shape[::-1], strides=x.strides[::-1])
 
 
 def flipped(x: Strided) -> Strided:
-    """The same storage with its first dim from the end on."""
+    """Reverse the first dim, over the same storage."""
     return x._replace(strides=(-x.strides[0], *x.strides[1:]), offset=x.offset + (x.shape[0] - 1) * x.strides[0])
 
 
@@ -252,7 +252,7 @@ def writes_once(
 
 
 def or_outside(gives: Callable[[CaseT], object]) -> Callable[[Wrong], bool]:
-    """Whether a failure is an access outside of a storage, in a case where this mistake leads to one."""
+    """Return whether a failure is an access outside of a storage, in a case where this mistake leads to one."""
 
     def when(wrong: Wrong) -> bool:
         if wrong.kind != "IndexError" or wrong.case is None:

@@ -1,4 +1,4 @@
-"""What a module learns, in the course: a value in a box, so that it can be found and replaced."""
+"""Parameters of modules in the course: a value in a box, so that it can be found and replaced."""
 
 from typing import Any
 

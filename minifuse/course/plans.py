@@ -23,7 +23,7 @@ class Plan(NamedTuple):
     nbytes: int
 
     def graph(self) -> Graph:
-        """What the judge captures."""
+        """Return the graph that the judge captures."""
         found: Graph = oracle.function("capture")(self.function, *self.shapes)
         return found
 

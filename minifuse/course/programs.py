@@ -57,7 +57,7 @@ NUMPY: dict[str, Callable[..., Array]] = {
 
 
 class TensorLike(Protocol):
-    """What functions of module 5 are written for: a value with operators, and with a shape; it may have no elements yet."""
+    """An operand of the functions of module 5: a value with operators and a shape; it may have no elements yet."""
 
     @property
     def shape(self) -> Shape:
@@ -114,7 +114,7 @@ class Program(NamedTuple):
         return found if len(found) > 1 else found[0]
 
     def on(self, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
-        """What it gives for arrays."""
+        """Evaluate it on arrays."""
         values = [np.asarray(x, np.float64) for x in arrays]
         with np.errstate(all="ignore"):
             for op, operands in self.lines:
@@ -171,13 +171,13 @@ def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callabl
 
 
 def evaluated(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
-    """What a graph gives, by NumPy."""
+    """Evaluate the outputs of a graph with NumPy."""
     values = values_of(graph, arrays, table)
     return [values[k] for k in graph.outputs]
 
 
 def is_tame(op: str, operands: Sequence[Array], result: Array) -> bool:
-    """Whether a value is finite and of middling size, and safely so: no logarithm or quotient near 0."""
+    """Return whether a value is finite and of middling size, and safely so: no logarithm or quotient near 0."""
     near = {"log": 0.05, "div": 0.1}.get(op)
     if near is not None and bool(np.any((operands[-1] if op == "log" else np.abs(operands[-1])) < near)):
         return False

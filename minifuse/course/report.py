@@ -1,4 +1,4 @@
-"""What became of a task, for a terminal: one failure, the smallest case, what to think about."""
+"""Results of a task for a terminal: one failure, the smallest case, a hint."""
 
 import io
 from collections.abc import Iterable, Mapping
@@ -52,7 +52,7 @@ def of_result(task: Task, result: Result, address: str = "http://127.0.0.1:8501"
 
 
 def of_outcome(task: Task, outcome: Outcome, address: str) -> Iterable[RenderableType]:
-    """What one demand says that does not hold."""
+    """Describe a demand that does not hold."""
     if outcome.verdict == "pending":
         yield inside(outcome.said, "yellow")
         return
@@ -89,19 +89,19 @@ def beginning(text: str) -> str:
 
 
 def plain(what: RenderableType) -> str:
-    """The same without colours."""
+    """Render as text without colors."""
     out = io.StringIO()
     Console(file=out, width=WIDTH, color_system=None).print(what)
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
 
 def text_of(task: Task, result: Result) -> str:
-    """What became of a task, as text."""
+    """Return the result of a task as text."""
     return plain(of_result(task, result))
 
 
 def of_hints(task: Task, number: int) -> RenderableType:
-    """What a task asks, so many of its hints, and what to read."""
+    """Describe a task: its text, some of its hints, and what to read."""
     parts: list[RenderableType] = [Text(f"{task.id} {task.title}", style="bold"), Text(task.text)]
     for kind, text in list(zip(("The idea", "In words", "Where to look"), task.hints, strict=True))[:number]:
         parts += ["", Text.assemble((f"{kind}. ", "bold"), text)]

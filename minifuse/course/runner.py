@@ -110,7 +110,7 @@ class Run:
         return self._process.stdin
 
     def result(self) -> Result:
-        """What became of it. A run that was cancelled has an outcome of its own, never passed."""
+        """Return the result. A run that was cancelled has an outcome of its own, never passed."""
         listener = threading.Thread(target=self._listen, daemon=True)
         timer = threading.Timer(self.time_s + 2 * GRACE_S + START_S, self.cancel)
         timer.daemon = True
@@ -161,7 +161,7 @@ class Run:
         return None
 
     def _lost(self) -> Outcome:
-        """What is said of a process that ended without a word of its own."""
+        """Return the outcome of a process that ended without a result."""
         if "Timeout (" in self._errors:  # faulthandler: the code held Python back, so that nobody could ask it
             places = re.findall(r'^  File "(.*)", line (\d+) in ', self._errors.rpartition("Timeout (")[2], re.MULTILINE)
             lines = [
@@ -201,7 +201,7 @@ def believed(result: Result, task: Task) -> Result:
 
 
 class Heard(io.TextIOBase):
-    """What the student's code prints: the beginning of it, for the last case that printed."""
+    """The output of the student's code: the beginning of it, for the last case that printed."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -221,14 +221,14 @@ class Heard(io.TextIOBase):
         return len(text)
 
     def text(self) -> str:
-        """What was printed for the case that is asked now."""
+        """Return the output for the current case."""
         from .check import current
 
         return self._text if current[0] is self._case else ""
 
 
 def main() -> None:
-    """What the process does."""
+    """Judge one task, as the input says."""
     from .check import current
     from .judge import judge, texts
     from .registry import TASKS, task_named

@@ -20,7 +20,7 @@ ITEM = 8  # bytes of an element: float64
 
 
 class Moved(NamedTuple):
-    """What a schedule costs."""
+    """The cost of a schedule."""
 
     launches: int
     nbytes: int
@@ -46,7 +46,7 @@ def kernel_of(graph: Graph, group: Iterable[int], wanted: Iterable[int]) -> Kern
 
 
 def bytes_of(graph: Graph, groups: Sequence[Iterable[int]]) -> int:
-    """What kernels of these nodes move at least."""
+    """Count the bytes that kernels of these nodes move at least."""
     wanted = wanted_of(graph)
     kernels = [kernel_of(graph, group, wanted) for group in groups]
     return sum(nbytes(graph, k) for kernel in kernels for k in (*kernel.loads, *kernel.stores))
@@ -93,7 +93,7 @@ def wrong(
     got: object = None,
     case: object = None,
 ) -> Wrong:
-    """What is wrong with a schedule, with the graph and the kernels."""
+    """Build a failure that shows the graph and the kernels."""
     picture = [*str(graph).splitlines(), "", *told_kernels(kernels)]
     return Wrong(said, told=current[0], drawing=picture, kind=kind, expected=expected, got=got, case=case)
 

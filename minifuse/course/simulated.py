@@ -27,7 +27,7 @@ LIMIT = 300_000  # events of a launch
 NAMES = ("out", "a", "b")
 Sizes = int | tuple[int, ...]
 Argument = Strided | Array | float
-"""What a kernel is launched with."""
+"""An argument of a kernel."""
 
 
 def trace(
@@ -170,7 +170,7 @@ class Launch:
         self.slot, self.make, self.grid, self.block, self.arguments = slot, make, grid, block, arguments
 
     def on_gpu(self, expected: Array) -> bool:
-        """Whether a GPU writes the same."""
+        """Return whether a GPU writes the same."""
         from ..backends.cuda.compiler import numba_cuda, rebind_for_numba
 
         cuda = numba_cuda()
@@ -194,7 +194,7 @@ def on_device(x: Argument) -> Any:  # of Numba CUDA
 
 
 def note_of_gpu(launches: Sequence[tuple[Launch, Array]]) -> str:
-    """What a GPU makes of launches that are right in the interpreter; "" where there is none."""
+    """Run launches that are right in the interpreter on a GPU, and report; "" where there is none."""
     from ..backends.cuda import compiler
     from ..backends.cuda.device import driver
 

@@ -103,7 +103,7 @@ def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[
 
 
 def table(ratios: dict[str, Ratio]) -> str:
-    """What was found, a line for each loop."""
+    """Format the ratios, a line for each loop."""
     lines = [f"{'times as fast as':<18}  {'a naive loop':>12}  {'NumPy':>6}"]
     lines += [f"{slot:<18}  {r.to_naive:>12.1f}  {r.to_numpy:>6.2f}" for slot, r in ratios.items()]
     return "\n".join(lines)

@@ -44,7 +44,7 @@ class Student:
         self.folder, self.tasks, self.task = folder.resolve(), tasks, task
         self.calls: Counter[str] = Counter()
         self.notes: list[str] = []
-        """What a check has to say of a solution that is right."""
+        """Remarks of a check on a solution that is right."""
         self.share = 1.0
         """Of the task's points, where a check gives them by degrees."""
         self.files = {task.file: task for task in tasks}
@@ -102,7 +102,7 @@ class Student:
                 )
 
     def is_written(self, value: object) -> bool:
-        """Whether this is a function by `def`, or a class, of a file in the folder."""
+        """Return whether this is a function by `def`, or a class, of a file in the folder."""
         if isinstance(value, type):
             return value.__module__ in self._modules
         if not isinstance(value, FunctionType) or value.__name__ == "<lambda>":
@@ -204,7 +204,7 @@ def ending() -> Iterator[None]:
 
 
 def kind_of(value: object) -> str:
-    """What something is that is no function, in words."""
+    """Describe something that is no function."""
     if isinstance(value, FunctionType):
         return "a lambda" if value.__name__ == "<lambda>" else f"a function of {value.__module__}"
     if isinstance(value, type):
@@ -213,7 +213,7 @@ def kind_of(value: object) -> str:
 
 
 def counting_class(cls: type, slot: str, calls: Counter[str]) -> type:
-    """The same class, which counts each of its instances."""
+    """Make a class count its instances."""
     original: Callable[..., None] = cls.__init__  # type: ignore[misc]  # cls is the class itself, not a subclass
 
     def __init__(self: object, *args: object, **options: object) -> None:  # noqa: N807

@@ -19,7 +19,7 @@ class Mistake:
     name: str
     """A few words that name it: "strides are ignored"."""
     hint: str
-    """What to think about, without the answer."""
+    """A thought that helps, without the answer."""
     gives: Callable[[Any], Any] | None = None
     when: Callable[[Wrong], bool] | None = None
     check: str = ""
@@ -31,7 +31,7 @@ class Check:
     """One demand: `run` asks a student's functions, and raises `Wrong` where the demand does not hold."""
 
     name: str
-    """What is demanded, as a sentence: "every element is read where its strides say"."""
+    """The demand, as a sentence: "every element is read where its strides say"."""
     run: Callable[[Student, "Effort"], None]
 
 
@@ -57,11 +57,11 @@ class Task:
     """Functions and classes of that file that are theirs to write."""
     points: int
     text: str
-    """What is to be done, in a paragraph."""
+    """The assignment, in a paragraph."""
     hints: tuple[str, str, str]
     """The idea, the algorithm in words, where to look."""
     reads: tuple[str, ...]
-    """What to read first: files and pages of the library."""
+    """Files and pages of the library to read first."""
     checks: tuple[Check, ...]
     mistakes: tuple[Mistake, ...]
     allows: frozenset[str] = frozenset()

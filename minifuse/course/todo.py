@@ -1,4 +1,4 @@
-"""What stands where a student is to write."""
+"""A placeholder for parts that a student is to write."""
 
 from typing import NoReturn
 

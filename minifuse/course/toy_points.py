@@ -52,18 +52,18 @@ def point_set(name: str, count: int = 60) -> list[Point]:
 
 
 def side_of_line(line: Line, x: float, y: float) -> float:
-    """What a line says of a point: above 0 for kind 1, below 0 for kind 0."""
+    """Evaluate a line at a point: above 0 for kind 1, below 0 for kind 0."""
     return line[0] * x + line[1] * y + line[2]
 
 
 def side_of_network(network: Network, x: float, y: float) -> float:
-    """What a network says: the weighted sum of what each hidden line says, where that is positive, and a bias."""
+    """Evaluate a network: the weighted sum of the positive values of its hidden lines, and a bias."""
     hidden, last = network
     return sum(w * max(side_of_line(line, x, y), 0.0) for w, line in zip(last, hidden, strict=False)) + last[-1]
 
 
 def is_right(point: Point, side: float) -> bool:
-    """Whether a point is on the side of its kind; 0 is no side."""
+    """Return whether a point is on the side of its kind; 0 is no side."""
     return side > 0 if point.kind else side < 0
 
 

@@ -17,7 +17,7 @@ Operand = Strided | Shape | float
 
 
 class ValueEngine(Protocol):
-    """What tensors ask of an engine: slots, memory for results, and loops."""
+    """An engine for tensors: slots, memory for results, and loops."""
 
     def slot(self, name: str) -> Any:
         """Return the function in a slot."""
@@ -115,7 +115,7 @@ class Values:
         return Values(self.engine, self.engine.slot("permuted")(self.data, dims))
 
     def reshape(self, shape: Shape) -> "Values":
-        """The same elements in the same order under another shape; copied where they are not stored in that order."""
+        """Return the elements, in the same order, in another shape; copied where they are not stored in that order."""
         shape = tuple(shape)
         if prod(shape) != self.size:
             raise ShapeError(f"reshape: {self.shape} to {shape}: {self.size} elements do not become {prod(shape)}")

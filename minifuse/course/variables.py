@@ -61,7 +61,7 @@ class RecordedCall(Protocol):
 
 
 class VariableEngine(ValueEngine, Protocol):
-    """What variables ask of an engine: to apply functions, and to go backward."""
+    """An engine for variables: it applies functions, and goes backward."""
 
     def apply(self, function: str | Function, *inputs: VariableT, **options: object) -> VariableT:
         """Apply a function, or the one in a slot, and record it."""
@@ -71,7 +71,7 @@ class VariableEngine(ValueEngine, Protocol):
 
 
 class Context:
-    """What `forward` keeps for `backward`."""
+    """Values that `forward` saves for `backward`."""
 
     __slots__ = ("saved",)
 
@@ -261,7 +261,7 @@ class Tensor(Variable[Values]):
         return self.apply("Permute", dims=tuple(self.value.dim(d) for d in dims))
 
     def reshape(self, *shape: int) -> "Tensor":
-        """The same elements in the same order under another shape."""
+        """Return the elements, in the same order, in another shape."""
         return self.apply("Reshape", shape=tuple(shape))
 
     def __lt__(self, other: "Self | Numbers") -> "Tensor":

@@ -1,4 +1,4 @@
-"""What can be said of a student's answer: the exceptions that a check raises, and results as plain data."""
+"""Verdicts on a student's answer: the exceptions that a check raises, and results as plain data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,11 +6,11 @@ from typing import Any
 
 
 class Refused(Exception):  # noqa: N818  # a verdict
-    """What is no answer: an import that the task is to be written without, the judge called as a witness."""
+    """Not an answer: an import that the task is to be written without, or a call of the judge."""
 
 
 class Stopped(BaseException):  # no Exception: whoever looks for smaller cases must not go on
-    """What ends a judging at once: the student's code leaves the program, or takes all memory."""
+    """An immediate end of a judging: the student's code leaves the program, or takes all memory."""
 
 
 class Wrong(Exception):  # noqa: N818  # a verdict
@@ -38,7 +38,7 @@ class Wrong(Exception):  # noqa: N818  # a verdict
 
 @dataclass
 class Outcome:
-    """What became of one check; `Result` has them all. Plain data, so that it can leave a process as JSON."""
+    """The outcome of one check; `Result` has them all. Plain data, so that it can leave a process as JSON."""
 
     check: str
     verdict: str
@@ -55,12 +55,12 @@ class Outcome:
     mistake: str = ""
     hint: str = ""
     printed: str = ""
-    """What the student's code printed for this case."""
+    """The output of the student's code for this case."""
 
 
 @dataclass
 class Result:
-    """What became of a task."""
+    """The result of a task."""
 
     task: str
     outcomes: list[Outcome]
@@ -73,7 +73,7 @@ class Result:
 
     @property
     def has_run(self) -> bool:
-        """Whether anything of the student's was asked: a function of theirs was called, or a check found fault with it."""
+        """Return whether a function of the student's was called, or a check found fault with one."""
         return any(self.calls.values()) or any(outcome.verdict == "failed" for outcome in self.outcomes)
 
     @property

@@ -1,4 +1,4 @@
-"""What `minifuse course watch` shows, and what it wants to be run: a state that takes events. No terminal, no process.
+"""The state of `minifuse course watch`: it takes events, and says what to show and what to run. No terminal, no process.
 
 saved, pressed, began, ended        what happened; each changes the state
 running, number                     what is to be judged now; another number: what ran before is of no interest
@@ -48,7 +48,7 @@ class Watch:
         self.task = first or TASKS[0]
         self.results = {task.id: untouched(task) for task in TASKS if task is not self.task and is_untouched(folder, task)}
         self.running: Task | None = None
-        """What is to be judged now."""
+        """The task to judge now."""
         self.number = 0
         """Of the run that is wanted; what comes from another one is late."""
         self.check = ""
@@ -78,7 +78,7 @@ class Watch:
         self._advance()
 
     def _has_changed(self, task: Task) -> bool:
-        """Whether a function of a task is not what it was."""
+        """Return whether a function of a task is not what it was."""
         before, now = parts(self._texts[task.file]), parts(text(self.folder / task.file))
         return bool(now) and any(now.get(slot) != before.get(slot) for slot in task.slots)
 
@@ -123,7 +123,7 @@ class Watch:
         self._advance()
 
     def holds(self, task: Task) -> bool:
-        """Whether a task is known to hold."""
+        """Return whether a task is known to hold."""
         return task.id in self.results and self.results[task.id].verdict == "passed"
 
     def _advance(self) -> None:
@@ -173,7 +173,7 @@ class Watch:
         return f"{', '.join(self.task.slots)} are as at first{kept}"
 
     def screen(self) -> RenderableType:
-        """What is to be seen: one failure, or what was asked for; how far all is; the keys."""
+        """Render one failure, or what was asked for; the progress; the keys."""
         views = {"result": self._result, "list": self._list, "diff": self._compared}
         asks = f"Put {', '.join(self.task.slots)} back to what they were at first? y/n" if self._asks else ""
         lines: list[RenderableType] = [views[self._view](), ""]
@@ -201,7 +201,7 @@ class Watch:
         return Syntax("\n".join(self._difference), "diff", background_color="default", word_wrap=True)
 
     def _state(self) -> str:
-        """What is going on."""
+        """Describe the current activity."""
         if self.running is None:
             return "waiting for you to save a file"
         return f"judging {self.running.id}" + (f": {self.check}" if self.check else " ...")
@@ -213,19 +213,19 @@ def keys() -> RenderableType:
 
 
 def is_untouched(folder: Path, task: Task) -> bool:
-    """Whether the functions of a task are as at first; then nobody needs to run them."""
+    """Return whether the functions of a task are as at first; then nobody needs to run them."""
     mine, first = parts(text(folder / task.file)), parts(workspace.stub(task.file).encode())
     return all(mine.get(slot) == first[slot] for slot in task.slots)
 
 
 def untouched(task: Task) -> Result:
-    """What is known of a task that is as at first."""
+    """Return the result of a task that is as at first."""
     said = f"task {task.id} is still to be written; `minifuse course hint {task.id}` helps"
     return Result(task.id, [Outcome(task.checks[0].name, "pending", said)], {})
 
 
 def text(path: Path) -> bytes:
-    """What is in a file; nothing if it cannot be read."""
+    """Return the text of a file; nothing if it cannot be read."""
     try:
         return path.read_bytes()
     except OSError:

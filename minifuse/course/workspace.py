@@ -51,7 +51,7 @@ def pytest_ini() -> str:
 
 
 def readme() -> str:
-    """What is in the folder, and how to begin."""
+    """Describe the files of the folder, and how to begin."""
     modules = {task.module for task in TASKS}
     rows = [
         f"| {k} {name} | {' '.join(t.id for t in TASKS if t.module == k)} |" for k, name in MODULES.items() if k in modules

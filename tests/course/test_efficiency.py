@@ -167,7 +167,7 @@ def test_compiled_code_is_kept_by_its_content(student, tmp_path, monkeypatch):
     first = student("3.1").raw("parallel_map")
     compiled.compiled(student("3.1"), "parallel_map", *case)
     copy = student("3.1", Path(shutil.copytree(REFERENCE, tmp_path / "copy")))
-    again = compiled.kept(copy.raw("parallel_map"), parallel=True)
+    again = compiled.cached_jit(copy.raw("parallel_map"), parallel=True)
     compiled.call(again, *case)
     assert sum(again.stats.cache_hits.values()) == 1
     helper = (tmp_path / "copy" / "parallel.py").read_text().replace("return place", "return place + 0", 1)

@@ -88,7 +88,7 @@ def test_an_error_of_compiled_code_is_pythons(engine):
 
 def test_what_is_lent_within_a_loop_stays_counted(tmp_path, monkeypatch):
     tried = []
-    monkeypatch.setattr(compiled, "kept", lambda function, **options: tried.append(function.__name__))
+    monkeypatch.setattr(compiled, "cached_jit", lambda function, **options: tried.append(function.__name__))
     workspace.init(tmp_path / "mine")
     more = "\n\nfrom tensors import position_of\n\n\ndef place(x, *i):\n    return position_of(i, x.strides, x.offset)\n"
     (tmp_path / "mine" / "pooling.py").write_text((REFERENCE / "pooling.py").read_text() + more)

@@ -16,9 +16,9 @@ from tests.course.folder import DETOUR, TASK, written
 DEF = "def permuted(x, dims):\n    "
 
 
-def result_of(folder, **options):
+def result_of(folder, examples=5, **options):
     """What becomes of task 2.1."""
-    (result,) = run(folder, [TASK], effort=Effort(5), **options)
+    (result,) = run(folder, [TASK], effort=Effort(examples), **options)
     return result
 
 
@@ -89,7 +89,7 @@ def test_what_is_printed_is_kept_apart(tmp_path):
     """For the smallest case alone; on a standard output that no result can be mistaken for."""
     line = json.dumps({"task": "2.1", "outcomes": [], "calls": {}})
     more = f"{DEF}print(x.shape, {line!r})\n    {DETOUR}('os').write(1, b'past Python\\n')\n    return x"
-    result = result_of(written(tmp_path, more))
+    result = result_of(written(tmp_path, more), examples=30)  # of five, none may tell x from a view of it
     (*_, last) = result.outcomes
     assert last.verdict == "failed"
     shape = last.case.removeprefix("a tensor of shape ").partition(", strides")[0]

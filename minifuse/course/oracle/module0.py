@@ -18,7 +18,7 @@ HeldT = TypeVar("HeldT")
 
 
 def quiet(ufunc: Callable[..., SupportsFloat], *xs: float) -> float:
-    """What a ufunc gives, with inf and nan instead of warnings."""
+    """Call a ufunc, with inf and nan instead of warnings."""
     with np.errstate(all="ignore"):
         return float(ufunc(*[np.float64(x) for x in xs]))
 
@@ -126,7 +126,7 @@ def relu_grad(x: float, d: float) -> float:
 
 
 def agree(ops: "Operators", name: str, *xs: float) -> bool:
-    """Whether an operator gives at these numbers what the right one gives."""
+    """Return whether an operator gives at these numbers what the right one gives."""
     return bool(np.isclose(getattr(ops, name)(*xs), globals()[name](*xs), equal_nan=True))
 
 

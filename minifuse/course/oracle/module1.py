@@ -75,7 +75,7 @@ def inputs_of(call: RecordedCall) -> Iterator[Differentiable]:
 
 
 def received(call: RecordedCall, d: object) -> Pairs:
-    """What the inputs of a call receive that are no constants."""
+    """Return the derivatives that inputs of a call receive, without constants."""
     pairs = zip(call.inputs, call.function.backward(call.context, d), strict=True)
     return list(compress(pairs, is_learnt(call.inputs)))
 
@@ -127,7 +127,7 @@ Edge = Differentiable | tuple[LibraryCall, int]
 
 
 class Known(dict[Differentiable, Edge]):
-    """What stands for a variable in the library's words: its call, or the leaf itself. Made when it is asked for."""
+    """The edge of each variable, as the library has it: its call, or the leaf itself. Made when it is asked for."""
 
     requires_grad = True
 

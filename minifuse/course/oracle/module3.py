@@ -54,13 +54,13 @@ def parallel_matmul(out: Strided, a: Strided, b: Strided) -> None:
 
 @answers
 def cuda_map(fn: Callable[[float], float]) -> Callable[[Strided, Strided], None]:
-    """What the launch writes."""
+    """Write with a ufunc."""
     return lambda out, a: assigned(out, applied(fn, a.array()))
 
 
 @answers
 def cuda_zip(fn: Callable[[float, float], float]) -> Callable[[Strided, Strided, Strided], None]:
-    """What the launch writes."""
+    """Write with a ufunc."""
     return lambda out, a, b: assigned(out, applied(fn, a.array(), b.array()))
 
 
@@ -72,7 +72,7 @@ def cuda_block_sum(out: Array, a: Array) -> None:
 
 @answers
 def cuda_reduce(fn: Callable[[float, float], float]) -> Callable[[Strided, Strided, int, float], None]:
-    """What the launch writes."""
+    """Write with a ufunc."""
     return lambda out, a, dim, start: assigned(out, reduced(fn, a, dim, start))
 
 

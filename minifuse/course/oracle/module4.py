@@ -154,7 +154,7 @@ def shares(x: Array, dim: int) -> Array:
     return np.asarray(largest / largest.sum(dim, keepdims=True))
 
 
-def kept(shape: Shape, rate: float, seed: int) -> Array:
+def keep_mask(shape: Shape, rate: float, seed: int) -> Array:
     """The mask of dropout: one number of `Random` for each element."""
     draw = Random(seed).random
     numbers = np.fromiter(iter(draw, None), float, int(np.prod(shape)))
@@ -163,7 +163,7 @@ def kept(shape: Shape, rate: float, seed: int) -> Array:
 
 def masked(x: Array, rate: float, seed: int, is_training: bool) -> Array:
     """Some elements left out."""
-    return x * kept(x.shape, rate, seed) if is_training else x
+    return x * keep_mask(x.shape, rate, seed) if is_training else x
 
 
 entered(
@@ -191,7 +191,7 @@ entered(
 @answers
 def dropout_mask(count: int, rate: float, seed: int) -> list[float]:
     """As a list."""
-    return [float(x) for x in kept((count,), rate, seed)]
+    return [float(x) for x in keep_mask((count,), rate, seed)]
 
 
 # Task 4.5

@@ -119,7 +119,7 @@ def recorded(function: Callable[..., object], *shapes: Shape) -> Graph:
 
 @answers
 def capture(function: Callable[..., object], *shapes: Shape) -> Graph:
-    """What it calls."""
+    """Record its ufuncs."""
     return recorded(function, *shapes)
 
 
@@ -252,7 +252,7 @@ def pulled(op: str, d: Traced, y: Operand, a: Operand, b: Operand | None = None,
 
 
 def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Graph:
-    """What each value adds to the sum of d * output, asked for from each input on; `mistake` makes one that is made."""
+    """Compute the gradient of the sum of d * output, from each input on; `mistake` names a mistake to make."""
     inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
     live = set(needed(graph))
 
@@ -321,7 +321,7 @@ def split(graph: Graph) -> tuple[Graph, Graph]:
 
 @answers
 def kernel_for(graph: Graph, group: Sequence[int]) -> Kernel:
-    """What it must load and store."""
+    """Load and store as little as it must."""
     return kernel_of(graph, group, wanted_of(graph))
 
 

@@ -152,7 +152,7 @@ def adds_before_log(wrong: Wrong) -> bool:
 
 
 def raises(slots: tuple[str, ...], *kinds: str) -> Callable[[Wrong], bool]:
-    """Whether a failure is an error of these kinds in one of these slots."""
+    """Return whether a failure is an error of these kinds in one of these slots."""
     return lambda wrong: wrong.kind in kinds and wrong.case[0] in slots
 
 

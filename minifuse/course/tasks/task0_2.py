@@ -86,7 +86,7 @@ def asks_them(student: Student, effort: Effort) -> None:
 
 
 def answered(student: Student, slot: str, ops: Operators, xs: tuple[float, ...]) -> object:
-    """What a property says of operators; False where it is an error, since a test that ends in one has found the bug too."""
+    """Ask a property about operators; False where it raises, since a test that ends in an error has found the bug too."""
     try:
         return getattr(student, slot)(ops, *xs)
     except (NotDoneYet, Refused):
@@ -96,7 +96,7 @@ def answered(student: Student, slot: str, ops: Operators, xs: tuple[float, ...])
 
 
 def is_found(student: Student, slot: str, bug: Bug) -> bool:
-    """Whether a property, somewhere on the grid, is False when an operator has a bug, and True when not."""
+    """Return whether a property, somewhere on the grid, is False when an operator has a bug, and True when not."""
     return any(
         is_no(answered(student, slot, Operators({bug.operator: bug.function}), xs))
         and is_yes(answered(student, slot, Operators(), xs))

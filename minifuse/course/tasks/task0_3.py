@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Reduced = tuple[str, list[float], float]
 Case = tuple[str | float | list[float], ...]
-"""What a slot is called with; the name of a function stands for it."""
+"""The arguments of a slot, with functions by their names."""
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "lambda x: x + 1": lambda x: x + 1,
     "lambda x: 3 * x": lambda x: 3 * x,
@@ -88,7 +88,7 @@ def answered(slot: str) -> Callable[[Case], object]:
 
 
 def arguments(case: Case) -> list[Callable[..., float] | float | list[float]]:
-    """What a case stands for."""
+    """Return the arguments of a case, with functions in place of their names."""
     return [FUNCTIONS[x] if isinstance(x, str) else x for x in case]
 
 
@@ -103,7 +103,7 @@ def agrees(slot: str, name: str, cases: Callable[[], "SearchStrategy[Case]"]) ->
 
 
 def or_value_error(function: oracle.Slot, case: Case) -> object:
-    """What a function gives; the error's name where it raises ValueError."""
+    """Call a function; return the error's name where it raises ValueError."""
     try:
         return function(*arguments(case))
     except ValueError:

@@ -99,7 +99,7 @@ class Built(NamedTuple):
 
     root: Any
     piece: type
-    """What its modules are."""
+    """The class of its modules."""
     things: dict[str, Any]
     """Modules and parameters by their labels."""
 
@@ -182,7 +182,7 @@ def now(module: type, tree: Tree) -> Seen:
 
 
 def of_typo(module: type, case: tuple[Tree, str]) -> object:
-    """What a name that nobody set gives."""
+    """Look up a name that nobody set."""
     made = built(module, case[0])
     try:
         return made.label(getattr(made.root, case[1]))
@@ -249,31 +249,31 @@ def beside(case: object, got: object, expected: object) -> list[str]:
 # How mistakes look: what was given beside what was expected.
 
 
-def is_kept(keep: Callable[[str], bool]) -> Callable[[Wrong], bool]:
-    """Whether only the names of a kind were found."""
+def finds_only(keep: Callable[[str], bool]) -> Callable[[Wrong], bool]:
+    """Return whether only the names of a kind were found."""
     return lambda w: not w.kind and bool(w.got == [pair for pair in w.expected if keep(pair[0])])
 
 
 def lacks_paths(wrong: Wrong) -> bool:
-    """Whether each name is right, or the end of the right one."""
+    """Return whether each name is right, or the end of the right one."""
     pairs = list(zip(wrong.got, wrong.expected, strict=True))
     return all(b == a and f".{right}".endswith(f".{name}") for (name, a), (right, b) in pairs)
 
 
 def is_twice(wrong: Wrong) -> bool:
-    """Whether something was found more than once."""
+    """Return whether something was found more than once."""
     found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
     return len(set(map(str, found))) < len(found)
 
 
 def misses_equals(wrong: Wrong) -> bool:
-    """Whether all that is missing has the value of another parameter: p1 that of p0, p3 that of p2."""
+    """Return whether all that is missing has the value of another parameter: p1 that of p0, p3 that of p2."""
     missing = [label for name, label in wrong.expected if (name, label) not in (wrong.got or [])]
     return not wrong.kind and all(f"p{int(label[1:]) ^ 1}" in str(wrong.got) for label in missing)
 
 
 def stops_at_the_first(wrong: Wrong) -> bool:
-    """Whether train and eval changed nothing but the modules that they were called on."""
+    """Return whether train and eval changed nothing but the modules that they were called on."""
     said = {label: mode == "train" for label, mode in wrong.case[1]}
     each = [(f"m{k}.training", said.get(f"m{k}", True)) for k in range(len(wrong.case[0].modules))]
     return bool(wrong.got == each)
@@ -336,7 +336,7 @@ TASK = Task(
         Mistake(
             "only one level of children is looked at",
             "Children have children. The function that looks at a child should be the one that looks at the root.",
-            when=lambda w: is_kept(lambda n: n.count(".") <= 1)(w) or is_kept(lambda n: "." not in n)(w),
+            when=lambda w: finds_only(lambda n: n.count(".") <= 1)(w) or finds_only(lambda n: "." not in n)(w),
             check=DOTTED,
         ),
         Mistake(
@@ -359,7 +359,7 @@ TASK = Task(
         Mistake(
             "lists are not looked into",
             "A list of layers is an attribute that is neither Parameter nor Module: ask each of its elements.",
-            when=is_kept(lambda n: not any(part.isdecimal() for part in n.split("."))),
+            when=finds_only(lambda n: not any(part.isdecimal() for part in n.split("."))),
         ),
         Mistake(
             "what is shared is counted each time",

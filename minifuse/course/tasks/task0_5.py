@@ -57,19 +57,19 @@ def separates(name: str) -> Check:
 
 
 def is_number(x: object) -> bool:
-    """Whether something counts as a weight."""
+    """Return whether something counts as a weight."""
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
 def fault_of_line(line: object) -> str:
-    """What keeps something from being a line; "" if nothing does."""
+    """Describe the fault of a line; "" if there is none."""
     if not isinstance(line, tuple | list) or not all(map(is_number, line)):
         return f"{line!r} is no tuple of numbers"
     return "" if len(line) == 3 else f"{line!r} has {len(line)}"
 
 
 def fault_of_network(network: object) -> str:
-    """What keeps something from being a network; "" if nothing does."""
+    """Describe the fault of a network; "" if there is none."""
     if not isinstance(network, tuple | list) or len(network) != 2 or not all(isinstance(x, tuple | list) for x in network):
         return f"{network!r} is no pair of lists: hidden lines, and what is made of them"
     hidden, last = network
@@ -83,23 +83,23 @@ def fault_of_network(network: object) -> str:
 
 
 def side_of(name: str, answer: Line | Network) -> Callable[[float, float], float]:
-    """What an answer says of a place."""
+    """Return the function that an answer stands for, of a place."""
     of: Callable[..., float] = side_of_line if SLOTS[name].startswith("line") else side_of_network
     return lambda x, y: float(of(answer, x, y))
 
 
 def holds(name: str, answer: Line | Network) -> bool:
-    """Whether an answer has every point on its side."""
+    """Return whether an answer has every point on its side."""
     return all(is_right(p, side_of(name, answer)(p.x, p.y)) for p in point_set(name))
 
 
 def changed(change: Change) -> Callable[[Wrong], bool]:
-    """Whether another answer, close to the one that was given, would have been right."""
+    """Return whether another answer, close to the one that was given, would have been right."""
     return lambda wrong: wrong.kind == SIDE and holds(wrong.case[0], change(wrong.case[1]))
 
 
 def opposite(answer: Any) -> Line | Network:
-    """The same border, with its sides exchanged."""
+    """Exchange the sides of a border."""
     if isinstance(answer[0], list | tuple):
         return answer[0], [-w for w in answer[1]]
     x, y, bias = answer
@@ -114,7 +114,7 @@ def lines(change: Callable[[Line], Line]) -> Change:
 
 
 def is_straight(wrong: Wrong) -> bool:
-    """Whether a network bends nowhere: fewer than two of its hidden lines count."""
+    """Return whether a network bends nowhere: fewer than two of its hidden lines count."""
     if wrong.kind != SIDE or not SLOTS[wrong.case[0]].startswith("network"):
         return False
     hidden, last = wrong.case[1]
@@ -122,7 +122,7 @@ def is_straight(wrong: Wrong) -> bool:
 
 
 def has_no_bias(wrong: Wrong) -> bool:
-    """Whether every line passes through the corner (0, 0)."""
+    """Return whether every line passes through the corner (0, 0)."""
     if wrong.kind != SIDE:
         return False
     answer = wrong.case[1]
@@ -131,7 +131,7 @@ def has_no_bias(wrong: Wrong) -> bool:
 
 
 def says_nothing(wrong: Wrong) -> bool:
-    """Whether the points that are wrong are those of which the network says exactly 0."""
+    """Return whether the points that are wrong are those of which the network says exactly 0."""
     if wrong.kind != SIDE or not SLOTS[wrong.case[0]].startswith("network"):
         return False
     sides = [(p, side_of(*wrong.case)(p.x, p.y)) for p in point_set(wrong.case[0])]

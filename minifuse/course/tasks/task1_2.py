@@ -51,19 +51,19 @@ def two_calls(name: str) -> "SearchStrategy[tuple[Case, Case]]":
 
 
 def value(function: Function, case: Case) -> object:
-    """What forward gives."""
+    """Return the value of forward."""
     return function.forward(Context(), *case[1])
 
 
 def slopes(function: Function, case: Case) -> object:
-    """What backward gives after forward."""
+    """Run forward, then backward."""
     context = Context()
     function.forward(context, *case[1])
     return function.backward(context, case[2])
 
 
 def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
-    """What backward gives for a first call, after a second one has run."""
+    """Run backward of a first call, after forward of a second one."""
     one, two = case
     contexts = Context(), Context()
     function.forward(contexts[0], *one[1])
@@ -72,12 +72,12 @@ def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
 
 
 def asked(how: Callable[[Function, CaseT], object]) -> Callable[[Student, CaseT], object]:
-    """The same of the student's function."""
+    """Ask the student's function."""
     return lambda student, case: how(getattr(student, name_in(case)), case)
 
 
 def right(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
-    """The same of the oracle's."""
+    """Ask the oracle's function."""
     return lambda case: how(function_of(case), case)
 
 
@@ -116,7 +116,7 @@ def each(
 
 
 def by_wrong_rule(rules: dict[str, Callable[..., tuple[float, ...]]]) -> Callable[[Case], object]:
-    """What somebody gives who has other derivatives for some functions."""
+    """Compute with other derivatives for some functions."""
 
     def gives(case: Case) -> object:
         name, xs, d = case

@@ -11,7 +11,7 @@ PAIRS = "each input that is no constant is paired with its derivative"
 
 
 def pairs(chain_rule: oracle.Slot, graph: Graph) -> object:
-    """What the inputs of the root receive, by name."""
+    """Return the derivatives that the inputs of the root receive, by name."""
     root = built(graph)[0][-1]
     found = chain_rule(root.made_by, graph.d)
     if not isinstance(found, list):

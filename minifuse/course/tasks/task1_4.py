@@ -36,7 +36,7 @@ class Order(list[str]):
         return f"{', '.join(self) or 'nothing'}   (or another order in which users come first)"
 
     def fits(self, order: list[str]) -> bool:
-        """Whether an order has the same names once each, and users first."""
+        """Return whether an order has the same names once each, and users first."""
         return Counter(order) == Counter(self) and not misplaced(self.graph, order)
 
 
@@ -47,14 +47,14 @@ def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[st
 
 
 def derivatives(backpropagate: oracle.Slot, graph: Graph) -> dict[str, float | None]:
-    """What every variable that the root needs has gathered afterwards."""
+    """Run backpropagation, and return the derivatives that variables have gathered."""
     nodes, _ = built(graph)
     backpropagate(nodes[-1], graph.d)
     return {nodes[k].name: nodes[k].grad for k in range(len(nodes)) if nodes[k].grad is not None}
 
 
 def is_of_the_last(wrong: Wrong) -> bool:
-    """Whether each leaf has gathered what one of its users passes on, and each of those what it had from one of its own."""
+    """Return whether each leaf has gathered the derivative along one way only, where several lead to it."""
     graph, got = wrong.case, wrong.got
     arrived: list[set[float]] = [set() for _ in graph.nodes]
     arrived[-1] = {graph.d}
@@ -67,18 +67,18 @@ def is_of_the_last(wrong: Wrong) -> bool:
 
 
 def from_one(graph: Graph) -> dict[str, float | None]:
-    """What is gathered by somebody who begins with 1."""
+    """Begin with 1 in place of d."""
     return derivatives(oracle.function("backpropagate"), Graph(graph.nodes, 1.0, graph.gathered))
 
 
 def replaced(graph: Graph) -> dict[str, float | None]:
-    """What leaves have whose earlier derivatives are lost."""
+    """Lose the derivatives that leaves had before."""
     new = derivatives(oracle.function("backpropagate"), Graph(graph.nodes, graph.d))
     return {name: new.get(name, graph.gathered) for name in derivatives(oracle.function("backpropagate"), graph)}
 
 
 def is_in_computed(wrong: Wrong) -> bool:
-    """Whether a variable that was computed has gathered something."""
+    """Return whether a variable that was computed has gathered something."""
     return isinstance(wrong.got, dict) and any(name[0] == "y" for name in wrong.got)
 
 

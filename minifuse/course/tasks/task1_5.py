@@ -97,12 +97,12 @@ def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
 
 
 def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
-    """What a network says, as a number."""
+    """Return the probability of a network."""
     return float(said_by(case, has_relu, relu_at_the_end)[0])
 
 
 def ask_network(student: Student, case: Net) -> float:
-    """What the student's network says."""
+    """Return the probability of the student's network."""
     network = student.ScalarNetwork(Engine(student), *case.first.weights.shape, Random(1))
     for layer, values in zip(network.layers, case, strict=True):
         fill(layer, values)
@@ -158,7 +158,7 @@ def are_drawn(student: Student, effort: Effort) -> None:
 
 
 def probabilities(engine: Engine, network: Callable[[Sequence[float]], Scalar], points: Points) -> Sequence[float]:
-    """What a network says of points."""
+    """Return the probabilities of points."""
     return [float(network(list(point))) for point in points]
 
 

@@ -74,7 +74,7 @@ def told_permuted(case: Permutation) -> str:
 
 
 def led_back(case: Permutation) -> object:
-    """What somebody gives who moves dim d to dims[d]."""
+    """Move dim d to dims[d]."""
     return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
 
 

@@ -53,7 +53,7 @@ def of_shape_error(student: Student, case: Two) -> object:
 
 
 def shape_or_none(case: Two) -> object:
-    """The same, right."""
+    """Return the right shape, or that there is none."""
     try:
         return oracle.function("broadcast_shape")(*case)
     except ValueError:

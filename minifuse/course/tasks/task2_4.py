@@ -49,7 +49,7 @@ class Call(NamedTuple):
 
 
 Look = Callable[[Engine, Function, Call], object]
-"""What a function gives for a case, on an engine."""
+"""Evaluates a function on a case, on an engine."""
 Repeated = tuple[Strided, Shape]
 """(a gradient, the shape of what was repeated to its shape)"""
 
@@ -141,17 +141,17 @@ def function_of(case: Call) -> Function:
 
 
 def another(case: Call) -> Call:
-    """The same call with other numbers."""
+    """Return the call with other numbers."""
     return case._replace(inputs=tuple(x._replace(storage=x.storage * 0.5) for x in case.inputs))
 
 
 def value(engine: Engine, function: Function, case: Call) -> object:
-    """What forward gives."""
+    """Return the value of forward."""
     return as_array(run(engine, function, case)[1])
 
 
 def slopes(engine: Engine, function: Function, case: Call) -> object:
-    """What backward gives, after forward has run once more on other numbers."""
+    """Run backward, after forward has run once more on other numbers."""
     context, _ = run(engine, function, case)
     run(engine, function, another(case))
     found = function.backward(context, engine.values(case.d))
@@ -159,13 +159,13 @@ def slopes(engine: Engine, function: Function, case: Call) -> object:
 
 
 def slopes_alone(engine: Engine, function: Function, case: Call) -> object:
-    """What backward gives, where nothing ran in between."""
+    """Run backward directly after forward."""
     found = function.backward(run(engine, function, case)[0], engine.values(case.d))
     return tuple(map(as_array, found))
 
 
 def both(engine: Engine, function: Function, case: Call) -> object:
-    """What forward gives, and then what backward does."""
+    """Return the value of forward and the gradients of backward."""
     found = slopes(engine, function, case)
     return (value(engine, function, case), *found) if isinstance(found, tuple) else found
 
@@ -176,12 +176,12 @@ def as_array(x: object) -> object:
 
 
 def asked(how: Look) -> Callable[[Student, Call], object]:
-    """The same of the student's function."""
+    """Ask the student's function."""
     return lambda student, case: how(Engine(student), getattr(student, case.name), case)
 
 
 def right(how: Look) -> Callable[[Call], object]:
-    """The same of the oracle's."""
+    """Ask the oracle's function."""
     return lambda case: how(Engine(), function_of(case), case)
 
 
@@ -221,7 +221,7 @@ def first_of(case: Repeated) -> Array:
 
 
 def drawing(case: Call | Repeated, got: object, expected: object) -> list[str]:
-    """What each input should receive, and what it does."""
+    """Picture the expected and the actual gradient of each input."""
     if not isinstance(expected, tuple):
         return [*rows(expected, "expected"), *rows(got, "got")]
     got = got if isinstance(got, tuple) and len(got) == len(expected) else (got,) * len(expected)

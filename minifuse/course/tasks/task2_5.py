@@ -99,7 +99,7 @@ def array_of(x: object) -> object:
 
 
 def ask_network(student: Student, case: Net) -> object:
-    """What the student's network says."""
+    """Return the probabilities of the student's network."""
     engine = Engine(student)
     network = student.TensorNetwork(engine, *case.first.weights.shape, Random(1))
     for layer, values in zip(network.layers, case, strict=True):
@@ -153,7 +153,7 @@ def are_drawn(student: Student, effort: Effort) -> None:
 
 
 def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
-    """What a network says of points."""
+    """Return the probabilities of points."""
     return [float(p) for p in network(engine.constant(points)).value.array().ravel()]
 
 

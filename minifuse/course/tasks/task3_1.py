@@ -29,7 +29,7 @@ def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Mappe
 
 
 def is_too_fast(wrong: Wrong) -> bool:
-    """Whether one of these rules would have failed so."""
+    """Return whether one of these rules would have failed so."""
     rules = [lambda out, a: out.strides == a.strides, lambda out, a: is_dense(a), lambda out, a: is_dense(out)]
     for give in map(with_fast_path, rules):
         if parallel.or_outside(give)(wrong):
@@ -51,7 +51,7 @@ def without_offset_if_dense(case: Mapped) -> Array:
 
 
 def is_dense(x: Strided) -> bool:
-    """Whether the elements lie side by side in row-major order."""
+    """Return whether the elements lie side by side in row-major order."""
     plain = parallel.row_major(x.shape).strides
     return all(n == 1 or s == p for n, s, p in zip(x.shape, x.strides, plain, strict=True))
 
@@ -82,7 +82,7 @@ def without_broadcasting(case: Mapped) -> Array:
 
 
 def of_kind(kind: str) -> Callable[[Wrong], bool]:
-    """Whether a failure is of a kind."""
+    """Return whether a failure is of a kind."""
     return lambda wrong: wrong.kind == kind
 
 

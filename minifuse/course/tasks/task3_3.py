@@ -235,7 +235,7 @@ def number_as_place(case: Case) -> Array:
 
 
 def is_full(wrong: Wrong) -> bool:
-    """Whether all threads of all blocks have an element, in a launch of the block sum."""
+    """Return whether all threads of all blocks have an element, in a launch of the block sum."""
     return slot_of(wrong) == "cuda_block_sum" and len(wrong.case.arguments[1]) % THREADS == 0
 
 

@@ -53,7 +53,7 @@ class Case(NamedTuple):
         return simulated.Launch(self.slot, partial(student.raw, self.slot), self.grid, (TILE, TILE), self.fresh())
 
     def expected(self) -> Array:
-        """What the judge writes."""
+        """Return the output of the judge."""
         given = self.fresh()
         oracle.function(self.slot)(*given)
         return memory(given[0])
@@ -79,7 +79,7 @@ def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
 
 
 def across(x: Strided) -> Strided:
-    """The same storage with the last two dims exchanged."""
+    """Exchange the last two dims, over the same storage."""
     (z, m, n), (s, r, c) = x.shape, x.strides
     return x._replace(shape=(z, n, m), strides=(s, c, r))
 
@@ -162,14 +162,14 @@ def with_a_tile_turned(case: Case) -> Array:
 
 
 def is_whole(wrong: Wrong) -> bool:
-    """Whether a launch has nothing but whole tiles."""
+    """Return whether a launch has nothing but whole tiles."""
     if not isinstance(wrong.case, Case):
         return False
     return not any(n % TILE for x in wrong.case.arguments for n in x.shape[-2:])
 
 
 def is_repeated(wrong: Wrong) -> bool:
-    """Whether a launch has operands of different batches."""
+    """Return whether a launch has operands of different batches."""
     if not isinstance(wrong.case, Case) or wrong.case.slot != TILED_PRODUCT:
         return False
     _, a, b = wrong.case.arguments

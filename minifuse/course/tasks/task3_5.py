@@ -33,7 +33,7 @@ def case(slot: str, size: int) -> Arrays:
 
 
 def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
-    """The same by sizes: a chain has the last one, the columns that are summed have the second."""
+    """Make arguments of these sizes: a chain has the last one, the columns that are summed have the second."""
     if slot == CHAIN:
         return np.full(columns, np.nan), np.arange(1.0, columns + 1), np.arange(-7.0, columns - 7)
     a = np.arange(1.0, rows * inner + 1).reshape(rows, inner)
@@ -42,7 +42,7 @@ def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
 
 
 def fresh(arguments: Arrays) -> Arrays:
-    """The same with an output that is not yet written."""
+    """Return the arguments with an output that is not yet written."""
     return np.full_like(arguments[0], np.nan), *arguments[1:]
 
 
@@ -156,7 +156,7 @@ def in_vectors(student: Student) -> None:
 
 
 def is_enough(slot: str, ratio: speed.Ratio) -> bool:
-    """Whether a loop gets all of its points."""
+    """Return whether a loop gets all of its points."""
     return ratio.to_naive >= NEEDED and ratio.to_numpy >= FULL[slot]
 
 
@@ -164,7 +164,7 @@ def is_fast(student: Student) -> None:
     """Each is faster than a naive loop; how it compares with NumPy decides on the other half of the points."""
     ratios = {}
     for slot in SLOTS:
-        naive = compiled.kept(speed.NAIVE[slot])
+        naive = compiled.cached_jit(speed.NAIVE[slot])
         found = ready(student, slot)
         student.count(slot)
         ratios[slot] = one = speed.ratio(

@@ -8,7 +8,7 @@ import numpy as np
 from ..cases import shapes, strided_like
 from ..check import agreement
 from ..draw import rows
-from ..oracle.module4 import kept, likely
+from ..oracle.module4 import keep_mask, likely
 from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Mistake, Task
@@ -95,7 +95,7 @@ def ask_mask(student: Student, case: Mask) -> object:
 
 def mask_of(case: Mask) -> list[float]:
     """The mask."""
-    return [float(x) for x in kept((case[0],), *case[1:])]
+    return [float(x) for x in keep_mask((case[0],), *case[1:])]
 
 
 def naive(case: Call) -> Array:
@@ -135,7 +135,7 @@ def to_largest(case: Call, which: str) -> tuple[Array]:
 
 def mask_for(case: Call) -> Array:
     """The mask of a case of dropout."""
-    return kept(case.d.shape, case.options["rate"], case.options["seed"])
+    return keep_mask(case.d.shape, case.options["rate"], case.options["seed"])
 
 
 def there_and_back(case: Call, forth: Array | float, back: Array | float) -> tuple[Array, ...]:

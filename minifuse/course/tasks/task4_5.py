@@ -48,7 +48,7 @@ def told(case: Guesses) -> str:
 
 
 def drawing(case: Guesses, got: object, expected: object) -> list[str]:
-    """What is given, expected and got."""
+    """Picture the input, the expected answer and the one that was got."""
     parts = [("expected", expected), ("got", got)]
     flat = [(name, part) for name, found in parts for part in (found if isinstance(found, tuple) else (found,))]
     return [*rows(np.round(case[0], 2), "likely"), *[line for name, part in flat for line in rows(part, name)]]
@@ -166,10 +166,10 @@ def learns(student: Student, effort: Effort) -> None:
 
 
 def why(steps: int, network: DigitNetwork) -> str:
-    """What training has left behind, where it did not learn."""
+    """Name the kind of failure of a training that did not learn."""
     if not steps:
         return "nothing backward"
-    return "kept" if all(p.grad is not None for p in network.parameters()) else "accuracy"
+    return "not released" if all(p.grad is not None for p in network.parameters()) else "accuracy"
 
 
 TASK = Task(
@@ -253,7 +253,7 @@ TASK = Task(
         Mistake(
             "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
-            when=lambda w: w.kind == "kept",
+            when=lambda w: w.kind == "not released",
             check=LEARNS,
         ),
         Mistake(

@@ -53,12 +53,12 @@ def captured(student: Student, program: Program) -> Graph:
 
 
 def wrong(said: str, graph: Graph, kind: str) -> Wrong:
-    """What is wrong with a graph, and the graph."""
+    """Build a failure that shows the graph."""
     return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind)
 
 
 def computed(student: Student, program: Program) -> list[Array]:
-    """What the student's graph gives."""
+    """Evaluate the student's graph."""
     return evaluated(captured(student, program), samples(program.shapes))
 
 
@@ -130,7 +130,7 @@ def numbers_apart(student: Student, effort: Effort) -> None:
 
 
 def refuses(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
-    """Whether a FuseError comes out of each of these functions."""
+    """Demand a FuseError from each of these functions."""
 
     def run(student: Student, effort: Effort) -> None:
         for text, function in functions.items():

@@ -74,7 +74,7 @@ def cases() -> "SearchStrategy[Laid]":
 
 
 def text_of(student: Student, case: Laid) -> object:
-    """What the student emits."""
+    """Return the student's text."""
     return student.emit_points(graph_of(case.program))
 
 
@@ -85,7 +85,7 @@ def run(text: object, case: Laid) -> Counts:
 
 
 def expected(program: Program) -> list[Array]:
-    """What NumPy stores, flat."""
+    """Compute with NumPy, flat."""
     whole = program.shapes[0]
     return [np.broadcast_to(x, whole).ravel() for x in program.on(samples(program.shapes))]
 
@@ -116,7 +116,7 @@ def computes_once(student: Student, case: Laid) -> None:
 
 
 def larger(program: Program) -> Program:
-    """The same program in a larger space; what is repeated is so again."""
+    """Enlarge the space of a program; dims that are repeated stay so."""
     return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
 
 

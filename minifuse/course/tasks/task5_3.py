@@ -86,7 +86,7 @@ def flat(arrays: list[Array]) -> list[Array]:
 
 
 def expected(program: Program) -> list[Array]:
-    """What NumPy stores."""
+    """Compute with NumPy, flat."""
     return flat(program.on(samples(program.shapes)))
 
 
@@ -117,7 +117,7 @@ def passes(graph: Graph) -> dict[int, int]:
 
 
 def within(graph: Graph, end: int) -> set[int]:
-    """What a value needs of each element: nothing before a reduction."""
+    """Collect the nodes that a value needs for each element; reductions end the walk."""
     found, open_ = set[int](), [end]
     while open_:
         k = open_.pop()
@@ -220,7 +220,7 @@ def stored_once(program: Program) -> list[Array]:
 
 
 def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Array]]:
-    """What NumPy gives with other folds."""
+    """Compute with NumPy, with other reductions."""
 
     def give(program: Program) -> list[Array]:
         return flat(program.on(samples(program.shapes), {**NUMPY, **change}))

@@ -25,7 +25,7 @@ ERRORS = "a kernel that could not be built leaves nothing behind"
 
 
 def keys(student: Student, pair: Pair) -> bool:
-    """Whether the student's keys of two calls are one; a key must be fit for a dict."""
+    """Return whether the student's keys of two calls are one; a key must be fit for a dict."""
     found = [student.call_key(*call.made()) for call in pair]
     for one in found:
         try:
@@ -36,7 +36,7 @@ def keys(student: Student, pair: Pair) -> bool:
 
 
 def right(pair: Pair, **mistake: str) -> bool:
-    """Whether two calls share a kernel; or seem to, to somebody who makes a mistake."""
+    """Return whether two calls share a kernel; or seem to, to somebody who makes a mistake."""
     made = [call.made() for call in pair]  # both live, so that no id comes twice
     one, other = [key(*call, mistake.get("without", ""), mistake.get("having", "")) for call in made]
     return one == other
@@ -57,7 +57,7 @@ def compares(name: str, cases: Callable[[], "SearchStrategy[Pair]"], share: floa
 
 
 def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
-    """What differs in the two calls."""
+    """List the differences of the two calls."""
     parts = [
         f"{name}: {a}  then  {b}"
         for name, a, b in zip(Call._fields, *pair, strict=True)
@@ -92,7 +92,7 @@ def call_of(k: int) -> Call:
 
 
 def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
-    """What a cache gives for each call: the number of the build that its kernel came from; "error" where building fails."""
+    """Ask a cache for kernels: return the number of the build that each came from, or "error" where building fails."""
     built: list[int] = []
     found: Builds = []
     for k in which:
@@ -146,12 +146,12 @@ def first_in_first_out(case: Calls) -> Builds:
 
 
 def without(part: str) -> Callable[[Pair], bool]:
-    """Whether the keys seem to be one to somebody who leaves a part out."""
+    """Return whether the keys seem to be one to somebody who leaves a part out."""
     return lambda pair: right(pair, without=part)
 
 
 def having(part: str) -> Callable[[Pair], bool]:
-    """Whether the keys seem to be one to somebody who puts something in that does not belong there."""
+    """Return whether the keys seem to be one to somebody who puts something in that does not belong there."""
     return lambda pair: right(pair, having=part)
 
 

@@ -64,7 +64,7 @@ def rules() -> "SearchStrategy[Rule]":
 
 
 def by_rule(rule: Rule, pull: Slot) -> list[Array]:
-    """What operands get, in their shapes."""
+    """Compute the gradients of operands, in their shapes."""
 
     def run(d: Traced, *operands: Traced) -> tuple[Traced, ...]:
         y = d.then(rule.op, *operands)
@@ -120,12 +120,12 @@ def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]
 
 
 def wrong(said: str, graph: Graph, kind: str, expected: object = None, got: object = None) -> Wrong:
-    """What is wrong with a graph, and the graph."""
+    """Build a failure that shows the graph."""
     return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
 
 
 def gradient_values(student: Student, program: Program) -> list[Array]:
-    """What the student's graph of gradients gives."""
+    """Evaluate the student's graph of gradients."""
     graph, shapes = graph_of(program), list(program.shapes)
     output = graph.nodes[graph.outputs[0]].shape
     found = as_graph(student.gradient_graph(graph), "gradient_graph(graph)", [*shapes, output], shapes)
@@ -153,7 +153,7 @@ def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
 
 
 def both_values(student: Student, program: Program) -> list[Array]:
-    """What both give, run one after the other."""
+    """Run both graphs, one after the other."""
     forward, backward = halves(student, program)
     output, *saved = evaluated(forward, samples(program.shapes))
     return [output, *evaluated(backward, given(program, saved))]
@@ -190,7 +190,7 @@ def recomputes_no_reduction(student: Student, program: Program) -> None:
 
 
 def saves_reductions(student: Student, program: Program) -> None:
-    """What is saved is small, and needed."""
+    """Check that all saved values are small, and needed."""
     forward, backward = halves(student, program)
     for k in forward.outputs[1:]:
         if forward.nodes[k].op not in FOLDS:
@@ -207,13 +207,13 @@ def saves_reductions(student: Student, program: Program) -> None:
 
 
 def has_unused(graph: Graph) -> bool:
-    """Whether the output does not depend on some input, or only by way of lt."""
+    """Return whether the output does not depend on some input, or only by way of lt."""
     live = needed(graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes)))
     return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
 
 
 def mistaken(name: str) -> Callable[[Rule | Program], list[Array]]:
-    """What somebody gives who makes this mistake."""
+    """Compute with this mistake."""
 
     def give(case: Rule | Program) -> list[Array]:
         if isinstance(case, Rule):

@@ -82,7 +82,7 @@ def moves_least(student: Student, program: Program) -> None:
 
 
 def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph) -> str:
-    """What is wrong with loads or stores, in a word."""
+    """Classify a mistake in loads or stores."""
     if len(set(theirs)) < len(theirs):
         return f"{name} twice"
     if set(theirs) > set(ours):
@@ -117,7 +117,7 @@ def few_launches(student: Student) -> None:
 
 
 def in_turn(wrong: Wrong, is_near: bool) -> bool:
-    """Whether it has as many launches as to take what comes would have: the next in the list, or all that is ready."""
+    """Return whether it has the launches of a greedy schedule: of the next nodes in the list, or of all that are ready."""
     if wrong.kind != "launches":
         return False
     graph = wrong.case.graph()

@@ -24,7 +24,7 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
 
 
 def chain_rule(call, d):
-    """What the inputs of a call receive, if its result receives d: a list of (variable, derivative), without constants."""
+    """Return (variable, derivative) of each input of a call that is no constant, if its result receives d: a list."""
     # begin 1.3a
     derivatives = call.function.backward(call.context, d)
     return [(x, dx) for x, dx in zip(call.inputs, derivatives) if not x.is_constant]

@@ -10,13 +10,13 @@ from minifuse.course import todo
 
 
 def side_of_line(line, x, y):
-    """What a line says of a point."""
+    """Evaluate a line at a point."""
     weight_x, weight_y, bias = line
     return weight_x * x + weight_y * y + bias
 
 
 def side_of_network(network, x, y):
-    """What a network says of a point: what each hidden line says, 0 where that is negative, weighted and summed."""
+    """Evaluate a network at a point: the values of its hidden lines, 0 where they are negative, weighted and summed."""
     hidden, last = network
     *weights, bias = last
     return sum(weight * max(side_of_line(line, x, y), 0.0) for weight, line in zip(weights, hidden)) + bias

@@ -83,7 +83,7 @@ class Traced:
         return self.record("max", self)
 
     def expand(self, shape):
-        """The same values, repeated to a larger shape."""
+        """Repeat the values to a larger shape."""
         return Traced(self.tape, self.tape.add("expand", (self.number,), shape=shape))
 
     def __sub__(self, other):

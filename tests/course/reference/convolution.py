@@ -14,7 +14,7 @@ from minifuse.course import todo
 
 
 def place(x, *index):
-    """Where in the storage of x the element at an index lies: x.storage[place(x, b, c, i)]."""
+    """Where in the storage of x the element at an index is: x.storage[place(x, b, c, i)]."""
     position = x.offset
     for i, stride in zip(index, x.strides):
         position += i * stride
@@ -91,7 +91,7 @@ def conv1d_weight_gradient(out, inputs, gradient, stride, padding):
 
 
 def conv2d(out, inputs, weight, stride, padding):
-    """The same over rows and columns; stride and padding are pairs, that of the rows first."""
+    """Convolve along rows and columns; stride and padding are pairs, that of the rows first."""
     # begin 4.2a
     batch, channels, rows, columns = inputs.shape
     kernel_rows, kernel_columns = weight.shape[2:]

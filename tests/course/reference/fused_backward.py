@@ -13,7 +13,7 @@ from minifuse.course.fusion import FOLDS, Graph
 
 
 def pull_back(op, d, y, a, b=None):
-    """What each operand of y = op(a) or y = op(a, b) gets of the gradient d of y: a tuple, not yet in the operands' shapes.
+    """Pull the gradient d of y back to each operand of y = op(a) or y = op(a, b): a tuple, not yet in the operands' shapes.
 
     Where both operands of maximum are equal, each gets half; where several elements are the largest of their row, max gives
     each an equal share. It is not asked for lt, which has no gradient, nor for expand.

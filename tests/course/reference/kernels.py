@@ -26,7 +26,7 @@ def size_of(shape):
 
 
 def place_of(ordinal, shape, strides, offset):
-    """Where in its storage the element lies that comes at place `ordinal` in row-major order of a shape.
+    """Return the position of element number `ordinal`, in row-major order of a shape.
 
     An ordinal past the last element leads to a place past it too.
     """

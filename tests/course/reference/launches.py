@@ -55,7 +55,7 @@ def schedule(graph):
         return sum(prod(graph.nodes[k].shape) for kernel in kernels for k in (*kernel.loads, *kernel.stores))
 
     def is_valid(groups):
-        """Whether each kernel is one, and needs only what those before it compute."""
+        """Return whether each kernel is valid, and needs only results of those before it."""
         home = {k: at for at, group in enumerate(groups) for k in group}
         return all(
             group and can_share(graph, group) and all(home.get(i, -1) <= at for k in group for i in graph.nodes[k].inputs)

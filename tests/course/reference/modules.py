@@ -10,12 +10,12 @@ from minifuse.course import Parameter, todo
 
 
 class Module:
-    """What all layers and networks are: it holds parameters and other modules, and computes in `forward`."""
+    """The base class of layers and networks: it holds parameters and other modules, and computes in `forward`."""
 
     training = True
 
     def __call__(self, *inputs):
-        """What `forward` gives."""
+        """Return the value of `forward`."""
         return self.forward(*inputs)
 
     def held(self, kind):

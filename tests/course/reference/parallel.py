@@ -27,7 +27,7 @@ def size_of(shape):
 
 @njit
 def place_of(ordinal, shape, strides, offset):
-    """Where in its storage the element lies that comes at place `ordinal` in row-major order."""
+    """Return the position of element number `ordinal`, in row-major order."""
     k = np.int64(ordinal)  # the index of a prange loop is unsigned, and unsigned // signed is a float
     place = offset
     for d in range(len(shape) - 1, -1, -1):
@@ -38,7 +38,7 @@ def place_of(ordinal, shape, strides, offset):
 
 @njit
 def is_row_major(shape, strides):
-    """Whether the elements lie side by side in row-major order, so that element k is at offset + k."""
+    """Return whether the elements are contiguous in row-major order, so that element k is at offset + k."""
     step = 1
     for d in range(len(shape) - 1, -1, -1):
         if shape[d] != 1 and strides[d] != step:

@@ -10,7 +10,7 @@ from minifuse.course import todo
 
 
 def place(x, *index):
-    """Where in the storage of x the element at an index lies: x.storage[place(x, b, c, i, j)]."""
+    """Where in the storage of x the element at an index is: x.storage[place(x, b, c, i, j)]."""
     position = x.offset
     for i, stride in zip(index, x.strides):
         position += i * stride

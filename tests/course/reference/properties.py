@@ -11,7 +11,7 @@ from minifuse.course import todo
 
 
 def about_add(ops, x, y, z):
-    """What is true of every sum."""
+    """State laws of every sum."""
     # begin 0.2a
     is_symmetric = ops.is_close(ops.add(x, y), ops.add(y, x))
     is_grouped_anyhow = ops.is_close(ops.add(ops.add(x, y), z), ops.add(x, ops.add(y, z)))
@@ -22,7 +22,7 @@ def about_add(ops, x, y, z):
 
 
 def about_mul(ops, x, y, z):
-    """What is true of every product."""
+    """State laws of every product."""
     # begin 0.2b
     is_symmetric = ops.is_close(ops.mul(x, y), ops.mul(y, x))
     is_distributed = ops.is_close(ops.mul(x, ops.add(y, z)), ops.add(ops.mul(x, y), ops.mul(x, z)))
@@ -32,7 +32,7 @@ def about_mul(ops, x, y, z):
 
 
 def about_maximum(ops, x, y, z):
-    """What is true of the larger one of two numbers."""
+    """State laws of the larger one of two numbers."""
     # begin 0.2c
     largest = ops.maximum(x, y)
     is_below_none = not ops.lt(largest, x) and not ops.lt(largest, y)
@@ -42,7 +42,7 @@ def about_maximum(ops, x, y, z):
 
 
 def about_is_close(ops, x, y, z):
-    """What is true of numbers that are close, and of those that are not."""
+    """State laws of numbers that are close, and of those that are not."""
     # begin 0.2d
     near, far = x + 1e-12, x + 1e-3
     says_yes = ops.is_close(x, near) and ops.is_close(near, x)
@@ -52,7 +52,7 @@ def about_is_close(ops, x, y, z):
 
 
 def about_relu(ops, x, y, z):
-    """What is true of relu."""
+    """State laws of relu."""
     # begin 0.2e
     right, left = ops.relu(x), ops.relu(ops.neg(x))
     is_split = ops.is_close(ops.add(right, ops.neg(left)), x)
@@ -62,7 +62,7 @@ def about_relu(ops, x, y, z):
 
 
 def about_sigmoid(ops, x, y, z):
-    """What is true of sigmoid."""
+    """State laws of sigmoid."""
     # begin 0.2f
     right, left = ops.sigmoid(x), ops.sigmoid(ops.neg(x))
     is_symmetric = ops.is_close(ops.add(right, left), 1.0)
@@ -72,7 +72,7 @@ def about_sigmoid(ops, x, y, z):
 
 
 def about_exp_and_log(ops, x, y, z):
-    """What is true of exp and log together."""
+    """State laws of exp and log together."""
     # begin 0.2g
     is_undone = ops.is_close(ops.log(ops.exp(x)), x)
     makes_products_of_sums = ops.is_close(ops.exp(ops.add(x, y)), ops.mul(ops.exp(x), ops.exp(y)))
@@ -81,7 +81,7 @@ def about_exp_and_log(ops, x, y, z):
 
 
 def about_inv(ops, x, y, z):
-    """What is true of 1 / x; x may be 0."""
+    """State laws of 1 / x; x may be 0."""
     # begin 0.2h
     return x == 0 or ops.is_close(ops.mul(x, ops.inv(x)), 1.0)
     # end

@@ -209,7 +209,7 @@ class TensorPermute:
 
 
 class TensorReshape:
-    """The same elements in the same order under another shape."""
+    """Return the elements, in the same order, in another shape."""
 
     @staticmethod
     def forward(context, a, shape):

@@ -35,11 +35,11 @@ demo: $(INSTALLED) ## the tour: tensors, gradients, generated kernels, a network
 app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 8600" for another one
 	@$(BIN)/minifuse app $(ARGS)
 
-test: bytecode ## the whole test suite, doctests and the examples of the pages included
-	@$(BIN)/python -m pytest --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
+test: bytecode ## the test suite with doctests and the examples of the pages; of tests with many slow cases, a part
+	@$(BIN)/python -m pytest --sample --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-thorough: bytecode ## the suites that take minutes: every test with the marker `thorough`, wherever it is
-	@$(BIN)/python -m pytest -m thorough --numprocesses $(WORKERS) --dist load $(ARGS)
+thorough: bytecode ## the suites that take minutes: every test with the marker `thorough`, all cases of those with `sampled`
+	@$(BIN)/python -m pytest -m "thorough or sampled" --numprocesses $(WORKERS) --dist load $(ARGS)
 
 test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
 	@$(MAKE) --no-print-directory test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt

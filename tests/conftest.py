@@ -2,7 +2,9 @@
 
 import gc
 import os
+import random
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from pathlib import Path
 
@@ -38,6 +40,24 @@ GOLDEN = Path(__file__).parent / "golden"
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--accept", action="store_true", help="write the texts of tests/golden instead of comparing with them")
+    parser.addoption("--sample", action="store_true", help="run one case of n, drawn by a seed, of tests marked sampled(n)")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """With `--sample`, keep one case of n of each test marked `sampled(n)`: at least one, always the same ones."""
+    if not config.getoption("--sample"):
+        return
+    cases = defaultdict[str, list[pytest.Item]](list)
+    for item in items:
+        if item.get_closest_marker("sampled"):
+            cases[item.nodeid.partition("[")[0]].append(item)
+    dropped = set[pytest.Item]()
+    for test, found in cases.items():
+        marker = found[0].get_closest_marker("sampled")
+        kept = random.Random(test).sample(found, -(-len(found) // marker.args[0]))
+        dropped |= {*found} - {*kept}
+    config.hook.pytest_deselected(items=[item for item in items if item in dropped])
+    items[:] = [item for item in items if item not in dropped]
 
 
 @pytest.fixture

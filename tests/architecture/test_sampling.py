@@ -1,0 +1,39 @@
+"""`--sample` keeps a part of the cases of tests marked `sampled(n)`, and every other test."""
+
+from types import SimpleNamespace
+
+import pytest
+
+from .. import conftest
+
+
+class Item:
+    def __init__(self, nodeid, n=None):
+        self.nodeid, self.marker = nodeid, pytest.mark.sampled(n).mark if n else None
+
+    def get_closest_marker(self, name):
+        return self.marker if name == "sampled" else None
+
+
+def sampled(items, is_asked=True):
+    """The names of the items that are left, and of those that pytest is told about."""
+    left, deselected = list(items), []
+    hook = SimpleNamespace(pytest_deselected=lambda items: deselected.extend(items))
+    conftest.pytest_collection_modifyitems(SimpleNamespace(getoption=lambda name: is_asked, hook=hook), left)
+    return [x.nodeid for x in left], [x.nodeid for x in deselected]
+
+
+MARKED = [Item(f"a.py::test_x[{k}]", 3) for k in range(10)]
+ITEMS = [*MARKED, Item("a.py::test_y[1]", 3), *(Item(f"a.py::test_z[{k}]") for k in range(4))]
+
+
+def test_a_part_of_the_cases_of_each_marked_test_is_left():
+    left, deselected = sampled(ITEMS)
+    assert sum("test_x" in name for name in left) == 4
+    assert [name for name in left if "test_x" not in name] == ["a.py::test_y[1]", *(f"a.py::test_z[{k}]" for k in range(4))]
+    assert sorted(left + deselected) == sorted(x.nodeid for x in ITEMS)
+    assert sampled(ITEMS) == (left, deselected)
+
+
+def test_without_the_option_all_are_left():
+    assert sampled(ITEMS, is_asked=False) == ([x.nodeid for x in ITEMS], [])

@@ -9,18 +9,24 @@ import builtins
 import math
 from collections.abc import Callable
 from functools import cached_property
-from typing import Any
+from importlib import import_module
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
+from ....simt import Array, word
 from ....simt import cuda as cuda
-from ....simt import word
 
 ALL_LANES = 0xFFFFFFFF
 PITCH = 65  # elements from row to row of a 64 x 64 tile: consecutive rows start in different banks
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+Result = TypeVar("Result")
+KernelNumber = int | np.integer | np.floating  # a number as kernels in the interpreter have it
+BinaryFunction = Callable[[KernelNumber, KernelNumber], KernelNumber]
 
-class Intrinsic:
+
+class Intrinsic(Generic[Result]):
     """A name used in kernels that Numba CUDA does not define.
 
     Parameters
@@ -32,45 +38,42 @@ class Intrinsic:
         something is compiled.
     """
 
-    def __init__(self, python_semantics: Callable[..., Any], build: Callable[[], Any]) -> None:
+    def __init__(self, python_semantics: Callable[..., Result], build: Callable[[], object]) -> None:
         self.python_semantics, self._build = python_semantics, build
         self.__name__, self.__doc__ = python_semantics.__name__, python_semantics.__doc__
 
-    def __call__(self, *operands: Any) -> Any:
+    def __call__(self, *operands: object) -> Result:
         """Run the Python implementation, in the interpreter."""
         return self.python_semantics(*operands)
 
     @cached_property
-    def compiled(self) -> Any:
+    def compiled(self) -> object:
         """Return what Numba compiles the name to."""
         return self._build()
 
 
-def device(function: Callable[..., Any]) -> Callable[..., Any]:
+def device(function: Function) -> Function:
     """Mark a Python function that kernels call. It is compiled into each of its callers."""
-    function.is_device = True  # type: ignore[attr-defined]
+    function.is_device = True  # type: ignore[attr-defined]  # the mark: an attribute that functions do not declare
     return function
 
 
-def intrinsic(build: Callable[[], Any]) -> Callable[[Callable[..., Any]], Intrinsic]:
+def intrinsic(name: str, *operands: object) -> Callable[[Callable[..., Result]], Intrinsic[Result]]:
     """Return a decorator that makes an Intrinsic of its Python implementation.
 
-    `build` returns the typing function of a Numba intrinsic, which emits the instructions.
+    `name` is that of a function in this folder, as "module.function": called with `operands`, it returns a Numba intrinsic,
+    which emits the instructions.
     """
 
-    def decorate(python_semantics: Callable[..., Any]) -> Intrinsic:
-        def build_intrinsic() -> Any:
-            from numba.cuda.extending import intrinsic as numba_intrinsic
+    def build() -> object:
+        module, function = name.split(".")
+        return getattr(import_module(f"{__package__}.{module}"), function)(*operands)
 
-            return numba_intrinsic(build())
-
-        return Intrinsic(python_semantics, build_intrinsic)
-
-    return decorate
+    return lambda python_semantics: Intrinsic(python_semantics, build)
 
 
-def _type(name: str) -> Callable[[], Any]:
-    def build() -> Any:
+def _type(name: str) -> Callable[[], object]:
+    def build() -> object:
         from numba.core import types
 
         return getattr(types, name)
@@ -79,64 +82,12 @@ def _type(name: str) -> Callable[[], Any]:
 
 
 f32, f64 = Intrinsic(np.float32, _type("float32")), Intrinsic(np.float64, _type("float64"))
-i32, i64, u8, u32, u64 = (
-    Intrinsic(getattr(np, name), _type(name)) for name in ("int32", "int64", "uint8", "uint32", "uint64")
-)
+i32, i64 = Intrinsic(np.int32, _type("int32")), Intrinsic(np.int64, _type("int64"))
+u8, u32 = Intrinsic(np.uint8, _type("uint8")), Intrinsic(np.uint32, _type("uint32"))
+u64 = Intrinsic(np.uint64, _type("uint64"))
 
 
 # Memory: vectors of four elements.
-
-
-def _load4_llvm() -> Any:
-    """Emit the load of four elements: one instruction for 16 bytes."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def load4(typingctx: Any, source: Any, i: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            element = context.get_data_type(source.dtype)
-            at = builder.gep(data_pointer(context, builder, source, values[0]), [values[1]])
-            vector = ir.VectorType(element, 4)
-            found = builder.load(
-                builder.bitcast(at, vector.as_pointer()), align=vector_alignment(source.dtype.bitwidth // 8)
-            )
-            numbers = [builder.extract_element(found, ir.Constant(ir.IntType(32), k)) for k in range(4)]
-            return context.make_tuple(builder, signature.return_type, numbers)
-
-        return types.UniTuple(source.dtype, 4)(source, i), emit
-
-    return load4
-
-
-def _store4_llvm() -> Any:
-    """Emit the store of four elements."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def store4(typingctx: Any, target: Any, i: Any, numbers: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            element = context.get_data_type(target.dtype)
-            at = builder.gep(data_pointer(context, builder, target, values[0]), [values[1]])
-            found = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
-            for k in range(4):
-                number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
-                found = builder.insert_element(found, number, ir.Constant(ir.IntType(32), k))
-            place = builder.bitcast(at, found.type.as_pointer())
-            builder.store(found, place, align=vector_alignment(target.dtype.bitwidth // 8))
-            return context.get_dummy_value()
-
-        return types.void(target, i, numbers), emit
-
-    return store4
-
-
-def data_pointer(context: Any, builder: Any, kind: Any, value: Any) -> Any:
-    """Return the address of the first element of a pointer or an array."""
-    from numba.core import types
-
-    if isinstance(kind, types.CPointer):
-        return value
-    return context.make_array(kind)(context, builder, value=value).data
 
 
 def vector_alignment(nbytes: int) -> int:
@@ -144,68 +95,28 @@ def vector_alignment(nbytes: int) -> int:
     return builtins.min(16, 4 * nbytes)
 
 
-@intrinsic(_load4_llvm)
+@intrinsic("base_llvm.load4")
 @word
-def load4(source: Any, i: Any) -> Any:
+def load4(source: Array, i: int) -> tuple[KernelNumber, ...]:
     """Load source[i] to source[i + 3] at once. The address must be a multiple of 16 bytes."""
     return source.load(i, 4)
 
 
-@intrinsic(_store4_llvm)
+@intrinsic("base_llvm.store4")
 @word
-def store4(target: Any, i: Any, numbers: Any) -> None:
+def store4(target: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
     """Store four numbers to target[i] ... target[i + 3] at once. The address must be a multiple of 16 bytes."""
     target.store(i, numbers)
 
 
-def _no_unroll_llvm() -> Any:
-    """Emit an instruction that does nothing and may not be duplicated."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def no_unroll(typingctx: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            nothing = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
-            set.add(builder.call(nothing, ()).attributes, "noduplicate")  # llvmlite does not know this attribute
-            return context.get_dummy_value()
-
-        return types.void(), emit
-
-    return no_unroll
-
-
-@intrinsic(_no_unroll_llvm)
+@intrinsic("base_llvm.no_unroll")
 def no_unroll() -> None:
     """Keep the compiler from unrolling the loop around this call: rarely executed code is not worth its compile time."""
 
 
-def _atomic_add_llvm() -> Any:
-    from llvmlite import ir
-    from numba.core import types
-
-    def atomic_add(typingctx: Any, target: Any, i: Any, value: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            from numba.cuda import nvvmutils
-
-            position = context.cast(builder, values[1], i, types.int64)
-            at = builder.gep(data_pointer(context, builder, target, values[0]), [position])
-            number = context.cast(builder, values[2], value, target.dtype)
-            if isinstance(target.dtype, types.Float):
-                is_single = number.type == ir.FloatType()
-                declare = nvvmutils.declare_atomic_add_float32 if is_single else nvvmutils.declare_atomic_add_float64
-                builder.call(declare(builder.module), [at, number])
-            else:
-                builder.atomic_rmw("add", at, number, "monotonic")
-            return context.get_dummy_value()
-
-        return types.void(target, i, value), emit
-
-    return atomic_add
-
-
-@intrinsic(_atomic_add_llvm)
+@intrinsic("base_llvm.atomic_add")
 @word
-def atomic_add(target: Any, i: Any, value: Any) -> None:
+def atomic_add(target: Array, i: int, value: KernelNumber) -> None:
     """Add value to target[i] atomically: no other thread accesses it between the read and the write."""
     cuda.atomic.add(target, i, value)
 
@@ -213,35 +124,14 @@ def atomic_add(target: Any, i: Any, value: Any) -> None:
 # Numbers.
 
 
-def _like_llvm() -> Any:
-    def like(typingctx: Any, x: Any, number: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return context.cast(builder, values[1], number, x)
-
-        return x(x, number), emit
-
-    return like
-
-
-@intrinsic(_like_llvm)
-def like(x: Any, number: Any) -> Any:
+@intrinsic("base_llvm.like")
+def like(x: KernelNumber, number: float) -> KernelNumber:
     """Convert a number to the type of x. A Python literal would turn float32 arithmetic into float64."""
     return type(x)(number)
 
 
-def _floor_llvm() -> Any:
-    def floor(typingctx: Any, x: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            kind = values[0].type
-            return builder.call(builder.module.declare_intrinsic("llvm.floor", [kind]), values)
-
-        return x(x), emit
-
-    return floor
-
-
-@intrinsic(_floor_llvm)
-def floor(x: Any) -> Any:
+@intrinsic("base_llvm.floor")
+def floor(x: np.float64) -> np.float64:
     """Round x down to an integer, in the type of x."""
     return np.floor(x)
 
@@ -327,51 +217,17 @@ def floordiv(a, b):
 # Transposing a matrix in 64 x 64 tiles whose rows start PITCH elements apart.
 
 
-def _put4_llvm() -> Any:
-    """Emit four stores. Numba's own indexing would test whether each index is negative."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def put4(typingctx: Any, tile: Any, i: Any, numbers: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.gep(data_pointer(context, builder, tile, values[0]), [values[1]])
-            for k in range(4):
-                place = builder.gep(at, [ir.Constant(ir.IntType(64), k)])
-                builder.store(builder.extract_value(values[2], k), place)
-            return context.get_dummy_value()
-
-        return types.void(tile, i, numbers), emit
-
-    return put4
-
-
-def _below4_llvm() -> Any:
-    """Emit four loads from consecutive rows of a tile."""
-    from llvmlite import ir
-    from numba.core import types
-
-    def below4(typingctx: Any, tile: Any, i: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            at = builder.gep(data_pointer(context, builder, tile, values[0]), [values[1]])
-            places = [builder.gep(at, [ir.Constant(ir.IntType(64), PITCH * k)]) for k in range(4)]
-            return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
-
-        return types.UniTuple(tile.dtype, 4)(tile, i), emit
-
-    return below4
-
-
-@intrinsic(_put4_llvm)
+@intrinsic("base_llvm.put4")
 @word
-def put4(tile: Any, i: Any, numbers: Any) -> None:
+def put4(tile: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
     """Store four numbers to tile[i] ... tile[i + 3], one after the other. The address need not be aligned."""
     for k in range(4):
         tile[i + k] = numbers[k]
 
 
-@intrinsic(_below4_llvm)
+@intrinsic("base_llvm.load_apart", PITCH)
 @word
-def below4(tile: Any, i: Any) -> Any:
+def below4(tile: Array, i: int) -> tuple[KernelNumber, ...]:
     """Load four neighbors of a column: tile[i] and the elements one, two and three rows below it."""
     return tuple([tile[i + PITCH * k] for k in range(4)])
 

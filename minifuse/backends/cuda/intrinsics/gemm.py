@@ -8,15 +8,14 @@ but counts it as unwritten until its lane has waited. A kernel that forgets to w
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ....simt import current, word
+from ....simt import Array, current, word
 from ..tile_shapes import swizzle
-from .base import Intrinsic
+from .base import Intrinsic, KernelNumber, intrinsic
 
+Accumulators = np.ndarray  # of a lane: (rows, columns), of a dtype of ACCUMULATOR_DTYPES
 ACCUMULATOR_DTYPES = {
     name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()
 }
@@ -33,18 +32,7 @@ def lane_indices(count: int, lanes: int) -> tuple[int, ...]:
     return tuple(i // 4 * 4 * lanes + i % 4 for i in range(count))
 
 
-def llvm_intrinsic(python_semantics: Callable[..., Any], name: str, *operands: Any) -> Intrinsic:
-    """Return an intrinsic that Numba compiles with the function `name` of `gemm_llvm`."""
-
-    def build() -> Any:
-        from . import gemm_llvm
-
-        return getattr(gemm_llvm, name)(*operands)
-
-    return Intrinsic(python_semantics, build)
-
-
-def copy_async(width: int, element: str = "f32") -> Intrinsic:
+def copy_async(width: int, element: str = "f32") -> Intrinsic[None]:
     """Start a copy of `width` elements, 1 or 4, from memory to shared memory, or of zeros if it is not `valid`.
 
     The copy is complete once the lane has waited for the group of copies that it belongs to. A copy of four elements needs
@@ -52,17 +40,19 @@ def copy_async(width: int, element: str = "f32") -> Intrinsic:
     which a barrier is enough.
     """
 
+    @intrinsic("gemm_llvm.copy_async", width, element)
     @word
-    def copy(shared: Any, i: int, source: Any, j: int, valid: bool) -> None:
+    def copy(shared: Array, i: int, source: Array, j: int, valid: bool) -> None:
         shared.receive(i, width, source if valid else None, j)
         pending_copies()[-1].append((shared, i, width))
 
-    return llvm_intrinsic(copy, "copy_async", width, element)
+    return copy
 
 
-def wait(count: int) -> Intrinsic:
+def wait(count: int) -> Intrinsic[None]:
     """Wait until at most the last `count` groups of this lane's copies are pending."""
 
+    @intrinsic("gemm_llvm.statement", f"cp.async.wait_group {count};")
     @word
     def wait_group() -> None:
         groups = pending_copies()
@@ -70,10 +60,10 @@ def wait(count: int) -> Intrinsic:
             for shared, i, width in groups.pop(0):
                 shared.mark(i, width, is_written=True)
 
-    return llvm_intrinsic(wait_group, "statement", f"cp.async.wait_group {count};")
+    return wait_group
 
 
-def pending_copies() -> list[list[tuple[Any, int, int]]]:
+def pending_copies() -> list[list[tuple[Array, int, int]]]:
     """Return the pending copies of the running lane, in groups. The last group is still open."""
     lane = current("cp.async")
     if lane.copies is None:
@@ -81,22 +71,21 @@ def pending_copies() -> list[list[tuple[Any, int, int]]]:
     return lane.copies
 
 
+@intrinsic("gemm_llvm.statement", "cp.async.commit_group;")
 @word
-def commit_group() -> None:
+def commit() -> None:
     """Close the group of the copies that this lane has started."""
     pending_copies().append([])
 
 
-commit = llvm_intrinsic(commit_group, "statement", "cp.async.commit_group;")
-
-
-def zeros(rows: int, columns: int, element: str = "f32") -> Intrinsic:
+def zeros(rows: int, columns: int, element: str = "f32") -> Intrinsic[Accumulators]:
     """Return the accumulators of a lane before the first product. Bools accumulate as int32."""
 
-    def zero() -> Any:
+    @intrinsic("gemm_llvm.zeros", rows * columns, element)
+    def zero() -> Accumulators:
         return np.zeros((rows, columns), ACCUMULATOR_DTYPES[element])
 
-    return llvm_intrinsic(zero, "zeros", rows * columns, element)
+    return zero
 
 
 def outer_products(
@@ -107,7 +96,7 @@ def outer_products(
     pitch_b: int,
     element: str = "f32",
     are_swizzled: tuple[bool, bool] = (False, False),
-) -> Intrinsic:
+) -> Intrinsic[Accumulators]:
     """Add the products of one tile to a lane's accumulators: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
     Floats use fma (the interpreter computes in float64 and rounds again), integers wrap around, and bools use `or` and
@@ -120,8 +109,9 @@ def outer_products(
     read_a = tile_reader(rows, steps, pitch_a, is_a_swizzled, exact)
     read_b = tile_reader(columns, steps, pitch_b, is_b_swizzled, exact)
 
+    @intrinsic("gemm_llvm.outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_swizzled)
     @word
-    def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
+    def multiply(acc: Accumulators, a: Array, i: int, b: Array, j: int) -> Accumulators:
         x, y = read_a(a, i)[:, :, None], read_b(b, j)[:, None, :]
         if element == "u8":
             return acc | np.bitwise_or.reduce(x & y)
@@ -130,17 +120,17 @@ def outer_products(
             np.add(acc, product, out=acc, dtype=exact, casting="same_kind")
         return acc
 
-    return llvm_intrinsic(multiply, "outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_swizzled)
+    return multiply
 
 
 def tile_reader(
-    lines: Sequence[int], steps: int, pitch: int, is_swizzled: bool, exact: np.dtype[Any]
-) -> Callable[[Any, int], NDArray[Any]]:
+    lines: Sequence[int], steps: int, pitch: int, is_swizzled: bool, exact: np.dtype
+) -> Callable[[Array, int], Accumulators]:
     """Return a function that reads one operand of a lane's products from a tile, four elements at a time: (steps, lines)."""
     places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
     order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
-    def read(tile: Any, i: int) -> NDArray[Any]:
+    def read(tile: Array, i: int) -> Accumulators:
         found = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
         return np.take_along_axis(found, order, 1) if is_swizzled else found
 
@@ -149,7 +139,7 @@ def tile_reader(
 
 def float64_mma_products(
     rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
-) -> Intrinsic:
+) -> Intrinsic[Accumulators]:
     """Add the products of one float64 tile to the accumulators of a warp's lanes, on tensor cores.
 
     Element (x, k) of a tile is at x * steps[0] + k * steps[1] from the warp's corner. A lane holds the accumulators at rows
@@ -159,8 +149,9 @@ def float64_mma_products(
     places_a = np.add.outer(np.arange(steps) * ak, np.multiply(rows, ax)).reshape(-1)
     places_b = np.add.outer(np.arange(steps) * bk, np.multiply(columns, bx)).reshape(-1)
 
+    @intrinsic("gemm_llvm.float64_mma_products", len(rows), len(columns), steps, steps_a, steps_b)
     @word
-    def multiply(acc: Any, a: Any, i: int, b: Any, j: int, lane: int) -> Any:
+    def multiply(acc: Accumulators, a: Array, i: int, b: Array, j: int, lane: int) -> Accumulators:
         row, column = int(lane) // 4, int(lane) % 4 * 2
         x = a.gather(i + row * ax + places_a, 1).reshape(steps, len(rows), 1)
         y = b.gather(j + column * bx + places_b, 1).reshape(steps, 1, len(columns))
@@ -168,12 +159,12 @@ def float64_mma_products(
             acc = acc + product
         return acc
 
-    return llvm_intrinsic(multiply, "float64_mma_products", len(rows), len(columns), steps, steps_a, steps_b)
+    return multiply
 
 
 def store_tile(
     rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = ""
-) -> Intrinsic:
+) -> Intrinsic[None]:
     """Store a lane's accumulators where top <= row and left <= column and, if `guarded`, row < M and column < N.
 
     out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
@@ -181,10 +172,12 @@ def store_tile(
     The type in memory is `stored`, which may differ from that of the accumulators.
     """
 
+    @intrinsic("gemm_llvm.store_tile", rows, columns, guarded, element, stored or element)
     @word
     def store(
-        out: Any, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
-        wide: bool, acc: Any, alpha: float, epilogue: Any, epilogue4: Any, at: Any,
+        out: Array, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
+        wide: bool, acc: Accumulators, alpha: float, epilogue: Callable[..., KernelNumber],
+        epilogue4: Callable[..., tuple[KernelNumber, ...]], at: tuple[object, ...],
     ) -> None:  # fmt: skip
         scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
         width = 4 if wide else 1
@@ -196,9 +189,9 @@ def store_tile(
                     found = epilogue4(sums, row, column, at) if wide else (epilogue(sums[0], row, column, at),)
                     out.store(start + row * row_step + column * column_step, found)
 
-    return llvm_intrinsic(store, "store_tile", rows, columns, guarded, element, stored or element)
+    return store
 
 
-def to_kernel_number(x: Any) -> Any:
+def to_kernel_number(x: np.signedinteger | np.floating) -> KernelNumber:
     """Convert an accumulator to the number type of kernels: integers become Python ints."""
-    return x.item() if x.dtype.kind == "i" else x
+    return int(x) if isinstance(x, np.signedinteger) else x

@@ -6,17 +6,20 @@ tuples, unpack all elements once, work on Python lists of LLVM values, and pack 
 
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from llvmlite import ir
 from numba import types
+from numba.core.typing.templates import Signature
 from numba.cuda.extending import intrinsic
+from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..compiler import compile_target
 from ..tile_shapes import swizzle
-from .base import data_pointer, vector_alignment
+from .base import vector_alignment
+from .base_llvm import I32, I64, Memory, Typed, Values, address
 
-I8, I32, I64 = ir.IntType(8), ir.IntType(32), ir.IntType(64)
+I8 = ir.IntType(8)
 SHARED_SPACE = 3  # number of the address space in LLVM
 MIN_ASYNC_COPY_CC = (8, 0)  # first compute capability with asynchronous copies
 MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; the minimum is 4
@@ -25,9 +28,9 @@ MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; the minimum is 4
 class ElementType(NamedTuple):
     """An element type in memory and in the accumulators of a product."""
 
-    memory: Any
-    sum: Any
-    kind: Any  # Numba's type of a sum
+    memory: ir.Type
+    sum: ir.Type
+    kind: types.Number  # Numba's type of a sum
     nbytes: int
 
     @property
@@ -35,14 +38,14 @@ class ElementType(NamedTuple):
         """Return whether an element is a byte that is 0 or 1."""
         return bool(self.memory == I8)
 
-    def add_product(self, builder: Any, total: Any, x: Any, y: Any) -> Any:
+    def add_product(self, builder: ir.IRBuilder, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
         """Return total + x * y, rounded once for floats, or total | x & y for bools."""
         if isinstance(self.sum, ir.IntType):
             product = builder.and_(x, y) if self.is_bool else builder.mul(x, y)
             return builder.or_(total, product) if self.is_bool else builder.add(total, product)
         return builder.fma(x, y, total)
 
-    def scaled(self, builder: Any, alpha: Any, total: Any) -> Any:
+    def scaled(self, builder: ir.IRBuilder, alpha: ir.Value, total: ir.Value) -> ir.Value:
         """Return alpha * total for floats; integers are returned unchanged."""
         return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
 
@@ -56,28 +59,23 @@ ELEMENTS = {
 }
 
 
-def address(context: Any, builder: Any, kind: Any, value: Any, index: Any) -> Any:
-    """Return the address of element `index` of a pointer or an array."""
-    return builder.gep(data_pointer(context, builder, kind, value), [index])
-
-
-def vector_at(builder: Any, place: Any, element: ElementType, width: int = 4) -> Any:
+def vector_at(builder: ir.IRBuilder, place: ir.Value, element: ElementType, width: int = 4) -> ir.Value:
     """Cast an address to a pointer to a vector of elements."""
     return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
 
 
-def emit_asm(builder: Any, text: str, constraints: str, operands: Sequence[Any]) -> None:
+def emit_asm(builder: ir.IRBuilder, text: str, constraints: str, operands: Values) -> None:
     """Emit PTX that touches memory, so that the compiler does not move it."""
     function = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
     builder.call(ir.InlineAsm(function, text, constraints + "~{memory}", side_effect=True), operands)
 
 
-def statement(text: str) -> Any:
+def statement(text: str) -> object:
     """Return an intrinsic of one line of PTX, or of nothing on GPUs without asynchronous copies."""
 
     @intrinsic
-    def emit(typingctx: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def emit(typingctx: CUDATypingContext) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             if compile_target.get() >= MIN_ASYNC_COPY_CC:
                 emit_asm(builder, text, "", [])
             return context.get_dummy_value()
@@ -87,7 +85,7 @@ def statement(text: str) -> Any:
     return emit
 
 
-def copy_async(width: int, name: str) -> Any:
+def copy_async(width: int, name: str) -> object:
     """Return the copy from global to shared memory that bypasses registers; it writes zeros if not `valid`."""
     element = ELEMENTS[name]
     nbytes = width * element.nbytes
@@ -96,8 +94,15 @@ def copy_async(width: int, name: str) -> Any:
     text = f"{{.reg .pred skip; setp.eq.u32 skip, $2, 0; cp.async.{cache}.shared.global [$0], [$1], {piece}, skip;}}"
 
     @intrinsic
-    def copy(typingctx: Any, shared: Any, i: Any, source: Any, j: Any, valid: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def copy(
+        typingctx: CUDATypingContext,
+        shared: Memory,
+        i: types.Integer,
+        source: Memory,
+        j: types.Integer,
+        valid: types.Boolean,
+    ) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])
             if compile_target.get() < MIN_ASYNC_COPY_CC or nbytes < 4:
@@ -116,7 +121,7 @@ def copy_async(width: int, name: str) -> Any:
     return copy
 
 
-def copy_through_registers(builder: Any, to: Any, at: Any, valid: Any, align: int) -> None:
+def copy_through_registers(builder: ir.IRBuilder, to: ir.Value, at: ir.Value, valid: ir.Value, align: int) -> None:
     """Copy through registers: used for single bytes, and on GPUs without asynchronous copies."""
     before = builder.block
     with builder.if_then(valid):
@@ -127,13 +132,13 @@ def copy_through_registers(builder: Any, to: Any, at: Any, valid: Any, align: in
     builder.store(value, to, align=align)
 
 
-def zeros(count: int, name: str) -> Any:
+def zeros(count: int, name: str) -> object:
     """Return a tuple of zeros."""
     element = ELEMENTS[name]
 
     @intrinsic
-    def make(typingctx: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def make(typingctx: CUDATypingContext) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(element.sum, 0)] * count)
 
         return types.UniTuple(element.kind, count)(), codegen
@@ -149,7 +154,7 @@ def outer_products(
     pitch_b: int,
     name: str,
     are_swizzled: tuple[bool, bool],
-) -> Any:
+) -> object:
     """Emit acc[i, j] += the sum over k of A[k, i] * B[k, j], with vector loads of four elements and one fma per product.
 
     The order of the products reverses direction at the end of each row, so each fma shares one operand with the one before
@@ -158,7 +163,7 @@ def outer_products(
     element, across, (is_a_swizzled, is_b_swizzled) = ELEMENTS[name], len(columns), are_swizzled
     traversal = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
 
-    def load(builder: Any, base: Any, places: Iterator[int], order: int) -> Iterator[Any]:
+    def load(builder: ir.IRBuilder, base: ir.Value, places: Iterator[int], order: int) -> Iterator[ir.Value]:
         for place in places:
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
             vector = builder.load(at, align=vector_alignment(element.nbytes))
@@ -167,8 +172,10 @@ def outer_products(
                 yield builder.zext(value, element.sum) if element.is_bool else value
 
     @intrinsic
-    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def multiply(
+        typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer
+    ) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(len(traversal))]
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])
@@ -185,7 +192,7 @@ def outer_products(
     return multiply
 
 
-def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> Any:
+def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> object:
     """Emit acc[i, j] += the sum over k of A[i, k] * B[k, j] over a warp: one instruction for 8 x 8 sums and 4 k.
 
     PTX fixes which elements a lane holds. Lane 4 * g + t has a's element at row g, k = t, b's at k = t, column g, and the
@@ -197,19 +204,22 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
     (ax, ak), (bx, bk) = steps_a, steps_b
 
     @intrinsic
-    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any, lane: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def multiply(
+        typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer,
+        lane: types.Integer,
+    ) -> Typed:  # fmt: skip
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(rows * columns)]
             number = context.cast(builder, values[5], lane, types.int64)
             g, t = builder.lshr(number, ir.Constant(I64, 2)), builder.and_(number, ir.Constant(I64, 3))
 
-            def advance(tile: Any, at: int, *terms: tuple[Any, int]) -> Any:
+            def advance(tile: Memory, at: int, *terms: tuple[ir.Value, int]) -> ir.Value:
                 base = address(context, builder, tile, *values[at : at + 2])
                 for count, step in terms:
                     base = builder.gep(base, [builder.mul(count, ir.Constant(I64, step))])
                 return base
 
-            def load(base: Any, place: int) -> Any:
+            def load(base: ir.Value, place: int) -> ir.Value:
                 return builder.load(builder.gep(base, [ir.Constant(I32, place)]), align=8)
 
             if compile_target.get() < MIN_ASYNC_COPY_CC:  # no float64 tensor cores either: each lane computes its own sums
@@ -234,7 +244,7 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
     return multiply
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> Any:
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> object:
     """Emit out[i * row_step + j * column_step] = epilogue(alpha * acc, i, j, at), four values at once if `wide`.
 
     Rows above `top` and columns before `left` belong to other blocks. Every kernel contains the store of four values: it
@@ -244,14 +254,18 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
 
     @intrinsic
     def store(
-        typingctx: Any, out: Any, start: Any, i: Any, j: Any, top: Any, left: Any, M: Any, N: Any, row_step: Any,
-        column_step: Any, wide: Any, acc: Any, alpha: Any, epilogue: Any, epilogue4: Any, at: Any,
-    ) -> Any:  # fmt: skip
+        typingctx: CUDATypingContext, out: types.CPointer, start: types.Integer, i: types.Integer, j: types.Integer,
+        top: types.Integer, left: types.Integer, M: types.Integer, N: types.Integer, row_step: types.Integer,
+        column_step: types.Integer, wide: types.Boolean, acc: types.UniTuple, alpha: types.Number, epilogue: types.Callable,
+        epilogue4: types.Callable, at: types.BaseTuple,
+    ) -> Typed:  # fmt: skip
         four_sums = types.UniTuple(element.kind, 4)
         one_type = epilogue.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})
+        assert one_type is not None
+        assert four_type is not None
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             base, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, _, _, at = values
             base = builder.gep(base, [start])
             call_epilogue, call_epilogue4 = (
@@ -260,18 +274,18 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
             )
             columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
 
-            def is_inside(place: Any, first: Any, end: Any) -> Any:
+            def is_inside(place: ir.Value, first: ir.Value, end: ir.Value) -> ir.Value:
                 after = builder.icmp_signed(">=", place, first)
                 return builder.and_(after, builder.icmp_signed("<", place, end)) if guarded else after
 
-            def scaled(r: int, c: int) -> Any:
+            def scaled(r: int, c: int) -> ir.Value:
                 return element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
 
-            def one(r: int, c: int) -> Any:
+            def one(r: int, c: int) -> ir.Value:
                 found = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
                 return context.cast(builder, found, one_type.return_type, out.dtype)
 
-            def four(r: int, c: int) -> Any:
+            def four(r: int, c: int) -> ir.Value:
                 sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
                 found = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
                 vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)

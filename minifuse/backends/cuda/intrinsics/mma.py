@@ -8,27 +8,17 @@ Here a lane takes two adjacent rows and four adjacent columns, which are apart i
 shared memory in pairs, and accumulators are stored to memory in groups of four.
 """
 
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from ....simt import mma_sync, word
+from ....simt import Array, mma_sync, word
 from ..tile_shapes import MMA_DEPTH
-from .base import Intrinsic
+from .base import Intrinsic, KernelNumber, intrinsic
 
 
-def llvm_intrinsic(python_semantics: Any, name: str, *operands: Any) -> Intrinsic:
-    """Return an intrinsic that Numba compiles with the function `name` of `mma_llvm`."""
-
-    def build() -> Any:
-        from . import mma_llvm
-
-        return getattr(mma_llvm, name)(*operands)
-
-    return Intrinsic(python_semantics, build)
-
-
-def round_to_tf32(x: Any) -> Any:
+def round_to_tf32(x: float | np.float32) -> np.float32:
     """Round x to the 10 fraction bits of tf32: to nearest, ties away from zero. Infinity and NaN are unchanged.
 
     Examples
@@ -42,7 +32,7 @@ def round_to_tf32(x: Any) -> Any:
     return np.uint32(int(x.view(np.uint32)) + 0x1000 & 0xFFFFE000).view(np.float32)
 
 
-def bf16_bits(x: Any) -> int:
+def bf16_bits(x: float | np.float32) -> int:
     """Return the 16 bits of x rounded to bf16, which has 7 fraction bits: to nearest, ties to even.
 
     Examples
@@ -55,13 +45,13 @@ def bf16_bits(x: Any) -> int:
     return 0x7FFF if np.isnan(x) else (bits + 0x7FFF + (bits >> 16 & 1)) >> 16
 
 
-def bf16_pair(low: Any, high: Any) -> int:
+def bf16_pair(low: float | np.float32, high: float | np.float32) -> int:
     """Pack two numbers as bf16 into a 32-bit integer, the first one in the lower half."""
     found = bf16_bits(high) << 16 | bf16_bits(low)
     return found - (1 << 32) if found >> 31 else found
 
 
-pack_bf16 = llvm_intrinsic(bf16_pair, "pack_bf16")
+pack_bf16 = intrinsic("mma_llvm.pack_bf16")(bf16_pair)
 
 
 def lane_rows(warp_rows: int) -> tuple[int, ...]:
@@ -80,7 +70,7 @@ def lane_columns(warp_columns: int) -> tuple[int, ...]:
     return tuple(column + e for column in range(0, warp_columns, 16) for e in range(4))
 
 
-def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic:
+def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic[NDArray[np.float32]]:
     """Add the products of one tile of depth `steps` to a lane's accumulators. The lanes of a warp multiply together.
 
     acc = multiply(acc, a, i, b, j): the lane's first row starts at a[i], its first columns at b[j], for k = lane % 4. Rows
@@ -91,15 +81,16 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
     """
     rows, columns = warp
 
-    def registers(tile: Any, i: int, pitch: int) -> Any:
+    def registers(tile: Array, i: int, pitch: int) -> Sequence[Sequence[KernelNumber]]:
         """Return two adjacent elements at each k of the lane in this step, as instruction registers: (2, registers)."""
         found = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
         if kind == "tf32":
             return [[round_to_tf32(x) for x in line] for line in found]
         return [[bf16_pair(*line[k : k + 2]) for k in (0, 2)] for line in found]
 
+    @intrinsic("mma_llvm.mma_products", warp, steps, pitch_a, pitch_b, kind)
     @word
-    def multiply(acc: Any, a: Any, i: int, b: Any, j: int) -> Any:
+    def multiply(acc: NDArray[np.float32], a: Array, i: int, b: Array, j: int) -> NDArray[np.float32]:
         acc = acc.copy()
         for k in range(0, steps, MMA_DEPTH[kind]):
             left = [registers(a, i + k * pitch_a + row, pitch_a) for row in range(0, rows, 16)]
@@ -113,4 +104,4 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
                         sums[...] = np.reshape(found, (2, 2))
         return acc
 
-    return llvm_intrinsic(multiply, "mma_products", warp, steps, pitch_a, pitch_b, kind)
+    return multiply

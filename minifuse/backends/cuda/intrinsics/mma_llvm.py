@@ -1,13 +1,14 @@
 """LLVM code of the intrinsics in `mma`. Imported only if something is compiled, for sm_80 and later."""
 
-from typing import Any
-
 from llvmlite import ir
 from numba import types
+from numba.core.typing.templates import Signature
 from numba.cuda.extending import intrinsic
+from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..tile_shapes import MMA_DEPTH
-from .gemm_llvm import ELEMENTS, I32, address, vector_at
+from .base_llvm import I32, Memory, Typed, Values, address
+from .gemm_llvm import ELEMENTS, vector_at
 
 F32 = ir.FloatType()
 FLOAT = types.float32
@@ -26,12 +27,12 @@ MULTIPLY = {  # no side effects: it may move, so loads of the next operands can 
 }
 
 
-def pack_bf16() -> Any:
+def pack_bf16() -> object:
     """Emit the packing of two numbers as bf16 into 32 bits, the first one in the lower half."""
 
     @intrinsic
-    def pack(typingctx: Any, low: Any, high: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def pack(typingctx: CUDATypingContext, low: types.Float, high: types.Float) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return builder.call(PACK, [values[1], values[0]])
 
         return types.int32(FLOAT, FLOAT), codegen
@@ -39,13 +40,13 @@ def pack_bf16() -> Any:
     return pack
 
 
-def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Any:
+def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> object:
     """Emit acc += A B for a warp's part of a tile. The order reverses after each row, so that operands are reused."""
     rows, columns = warp
     across = columns // 4  # sums of a lane side by side
     traversal = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
 
-    def registers(builder: Any, base: Any, start: int, pitch: int) -> list[list[Any]]:
+    def registers(builder: ir.IRBuilder, base: ir.Value, start: int, pitch: int) -> list[list[ir.Value]]:
         """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
         found = []
         for k in range(0, MMA_DEPTH[kind], 4):
@@ -58,8 +59,10 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
         return [[builder.call(PACK, [line[k + 1], line[k]]) for k in (0, 2)] for line in lines]
 
     @intrinsic
-    def multiply(typingctx: Any, acc: Any, a: Any, i: Any, b: Any, j: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def multiply(
+        typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer
+    ) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(acc.count)]
             tile_a = address(context, builder, a, *values[1:3])
             tile_b = address(context, builder, b, *values[3:5])

@@ -5,32 +5,17 @@ it reads itself, at the same positions in every pass. No other thread reads them
 """
 
 from collections.abc import Callable
-from typing import Any
 
-from ....simt import Pointer, cuda, word
+from ....simt import Array, Pointer, cuda, word
 from ....simt.pointers import OffsetArray
 from . import base
 from .base import device, intrinsic
-from .gemm import copy_async, llvm_intrinsic, pending_copies
+from .gemm import copy_async, pending_copies
 
 
-def _at_llvm() -> Any:
-    """Return the typing function of `at`. The hardware finds out at each load whether the address is in shared memory."""
-    from numba.core import types
-
-    def at(typingctx: Any, memory: Any, i: Any) -> Any:
-        def emit(context: Any, builder: Any, signature: Any, values: Any) -> Any:
-            return builder.gep(base.data_pointer(context, builder, memory, values[0]), [values[1]])
-
-        pointer: Any = types.CPointer  # untyped
-        return pointer(memory.dtype)(memory, i), emit
-
-    return at
-
-
-@intrinsic(_at_llvm)
+@intrinsic("base_llvm.pointer_to")
 @word
-def at(memory: Any, i: Any) -> Any:
+def at(memory: Array, i: int) -> Array:
     """Return a pointer whose element 0 is memory[i]."""
     if memory._allocation.space == "shared":
         return memory[i:]
@@ -38,23 +23,22 @@ def at(memory: Any, i: Any) -> Any:
     return OffsetArray(memory._machine, Pointer(memory.data, low - i), memory.name, memory._allocation, memory._row)
 
 
+@intrinsic("gemm_llvm.statement", "cp.async.wait_all;")
 @word
-def _wait_for_copies() -> None:
+def wait_for_copies() -> None:
+    """Wait until all copies of this lane are complete."""
     groups = pending_copies()
     for shared, i, width in [copy for group in groups for copy in group]:
         shared.mark(i, width, is_written=True)
     groups[:] = [[]]
 
 
-wait_for_copies = llvm_intrinsic(_wait_for_copies, "statement", "cp.async.wait_all;")
-
-
-def row_cache_function(element: str) -> Callable[..., Any]:
+def row_cache_function(element: str) -> Callable[..., Array]:
     """Return the device function that caches rows of an element type."""
     kind, copy4, copy1 = getattr(base, element), copy_async(4, element), copy_async(1, element)
 
     @device
-    def hold(source: Any, start: int, place: int, held: int, fours: int, n: int) -> Any:
+    def hold(source: Array, start: int, place: int, held: int, fours: int, n: int) -> Array:
         """Return a pointer to the row at source[start]: to its copy in shared memory, or to memory if `held` is 0.
 
         If the launch has room for `held` elements of each row, the copy starts at element `place` of shared memory. All
@@ -77,7 +61,7 @@ def row_cache_function(element: str) -> Callable[..., Any]:
     return hold
 
 
-DEVICE_FUNCTIONS: dict[str, Any] = {
+DEVICE_FUNCTIONS: dict[str, object] = {
     f"hold_{element}": row_cache_function(element) for element in ("f32", "f64", "i32", "i64", "u8")
 }
 DEVICE_FUNCTIONS |= {"wait_for_copies": wait_for_copies, "at": at}

@@ -1,19 +1,19 @@
 """Device functions for votes among the lanes of a warp, used by blocked segment sums."""
 
-from typing import Any
+import numpy as np
 
-from ....simt import cuda
+from ....simt import Array, cuda
 from .base import ALL_LANES, device, i64
 
 
 @device
-def lanes_where(holds: Any) -> Any:
+def lanes_where(holds: bool) -> np.signedinteger:
     """Return the lanes of the warp for which a condition holds, as bits of an int64. All lanes must call it."""
     return i64(cuda.ballot_sync(ALL_LANES, holds)) & ALL_LANES
 
 
 @device
-def note_own(notes: Any, start: Any, count: Any, place: Any, end: Any, row: Any, rows: Any) -> Any:
+def note_own(notes: Array, start: int, count: int, place: int, end: int, row: int, rows: int) -> int:
     """Note which lanes of the warp have a key in a block of `rows` rows, and return the new number of notes.
 
     A lane's key is at index `place` + its lane number, which must be less than `end`, and belongs to row `row` of the block.
@@ -28,7 +28,7 @@ def note_own(notes: Any, start: Any, count: Any, place: Any, end: Any, row: Any,
 
 
 @device
-def sort_notes(notes: Any, room: Any, counts: Any, begins: Any, places: Any, rows: Any) -> None:
+def sort_notes(notes: Array, room: int, counts: Array, begins: Array, places: Array, rows: int) -> None:
     """Sort the notes of all warps of a block by row, so that row r owns places[begins[r]] ... places[begins[r + 1] - 1].
 
     Warp w has counts[w] notes, which start at notes[room * w] and keep their order. Each warp sorts for its own rows.
@@ -62,4 +62,4 @@ def sort_notes(notes: Any, room: Any, counts: Any, begins: Any, places: Any, row
     cuda.syncthreads()
 
 
-DEVICE_FUNCTIONS: dict[str, Any] = {"lanes_where": lanes_where, "note_own": note_own, "sort_notes": sort_notes}
+DEVICE_FUNCTIONS: dict[str, object] = {"lanes_where": lanes_where, "note_own": note_own, "sort_notes": sort_notes}

@@ -8,28 +8,24 @@ between 0 and 1, and threads that wait for the end of the phase continue.
 """
 
 from collections.abc import Sequence
-from typing import Any, NoReturn
+from typing import Any
 
 from ....core.errors import UnknownWordError
-from .base import Intrinsic
+from .base import Intrinsic, intrinsic
 
 
-def hopper_intrinsic(name: str, maker: str, *operands: Any) -> Intrinsic:
+def hopper_intrinsic(name: str, maker: str, *operands: object) -> Intrinsic[Any]:
     """Return an intrinsic of compute capability 9.0 that Numba compiles with the function `maker` of `wgmma_llvm`."""
 
-    def build() -> Any:
-        from . import wgmma_llvm
-
-        return getattr(wgmma_llvm, maker)(*operands)
-
-    def python_semantics(*given: Any) -> NoReturn:
+    @intrinsic(f"wgmma_llvm.{maker}", *operands)
+    def python_semantics(*given: object) -> Any:
         raise UnknownWordError(
             f"{name}: the interpreter has no instructions of compute capability 9.0; "
             "use `mma.sync`, see minifuse.backends.cuda.intrinsics.mma"
         )
 
     python_semantics.__name__ = name
-    return Intrinsic(python_semantics, build)
+    return python_semantics
 
 
 # Barriers.
@@ -58,31 +54,31 @@ load_fragments = hopper_intrinsic("load_fragments", "load_fragments")
 finish_products = hopper_intrinsic("finish_products", "finish_products")
 
 
-def zeros(count: int) -> Intrinsic:
+def zeros(count: int) -> Intrinsic[object]:
     """Return the `count` accumulators of a lane, set to zero."""
     return hopper_intrinsic("zeros", "zeros", count)
 
 
-def multiply_shared(kind: str, columns: int) -> Intrinsic:
+def multiply_shared(kind: str, columns: int) -> Intrinsic[object]:
     """Return acc = multiply(acc, a, b). It starts the product and waits for the one before it."""
     return hopper_intrinsic("multiply_shared", "multiply_shared", kind, columns)
 
 
-def multiply_from_registers(columns: int) -> Intrinsic:
+def multiply_from_registers(columns: int) -> Intrinsic[object]:
     """Return acc = multiply(acc, fragments, b), over half a tile. The lanes have loaded the left operand into registers."""
     return hopper_intrinsic("multiply_from_registers", "multiply_from_registers", columns)
 
 
-def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic:
+def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic[object]:
     """Return the exchange between adjacent lanes that gives each lane groups of four accumulators along columns of out."""
     return hopper_intrinsic("exchange_pairs", "exchange_pairs", tuple(pairs), lanes)
 
 
-def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic:
+def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic[object]:
     """Return the store of accumulators in groups of four; `places` are the rows and columns relative to the lane's first."""
     return hopper_intrinsic("store_vectors", "store_vectors", tuple(places), stored)
 
 
-def set_max_registers(grow: bool, count: int) -> Intrinsic:
+def set_max_registers(grow: bool, count: int) -> Intrinsic[object]:
     """Raise the register limit of a lane to `count` (another warpgroup released registers before), or lower it."""
     return hopper_intrinsic("registers", "statement", f"setmaxnreg.{'inc' if grow else 'dec'}.sync.aligned.u32 {count};")

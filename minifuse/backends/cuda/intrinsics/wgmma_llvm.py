@@ -5,15 +5,17 @@ same registers on input and output, since the tensor cores write them while the 
 are 32-bit addresses within shared memory.
 """
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from llvmlite import ir
 from numba import types
+from numba.core.typing.templates import Signature
 from numba.cuda.extending import intrinsic
+from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from .base import ALL_LANES, vector_alignment
-from .gemm_llvm import ELEMENTS, I32, I64, SHARED_SPACE, address, vector_at
+from .base_llvm import I32, I64, CodeGenerator, Memory, Typed, Values, address
+from .gemm_llvm import ELEMENTS, SHARED_SPACE, vector_at
 
 F32 = ir.FloatType()
 U32, I64_, FLOAT = types.uint32, types.int64, types.float32
@@ -25,10 +27,10 @@ ROW_BYTES = 128  # bytes of a row of a tile
 FRAGMENT_REGISTERS = 8  # registers of a lane: 16 rows and 16 k of a left operand
 
 
-def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
+def ptx_statement(text: str, constraints: str = "") -> CodeGenerator:
     """Return the code generator of a PTX statement over its operands in order."""
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
         function = ir.FunctionType(ir.VoidType(), [value.type for value in values])
         clobbers = f"{constraints},~{{memory}}" if constraints else "~{memory}"
         builder.call(ir.InlineAsm(function, text, clobbers, side_effect=True), values)
@@ -37,42 +39,42 @@ def ptx_statement(text: str, constraints: str = "") -> Callable[..., Any]:
     return codegen
 
 
-def statement(text: str) -> Any:
+def statement(text: str) -> object:
     """Return an intrinsic for a statement without operands."""
 
     @intrinsic
-    def emit(typingctx: Any) -> Any:
+    def emit(typingctx: CUDATypingContext) -> Typed:
         return types.void(), ptx_statement(text)
 
     return emit
 
 
-def on_one(text: str) -> Any:
+def on_one(text: str) -> object:
     """Return an intrinsic for a statement with one operand: an address in shared memory."""
 
     @intrinsic
-    def emit(typingctx: Any, at: Any) -> Any:
+    def emit(typingctx: CUDATypingContext, at: types.Integer) -> Typed:
         return types.void(U32), ptx_statement(text, "r")
 
     return emit
 
 
-def on_two(text: str) -> Any:
+def on_two(text: str) -> object:
     """Return an intrinsic for a statement with two operands: an address in shared memory and a number."""
 
     @intrinsic
-    def emit(typingctx: Any, at: Any, number: Any) -> Any:
+    def emit(typingctx: CUDATypingContext, at: types.Integer, number: types.Integer) -> Typed:
         return types.void(U32, U32), ptx_statement(text, "r,r")
 
     return emit
 
 
-def shared_address() -> Any:
+def shared_address() -> object:
     """Return the intrinsic that computes the address of an element within shared memory."""
 
     @intrinsic
-    def where(typingctx: Any, shared: Any, i: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def where(typingctx: CUDATypingContext, shared: Memory, i: types.Integer) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = builder.addrspacecast(address(context, builder, shared, *values), ir.PointerType(F32, SHARED_SPACE))
             return builder.ptrtoint(at, I32)
 
@@ -81,17 +83,17 @@ def shared_address() -> Any:
     return where
 
 
-def acquire_map() -> Any:
+def acquire_map() -> object:
     """Return the intrinsic that makes the host's last write of a tensor map visible."""
 
     @intrinsic
-    def acquire(typingctx: Any, tensor_map: Any) -> Any:
+    def acquire(typingctx: CUDATypingContext, tensor_map: types.CPointer) -> Typed:
         return types.void(tensor_map), ptx_statement("fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l")
 
     return acquire
 
 
-def copy_box() -> Any:
+def copy_box() -> object:
     """Return the intrinsic that starts the copy of a box. The barrier counts its bytes."""
     text = (
         "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes "
@@ -99,18 +101,21 @@ def copy_box() -> Any:
     )
 
     @intrinsic
-    def copy(typingctx: Any, to: Any, tensor_map: Any, x: Any, y: Any, inner: Any, outer: Any, barrier: Any) -> Any:
+    def copy(
+        typingctx: CUDATypingContext, to: types.Integer, tensor_map: types.CPointer, x: types.Integer, y: types.Integer,
+        inner: types.Integer, outer: types.Integer, barrier: types.Integer,
+    ) -> Typed:  # fmt: skip
         return types.void(U32, tensor_map, *[types.int32] * 4, U32), ptx_statement(text, "r,l,r,r,r,r,r")
 
     return copy
 
 
-def zeros(count: int) -> Any:
+def zeros(count: int) -> object:
     """Return the accumulators before the first product."""
 
     @intrinsic
-    def zero(typingctx: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def zero(typingctx: CUDATypingContext) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * count)
 
         return types.UniTuple(FLOAT, count)(), codegen
@@ -118,13 +123,13 @@ def zeros(count: int) -> Any:
     return zero
 
 
-def accumulator_asm(text: str, more: str) -> Callable[..., Any]:
+def accumulator_asm(text: str, more: str) -> CodeGenerator:
     """Return the code generator of PTX that updates the accumulators.
 
     Operands $0 ... are the accumulators. If there are n of them, the other operands start at $2n.
     """
 
-    def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
         acc, *others = values
         count = acc.type.count
         operands = [builder.extract_value(acc, e) for e in range(count)]
@@ -147,7 +152,7 @@ def start_product(body: str) -> str:
     return registers + body + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;}"
 
 
-def multiply_shared(kind: str, columns: int) -> Any:
+def multiply_shared(kind: str, columns: int) -> object:
     """Emit acc += A B of 64 rows. The tensor cores read both operands from shared memory, one row of 128 bytes deep."""
     shape, flags = INSTRUCTIONS[kind]
     count = columns // 2
@@ -159,13 +164,13 @@ def multiply_shared(kind: str, columns: int) -> Any:
     )
 
     @intrinsic
-    def multiply(typingctx: Any, acc: Any, a: Any, b: Any) -> Any:
+    def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, a: types.Integer, b: types.Integer) -> Typed:
         return acc(acc, I64_, I64_), accumulator_asm(start_product(text), "l l")
 
     return multiply
 
 
-def multiply_from_registers(columns: int) -> Any:
+def multiply_from_registers(columns: int) -> object:
     """Emit acc += A B of 64 rows in tf32, 16 k deep, with A in the registers that `load_fragments` has filled."""
     count = columns // 2
     acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENT_REGISTERS}"
@@ -177,23 +182,23 @@ def multiply_from_registers(columns: int) -> Any:
     constraints = " ".join(["r"] * FRAGMENT_REGISTERS + ["l"])
 
     @intrinsic
-    def multiply(typingctx: Any, acc: Any, fragments: Any, b: Any) -> Any:
+    def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, fragments: types.UniTuple, b: types.Integer) -> Typed:
         return acc(acc, fragments, I64_), accumulator_asm(start_product(text), constraints)
 
     return multiply
 
 
-def finish_products() -> Any:
+def finish_products() -> object:
     """Return the intrinsic that waits for the last product."""
 
     @intrinsic
-    def finish(typingctx: Any, acc: Any) -> Any:
+    def finish(typingctx: CUDATypingContext, acc: types.UniTuple) -> Typed:
         return acc(acc), accumulator_asm("wgmma.wait_group.sync.aligned 0;", "")
 
     return finish
 
 
-def load_fragments() -> Any:
+def load_fragments() -> object:
     """Load a lane's part of a tile whose rows are k: two neighbors at k = t and at t + 4, of each 8 k of 16.
 
     The tensor cores read these registers until their product has ended, so two sets of them alternate: one is loaded while
@@ -206,10 +211,10 @@ def load_fragments() -> Any:
             text += f"ld.shared.v2.b32 {{${e}, ${e + 1}}}, [${FRAGMENT_REGISTERS + k} + {8 * step * ROW_BYTES}]; "
 
     @intrinsic
-    def load(typingctx: Any, near: Any, far: Any) -> Any:
+    def load(typingctx: CUDATypingContext, near: types.Integer, far: types.Integer) -> Typed:
         kind = types.UniTuple(U32, FRAGMENT_REGISTERS)
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENT_REGISTERS), [I32, I32])
             constraints = ",".join(["=r"] * FRAGMENT_REGISTERS + ["r", "r", "~{memory}"])
             found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), values)
@@ -220,7 +225,7 @@ def load_fragments() -> Any:
     return load
 
 
-def exchange_pairs(pairs: Sequence[int], lanes: int) -> Any:
+def exchange_pairs(pairs: Sequence[int], lanes: int) -> object:
     """Exchange accumulators with the neighboring lane (lane xor `lanes`), so that each lane keeps four sums of one row.
 
     `pairs` are indices into a group of four sums: the pair of one row, then that of the other.
@@ -229,8 +234,8 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> Any:
     text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {ALL_LANES:#x};"
 
     @intrinsic
-    def exchange(typingctx: Any, acc: Any, is_odd: Any) -> Any:
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+    def exchange(typingctx: CUDATypingContext, acc: types.UniTuple, is_odd: types.Boolean) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             acc, is_odd = values
             shuffle = ir.InlineAsm(ir.FunctionType(F32, [F32]), text, "=f,f", side_effect=True)
             found = []
@@ -247,20 +252,23 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> Any:
     return exchange
 
 
-def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Any:
+def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
     """Emit out[start + row * row_step + column * column_step] = epilogue(sum, row, column, at), or four if `wide`."""
     target = ELEMENTS[stored]
 
     @intrinsic
     def store(
-        typingctx: Any, out: Any, start: Any, i: Any, j: Any, M: Any, N: Any, row_step: Any, column_step: Any, wide: Any,
-        acc: Any, epilogue: Any, epilogue4: Any, at: Any,
-    ) -> Any:  # fmt: skip
+        typingctx: CUDATypingContext, out: types.CPointer, start: types.Integer, i: types.Integer, j: types.Integer,
+        M: types.Integer, N: types.Integer, row_step: types.Integer, column_step: types.Integer, wide: types.Boolean,
+        acc: types.UniTuple, epilogue: types.Callable, epilogue4: types.Callable, at: types.BaseTuple,
+    ) -> Typed:  # fmt: skip
         four_sums = types.UniTuple(FLOAT, 4)
         one_type = epilogue.get_call_type(typingctx, (FLOAT, I64_, I64_, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, I64_, I64_, at), {})
+        assert one_type is not None
+        assert four_type is not None
 
-        def codegen(context: Any, builder: Any, signature: Any, values: Any) -> Any:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             base, start, i, j, M, N, row_step, column_step, wide, acc, _, _, at = values
             base = builder.gep(base, [start])
             call_epilogue, call_epilogue4 = (

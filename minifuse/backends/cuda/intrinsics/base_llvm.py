@@ -1,0 +1,192 @@
+"""LLVM code of the intrinsics in `base`: each function returns a Numba intrinsic that emits one of them.
+
+This module is imported only if something is compiled; so are the other modules `*_llvm`, which share the types defined here.
+Numba's own indexing would test whether each index is negative. This code does not.
+"""
+
+from collections.abc import Callable, Sequence
+
+from llvmlite import ir
+from numba.core import types
+from numba.core.types.common import Buffer
+from numba.core.typing.templates import Signature
+from numba.cuda import nvvmutils
+from numba.cuda.extending import intrinsic
+from numba.cuda.target import CUDATargetContext, CUDATypingContext
+
+from .base import Intrinsic, KernelNumber, vector_alignment
+
+I32, I64 = ir.IntType(32), ir.IntType(64)
+GLOBAL_SPACE = 1  # number of the address space in LLVM
+
+Memory = types.CPointer | Buffer  # the type of a pointer or an array
+Values = Sequence[ir.Value]  # the operands of an intrinsic
+CodeGenerator = Callable[[CUDATargetContext, ir.IRBuilder, Signature, Values], ir.Value]  # returns the result
+Typed = tuple[Signature, CodeGenerator]  # what Numba needs of an intrinsic for operands of certain types
+
+
+def address(context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, index: ir.Value) -> ir.Value:
+    """Return the address of element `index` of a pointer or an array."""
+    first = value if isinstance(kind, types.CPointer) else context.make_array(kind)(context, builder, value=value).data
+    return builder.gep(first, [index])
+
+
+def load4() -> object:
+    """Emit the load of four elements: one instruction for 16 bytes."""
+
+    @intrinsic
+    def load(typingctx: CUDATypingContext, source: Memory, i: types.Integer) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            at = address(context, builder, source, *values)
+            element = context.get_data_type(source.dtype)
+            place = builder.bitcast(at, ir.VectorType(element, 4).as_pointer())
+            found = builder.load(place, align=vector_alignment(context.get_abi_sizeof(element)))
+            numbers = [builder.extract_element(found, ir.Constant(I32, k)) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, numbers)
+
+        return types.UniTuple(source.dtype, 4)(source, i), codegen
+
+    return load
+
+
+def store4() -> object:
+    """Emit the store of four elements."""
+
+    @intrinsic
+    def store(typingctx: CUDATypingContext, target: Memory, i: types.Integer, numbers: types.UniTuple) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            at = address(context, builder, target, *values[:2])
+            element = context.get_data_type(target.dtype)
+            found = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
+            for k in range(4):
+                number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
+                found = builder.insert_element(found, number, ir.Constant(I32, k))
+            place = builder.bitcast(at, found.type.as_pointer())
+            builder.store(found, place, align=vector_alignment(context.get_abi_sizeof(element)))
+            return context.get_dummy_value()
+
+        return types.void(target, i, numbers), codegen
+
+    return store
+
+
+def load_apart(step: int) -> object:
+    """Emit four loads of elements that are `step` apart."""
+
+    @intrinsic
+    def load(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            at = address(context, builder, memory, *values)
+            places = [builder.gep(at, [ir.Constant(I64, step * k)]) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
+
+        return types.UniTuple(memory.dtype, 4)(memory, i), codegen
+
+    return load
+
+
+def put4() -> object:
+    """Emit four stores of adjacent elements."""
+
+    @intrinsic
+    def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, numbers: types.UniTuple) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            at = address(context, builder, tile, *values[:2])
+            for k in range(4):
+                place = builder.gep(at, [ir.Constant(I64, k)])
+                builder.store(builder.extract_value(values[2], k), place)
+            return context.get_dummy_value()
+
+        return types.void(tile, i, numbers), codegen
+
+    return store
+
+
+def pointer_to() -> object:
+    """Emit an address. The hardware finds out at each load whether it is in shared memory."""
+
+    @intrinsic
+    def at(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            return address(context, builder, memory, *values)
+
+        return types.CPointer(memory.dtype)(memory, i), codegen
+
+    return at
+
+
+def pointer_at(element: Intrinsic[KernelNumber]) -> object:
+    """Emit the load of a pointer from a table. The compiler must be told that it points to global memory."""
+
+    @intrinsic
+    def follow(typingctx: CUDATypingContext, table: Memory, k: types.Integer) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            number = builder.load(address(context, builder, table, *values))
+            kind = context.get_value_type(signature.return_type)
+            return builder.addrspacecast(builder.inttoptr(number, kind.pointee.as_pointer(GLOBAL_SPACE)), kind)
+
+        return types.CPointer(element.compiled)(table, k), codegen
+
+    return follow
+
+
+def atomic_add() -> object:
+    """Emit the atomic addition to an element."""
+
+    @intrinsic
+    def add(typingctx: CUDATypingContext, target: Memory, i: types.Integer, value: types.Number) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            at = address(context, builder, target, values[0], context.cast(builder, values[1], i, types.int64))
+            number = context.cast(builder, values[2], value, target.dtype)
+            if isinstance(target.dtype, types.Float):
+                is_single = number.type == ir.FloatType()
+                name = f"declare_atomic_add_float{32 if is_single else 64}"
+                builder.call(getattr(nvvmutils, name)(builder.module), [at, number])
+            else:
+                builder.atomic_rmw("add", at, number, "monotonic")
+            return context.get_dummy_value()
+
+        return types.void(target, i, value), codegen
+
+    return add
+
+
+def no_unroll() -> object:
+    """Emit an instruction that does nothing and may not be duplicated."""
+
+    @intrinsic
+    def nothing(typingctx: CUDATypingContext) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            empty = ir.InlineAsm(ir.FunctionType(ir.VoidType(), ()), "", "", side_effect=True)
+            set.add(builder.call(empty, ()).attributes, "noduplicate")  # llvmlite does not know this attribute
+            return context.get_dummy_value()
+
+        return types.void(), codegen
+
+    return nothing
+
+
+def like() -> object:
+    """Emit the conversion of a number to the type of another one."""
+
+    @intrinsic
+    def convert(typingctx: CUDATypingContext, x: types.Number, number: types.Number) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            return context.cast(builder, values[1], number, x)
+
+        return x(x, number), codegen
+
+    return convert
+
+
+def floor() -> object:
+    """Emit the rounding down of a float."""
+
+    @intrinsic
+    def round_down(typingctx: CUDATypingContext, x: types.Float) -> Typed:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            return builder.call(builder.module.declare_intrinsic("llvm.floor", [values[0].type]), values)
+
+        return x(x), codegen
+
+    return round_down

@@ -18,7 +18,7 @@ must allow that.
 import struct
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 from .fast_call_llvm import FAST_CALL_TEXT
 from .llvm_linker import METH_FASTCALL, MethodDef, link_text
@@ -150,7 +150,7 @@ def encode_record(
     return b"".join([words, *[launch.encode() for launch in launches]])
 
 
-def encode_argument(kind: str, number: float) -> int:
+def encode_argument(kind: str, number: SupportsFloat) -> int:
     """Encode a number as the 8 bytes of its argument slot, read as an integer."""
     return int.from_bytes(struct.pack(f"={SLOT_FORMATS[kind]}", number), "little", signed=True)
 

@@ -10,7 +10,7 @@ from typing import Any
 from ..backends.cuda.backend import CudaBackend
 from ..backends.cuda.device.simulated_device import SimulatedDevice
 from ..backends.cuda.geometry import LaunchGeometry
-from ..backends.cuda.launch_plan import LaunchPlan
+from ..backends.cuda.launch_plan import KernelArgument, LaunchPlan
 from ..compiler.plan import Plan
 from ..ir.array_methods import Array
 from ..runtime.memory_pool import MemoryBuffer, Pool
@@ -32,20 +32,18 @@ class RecordingDevice(SimulatedDevice):
         self.memory.append(MemoryBuffer(nbytes))
         return self.memory[-1]
 
-    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
-        """Return a function that records a launch of the kernel."""
-
-        def note(*arguments: Any) -> None:
-            for pointer in arguments:
-                if isinstance(pointer, Pointer):
-                    pointer.owner = self.memory
-            self.plans.append(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared))
-
-        return note
+    def launch(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int, *arguments: KernelArgument) -> None:
+        """Record a launch."""
+        for pointer in arguments:
+            if isinstance(pointer, Pointer):
+                pointer.owner = self.memory
+        self.plans.append(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared))
 
 
 class RecordingBackend(CudaBackend):
     """The cuda backend on a device that records launches."""
+
+    device: RecordingDevice
 
     def __init__(self, device: RecordingDevice) -> None:
         self.name, self.device, self.allocate = "cuda", device, device.pool.allocate

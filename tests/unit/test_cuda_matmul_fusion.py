@@ -348,7 +348,7 @@ def test_a_swapped_prologue(monkeypatch):
 
 def test_pieces_of_a_product_have_their_own_part_of_all_operands(monkeypatch):
     """A grid that holds few blocks: batches and rows go in several launches."""
-    monkeypatch.setattr(planning, "MAX_GRID_BLOCKS", 2)
+    monkeypatch.setattr(planning, "MAX_GRID_YZ", 2)
     monkeypatch.setattr(planning, "MAX_LAUNCH_ROWS", 4)
     a, b, depth, bias, residual = floats(12, (3, 5, 6), (3, 6, 7), (3, 6, 1), (7,), (3, 5, 7))
     rows, columns = np.arange(2, 7)[:, None], np.arange(3, 10)

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.geometry import ceil_div
+from minifuse.backends.cuda.geometry import MAX_GRID_YZ, ceil_div
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
 from minifuse.backends.cuda.matmul.heuristics import (
-    MAX_GRID_BLOCKS,
     BatchAxis,
     FusedOperand,
     GpuGemmConfig,
@@ -521,9 +520,9 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
     assert len(found) > 1
     for p in found:
         for shape, (M, N) in choices((LARGE, SMALL, NARROW), ((p.M, p.N), (p.N, p.M))):
-            assert max(ceil_div(M, shape.tile[0]), p.matrices) <= MAX_GRID_BLOCKS, N
+            assert max(ceil_div(M, shape.tile[0]), p.matrices) <= MAX_GRID_YZ, N
         assert len(p.batch) <= 2
-        assert ceil_div(max(p.M, p.N), 4) <= MAX_GRID_BLOCKS
+        assert ceil_div(max(p.M, p.N), 4) <= MAX_GRID_YZ
     assert sum(p.matrices * p.M * p.N for p in found) == product.matrices * product.M * product.N
     assert len({p.start for p in found}) == len(found)
     last = max(

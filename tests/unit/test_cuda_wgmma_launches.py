@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from minifuse import simt
+from minifuse.backends.cuda.geometry import MAX_SHARED_BYTES
 from minifuse.backends.cuda.matmul.heuristics import problem_of
-from minifuse.backends.cuda.matmul.launches import MAX_SHARED_BYTES, plan_matmul
+from minifuse.backends.cuda.matmul.launches import plan_matmul
 from minifuse.backends.cuda.matmul.operands import WORKSPACE, TensorMapArgument
 from minifuse.backends.cuda.matmul.tensor_core_heuristics import wgmma_configs, wgmma_operand_mode
 from minifuse.backends.cuda.matmul.wgmma import LEFT_ROWS, RIGHT_ROWS, STRIP_TILES, pipeline_sizes, tile_work

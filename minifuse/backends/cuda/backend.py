@@ -4,19 +4,19 @@ Binding a kernel collapses its axes, generates its source, compiles it or finds 
 then passes addresses and numbers. A launch can also be returned as a plan without running it, for pictures and checks.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 
-from ...core.dtypes import BY_NUMPY, DType
+from ...core.dtypes import BY_NUMPY, DType, Number
 from ...core.errors import BackendError, FuseError
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
+from ...ir.array_functions import CompositeOp
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
@@ -37,7 +37,7 @@ from ...ir.kernel_ir import (
     trace,
 )
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
-from ..base import Backend, Launcher, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
+from ..base import Backend, Clock, Launcher, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
 from .attention import launches as attention_launches
 from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .codegen.select import generate_kernel
@@ -49,6 +49,10 @@ from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan, plain_matmul
 from .multi_tensor import CudaMultiTensorLauncher
 
+if TYPE_CHECKING:
+    from ...tensors.tensor import Tensor
+    from .device import CudaDevice
+
 
 class CudaBackend(Backend):
     """Numba CUDA on GPU number `index`, or the interpreter if there is no GPU."""
@@ -57,7 +61,7 @@ class CudaBackend(Backend):
 
     def __init__(self, index: int = 0) -> None:
         self.name = f"cuda:{index}" if index else "cuda"
-        self.device = get_device(index)
+        self.device: CudaDevice = get_device(index)
         self.pool = self.device.pool
         self.has_roofline = not self.device.is_simulated
         self.has_reduced_precision = self.device.tensor_cores != ""
@@ -87,7 +91,7 @@ class CudaBackend(Backend):
         dims: tuple[int, ...],
         layouts: Sequence[Layout],
         raws: Sequence[Layout] = (),
-        **functions: Any,
+        functions: dict[str, Callable[..., Number]] | None = None,
     ) -> Launcher:
         nest = LoopNest(shape, dims, layouts)
         if nest.is_empty or not (nest.points or kernel.row_outputs):
@@ -173,8 +177,8 @@ class CudaBackend(Backend):
     def product_plan(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
         """Return the launches of a product whose addresses are multiples of 16 bytes."""
         device = self.device
-        limits = {"max_shared_bytes": device.max_shared_bytes, "cores": device.tensor_cores}
-        return plan_matmul(kernel, outputs, inputs, device.multiprocessors, **limits)
+        limits = device.multiprocessors, (True, True, True), device.max_shared_bytes, device.tensor_cores
+        return plan_matmul(kernel, outputs, inputs, *limits)
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the generated text of each kernel, under its name. The kernels themselves are in `cuda/matmul`."""
@@ -183,25 +187,25 @@ class CudaBackend(Backend):
         plan = self.product_plan(kernel, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
-    def supports(self, function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+    def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
         """Return whether there are kernels for a whole composite function: for attention and its gradient, in float32."""
         return attention_launches.supports(function, shapes, dtypes)
 
-    def bind_composite(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
+    def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
         """Return a launcher for a composite function."""
         return attention_launches.CudaAttentionLauncher(self.device, function, outputs, inputs)
 
-    def composite_cost(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+    def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
         """Return (number of kernels launched, arithmetic operations of its matrix products)."""
         return attention_launches.attention_cost(function, outputs, inputs)
 
-    def composite_source(self, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
+    def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return which kernels run. They are in `cuda/attention`."""
         launches = attention_launches.plan_attention(function, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
-    def can_join_launches(self) -> bool:  # type: ignore[override]
+    def can_join_launches(self) -> bool:  # type: ignore[override]  # a constant in Backend
         """Return whether launches can be joined: a GPU replays them as one graph."""
         return not self.device.is_simulated
 
@@ -215,7 +219,7 @@ class CudaBackend(Backend):
 
     # Memory.
 
-    def from_numpy(self, array: npt.NDArray[Any]) -> tuple[MemoryBuffer, int, Layout]:
+    def from_numpy(self, array: np.ndarray) -> tuple[MemoryBuffer, int, Layout]:
         """Copy an array to the device in the same layout, unless that would copy far more than its elements."""
         operand = Operand.from_array(array)
         if operand.data.size > 16 * max(array.size, 64):
@@ -225,7 +229,7 @@ class CudaBackend(Backend):
         self.device.copy_in(flat, buffer.address)
         return buffer, buffer.address + operand.layout.offset * array.itemsize, operand.layout.without_offset()
 
-    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> npt.NDArray[Any]:
+    def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
         """Copy elements to host memory."""
         if layout.size and not layout.is_dense:  # make it contiguous on the device first
             target = row_major(layout.shape)
@@ -238,7 +242,7 @@ class CudaBackend(Backend):
         self.device.copy_out(address + low * dtype.itemsize, flat)
         return Operand(flat, Layout(layout.shape, layout.strides, -low)).array()
 
-    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: Any) -> None:
+    def fill(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout, value: float) -> None:
         """Set all elements of a dense layout to a number."""
         number = dtype.numpy.type(value)
         if not self.device.fill(address, layout.size, number):
@@ -246,11 +250,11 @@ class CudaBackend(Backend):
             self.bind(kernel, layout.shape, (), [layout], [])(address, number.item())
 
     @property
-    def dlpack_device(self) -> tuple[int, int]:  # type: ignore[override]
+    def dlpack_device(self) -> tuple[int, int]:  # type: ignore[override]  # a constant in Backend
         """Return the device type and number in DLPack's numbering."""
         return (1, 0) if self.device.is_simulated else (2, self.device.index)
 
-    def to_dlpack(self, x: Any, **options: Any) -> Any:
+    def to_dlpack(self, x: "Tensor", **options: Any) -> object:
         """Export a tensor's memory by DLPack. In the interpreter, export a copy, since the memory is not a GPU's."""
         if self.device.is_simulated:
             return x.numpy().copy().__dlpack__(**options)
@@ -260,7 +264,7 @@ class CudaBackend(Backend):
         self.device.make_stream_wait(options.get("stream"))
         return export_capsule(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
 
-    def cuda_array_interface(self, x: Any) -> dict[str, Any]:
+    def cuda_array_interface(self, x: "Tensor") -> dict[str, object]:
         """Return the `__cuda_array_interface__` of a tensor, for CuPy, torch and others."""
         if self.device.is_simulated:
             return super().cuda_array_interface(x)
@@ -272,7 +276,7 @@ class CudaBackend(Backend):
         """Wait until the device has completed all enqueued work."""
         self.device.synchronize()
 
-    def clock(self) -> Any:
+    def clock(self) -> Clock:
         """Return a clock for kernel times: the GPU's events or, in the interpreter, the host's clock."""
         if self.device.is_simulated:
             return super().clock()
@@ -292,7 +296,7 @@ class CudaBackend(Backend):
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
-        functions: dict[str, Any] = {}
+        functions: dict[str, Callable[..., Number]] = {}
         if not isinstance(op, Operator):
             dtype = BY_NUMPY[a.data.dtype]
             identity = identity_for(op, dtype)
@@ -324,7 +328,7 @@ class CudaBackend(Backend):
             self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
 
     def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
-        dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Any]()
+        dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Callable[..., Number]]()
         try:
             expression = trace(op, dtypes)
         except (FuseError, TypeError, AttributeError):  # it branches on values, or uses methods of Python numbers
@@ -341,7 +345,7 @@ class CudaBackend(Backend):
         dims: tuple[int, ...],
         out: Operand,
         inputs: Sequence[Operand],
-        functions: dict[str, Any],
+        functions: dict[str, Callable[..., Number]],
     ) -> None:
         """Run one kernel over operands."""
         (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # lambda a, b: b uses one input only
@@ -349,7 +353,7 @@ class CudaBackend(Backend):
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._on_device(inputs, out) as addresses:
             layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
-            self._bind(kernel, shape, dims, layouts, **functions)(*addresses)
+            self._bind(kernel, shape, dims, layouts, functions=functions)(*addresses)
 
     @contextmanager
     def _on_device(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
@@ -368,13 +372,13 @@ class CudaBackend(Backend):
         out.data[...] = flat
 
 
-def as_operator(function: ScalarFunction, arity: int, identity: Any = None) -> Operator:
+def as_operator(function: ScalarFunction, arity: int, identity: Number | None = None) -> Operator:
     """Wrap a Python function as an operator that a kernel calls by name."""
 
-    def own_function(a: Any) -> Any:
+    def own_function(a: Number) -> Any:
         return function(a)
 
-    def own_function_of_two(a: Any, b: Any) -> Any:
+    def own_function_of_two(a: Number, b: Number) -> Any:
         return function(a, b)
 
     body = own_function if arity == 1 else own_function_of_two
@@ -382,7 +386,7 @@ def as_operator(function: ScalarFunction, arity: int, identity: Any = None) -> O
 
 
 @cache
-def get_device(index: int) -> Any:
+def get_device(index: int) -> "CudaDevice":
     """Return GPU number `index`, or the interpreter if there is no GPU."""
     found = driver.query_driver()
     if not found.gpus:
@@ -401,5 +405,5 @@ def identity_of_reduction(e: ReduceExpr) -> Expression:
     return constant(e.operator.identity_for(e.dtype), e.dtype)
 
 
-def do_nothing(*values: Any) -> None:
+def do_nothing(*values: object) -> None:
     """Launch nothing: the kernel has no points."""

@@ -6,7 +6,7 @@ NVIDIA's linker turns it into machine code, which the kernel cache stores.
 
 import linecache
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import cache
@@ -14,8 +14,8 @@ from hashlib import sha256
 from importlib import metadata
 from inspect import CO_VARARGS
 from pathlib import Path
-from types import CellType, CodeType, FunctionType, SimpleNamespace
-from typing import Any, NamedTuple
+from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from ...core.errors import MissingPartError
 from ...simt import cuda as simulated_cuda
@@ -25,11 +25,15 @@ from .intrinsics import base
 from .intrinsics.base import Intrinsic
 from .intrinsics.integers import INTEGER_FUNCTIONS
 
+if TYPE_CHECKING:
+    from numba.core import types
+
 PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
+Capability = tuple[int, int] | tuple[int, int, str]  # "a" after it: with the instructions of this GPU only
 INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
-compile_target: ContextVar[tuple[Any, ...]] = ContextVar("target", default=(9, 0))  # compute capability
-_device_functions: dict[tuple[Any, ...], dict[FunctionType, Any]] = {}  # device functions by compute capability
+compile_target: ContextVar[Capability] = ContextVar("target", default=(9, 0))  # compute capability
+_device_functions: dict[Capability, dict[FunctionType, object]] = {}  # device functions by compute capability
 
 
 class PtxKernel(NamedTuple):
@@ -40,7 +44,7 @@ class PtxKernel(NamedTuple):
 
 
 @cache
-def numba_cuda() -> Any:
+def numba_cuda() -> ModuleType:
     """Return the module numba.cuda of the package numba-cuda."""
     try:
         import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
@@ -52,7 +56,7 @@ def numba_cuda() -> Any:
 
 
 def compile_ptx(
-    kernel: Callable[..., Any], signature: Sequence[str], threads: int = 0, blocks: int = 0, cc: tuple[int, int] = (9, 0)
+    kernel: Callable[..., None], signature: Sequence[str], threads: int = 0, blocks: int = 0, cc: tuple[int, int] = (9, 0)
 ) -> PtxKernel:
     """Compile a kernel to PTX.
 
@@ -76,7 +80,7 @@ def compile_ptx(
 
 
 def compile_with_numba(
-    kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[Any, ...], output: str
+    kernel: Callable[..., None], signature: Sequence[str], threads: int, blocks: int, cc: Capability, output: str
 ) -> Any:
     """Compile a kernel with Numba: to text as "ptx", or to input of the link-time optimizer as "ltoir"."""
     cuda = numba_cuda()
@@ -105,14 +109,15 @@ def missing_library_error() -> type[Exception]:
     return found
 
 
-def numba_type(name: str) -> Any:
+def numba_type(name: str) -> "types.Type":
     """Return Numba's type of an argument."""
     element = getattr(base, name.lstrip("*")).compiled
-    return numba_cuda().types.CPointer(element) if name.startswith("*") else element
+    kind: types.Type = numba_cuda().types.CPointer(element) if name.startswith("*") else element
+    return kind
 
 
 @contextmanager
-def compiling_for(cc: tuple[Any, ...]) -> Any:
+def compiling_for(cc: Capability) -> Iterator[None]:
     """Make Numba compile device functions for `cc` instead of asking the present GPU, which need not exist."""
     from numba.cuda import dispatcher as module
 
@@ -126,13 +131,13 @@ def compiling_for(cc: tuple[Any, ...]) -> Any:
         compile_target.reset(token)
 
 
-def kernel_from_text(text: str, **more: Any) -> FunctionType:
+def kernel_from_text(text: str, **more: object) -> FunctionType:
     """Return a generated kernel as a Python function that can call `intrinsics` and the functions in `more`."""
     kernel: FunctionType = functions_from_text(text, **more)["kernel"]
     return kernel
 
 
-def functions_from_text(text: str, **more: Any) -> dict[str, Any]:
+def functions_from_text(text: str, **more: object) -> dict[str, Any]:
     """Execute a generated text and return its functions by name, together with the names that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # lets messages and pictures show the lines
@@ -141,7 +146,7 @@ def functions_from_text(text: str, **more: Any) -> dict[str, Any]:
     return namespace
 
 
-def rebind_for_numba(function: FunctionType, known: dict[FunctionType, Any] | None = None) -> FunctionType:
+def rebind_for_numba(function: FunctionType, known: dict[FunctionType, object] | None = None) -> FunctionType:
     """Return a copy of a function whose intrinsics, and those of all functions that it calls, are Numba's objects."""
     known = {} if known is None else known
     names = {"__builtins__": __builtins__, "__name__": function.__module__}
@@ -158,7 +163,7 @@ def _global_names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*[_global_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
-def _numba_object(value: Any, known: dict[FunctionType, Any]) -> Any:
+def _numba_object(value: object, known: dict[FunctionType, object]) -> object:
     """Return what Numba compiles in place of a value. `known` has the functions that were rebound before."""
     if value is simulated_cuda:
         return numba_cuda()
@@ -171,7 +176,7 @@ def _numba_object(value: Any, known: dict[FunctionType, Any]) -> Any:
     return value
 
 
-def device_function(function: FunctionType) -> Any:
+def device_function(function: FunctionType) -> object:
     """Return a function that kernels can call."""
     return numba_cuda().jit(function, device=True)
 
@@ -186,7 +191,7 @@ def link_cubin(compiled: PtxKernel, cc: tuple[int, int]) -> bytes:
 
 
 def compile_lto_cubin(
-    kernel: Callable[..., Any], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
+    kernel: Callable[..., None], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
 ) -> bytes:
     """Compile a kernel for one GPU architecture only, such as sm_90a. Return the format of `link_cubin`.
 

@@ -25,7 +25,7 @@ MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
 MAX_REGISTER_BYTES = 128  # of a row, per thread: half of its registers if 1,024 threads are active
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
-MAX_SHARED_BYTES = 227 * 1024  # per block; older GPUs have less and read long rows again
+MAX_SHARED_BYTES = 227 * 1024  # per block on compute capability 9.0; older GPUs have less and read long rows again
 
 
 class RowPartition(NamedTuple):

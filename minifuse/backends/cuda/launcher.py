@@ -7,16 +7,16 @@ for pictures and checks.
 from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ...core.dtypes import DType, bool_
+from ...core.dtypes import DType, Number, bool_
 from ...core.layout import Layout
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, MatmulKernel, ReadOutput, stride_kinds_of
-from ...runtime.memory_pool import round_to_size_class
+from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
-from ..base import check_fits
+from ..base import Launcher, ScalarFunction, check_fits
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
@@ -33,17 +33,23 @@ from .geometry import (
     partitioned_row_geometry,
     vec4_column_geometry,
 )
-from .launch_plan import LaunchPlan, ReadyLaunch
+from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
 from .matmul.launches import plan_matmul
 from .matmul.operands import (
     OUT,
     WORKSPACE,
+    Argument,
     GpuGemmLaunch,
     NumberArgument,
     OperandAddress,
+    PointerOf,
     TensorMapArgument,
     matmul_operands,
 )
+from .tile_shapes import GpuKernel
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
 
 ALIGNMENT_MASK = 15  # bits that are 0 in an address where four elements can be loaded at once
 
@@ -56,12 +62,12 @@ class CudaKernelLauncher:
 
     def __init__(
         self,
-        device: Any,
+        device: "CudaDevice",
         kernel: Kernel,
         nest: LoopNest,
         layouts: Sequence[Layout],
         rows: tuple[int, ...],
-        functions: dict[str, Any] | None = None,
+        functions: dict[str, Callable[..., Number]] | None = None,
         raws: Sequence[Layout] = (),
     ) -> None:
         self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws))
@@ -101,10 +107,11 @@ class CudaKernelLauncher:
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
-    def fast_entry(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Launcher:
         """Return the fast launch path. It falls back to this launcher."""
         kinds = self.argument_types[: len(self.spans) + len(self.number_dtypes)]
-        arguments = [*map(CallValue, range(len(kinds))), *self.constants, *[IF_ALIGNED] * bool(self.vector_operands)]
+        arguments: list[CallValue | int] = [*map(CallValue, range(len(kinds))), *self.constants]
+        arguments += [IF_ALIGNED] * bool(self.vector_operands)
         launch = self.device.fast_entry([(self.run, arguments)], kinds, self, self.vector_operands, self.vectorized_count)
         return self if launch is None else launch
 
@@ -116,10 +123,10 @@ class CudaKernelLauncher:
         """Return the launch for use in a graph."""
         return [ReadyLaunch(self.run, self.argument_types, self.arguments(values))]
 
-    def arguments(self, values: Sequence[Any]) -> list[Any]:
+    def arguments(self, values: Sequence[Any]) -> list[KernelArgument]:
         """Return all arguments of the kernel."""
         count = len(self.spans)
-        arguments = self.pointers(values) if self.is_simulated else list(values[:count])
+        arguments: list[KernelArgument] = self.pointers(values) if self.is_simulated else list(values[:count])
         arguments += [
             to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.number_dtypes, strict=True)
         ]
@@ -131,7 +138,7 @@ class CudaKernelLauncher:
             arguments.append(0 if bits & ALIGNMENT_MASK else self.vectorized_count)
         return arguments
 
-    def pointers(self, values: Sequence[Any]) -> list[Any]:
+    def pointers(self, values: Sequence[Any]) -> list[KernelArgument]:
         """Return the addresses with the range of elements that the kernel may access, for the interpreter."""
         operands = enumerate(zip(values, self.spans, self.dtypes, strict=False))
         return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
@@ -169,17 +176,30 @@ def sizes_and_strides(
 
 
 @lru_cache(1024)
-def python_kernel(text: GeneratedKernel, **functions: Any) -> Callable[..., Any]:
+def python_kernel(text: GeneratedKernel, **functions: Callable[..., Number]) -> Callable[..., None]:
     """Return a generated kernel as a Python function."""
     return kernel_from_text(text.text, **DEVICE_FUNCTIONS, **functions)
 
 
-def to_kernel_number(value: Any, dtype: DType) -> Any:
+def to_kernel_number(value: Number, dtype: DType) -> int | np.generic:
     """Convert a number to an element type. An int64 is passed as a Python int."""
-    if dtype.is_float:
-        return dtype.numpy.type(value)
-    check_fits(value, dtype)
-    return int(value) if dtype.itemsize == 8 else np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
+    if not dtype.is_float:
+        check_fits(value, dtype)
+        if dtype.itemsize == 8:
+            return int(value)
+    number: np.generic = np.uint8(value) if dtype is bool_ else dtype.numpy.type(value)
+    return number
+
+
+def prepare_kernel(
+    device: "CudaDevice", kernel: GpuKernel, grid: tuple[int, int, int], block: tuple[int, int, int]
+) -> DeviceLaunch:
+    """Compile a hand-written kernel and prepare its launch."""
+    bounds, is_arch_specific = (kernel.threads, kernel.blocks), kernel.is_arch_specific
+    loaded = device.load(
+        kernel.source, lambda: kernel.function, kernel.signature, *bounds, is_arch_specific=is_arch_specific
+    )
+    return device.prepare(loaded, LaunchGeometry(grid, block), kernel.shared)
 
 
 class CudaMatmulLauncher:
@@ -188,7 +208,9 @@ class CudaMatmulLauncher:
     Its kernels also depend on whether addresses are multiples of 16 bytes.
     """
 
-    def __init__(self, device: Any, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+    def __init__(
+        self, device: "CudaDevice", kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> None:
         self.device, self.kernel, self.outputs, self.inputs = device, kernel, outputs, inputs
         layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
@@ -198,8 +220,8 @@ class CudaMatmulLauncher:
         self.index_values = {k for k, _, in_memory, _ in operands.fused if not in_memory}  # operands without address
         fused = [k for k, space, in_memory, x in operands.fused if space == "out" and in_memory and 1 in x.strides[-2:]]
         self.aligned_operands = (OUT, *fused), (operands.a,), (operands.b,)
-        self.prepared: dict[AlignmentFlags, tuple[list[tuple[Any, GpuGemmLaunch]], int]] = {}
-        self.fast_paths: dict[AlignmentFlags, Callable[..., Any]] = {}  # fast launch paths by alignment
+        self.prepared: dict[AlignmentFlags, tuple[list[tuple[DeviceLaunch, GpuGemmLaunch]], int]] = {}
+        self.fast_paths: dict[AlignmentFlags, Launcher] = {}  # fast launch paths by alignment
         self.prepare(ALL_ALIGNED)
 
     def prepare(self, aligned: AlignmentFlags) -> None:
@@ -207,19 +229,7 @@ class CudaMatmulLauncher:
         device = self.device
         gpu = device.multiprocessors, aligned, device.max_shared_bytes, device.tensor_cores
         plan = plan_matmul(self.kernel, self.outputs, self.inputs, *gpu)
-        runs = []
-        for launch in plan.launches:
-            kernel = launch.kernel
-            bounds = kernel.threads, kernel.blocks
-            loaded = device.load(
-                kernel.source,
-                lambda k=kernel: k.function,
-                kernel.signature,
-                *bounds,
-                is_arch_specific=kernel.is_arch_specific,
-            )
-            geometry = LaunchGeometry(launch.grid, launch.block)
-            runs.append((device.prepare(loaded, geometry, kernel.shared), launch))
+        runs = [(prepare_kernel(device, x.kernel, x.grid, x.block), x) for x in plan.launches]
         self.prepared[aligned] = runs, plan.workspace
 
     def __call__(self, *values: Any) -> None:
@@ -230,7 +240,7 @@ class CudaMatmulLauncher:
             except Exception as error:
                 self.device.recover(run, arguments, error)
 
-    def fast_entry(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Launcher:
         """Return the fast launch path. Launches that may not run twice have none."""
         runs, _ = self.prepared[ALL_ALIGNED]
         outputs = range(len(self.outputs))
@@ -252,7 +262,7 @@ class CudaMatmulLauncher:
             launch = self.fast_paths[aligned] = self.fast_path(aligned, self)
         launch(*values)
 
-    def fast_path(self, aligned: AlignmentFlags, fallback: Callable[..., Any]) -> Callable[..., Any]:
+    def fast_path(self, aligned: AlignmentFlags, fallback: Launcher) -> Launcher:
         """Return the fast launch path for this alignment. It appends a workspace and tensor maps to the values of a call."""
         if aligned not in self.prepared:
             self.prepare(aligned)
@@ -261,7 +271,7 @@ class CudaMatmulLauncher:
         address_count, value_count = len(self.spans), len(self.spans) + len(self.number_dtypes)
         kinds = ["i64"] * address_count + [storage_of(dtype) for dtype in self.number_dtypes]
 
-        def encode(x: Any, kind: str) -> CallValue | int:
+        def encode(x: Argument, kind: str) -> CallValue | int:
             if isinstance(x, OperandAddress):
                 return CallValue(value_count if x.operand == WORKSPACE else x.operand, self.byte_offset(x))
             if isinstance(x, NumberArgument):
@@ -302,10 +312,12 @@ class CudaMatmulLauncher:
         """Return the launches for use in a graph."""
         numbers, ready = self.typed_numbers(values), []
         for run, launch, pointer, owner in self.bound_launches(values):
-            kinds, maps = launch.kernel.signature, dict[TensorMapArgument, Any]()
+            kinds, maps = launch.kernel.signature, dict[TensorMapArgument, MemoryBuffer]()
             for x in launch.arguments:
                 if isinstance(x, TensorMapArgument):
-                    maps[x] = self.device.tensor_maps.find(x.box, pointer(x.place))
+                    address = pointer(x.place)
+                    assert isinstance(address, int)
+                    maps[x] = self.device.tensor_maps.find(x.box, address)
             resolved = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
             arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(resolved, kinds, strict=True)]
             ready.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
@@ -316,26 +328,26 @@ class CudaMatmulLauncher:
         numbers = self.typed_numbers(values)
         return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.bound_launches(values)]
 
-    def typed_numbers(self, values: Sequence[Any]) -> list[Any]:
+    def typed_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
         """Convert the numbers of a call to the types of the kernel's parameters."""
         return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.number_dtypes, strict=True)]
 
     def bound_launches(
         self, values: Sequence[Any]
-    ) -> list[tuple[Callable[..., None], GpuGemmLaunch, Callable[[OperandAddress], Any], Any]]:
+    ) -> list[tuple[DeviceLaunch, GpuGemmLaunch, PointerOf, MemoryBuffer | None]]:
         """Return each launch, the function that turns its operand addresses into pointers, and the workspace."""
         aligned = self.alignment(values)
         if aligned not in self.prepared:
             self.prepare(aligned)
         runs, workspace = self.prepared[aligned]
         buffer = self.device.pool.allocate(round_to_size_class(workspace)) if workspace else None
-        bases, dtypes = [*values[: len(self.spans)], buffer.address if buffer else 0], self.dtypes
-        spans = [*self.spans, (0, workspace // dtypes[WORKSPACE].itemsize)]
+        bases: list[int] = [*values[: len(self.spans)], buffer.address if buffer else 0]
+        dtypes, spans = self.dtypes, [*self.spans, (0, workspace // self.dtypes[WORKSPACE].itemsize)]
 
-        def address_of(place: OperandAddress) -> Any:
+        def address_of(place: OperandAddress) -> int:
             return bases[place.operand] + self.byte_offset(place)
 
-        def pointer_of(place: OperandAddress) -> Any:
+        def pointer_of(place: OperandAddress) -> int | Pointer:
             if place.operand in self.index_values:
                 return address_of(place)
             low, high = spans[place.operand]
@@ -355,7 +367,9 @@ class CudaMatmulLauncher:
         return place.offset * (1 if place.operand in self.index_values else self.dtypes[place.operand].itemsize)
 
 
-def launch_argument(x: Any, kind: str, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any]) -> Any:
+def launch_argument(
+    x: OperandAddress | NumberArgument | float, kind: str, pointer: PointerOf, numbers: Sequence[int | np.generic]
+) -> KernelArgument:
     """Return an argument in the form that the launch takes."""
     if isinstance(x, OperandAddress):
         return pointer(x)
@@ -374,7 +388,7 @@ def kernel(out, rows, count, length):
 
 
 def reduce_without_identity(
-    device: Any, op: Callable[..., Any], count: int, length: int, dtypes: Sequence[DType], addresses: Sequence[int]
+    device: "CudaDevice", op: ScalarFunction, count: int, length: int, dtypes: Sequence[DType], addresses: Sequence[int]
 ) -> None:
     """Reduce rows by a scalar function that has no identity, with one thread per row, starting from its first element."""
     kernel = kernel_from_text(REDUCE_WITHOUT_IDENTITY, own_function=op)
@@ -382,7 +396,7 @@ def reduce_without_identity(
     run = device.prepare(
         device.load(REDUCE_WITHOUT_IDENTITY, lambda: kernel, signature, THREADS, use_cache=False), line_geometry(count, 1)
     )
-    pointers: Sequence[Any] = addresses
+    pointers: Sequence[int | Pointer] = addresses
     if device.is_simulated:
         sizes = count, count * length
         pointers = [Pointer(x, 0, n, d.numpy) for x, n, d in zip(addresses, sizes, dtypes, strict=True)]

@@ -9,24 +9,29 @@ the GPU; otherwise a new one is copied before the launch, in the same stream. No
 enqueued kernel or a replayed graph may read it later.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from threading import Lock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy.typing import NDArray
 
+from ...core.dtypes import Number
 from ...core.layout import Layout
 from ...ir.kernel_ir import Kernel, KernelParameter, Load, LoopNest, Shape
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer, Table
+from ..base import Launcher
 from ..fast_call import CallValue
 from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .compiler import kernel_from_text
 from .geometry import THREADS, VECTOR_WIDTH, LaunchGeometry, line_geometry
 from .intrinsics.pointer_table import DEVICE_FUNCTIONS
-from .launch_plan import LaunchPlan, ReadyLaunch
+from .launch_plan import KernelArgument, LaunchPlan, ReadyLaunch
 from .launcher import ALIGNMENT_MASK, to_kernel_number
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
 
 MAX_CACHED_TABLES = 8  # one table per set of addresses
 VECTORIZED_COUNT = 1  # index among an array's sizes of the number of elements processed four at a time
@@ -37,7 +42,7 @@ class CudaMultiTensorLauncher:
 
     def __init__(
         self,
-        device: Any,
+        device: "CudaDevice",
         kernel: Kernel,
         shapes: Sequence[Shape],
         layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]],
@@ -66,17 +71,17 @@ class CudaMultiTensorLauncher:
         """Launch with the addresses of outputs and inputs of each array in turn, and with numbers."""
         self.launch(self.ready_launches(*values)[0].arguments)
 
-    def launch(self, arguments: Sequence[Any]) -> None:
+    def launch(self, arguments: Sequence[KernelArgument]) -> None:
         """Launch with all arguments of the kernel."""
         try:
             self.run(*arguments)
         except Exception as error:
             self.device.recover(self.run, arguments, error)
 
-    def fast_entry(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Launcher:
         """Return the fast launch path. It still looks up the table of the addresses."""
 
-        def fallback(arrays: int, table: int, *numbers: Any) -> None:
+        def fallback(arrays: int, table: int, *numbers: Number) -> None:
             self.launch([arrays, table, *self.to_kernel_numbers(numbers)])
 
         arguments, count = list(map(CallValue, range(len(self.argument_types)))), len(self.spans)
@@ -107,7 +112,7 @@ class CudaMultiTensorLauncher:
             )
         return [ReadyLaunch(self.run, self.argument_types, arguments, table)]
 
-    def to_kernel_numbers(self, numbers: Sequence[Any]) -> list[Any]:
+    def to_kernel_numbers(self, numbers: Sequence[Number]) -> list[int | np.generic]:
         """Convert numbers to the types of the kernel's parameters."""
         return [to_kernel_number(x, dtype) for x, dtype in zip(numbers, self.number_dtypes, strict=True)]
 
@@ -129,7 +134,7 @@ class CudaMultiTensorLauncher:
             self.tables[addresses] = table
             return table
 
-    def make_table(self, addresses: tuple[int, ...]) -> npt.NDArray[np.int64]:
+    def make_table(self, addresses: tuple[int, ...]) -> NDArray[np.int64]:
         """Compute the table of these addresses."""
         rows = np.empty((len(self.array_sizes), self.row_length), np.int64)
         rows[:, : len(self.names)] = np.reshape(addresses, (-1, len(self.names)))
@@ -139,7 +144,7 @@ class CudaMultiTensorLauncher:
             rows[bits & ALIGNMENT_MASK != 0, len(self.names) + VECTORIZED_COUNT] = 0
         return rows
 
-    def copy_to_device(self, flat: npt.NDArray[Any]) -> MemoryBuffer:
+    def copy_to_device(self, flat: NDArray[np.integer]) -> MemoryBuffer:
         """Copy an array to the GPU."""
         buffer: MemoryBuffer = self.device.pool.allocate(round_to_size_class(flat.nbytes))
         self.device.copy_in_async(flat, buffer.address)

@@ -1,11 +1,14 @@
 """Hand-written kernels as the compiler sees them, and the tile shapes of matrix multiplication. Numbers only."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from collections.abc import Callable, Hashable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
 
 from .intrinsics.base import device
 
 ITEMSIZE = {"f32": 4, "f64": 8, "i32": 4, "i64": 8, "u8": 1}  # bytes; bools are stored as bytes
+Index = TypeVar("Index", int, np.ndarray)
 MMA_DEPTH = {"tf32": 8, "bf16": 16}  # extent along k of one `mma.sync`
 
 
@@ -13,7 +16,7 @@ class GpuKernel(NamedTuple):
     """A kernel and the inputs of its compilation. Its name, constants and text identify it among all kernels."""
 
     name: str
-    constants: tuple[Any, ...]
+    constants: tuple[Hashable, ...]
     function: Callable[..., None]
     signature: tuple[str, ...]  # types of the arguments; pointers start with *
     threads: int  # maximum per block
@@ -68,6 +71,6 @@ SHAPES_BY_ITEMSIZE = {4: (LARGE, SMALL, MIDDLE, NARROW), 1: (SMALL, NARROW), 8: 
 
 
 @device
-def swizzle(k: Any) -> Any:
+def swizzle(k: Index) -> Index:
     """Return the number that is xor-ed (`^`) with an element's index in its group of four, in row k of a swizzled tile."""
     return k // 8 % 4

@@ -5,22 +5,26 @@ Planning uses integers only: sizes, strides and alignment decide which kernel ru
 
 from collections.abc import Callable, Iterator, Sequence
 from math import prod
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, cast
 
 import numpy as np
 
 from ....core.dtypes import DType, float32
 from ....core.layout import Layout
+from ....ir.array_functions import CompositeOp
 from ....ir.kernel_ir import LoopNest, Shape
 from ....simt import Pointer
+from ...base import Launcher
 from ...fast_call import CallValue, encode_argument
-from ..geometry import LaunchGeometry, ceil_div
-from ..launch_plan import LaunchPlan, ReadyLaunch
-from ..launcher import ALIGNMENT_MASK
-from ..matmul.heuristics import MAX_GRID_BLOCKS
+from ..geometry import MAX_GRID_YZ, ceil_div
+from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
+from ..launcher import ALIGNMENT_MASK, prepare_kernel
 from ..tile_shapes import GpuKernel
 from . import backward, forward
 from .forward import NO_LIMIT, WIDTHS, AttentionTile
+
+if TYPE_CHECKING:
+    from ..device import CudaDevice
 
 MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row
 ITEMSIZE = 4  # of float32
@@ -54,7 +58,7 @@ class AttentionLaunch(NamedTuple):
     kernel: GpuKernel
     grid: tuple[int, int, int]
     starts: tuple[int, ...]  # the start within each operand, in elements
-    numbers: tuple[Any, ...]
+    numbers: tuple[int | np.float32, ...]
 
     @property
     def block(self) -> tuple[int, int, int]:
@@ -62,7 +66,7 @@ class AttentionLaunch(NamedTuple):
         return self.kernel.threads, 1, 1
 
 
-def supports(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
+def supports(function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
     """Return whether there is a kernel for a function: float32, rows of one supported width, and no empty operand."""
     if function.names[0] not in ATTENTION_KERNELS or any(dtype is not float32 for dtype in dtypes):
         return False
@@ -71,14 +75,14 @@ def supports(function: Any, shapes: Sequence[Shape], dtypes: Sequence[DType]) ->
 
 
 def plan_attention(
-    function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
+    function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
 ) -> tuple[AttentionLaunch, ...]:
     """Return the launches of a function with a kernel, over layouts with offset 0.
 
     A batch of more than two axes takes several launches. `is_aligned`: all addresses are multiples of 16 bytes.
     """
     definition, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
-    is_causal, scale = function.parameters
+    is_causal, scale = cast("tuple[bool, float]", function.parameters)
     q, k = inputs[:2]
     (M, D), N = q.shape[-2:], k.shape[-2]
     matrices = [x for x in operands if len(x.shape) == len(q.shape)]  # the others have one number per row
@@ -98,7 +102,7 @@ def plan_attention(
     for sizes, strides, starts in split_batch(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
         outer, inner = [(0,) * len(operands)] * (MAX_BATCH_AXES - len(sizes)) + strides
         constants = M, N, D, reach, np.float32(scale), sizes[-1], int(can_store4)
-        numbers = *constants, *row_strides, *column_strides, *inner, *outer
+        numbers: tuple[int | np.float32, ...] = *constants, *row_strides, *column_strides, *inner, *outer
         launches.append(AttentionLaunch(kernel, (ceil_div(rows, tile.height), prod(sizes), 1), starts, numbers))
     return tuple(launches)
 
@@ -116,11 +120,11 @@ def split_batch(
     sizes: Sequence[int], strides: Sequence[Strides], starts: Strides
 ) -> Iterator[tuple[list[int], list[Strides], Strides]]:
     """Split the axes of a batch into pieces that fit one grid, and yield (sizes, strides, start of each operand)."""
-    if len(sizes) <= MAX_BATCH_AXES and prod(sizes) <= MAX_GRID_BLOCKS:
+    if len(sizes) <= MAX_BATCH_AXES and prod(sizes) <= MAX_GRID_YZ:
         yield list(sizes), list(strides), starts
         return
     inside = prod(sizes[1:])
-    step = max(1, MAX_GRID_BLOCKS // inside) if len(sizes) <= MAX_BATCH_AXES else 1
+    step = max(1, MAX_GRID_YZ // inside) if len(sizes) <= MAX_BATCH_AXES else 1
     for i in range(0, sizes[0], step):
         size = min(step, sizes[0] - i)
         piece_starts = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
@@ -128,7 +132,7 @@ def split_batch(
         yield from split_batch([size, *sizes[1:]][first:], strides[first:], piece_starts)
 
 
-def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
+def attention_cost(function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
     """Return (number of kernels launched, arithmetic operations of the products).
 
     A causal function counts only the pairs of rows and columns that are not masked.
@@ -144,22 +148,18 @@ def attention_cost(function: Any, outputs: Sequence[Layout], inputs: Sequence[La
 class CudaAttentionLauncher:
     """A composite function with all arguments of its launches. Its kernel also depends on the alignment of addresses."""
 
-    def __init__(self, device: Any, function: Any, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> None:
+    def __init__(
+        self, device: "CudaDevice", function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]
+    ) -> None:
         self.device, self.function, self.outputs, self.inputs = device, function, outputs, inputs
         self.spans = [layout.span() for layout in (*outputs, *inputs)]
-        self.prepared: dict[bool, list[tuple[Callable[..., None], AttentionLaunch]]] = {}
+        self.prepared: dict[bool, list[tuple[DeviceLaunch, AttentionLaunch]]] = {}
         self.prepare(True)
 
     def prepare(self, is_aligned: bool) -> None:
         """Compile and prepare the launches."""
-        runs = []
-        for launch in plan_attention(self.function, self.outputs, self.inputs, is_aligned):
-            kernel = launch.kernel
-            loaded = self.device.load(
-                kernel.source, lambda k=kernel: k.function, kernel.signature, kernel.threads, kernel.blocks
-            )
-            runs.append((self.device.prepare(loaded, LaunchGeometry(launch.grid, launch.block), kernel.shared), launch))
-        self.prepared[is_aligned] = runs
+        launches = plan_attention(self.function, self.outputs, self.inputs, is_aligned)
+        self.prepared[is_aligned] = [(prepare_kernel(self.device, x.kernel, x.grid, x.block), x) for x in launches]
 
     def __call__(self, *addresses: int) -> None:
         """Launch with the addresses of outputs and inputs."""
@@ -169,12 +169,14 @@ class CudaAttentionLauncher:
             except Exception as error:
                 self.device.recover(run, arguments, error)
 
-    def fast_entry(self) -> Callable[..., Any]:
+    def fast_entry(self) -> Launcher:
         """Return the fast launch path, which requires that all addresses are multiples of 16."""
         count, runs = len(self.spans), []
         for run, launch in self.prepared[True]:
             addresses = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
-            runs.append((run, [*addresses, *map(encode_argument, launch.kernel.signature[count:], launch.numbers)]))
+            numbers = map(encode_argument, launch.kernel.signature[count:], launch.numbers)
+            arguments: list[CallValue | int] = [*addresses, *numbers]
+            runs.append((run, arguments))
         return self.device.fast_entry(runs, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
@@ -189,14 +191,14 @@ class CudaAttentionLauncher:
             for _, x in self.runs(addresses)
         ]
 
-    def runs(self, addresses: Sequence[int]) -> list[tuple[Callable[..., None], AttentionLaunch]]:
+    def runs(self, addresses: Sequence[int]) -> list[tuple[DeviceLaunch, AttentionLaunch]]:
         """Return the prepared launches for the alignment of these addresses."""
         is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
         if is_aligned not in self.prepared:
             self.prepare(is_aligned)
         return self.prepared[is_aligned]
 
-    def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[Any]:
+    def arguments(self, launch: AttentionLaunch, addresses: Sequence[int]) -> list[KernelArgument]:
         """Return all arguments of a kernel: addresses in the order of operands, and numbers."""
         operands = list(zip(addresses, launch.starts, self.spans, strict=True))
         if self.device.is_simulated:

@@ -213,7 +213,7 @@ class CudaSource(LoopEmitter):
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
 
     def point(self, roots: Sequence[Expression]) -> Point:
-        """What one point of the row becomes, as a function of its own; of what is only loaded there is none."""
+        """Make a function that computes the roots at one point of the row, unless all roots are only loaded."""
         inside = toposort(roots, self.inputs_of)
         leaves = [
             e for e in inside if (isinstance(e, Load | ReadOutput | IndexedLoad) or e in self.kept) and e not in self.names
@@ -236,11 +236,11 @@ class CudaSource(LoopEmitter):
         return Point(name, leaves, same, list(range(len(roots))), roots)
 
     def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
-        """What must be computed or loaded for a value; of an element that is picked by index, nothing but itself."""
+        """Return the values that must be computed or loaded for a value; an indexed load needs no other."""
         return () if e in self.names or e in self.kept or isinstance(e, IndexedLoad) else e.inputs
 
     def parameter(self, e: Expression) -> str:
-        """What a point's function calls a value that it is given."""
+        """Return the name of a value as a parameter of a point's function."""
         if isinstance(e, Load | ReadOutput | IndexedLoad):
             return self.names.get(e) or self.leaf_name(e)
         return f"fold{self.reductions.index(e)}" if isinstance(e, ReduceExpr) else self.names[e]
@@ -285,7 +285,7 @@ class CudaSource(LoopEmitter):
         letters: str,
         parked: dict[int, Expression],
     ) -> None:
-        """The same for groups of four neighbours: all loads, then all that waits for them."""
+        """Emit a point for groups of four neighbors: first all loads, then the values that depend on them."""
         load = self.load_below if self.form == "columns" else self.load_beside
         loaded = [[(e, load(e, letter)) for e in point.leaves] for letter in letters]
         for letter, loads in zip(letters, loaded, strict=True):
@@ -399,7 +399,7 @@ class CudaSource(LoopEmitter):
     # Operands.
 
     def leaf_name(self, e: Expression) -> str:
-        """What a leaf is called once it is loaded."""
+        """Return the name of a leaf that is loaded."""
         if isinstance(e, IndexedLoad):
             return f"r{self.kernel.find_all(IndexedLoad).index(e)}"
         assert isinstance(e, Load | ReadOutput)
@@ -416,7 +416,7 @@ class CudaSource(LoopEmitter):
         return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
 
     def combiner_result(self, e: Expression) -> str:
-        """What it gives."""
+        """Return the result of a combiner as an expression; a bool is converted to an integer."""
         return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
 
     def text(self, e: Expression) -> str:

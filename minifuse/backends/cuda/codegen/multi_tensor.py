@@ -28,7 +28,7 @@ class TableSource(CudaSource):
         return [("arrays", "*i32"), ("table", "*i64"), *super().parameters()[len(self.stride_kinds) : -len(self.integers())]]
 
     def head(self) -> list[str]:
-        """What the table says of the array, then which elements of it the thread has."""
+        """Emit the loads of the array's entries in the table, then the positions of the thread's elements."""
         kinds = [kind.removeprefix("*") for _, kind in super().parameters()[: len(self.stride_kinds)]]
         pointers = [f"{kind}_at(table, {moved(k)})" for k, kind in enumerate(kinds)]
         names = [*self.integers(), "before"]

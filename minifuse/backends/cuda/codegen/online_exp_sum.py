@@ -7,10 +7,13 @@ kernel and has their device functions; `online_softmax` has the template.
 """
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from ....core.operators import add, exp, maximum, mul, sub
 from ....ir.kernel_ir import Constant, Expression, Kernel, KernelParameter, Op, ReduceExpr
+from ....simt.arithmetic import RealNumber
 from ...codegen.loop_emitter import inputs_in_pass
 from ..intrinsics.base import device, like
 
@@ -59,15 +62,15 @@ def exponent_of(e: Expression) -> Exponent | None:
 
 
 @device
-def finite(top: Any) -> Any:
+def finite(top: RealNumber) -> RealNumber:
     """A maximum that can be subtracted: 0 in the place of an infinity, which says by itself what the sum becomes."""
     return like(top, 0) if abs(top) == math.inf else top
 
 
 @device
-def moved_sum(total: Any, old: Any, new: Any) -> Any:
+def moved_sum(total: np.floating, old: np.floating, new: np.floating) -> np.floating:
     """A sum of exp(x - old) as one of exp(x - new); where the maximum is what it was, the sum is too, -inf included."""
     return total if old == new else total * math.exp(old - new)
 
 
-DEVICE_FUNCTIONS: dict[str, Any] = {"finite": finite, "moved_sum": moved_sum}
+DEVICE_FUNCTIONS: dict[str, object] = {"finite": finite, "moved_sum": moved_sum}

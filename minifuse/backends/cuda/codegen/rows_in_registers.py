@@ -95,13 +95,13 @@ class RegisterSource(RowSource):
         return names
 
     def kept_name(self, e: Expression) -> str:
-        """What a value is called that waits."""
+        """Return the name of a value that is kept in registers."""
         return f"k{list(self.places).index(e)}"
 
     # Expressions.
 
     def parameter(self, e: Expression) -> str:
-        """What a point's function calls a value that it is given."""
+        """Return the name of a value as a parameter of a point's function."""
         return self.kept_name(e) if e in self.kept else super().parameter(e)
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:

@@ -49,7 +49,7 @@ class RowSource(CudaSource):
                 self.pass_index[e] = max(self.pass_index[e], 1) if e in self.picks else self.pass_index[e] + 1
 
     def loaded_again(self) -> list[Expression]:
-        """What several sweeps along a row load, the largest elements first."""
+        """Return the operands that several sweeps along a row load, the largest elements first."""
         if self.form != "rows" or self.axes > self.rows + 1 or self.kernel.effects:
             return []
         sweeps = Counter(e for sweep in range(max(self.pass_index.values()) + 1) for e in self.needed(sweep, sweep))
@@ -58,7 +58,7 @@ class RowSource(CudaSource):
         return sorted(beside, key=lambda e: -e.dtype.itemsize)
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
-        """What varies along the row and is needed by sweeps `first` to `last`, to whom a value may be known."""
+        """Return the values along the row that sweeps `first` to `last` need, without those behind a `known` value."""
         roots = [e.inputs[0] for e in self.reductions if first < self.pass_index[e] <= last + 1 and e not in self.picks]
         roots += [e for e in self.kernel.pointwise_outputs if first <= self.pass_index[e] <= last]
         return toposort(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
@@ -173,13 +173,13 @@ class RowSource(CudaSource):
         return names
 
     def parameter_of(self, place: str) -> str:
-        """What a value is called that waits at a place."""
+        """Return the parameter name of a value that is cached at a place."""
         return place.replace("kept", "k")
 
     # Expressions.
 
     def parameter(self, e: Expression) -> str:
-        """What a point's function calls a value that it is given."""
+        """Return the name of a value as a parameter of a point's function."""
         return self.parameter_of(self.kept[e]) if e in self.kept else super().parameter(e)
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:

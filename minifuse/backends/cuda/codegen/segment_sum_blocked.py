@@ -76,7 +76,7 @@ class BandSource(KeyedSource):
             self.line("counts[warp] = count")
 
     def add_noted(self, start: str) -> None:
-        """What belongs to the rows of the band, row by row."""
+        """Add up the noted elements of the rows of the band, row by row."""
         out = self.place("out0")
         rows = [
             f"for i0 in range(first0, min(first0 + {ROWS}, n0)):",

@@ -85,7 +85,7 @@ def is_whole(source: CudaSource, nest: LoopNest) -> bool:
 
 
 def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
-    """What threads take at a time of long rows whose maximum and exponentials are folded in one sweep; None of others."""
+    """Partition a long row whose maximum and exponentials are reduced in one sweep; return None for other kernels."""
     sums = sums_of_exponentials(kernel)
     if raws or kernel.effects or kernel.find_all(ReadOutput) or not sums:
         return None

@@ -20,19 +20,40 @@ from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from math import copysign
 from threading import Lock
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-from ...base import fastest_entry
+from ....core.dtypes import Number
+from ...base import Launcher, fastest_entry
 from ...fast_call import SLOT_FORMATS
-from ..launch_plan import ReadyLaunch
+from ..launch_plan import KernelArgument, ReadyLaunch
 from . import driver
+
+if TYPE_CHECKING:
+    from cuda.bindings.driver import CUgraph, CUgraphExec, CUgraphNode
+
+    from .gpu import GpuDevice
 
 MAX_CACHED_REPLAYS = 8  # also the number of recent values without a replay that are remembered
 SLOT_BYTES = 8  # per argument
 MAX_MISSES = 32  # consecutive calls without a replay, after which no more are built
 
 
-def graph_launcher(device: Any, launches: Sequence[Any], counts: Sequence[int]) -> "GraphLauncher | None":
+Values = tuple[Number, ...]  # of a call: addresses and numbers
+
+
+@runtime_checkable
+class KernelLauncher(Protocol):
+    """A launcher of kernels only, whose launches can be nodes of a graph."""
+
+    def __call__(self, *values: Any) -> None:
+        """Launch."""
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """Return the launches for use in a graph."""
+
+
+def graph_launcher(device: "GpuDevice", launches: Sequence[Launcher], counts: Sequence[int]) -> "GraphLauncher | None":
     """Return a launcher of all launches in turn, or None if a graph cannot contain them or saves nothing.
 
     Parameters
@@ -40,19 +61,18 @@ def graph_launcher(device: Any, launches: Sequence[Any], counts: Sequence[int]) 
     device : GpuDevice
         The GPU.
     launches
-        Those with a method `ready_launches` can be nodes.
+        A `KernelLauncher` can be in a graph, others cannot.
     counts : sequence of int
         The number of values of each launch.
     """
-    if len(launches) < 2 or not all(hasattr(launch, "ready_launches") for launch in launches):
-        return None
-    return GraphLauncher(device, launches, counts)
+    of_kernels = [launch for launch in launches if isinstance(launch, KernelLauncher)]
+    return GraphLauncher(device, of_kernels, counts) if len(of_kernels) == len(launches) >= 2 else None
 
 
 class GraphKernelNode:
     """A kernel in an executable graph, and the memory from which its arguments are read when the node is set."""
 
-    def __init__(self, bindings: Any, launch: ReadyLaunch) -> None:
+    def __init__(self, bindings: ModuleType, launch: ReadyLaunch) -> None:
         self.run, self.format = launch.run, "=" + "".join([SLOT_FORMATS.get(kind, "Q") for kind in launch.kinds])
         self.bytes = struct.pack(self.format, *launch.arguments)
         self.slots = ctypes.create_string_buffer(self.bytes, max(len(self.bytes), SLOT_BYTES))
@@ -63,9 +83,9 @@ class GraphKernelNode:
         params.blockDimX, params.blockDimY, params.blockDimZ = launch.run.geometry.block
         params.kern, params.sharedMemBytes = launch.run.kernel.handle, launch.run.shared
         params.kernelParams = ctypes.addressof(self.argument_pointers)
-        self.handle: Any = None
+        self.handle: CUgraphNode | None = None
 
-    def set_arguments(self, arguments: Sequence[Any]) -> bool:
+    def set_arguments(self, arguments: Sequence[KernelArgument]) -> bool:
         """Set other arguments. Return False if they are bitwise equal to the present ones."""
         new = struct.pack(self.format, *arguments)
         if new == self.bytes:
@@ -77,12 +97,12 @@ class GraphKernelNode:
 class GraphReplay:
     """An executable graph of launches with certain values."""
 
-    def __init__(self, device: Any, ready: Sequence[Sequence[ReadyLaunch]]) -> None:
+    def __init__(self, device: "GpuDevice", ready: Sequence[Sequence[ReadyLaunch]]) -> None:
         self.bindings, self.stream = device.bindings, device.bindings.CUstream(int(device.stream.handle))
         self.nodes = [[GraphKernelNode(self.bindings, launch) for launch in part] for part in ready]
         self.owners = [[launch.owner for launch in part] for part in ready]
         graph = driver.check(self.bindings.cuGraphCreate(0))
-        last: list[Any] = []
+        last: list[CUgraphNode | None] = []
         for node in [node for part in self.nodes for node in part]:
             node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, last, len(last), node.params))
             last = [node.handle]
@@ -105,7 +125,7 @@ class GraphReplay:
         driver.check(self.bindings.cuGraphLaunch(self.handle, self.stream))
 
 
-def destroy(bindings: Any, executable: Any, graph: Any) -> None:
+def destroy(bindings: ModuleType, executable: "CUgraphExec", graph: "CUgraph") -> None:
     """Destroy a graph. If it is still running, the driver frees it when it has ended."""
     bindings.cuGraphExecDestroy(executable)
     bindings.cuGraphDestroy(graph)
@@ -114,17 +134,17 @@ def destroy(bindings: Any, executable: Any, graph: Any) -> None:
 class GraphLauncher:
     """A launcher of several launches: launch(*values of the first, *values of the second, ...)."""
 
-    def __init__(self, device: Any, launches: Sequence[Any], counts: Sequence[int]) -> None:
+    def __init__(self, device: "GpuDevice", launches: Sequence[KernelLauncher], counts: Sequence[int]) -> None:
         self.device, self.launches = device, list(launches)
         self.fast_launches = [fastest_entry(launch) for launch in launches]
         self.slices = [slice(a, b) for a, b in pairwise(accumulate(counts, initial=0))]
         self.max_updates = len(self.launches) // 2  # updating more launches costs as much as launching all
-        self.replays: dict[tuple[Any, ...], GraphReplay] = {}  # in order of last use
-        self.recent_keys: deque[tuple[Any, ...]] = deque(maxlen=MAX_CACHED_REPLAYS)
+        self.replays: dict[Values, GraphReplay] = {}  # in order of last use
+        self.recent_keys: deque[Values] = deque(maxlen=MAX_CACHED_REPLAYS)
         self.misses = 0
         self.lock = Lock()
 
-    def __call__(self, *values: Any) -> None:
+    def __call__(self, *values: Number) -> None:
         """Launch all."""
         key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 is not -0.0
         with self.lock:
@@ -141,7 +161,7 @@ class GraphLauncher:
             for launch, own in zip(self.fast_launches, self.slices, strict=True):
                 launch(*values[own])
 
-    def find_replay(self, key: tuple[Any, ...]) -> GraphReplay | None:
+    def find_replay(self, key: Values) -> GraphReplay | None:
         """Return a replay for values that have none: updated or built. Return None if a replay would not pay."""
         is_repeated = key in self.recent_keys
         if is_repeated and len(self.replays) < MAX_CACHED_REPLAYS:
@@ -158,12 +178,12 @@ class GraphLauncher:
         self.recent_keys.append(key)
         return None
 
-    def changed_launches(self, old: tuple[Any, ...], new: tuple[Any, ...]) -> list[int]:
+    def changed_launches(self, old: Values, new: Values) -> list[int]:
         """Return the indices of the launches whose values differ."""
         signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
         return [k for k, own in enumerate(self.slices) if old[own] != new[own] or (signs and 0 in new[own])]
 
-    def build_replay(self, key: tuple[Any, ...]) -> GraphReplay:
+    def build_replay(self, key: Values) -> GraphReplay:
         """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""
         if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))

@@ -6,7 +6,7 @@ was enqueued, so nobody waits. The receiver of an array keeps the array of the s
 
 import ctypes
 from sys import getrefcount
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -54,21 +54,23 @@ DLManagedTensor._fields_ = (
 class ExportedCapsule(NamedTuple):
     """A capsule and the objects that live as long as it, or as long as a library uses its contents."""
 
-    capsule: Any
-    parts: tuple[Any, ...]
+    capsule: object
+    parts: tuple[object, ...]
 
 
 exported_capsules: dict[int, ExportedCapsule] = {}  # by address of the struct
 
 
-def _release_export(managed: Any) -> None:
+def _release_export(managed: "ctypes._Pointer[DLManagedTensor]") -> None:
     exported_capsules.pop(ctypes.addressof(managed.contents), None)
 
 
 release_export = DELETER(_release_export)  # lives as long as the module
 
 
-def export_capsule(owner: Any, address: int, dtype: DType, layout: Layout, device: int, kind: int = DLPACK_CUDA) -> Any:
+def export_capsule(
+    owner: object, address: int, dtype: DType, layout: Layout, device: int, kind: int = DLPACK_CUDA
+) -> object:
     """Return a DLPack capsule of elements at an address of a device. It keeps `owner` alive."""
     release_unclaimed()
     ndim = len(layout.shape)
@@ -93,7 +95,7 @@ def release_unclaimed() -> None:
 
 
 def require_no_copy(
-    name: str, device: tuple[int, int], dl_device: tuple[int, int] | None = None, copy: bool | None = None, **_: Any
+    name: str, device: tuple[int, int], dl_device: tuple[int, int] | None = None, copy: bool | None = None, **_: object
 ) -> None:
     """Raise BufferError, as the protocol requires, if a copy or another device is requested."""
     if copy or dl_device not in (None, device):
@@ -102,7 +104,7 @@ def require_no_copy(
         )
 
 
-def array_interface(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, Any]:
+def array_interface(address: int, dtype: DType, layout: Layout, is_writable: bool) -> dict[str, object]:
     """Return the `__cuda_array_interface__` of elements at an address."""
     return {
         "shape": layout.shape,
@@ -114,7 +116,7 @@ def array_interface(address: int, dtype: DType, layout: Layout, is_writable: boo
     }
 
 
-def import_array(source: Any) -> tuple[DeviceBuffer, DType, Layout, int]:
+def import_array(source: object) -> tuple[DeviceBuffer, DType, Layout, int]:
     """Return the memory of another library's array: buffer, dtype, layout, and the number of the GPU.
 
     Raises

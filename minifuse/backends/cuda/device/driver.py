@@ -8,11 +8,14 @@ import os
 import sys
 from functools import cache
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from ....core.errors import CudaError, MissingPartError, OutOfMemoryError
+
+if TYPE_CHECKING:
+    from cuda.bindings.driver import CUresult
 
 MIN_DRIVER_VERSION = 12000  # as the driver counts: 1000 x major + 10 x minor
 EXTRAS = {13: "cuda13", 12: "cuda12"}  # extra of minifuse by major version
@@ -107,7 +110,7 @@ def require_numpy() -> None:
         )
 
 
-def check(result: Any) -> Any:
+def check(result: "tuple[CUresult, *tuple[object, ...]]") -> Any:
     """Return the values of a call of `cuda.bindings`, or raise an error with advice if it failed."""
     status, *values = result
     if int(status):

@@ -6,15 +6,19 @@ wait for the host to launch it: kernels shorter than about 5 microseconds appear
 
 import weakref
 from collections.abc import Sequence
-from typing import Any
+from types import ModuleType
+from typing import TYPE_CHECKING
 
 from . import driver
+
+if TYPE_CHECKING:
+    from .gpu import GpuDevice
 
 
 class GpuEvent:
     """A mark in a stream."""
 
-    def __init__(self, bindings: Any) -> None:
+    def __init__(self, bindings: ModuleType) -> None:
         self.handle = driver.check(bindings.cuEventCreate(0))
         weakref.finalize(self, bindings.cuEventDestroy, self.handle).atexit = False  # not at exit: the driver ends
 
@@ -22,7 +26,7 @@ class GpuEvent:
 class EventClock:
     """The clock of one GPU."""
 
-    def __init__(self, device: Any) -> None:
+    def __init__(self, device: "GpuDevice") -> None:
         self.device, self.bindings = device, device.bindings
         self.stream = self.bindings.CUstream(int(device.stream.handle))
 

@@ -6,11 +6,10 @@ without waiting. Whatever is known before a launch is computed once, in `prepare
 
 import threading
 from collections.abc import Callable, Iterable, Sequence
-from functools import cached_property, partial
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
@@ -18,8 +17,12 @@ from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
 from ...fast_call import CallValue, Driver, FastLaunch, make_fast_launch
 from ..compiler import compile_lto_cubin, compile_ptx, compiler_fingerprint, link_cubin
 from ..geometry import LaunchGeometry
+from ..launch_plan import DeviceLaunch, KernelArgument
 from . import driver
 from .tensor_maps import TensorMaps
+
+if TYPE_CHECKING:
+    from cuda.core import Kernel
 
 SHARED_OPT_IN_BYTES = 40 * 1024  # bytes of dynamic shared memory; more than 48 KB, with static memory, must be requested
 SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # unspecified, and the two default streams, which wait for each other
@@ -31,28 +34,20 @@ class DeviceBuffer(MemoryBuffer):
 
     __slots__ = ()
 
-    def __init__(self, owner: Any, address: int, nbytes: int) -> None:
+    def __init__(self, owner: object, address: int, nbytes: int) -> None:
         self.owner, self.address, self.nbytes = owner, address, nbytes
         self.version, self.is_writable = VersionCounter(), True
 
     @property
-    def __array_interface__(self) -> dict[str, Any]:
+    def __array_interface__(self) -> dict[str, object]:
         """Raise AttributeError: NumPy cannot access GPU memory."""
         raise AttributeError("__array_interface__")
-
-
-class GpuLaunch(partial[None]):
-    """A launch of a loaded kernel without its arguments."""
-
-    kernel: Any
-    geometry: LaunchGeometry
-    shared: int  # bytes
 
 
 class GpuDevice:
     """GPU number `index`."""
 
-    is_simulated = False
+    is_simulated: Literal[False] = False
 
     def __init__(self, index: int) -> None:
         from cuda.bindings import driver as bindings
@@ -119,18 +114,18 @@ class GpuDevice:
             ) from None
         return DeviceBuffer(owner, int(owner.handle), nbytes)
 
-    def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
+    def copy_in(self, array: np.ndarray, address: int) -> None:
         """Copy the bytes of a contiguous array to an address."""
         self.use()
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
-    def copy_in_async(self, array: npt.NDArray[Any], address: int) -> None:
+    def copy_in_async(self, array: np.ndarray, address: int) -> None:
         """Copy without waiting for the kernels before. The array may be changed or freed as soon as this returns."""
         self.use()
         driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
 
-    def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
+    def copy_out(self, address: int, array: np.ndarray) -> None:
         """Copy bytes at an address to a contiguous array, once all kernels before have ended."""
         self.use()
         if array.nbytes:
@@ -170,13 +165,13 @@ class GpuDevice:
     def load(
         self,
         text: str,
-        kernel: Callable[[], Callable[..., Any]],
+        kernel: Callable[[], Callable[..., None]],
         signature: Sequence[str],
         threads: int,
         blocks: int = 0,
         use_cache: bool = True,
         is_arch_specific: bool = False,
-    ) -> Any:
+    ) -> "Kernel":
         """Return the compiled kernel of a text, from the cache or by compiling `kernel()`.
 
         `text` identifies the kernel together with this package's sources. If it does not, set use_cache=False to skip the
@@ -193,7 +188,7 @@ class GpuDevice:
         flags = f"{compiler_fingerprint(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
         return kernel_cache.find(text, flags, build, self._loaded)
 
-    def _loaded(self, name: str, payload: bytes) -> Any:
+    def _loaded(self, name: str, payload: bytes) -> "Kernel":
         from cuda.core import ObjectCode
 
         entry, _, cubin = payload.partition(b"\n")
@@ -202,7 +197,7 @@ class GpuDevice:
         kernel.attributes.num_regs  # noqa: B018  # loads the kernel, so that a damaged file is detected here
         return kernel
 
-    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> GpuLaunch:
+    def prepare(self, kernel: "Kernel", geometry: LaunchGeometry, shared: int = 0) -> DeviceLaunch:
         """Return launch(*arguments) for a loaded kernel. Pointers and int64 are passed as ints, others as NumPy scalars."""
         from cuda.core import LaunchConfig, launch
 
@@ -213,18 +208,18 @@ class GpuDevice:
             if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # keep the maximum
                 driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        ready = GpuLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        ready = DeviceLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
         ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
         return ready
 
     def fast_entry(
         self,
-        runs: Sequence[tuple[GpuLaunch, Sequence[CallValue | int]]],
+        runs: Sequence[tuple[DeviceLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],
-        fallback: Callable[..., Any],
+        fallback: Callable[..., None],
         aligned_addresses: Iterable[int] = (),
         aligned_value: int | None = None,
-    ) -> Callable[..., Any] | None:
+    ) -> Callable[..., None] | None:
         """Return the fast launch path of prepared launches (see `fast_call.make_fast_launch`), or None if there is none."""
         self.use()
         launches = []
@@ -246,14 +241,14 @@ class GpuDevice:
             return Driver(launch, stream)
         return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
 
-    def launch(self, *arguments: Any) -> None:
+    def launch(self, *arguments: KernelArgument) -> None:
         """Launch on this GPU, if there are several."""
         from cuda.core import launch
 
         self.use()
         launch(*arguments)
 
-    def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
+    def recover(self, run: Callable[..., None], arguments: Sequence[KernelArgument], error: Exception) -> None:
         """Handle a failed launch: repeat it if the thread had not selected its GPU, else raise the error with advice."""
         is_first = not getattr(_current, "is_set", False)
         self.use()

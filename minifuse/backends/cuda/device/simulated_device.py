@@ -5,37 +5,40 @@ It has the methods of `gpu.GpuDevice`, so the backend treats both alike.
 
 import ctypes
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-import numpy.typing as npt
 
 from .... import simt
 from ....runtime.memory_pool import MemoryBuffer, Pool
-from ..geometry import LaunchGeometry
-from ..launch_plan import LaunchPlan
+from ..geometry import MAX_SHARED_BYTES, LaunchGeometry
+from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan
+
+if TYPE_CHECKING:
+    from .tensor_maps import TensorMaps
 
 
 class SimulatedDevice:
     """The interpreter as GPU number `index`."""
 
-    is_simulated = True
+    is_simulated: Literal[True] = True
     capability = (9, 0)
     tensor_cores = "mma"  # the interpreter has no copy engine, which `wgmma` needs
     multiprocessors = 132
-    max_shared_bytes = 227 * 1024  # bytes per block
+    max_shared_bytes = MAX_SHARED_BYTES
+    tensor_maps: "TensorMaps"  # not set, since no kernel of the interpreter takes one
 
     def __init__(self, index: int) -> None:
         self.index, self.name = index, "minifuse.simt, lane by lane on this machine"
         self.pool = Pool(MemoryBuffer)
 
-    def copy_in(self, array: npt.NDArray[Any], address: int) -> None:
+    def copy_in(self, array: np.ndarray, address: int) -> None:
         """Copy the bytes of a contiguous array to an address."""
         ctypes.memmove(address, array.ctypes.data, array.nbytes)
 
     copy_in_async = copy_in
 
-    def copy_out(self, address: int, array: npt.NDArray[Any]) -> None:
+    def copy_out(self, address: int, array: np.ndarray) -> None:
         """Copy bytes at an address to a contiguous array."""
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
@@ -51,27 +54,30 @@ class SimulatedDevice:
     def load(
         self,
         text: str,
-        kernel: Callable[[], Callable[..., Any]],
+        kernel: Callable[[], Callable[..., None]],
         signature: Sequence[str],
         threads: int,
         blocks: int = 0,
         use_cache: bool = True,
         is_arch_specific: bool = False,
-    ) -> Any:
+    ) -> Callable[..., None]:
         """Return the kernel unchanged."""
         return kernel()
 
-    def prepare(self, kernel: Any, geometry: LaunchGeometry, shared: int = 0) -> Callable[..., None]:
+    def prepare(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int = 0) -> DeviceLaunch:
         """Return launch(*arguments), with pointers as `simt.Pointer`."""
+        ready = DeviceLaunch(self.launch, kernel, geometry, shared)
+        ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
+        return ready
 
-        def run(*arguments: Any) -> None:
-            simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared), loop_limit=None)
+    def launch(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int, *arguments: KernelArgument) -> None:
+        """Run a launch."""
+        simt.run(LaunchPlan(kernel, geometry.grid, geometry.block, arguments, shared), loop_limit=None)
 
-        return run
-
-    def fast_entry(self, *prepared: Any) -> None:
+    def fast_entry(self, *prepared: object) -> Callable[..., None] | None:
         """Return None: there is no fast launch path."""
+        return None
 
-    def recover(self, run: Callable[..., None], arguments: Sequence[Any], error: Exception) -> None:
+    def recover(self, run: Callable[..., None], arguments: Sequence[KernelArgument], error: Exception) -> None:
         """Raise the error of a failed launch: the interpreter's message is complete."""
         raise error

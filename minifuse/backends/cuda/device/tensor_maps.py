@@ -6,11 +6,17 @@ an operand has its own map. The most recently used maps are cached, since the me
 
 from collections import OrderedDict
 from threading import Lock
-from typing import Any, NamedTuple
+from types import ModuleType
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
+from ....runtime.memory_pool import MemoryBuffer
 from . import driver
+
+if TYPE_CHECKING:
+    from .gpu import GpuDevice
 
 MAP_BYTES = 128
 MAX_CACHED_MAPS = 4096
@@ -31,10 +37,10 @@ class TensorMapBox(NamedTuple):
 class TensorMaps:
     """The cached maps of a device, by contents and address."""
 
-    def __init__(self, device: Any) -> None:
-        self.device, self.cache, self.lock = device, OrderedDict[tuple[TensorMapBox, int], Any](), Lock()
+    def __init__(self, device: "GpuDevice") -> None:
+        self.device, self.cache, self.lock = device, OrderedDict[tuple[TensorMapBox, int], MemoryBuffer](), Lock()
 
-    def find(self, box: TensorMapBox, address: int) -> Any:
+    def find(self, box: TensorMapBox, address: int) -> MemoryBuffer:
         """Return the memory that contains a map. The caller must keep it allocated until its launches have ended."""
         key = box, address
         with self.lock:
@@ -47,14 +53,14 @@ class TensorMaps:
                 self.cache.move_to_end(key)
         return tensor_map
 
-    def make_map(self, box: TensorMapBox, address: int) -> Any:
+    def make_map(self, box: TensorMapBox, address: int) -> MemoryBuffer:
         """Copy a new map to the device."""
         buffer = self.device.pool.allocate(MAP_BYTES)
         self.device.copy_in(encode(self.device.bindings, box, address), buffer.address)
         return buffer
 
 
-def encode(bindings: Any, box: TensorMapBox, address: int) -> np.ndarray[Any, Any]:
+def encode(bindings: ModuleType, box: TensorMapBox, address: int) -> NDArray[np.uint64]:
     """Return the 128 bytes of a map, as the driver encodes them."""
     uint64, uint32 = bindings.cuuint64_t, bindings.cuuint32_t
     tensor_map = driver.check(

@@ -16,14 +16,14 @@ import numpy as np
 
 from ....simt import Array, word
 from ....simt import cuda as cuda
+from ....simt.arithmetic import RealNumber
 
 ALL_LANES = 0xFFFFFFFF
 PITCH = 65  # elements from row to row of a 64 x 64 tile: consecutive rows start in different banks
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Result = TypeVar("Result")
-KernelNumber = int | np.integer | np.floating  # a number as kernels in the interpreter have it
-BinaryFunction = Callable[[KernelNumber, KernelNumber], KernelNumber]
+BinaryFunction = Callable[[RealNumber, RealNumber], RealNumber]
 
 
 class Intrinsic(Generic[Result]):
@@ -97,14 +97,14 @@ def vector_alignment(nbytes: int) -> int:
 
 @intrinsic("base_llvm.load4")
 @word
-def load4(source: Array, i: int) -> tuple[KernelNumber, ...]:
+def load4(source: Array, i: int) -> tuple[RealNumber, ...]:
     """Load source[i] to source[i + 3] at once. The address must be a multiple of 16 bytes."""
     return source.load(i, 4)
 
 
 @intrinsic("base_llvm.store4")
 @word
-def store4(target: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
+def store4(target: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
     """Store four numbers to target[i] ... target[i + 3] at once. The address must be a multiple of 16 bytes."""
     target.store(i, numbers)
 
@@ -116,7 +116,7 @@ def no_unroll() -> None:
 
 @intrinsic("base_llvm.atomic_add")
 @word
-def atomic_add(target: Array, i: int, value: KernelNumber) -> None:
+def atomic_add(target: Array, i: int, value: RealNumber) -> None:
     """Add value to target[i] atomically: no other thread accesses it between the read and the write."""
     cuda.atomic.add(target, i, value)
 
@@ -125,7 +125,7 @@ def atomic_add(target: Array, i: int, value: KernelNumber) -> None:
 
 
 @intrinsic("base_llvm.like")
-def like(x: KernelNumber, number: float) -> KernelNumber:
+def like(x: RealNumber, number: float) -> RealNumber:
     """Convert a number to the type of x. A Python literal would turn float32 arithmetic into float64."""
     return type(x)(number)
 
@@ -219,7 +219,7 @@ def floordiv(a, b):
 
 @intrinsic("base_llvm.put4")
 @word
-def put4(tile: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
+def put4(tile: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
     """Store four numbers to tile[i] ... tile[i + 3], one after the other. The address need not be aligned."""
     for k in range(4):
         tile[i + k] = numbers[k]
@@ -227,7 +227,7 @@ def put4(tile: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
 
 @intrinsic("base_llvm.load_apart", PITCH)
 @word
-def below4(tile: Array, i: int) -> tuple[KernelNumber, ...]:
+def below4(tile: Array, i: int) -> tuple[RealNumber, ...]:
     """Load four neighbors of a column: tile[i] and the elements one, two and three rows below it."""
     return tuple([tile[i + PITCH * k] for k in range(4)])
 

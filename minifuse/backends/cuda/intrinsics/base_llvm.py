@@ -14,7 +14,8 @@ from numba.cuda import nvvmutils
 from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
-from .base import Intrinsic, KernelNumber, vector_alignment
+from ....simt.arithmetic import RealNumber
+from .base import Intrinsic, vector_alignment
 
 I32, I64 = ir.IntType(32), ir.IntType(64)
 GLOBAL_SPACE = 1  # number of the address space in LLVM
@@ -115,7 +116,7 @@ def pointer_to() -> object:
     return at
 
 
-def pointer_at(element: Intrinsic[KernelNumber]) -> object:
+def pointer_at(element: Intrinsic[RealNumber]) -> object:
     """Emit the load of a pointer from a table. The compiler must be told that it points to global memory."""
 
     @intrinsic

@@ -12,8 +12,10 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ....simt import Array, current, word
+from ....simt.arithmetic import RealNumber
+from ....simt.lanes import CopyInFlight
 from ..tile_shapes import swizzle
-from .base import Intrinsic, KernelNumber, intrinsic
+from .base import Intrinsic, intrinsic
 
 Accumulators = np.ndarray  # of a lane: (rows, columns), of a dtype of ACCUMULATOR_DTYPES
 ACCUMULATOR_DTYPES = {
@@ -63,7 +65,7 @@ def wait(count: int) -> Intrinsic[None]:
     return wait_group
 
 
-def pending_copies() -> list[list[tuple[Array, int, int]]]:
+def pending_copies() -> list[list[CopyInFlight]]:
     """Return the pending copies of the running lane, in groups. The last group is still open."""
     lane = current("cp.async")
     if lane.copies is None:
@@ -176,8 +178,8 @@ def store_tile(
     @word
     def store(
         out: Array, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
-        wide: bool, acc: Accumulators, alpha: float, epilogue: Callable[..., KernelNumber],
-        epilogue4: Callable[..., tuple[KernelNumber, ...]], at: tuple[object, ...],
+        wide: bool, acc: Accumulators, alpha: float, epilogue: Callable[..., RealNumber],
+        epilogue4: Callable[..., tuple[RealNumber, ...]], at: tuple[object, ...],
     ) -> None:  # fmt: skip
         scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
         width = 4 if wide else 1
@@ -192,6 +194,6 @@ def store_tile(
     return store
 
 
-def to_kernel_number(x: np.signedinteger | np.floating) -> KernelNumber:
+def to_kernel_number(x: np.signedinteger | np.floating) -> RealNumber:
     """Convert an accumulator to the number type of kernels: integers become Python ints."""
     return int(x) if isinstance(x, np.signedinteger) else x

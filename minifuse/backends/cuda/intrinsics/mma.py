@@ -14,8 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ....simt import Array, mma_sync, word
+from ....simt.arithmetic import RealNumber
 from ..tile_shapes import MMA_DEPTH
-from .base import Intrinsic, KernelNumber, intrinsic
+from .base import Intrinsic, intrinsic
 
 
 def round_to_tf32(x: float | np.float32) -> np.float32:
@@ -81,7 +82,7 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
     """
     rows, columns = warp
 
-    def registers(tile: Array, i: int, pitch: int) -> Sequence[Sequence[KernelNumber]]:
+    def registers(tile: Array, i: int, pitch: int) -> Sequence[Sequence[RealNumber]]:
         """Return two adjacent elements at each k of the lane in this step, as instruction registers: (2, registers)."""
         found = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
         if kind == "tf32":

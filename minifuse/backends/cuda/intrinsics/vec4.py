@@ -1,11 +1,12 @@
 """Device functions for groups of four elements: vectorized loads and stores where addresses allow them, and reductions."""
 
 from ....simt import Array, cuda, word
-from .base import BinaryFunction, KernelNumber, device, intrinsic, load4, store4
+from ....simt.arithmetic import RealNumber
+from .base import BinaryFunction, device, intrinsic, load4, store4
 
 
 @device
-def load4_if(is_wide: int, source: Array, i: int) -> tuple[KernelNumber, ...]:
+def load4_if(is_wide: int, source: Array, i: int) -> tuple[RealNumber, ...]:
     """Load source[i] to source[i + 3], in one instruction if `is_wide`."""
     if is_wide:
         return load4(source, i)
@@ -13,7 +14,7 @@ def load4_if(is_wide: int, source: Array, i: int) -> tuple[KernelNumber, ...]:
 
 
 @device
-def store4_if(is_wide: int, target: Array, i: int, numbers: tuple[KernelNumber, ...]) -> None:
+def store4_if(is_wide: int, target: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
     """Store four numbers to target[i] ... target[i + 3], in one instruction if `is_wide`."""
     if is_wide:
         store4(target, i, numbers)
@@ -23,15 +24,15 @@ def store4_if(is_wide: int, target: Array, i: int, numbers: tuple[KernelNumber, 
 
 @intrinsic("base_llvm.load_apart", 1)
 @word
-def beside4(row: Array, i: int) -> tuple[KernelNumber, ...]:
+def beside4(row: Array, i: int) -> tuple[RealNumber, ...]:
     """Load row[i] to row[i + 3], one after the other, from an array that the thread keeps in registers."""
     return tuple([row[i + k] for k in range(4)])
 
 
 @device
 def fold_of_column(
-    op: BinaryFunction, a: KernelNumber, b: KernelNumber, c: KernelNumber, d: KernelNumber, parts: Array
-) -> KernelNumber:
+    op: BinaryFunction, a: RealNumber, b: RealNumber, c: RealNumber, d: RealNumber, parts: Array
+) -> RealNumber:
     """Reduce four neighboring columns of each thread over the threads along y. Return the result of column y modulo 4."""
     step, x, y = cuda.blockDim.x, cuda.threadIdx.x, cuda.threadIdx.y
     place = 4 * y * step + x

@@ -4,10 +4,11 @@
 bytes; their product is `and`, and their sum is `or`.
 """
 
+from collections.abc import Callable
 from functools import cache
-from typing import Any
 
 from ....core.dtypes import DType, bool_
+from ....simt.arithmetic import RealNumber
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, load4, store4
 from ..tile_shapes import GpuKernel
@@ -46,7 +47,7 @@ def either(x, y):
     return x | y
 
 
-def accumulate_functions(dtype: DType) -> tuple[Any, Any]:
+def accumulate_functions(dtype: DType) -> tuple[Callable[..., RealNumber], Callable[..., RealNumber]]:
     """Return the functions that add a product to a sum, and that add two sums."""
     return (add_and, either) if dtype is bool_ else (add_product, plus)
 

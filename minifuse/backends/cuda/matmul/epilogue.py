@@ -19,6 +19,8 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, KernelParameter, Load, MatmulKernel, ReadOutput
+from ....simt import Array
+from ....simt.arithmetic import RealNumber
 from ...codegen.loop_emitter import operand_name
 from ..codegen.base import CudaSource, storage_of
 from ..compiler import functions_from_text
@@ -27,21 +29,25 @@ from ..intrinsics.base import device
 AXES = ("outer", "inner", "row", "col", "k")  # two axes of the batch, and those of the product
 COL = AXES.index("col")
 
+Numbers = tuple[RealNumber, ...]  # four of them
+HookPosition = tuple[int, int, tuple[int | RealNumber | Array, ...]]  # of a matrix in the batch, and `extra`
+Hook = Callable[[Any, int, int, HookPosition], Any]  # from and to a number of the kernel's element type
+
 
 @device
-def identity_epilogue(total: Any, row: Any, col: Any, at: Any) -> Any:
+def identity_epilogue(total: RealNumber, row: int, col: int, at: HookPosition) -> RealNumber:
     """Return the sum unchanged."""
     return total
 
 
 @device
-def identity_epilogue4(totals: Any, row: Any, col: Any, at: Any) -> Any:
+def identity_epilogue4(totals: Numbers, row: int, col: int, at: HookPosition) -> Numbers:
     """Return the sums unchanged."""
     return totals
 
 
 @device
-def identity_prologue(x: Any, i: Any, k: Any, at: Any) -> Any:
+def identity_prologue(x: RealNumber, i: int, k: int, at: HookPosition) -> RealNumber:
     """Return the element unchanged."""
     return x
 
@@ -49,10 +55,10 @@ def identity_prologue(x: Any, i: Any, k: Any, at: Any) -> Any:
 class GemmHooks(NamedTuple):
     """The functions at the edges of a product, their text, and the arguments that they need."""
 
-    epilogue: Callable[..., Any] = identity_epilogue
-    epilogue4: Callable[..., Any] = identity_epilogue4
-    prologue_a: Callable[..., Any] = identity_prologue
-    prologue_b: Callable[..., Any] = identity_prologue
+    epilogue: Hook = identity_epilogue
+    epilogue4: Callable[[Numbers, int, int, HookPosition], Numbers] = identity_epilogue4
+    prologue_a: Hook = identity_prologue
+    prologue_b: Hook = identity_prologue
     text: str = ""
     stored: str = ""  # type of the first output in memory; empty if it is that of the sums
     extra: tuple[str, ...] = ()  # names of the arguments after the kernel's own

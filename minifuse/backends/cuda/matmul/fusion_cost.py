@@ -10,8 +10,9 @@ from math import prod
 
 from ....core.layout import Layout
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load, MatmulKernel
+from ..geometry import MAX_SHARED_BYTES
 from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, choose_config
-from .launches import MAX_SHARED_BYTES, split_for_grid
+from .launches import split_for_grid
 from .operands import is_matrix, matmul_problem
 
 MAX_EPILOGUE_COST = 160  # in additions; a product has too few threads for more

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import DType, float64
 from ....core.layout import Layout, collapse
-from ..geometry import ceil_div
+from ..geometry import MAX_GRID_YZ, ceil_div
 from ..tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE, GpuKernel, TileShape
 from .element_types import element_name
 from .float64 import MAX_TILE_BYTES, float64_operand_mode, make_float64
@@ -46,7 +46,6 @@ MIN_TRANSPOSE_WORK = 2**30  # multiplications from which transposing may pay
 MAX_SPLIT_BLOCKS_PER_SM = 16  # with more blocks per multiprocessor, no split pays
 PROLOGUE_RATE = 0.4  # fraction of a multiprocessor's additions per cycle that a prologue achieves during a product
 SHARED_ROUND_TRIP_COST = 2  # of an element, in additions
-MAX_GRID_BLOCKS = 65535  # along y and along z of a grid
 
 
 class BatchAxis(NamedTuple):
@@ -251,7 +250,7 @@ def candidate_configs(
             part_K = ceil_div(p.K, parts * BK) * BK
             if (
                 tiles * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-                or p.matrices * parts > MAX_GRID_BLOCKS
+                or p.matrices * parts > MAX_GRID_YZ
                 or part_K < 2 * BK
             ):
                 break

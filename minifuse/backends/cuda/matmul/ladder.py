@@ -17,6 +17,8 @@ M times. The rungs bring these elements ever closer: from memory to the block, f
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from ....core.errors import ShapeError
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, f32, i32, load4, store4, u32
@@ -311,6 +313,9 @@ def make_matmul(
     return GpuKernel("matmul", constants, matmul, signature_of(element, hooks), threads, shape.blocks, shared, hooks.text)
 
 
+Matrix = int | np.ndarray  # an address or, for the interpreter, a flat array
+
+
 class Rung(NamedTuple):
     """A kernel of the ladder, and its launch over dense row-major float32 matrices."""
 
@@ -331,11 +336,11 @@ class Rung(NamedTuple):
         down, across = -(-M // self.tile[0]), -(-N // self.tile[1])
         return (down, across) if self.function is naive else (across, down)
 
-    def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
-        """Return the kernel's arguments. out, a and b are addresses, or flat arrays for the interpreter."""
+    def arguments(self, out: Matrix, a: Matrix, b: Matrix, M: int, N: int, K: int) -> tuple[Matrix | float, ...]:
+        """Return the kernel's arguments."""
         return out, a, b, M, N, K
 
-    def plan(self, out: Any, a: Any, b: Any) -> LaunchPlan:
+    def plan(self, out: np.ndarray, a: np.ndarray, b: np.ndarray) -> LaunchPlan:
         """Plan out = a @ b over NumPy arrays (M, N), (M, K) and (K, N).
 
         Raises
@@ -364,7 +369,7 @@ class LibraryRung(Rung):
         """Return the kernel with 16-byte copies if rows of b are multiples of 16 bytes."""
         return make_matmul(SMALL, "k", "x4" if N % 4 == 0 else "x", self.tile[0] > M or self.tile[1] > N)
 
-    def arguments(self, out: Any, a: Any, b: Any, M: int, N: int, K: int) -> tuple[Any, ...]:
+    def arguments(self, out: Matrix, a: Matrix, b: Matrix, M: int, N: int, K: int) -> tuple[Matrix | float, ...]:
         """Return the arguments for one part and one matrix."""
         return out, a, b, M, N, K, N, 1, K, 1, N, 1, 1, K, 0, 1, 0, 0, 0, 0, 0, 0, N % 4 == 0, 1.0
 

@@ -12,8 +12,8 @@ from math import prod
 from ....core.dtypes import HIGHEST, DType, float32
 from ....core.layout import Layout
 from ....ir.kernel_ir import MatmulKernel
-from ..geometry import ceil_div
-from .heuristics import MAX_GRID_BLOCKS, GpuGemmConfig, GpuGemmProblem, choose_config
+from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
+from .heuristics import GpuGemmConfig, GpuGemmProblem, choose_config
 from .operands import (
     MAX_BATCH_AXES,
     OUT,
@@ -31,8 +31,7 @@ from .tensor_core_heuristics import WgmmaConfig, choose_tensor_core_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
 
-MAX_LAUNCH_ROWS = MAX_GRID_BLOCKS * 4  # per launch, with the flattest tile
-MAX_SHARED_BYTES = 227 * 1024  # bytes per block on compute capability 9.0
+MAX_LAUNCH_ROWS = MAX_GRID_YZ * 4  # per launch, with the flattest tile
 
 
 def plan_matmul(
@@ -111,9 +110,9 @@ def choose_rounded_config(
 
 def split_for_grid(p: GpuGemmProblem) -> Iterator[GpuGemmProblem]:
     """Split a product into pieces that fit one grid, with at most MAX_BATCH_AXES axes of a batch."""
-    if len(p.batch) > MAX_BATCH_AXES or p.matrices > MAX_GRID_BLOCKS:
+    if len(p.batch) > MAX_BATCH_AXES or p.matrices > MAX_GRID_YZ:
         axis, *inner = p.batch
-        step = max(1, MAX_GRID_BLOCKS // prod(x.size for x in inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
+        step = max(1, MAX_GRID_YZ // prod(x.size for x in inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
         for i in range(0, axis.size, step):
             size = min(step, axis.size - i)
             batch = (*[axis._replace(size=size)] * (size > 1), *inner)

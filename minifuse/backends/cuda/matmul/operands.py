@@ -4,19 +4,22 @@ All configurations of a product share these definitions; `launches` decides whic
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
+
+import numpy as np
 
 from ....core.dtypes import DType, int64
 from ....core.layout import Layout
 from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, MatmulKernel, ReadOutput, stride_kind
+from ....simt import Pointer
 from ...codegen.loop_emitter import operand_name
 from ..device.tensor_maps import TensorMapBox
-from ..geometry import ceil_div
-from ..launch_plan import LaunchPlan
+from ..geometry import MAX_GRID_YZ, ceil_div
+from ..launch_plan import KernelArgument, LaunchPlan
 from ..tile_shapes import GpuKernel
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts
 from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
-from .heuristics import MAX_GRID_BLOCKS, BatchAxis, FusedOperand, GpuGemmProblem, problem_of
+from .heuristics import BatchAxis, FusedOperand, GpuGemmProblem, problem_of
 
 OUT, WORKSPACE = 0, -1
 MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
@@ -43,6 +46,7 @@ class TensorMapArgument(NamedTuple):
 
 
 Argument = OperandAddress | NumberArgument | TensorMapArgument | int | float
+PointerOf = Callable[[OperandAddress], int | Pointer]  # an address or, for the interpreter, a pointer
 
 
 class GpuGemmLaunch(NamedTuple):
@@ -53,7 +57,7 @@ class GpuGemmLaunch(NamedTuple):
     block: tuple[int, int, int]
     arguments: tuple[Argument, ...]  # of the types in the kernel's signature
 
-    def at(self, pointer: Callable[[OperandAddress], Any], numbers: Sequence[Any] = ()) -> LaunchPlan:
+    def at(self, pointer: PointerOf, numbers: Sequence[int | np.generic] = ()) -> LaunchPlan:
         """Return the launch plan; `pointer` converts each operand address to an address or an interpreter's pointer."""
         arguments = tuple(
             numbers[x.position] if isinstance(x, NumberArgument) else resolve_argument(x, pointer) for x in self.arguments
@@ -61,7 +65,7 @@ class GpuGemmLaunch(NamedTuple):
         return LaunchPlan(self.kernel.function, self.grid, self.block, arguments, self.kernel.shared)
 
 
-def resolve_argument(x: Any, pointer: Callable[[OperandAddress], Any]) -> Any:
+def resolve_argument(x: OperandAddress | TensorMapArgument | float, pointer: PointerOf) -> KernelArgument:
     """Replace an operand's address or tensor map by a pointer. Other arguments are returned unchanged."""
     if isinstance(x, TensorMapArgument):
         return pointer(x.place)
@@ -175,7 +179,7 @@ def sum_parts_launch(
     size, target = p.matrices * p.M * p.N, (p.out_row, p.out_col, inner.size, inner.out, outer.out)
     across, down = ceil_div(p.N, 4 * SUM_PARTS_BLOCK[0]), ceil_div(p.M, SUM_PARTS_BLOCK[1])
     is_tall = count >= MIN_TALL_PARTS and across * down * p.matrices <= MAX_TALL_BLOCKS
-    grid = across, min(p.M if is_tall else down, MAX_GRID_BLOCKS), p.matrices
+    grid = across, min(p.M if is_tall else down, MAX_GRID_YZ), p.matrices
     hooks, extra = hooks_and_arguments(matmul, operands, p, False, True)
     arguments = out, parts, count, size, p.M, p.N, *target, int(is_wide), *extra
     return GpuGemmLaunch(make_sum_parts(matmul.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)

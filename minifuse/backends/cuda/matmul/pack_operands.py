@@ -6,7 +6,6 @@ reads many times.
 """
 
 from functools import cache
-from typing import Any
 
 from ..intrinsics.base import cuda, f32, store4
 from ..intrinsics.mma import pack_bf16
@@ -55,5 +54,5 @@ def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool
                 else:
                     store4(to, row, four)
 
-    types: tuple[Any, ...] = ("*i32" if kind == "bf16" else "*f32", "*f32", *["i64"] * 8, *hooks.types)
+    types: tuple[str, ...] = ("*i32" if kind == "bf16" else "*f32", "*f32", *["i64"] * 8, *hooks.types)
     return GpuKernel("make_ready", (kind, is_along, of_a), make_ready, types, 256, 4, text=hooks.text)

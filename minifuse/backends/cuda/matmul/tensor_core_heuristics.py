@@ -11,13 +11,12 @@ from typing import NamedTuple
 
 from ....core.dtypes import HIGH
 from ..device.tensor_maps import ITEMSIZE
-from ..geometry import ceil_div
+from ..geometry import MAX_GRID_YZ, ceil_div
 from .heuristics import (
     CYCLES_PER_PART,
     EXTRA_LAUNCH_CYCLES,
     GUARDED_FACTOR,
     L2_BYTES_PER_CYCLE,
-    MAX_GRID_BLOCKS,
     MAX_SPLIT_BLOCKS_PER_SM,
     MAX_SPLIT_TIME,
     MEMORY_BYTES_PER_CYCLE,
@@ -46,7 +45,7 @@ WGMMA_SUMS_STORED_PER_CYCLE = 6  # of the last tile
 BYTES_PER_PART_ELEMENT = 16  # written once, and read past the L2 cache
 MEMORY_BOUND_SLOWDOWN = {"mma": 1.5, "wgmma": 1.25}  # relative to a pass over memory, if memory limits the product
 MIN_TENSOR_CORE_SIZE = 4  # rows and columns; with fewer, memory limits the product and float32 costs nothing
-MAX_PACKED_DEPTH = MAX_GRID_BLOCKS * 32  # of K that one launch can pack
+MAX_PACKED_DEPTH = MAX_GRID_YZ * 32  # of K that one launch can pack
 
 
 class WgmmaConfig(NamedTuple):
@@ -176,7 +175,7 @@ def split_k_choices(p: GpuGemmProblem, tiles: int, deep: int, multiprocessors: i
         part_K = ceil_div(p.K, parts * deep) * deep
         if (
             tiles * p.matrices * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-            or p.matrices * parts > MAX_GRID_BLOCKS
+            or p.matrices * parts > MAX_GRID_YZ
             or part_K < 2 * deep
         ):
             return

@@ -104,7 +104,7 @@ class CudaMultiTensorLauncher:
         """Return the launch for use in a graph, which keeps the table allocated."""
         addresses, numbers = values[: len(self.spans)], self.to_kernel_numbers(values[len(self.spans) :])
         table = self.table_of(addresses)
-        arguments: list[Any] = [self.arrays.address, table.address, *numbers]
+        arguments: list[KernelArgument] = [self.arrays.address, table.address, *numbers]
         if self.device.is_simulated:
             arguments[0] = Pointer(self.arrays.address, 0, self.geometry.grid[0], np.int32, self.arrays)
             arguments[1] = Table(

@@ -95,13 +95,9 @@ def copy_async(width: int, name: str) -> object:
 
     @intrinsic
     def copy(
-        typingctx: CUDATypingContext,
-        shared: Memory,
-        i: types.Integer,
-        source: Memory,
-        j: types.Integer,
+        typingctx: CUDATypingContext, shared: Memory, i: types.Integer, source: Memory, j: types.Integer,
         valid: types.Boolean,
-    ) -> Typed:
+    ) -> Typed:  # fmt: skip
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])

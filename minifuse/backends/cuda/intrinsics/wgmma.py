@@ -12,6 +12,7 @@ from typing import Any
 
 from ....core.errors import UnknownWordError
 from .base import Intrinsic, intrinsic
+from .gemm import Accumulators
 
 
 def hopper_intrinsic(name: str, maker: str, *operands: object) -> Intrinsic[Any]:
@@ -54,31 +55,26 @@ load_fragments = hopper_intrinsic("load_fragments", "load_fragments")
 finish_products = hopper_intrinsic("finish_products", "finish_products")
 
 
-def zeros(count: int) -> Intrinsic[object]:
-    """Return the `count` accumulators of a lane, set to zero."""
-    return hopper_intrinsic("zeros", "zeros", count)
-
-
-def multiply_shared(kind: str, columns: int) -> Intrinsic[object]:
+def multiply_shared(kind: str, columns: int) -> Intrinsic[Accumulators]:
     """Return acc = multiply(acc, a, b). It starts the product and waits for the one before it."""
     return hopper_intrinsic("multiply_shared", "multiply_shared", kind, columns)
 
 
-def multiply_from_registers(columns: int) -> Intrinsic[object]:
+def multiply_from_registers(columns: int) -> Intrinsic[Accumulators]:
     """Return acc = multiply(acc, fragments, b), over half a tile. The lanes have loaded the left operand into registers."""
     return hopper_intrinsic("multiply_from_registers", "multiply_from_registers", columns)
 
 
-def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic[object]:
+def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic[Accumulators]:
     """Return the exchange between adjacent lanes that gives each lane groups of four accumulators along columns of out."""
     return hopper_intrinsic("exchange_pairs", "exchange_pairs", tuple(pairs), lanes)
 
 
-def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic[object]:
+def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic[None]:
     """Return the store of accumulators in groups of four; `places` are the rows and columns relative to the lane's first."""
     return hopper_intrinsic("store_vectors", "store_vectors", tuple(places), stored)
 
 
-def set_max_registers(grow: bool, count: int) -> Intrinsic[object]:
+def set_max_registers(grow: bool, count: int) -> Intrinsic[None]:
     """Raise the register limit of a lane to `count` (another warpgroup released registers before), or lower it."""
     return hopper_intrinsic("registers", "statement", f"setmaxnreg.{'inc' if grow else 'dec'}.sync.aligned.u32 {count};")

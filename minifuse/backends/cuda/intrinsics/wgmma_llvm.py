@@ -110,19 +110,6 @@ def copy_box() -> object:
     return copy
 
 
-def zeros(count: int) -> object:
-    """Return the accumulators before the first product."""
-
-    @intrinsic
-    def zero(typingctx: CUDATypingContext) -> Typed:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(F32, 0)] * count)
-
-        return types.UniTuple(FLOAT, count)(), codegen
-
-    return zero
-
-
 def accumulator_asm(text: str, more: str) -> CodeGenerator:
     """Return the code generator of PTX that updates the accumulators.
 

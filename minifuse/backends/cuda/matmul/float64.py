@@ -6,7 +6,7 @@ is transposed. Arguments, epilogue and edges are those of `ladder.make_matmul`: 
 and the first step along K takes the remainder. There is no prologue and no guard: M and N are at least one tile.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 from ..intrinsics.base import cuda, device, f64, i32, u32
@@ -29,7 +29,9 @@ def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, moves: Se
     return along + "4" * is_whole
 
 
-def tile_layout(X, BK, threads, along):
+def tile_layout(
+    X: int, BK: int, threads: int, along: str
+) -> tuple[tuple[int, int], int, Callable[..., tuple[int, int]], Callable[..., None]]:
     """Return the layout of a tile: steps along x and k, size, and functions that place and start a thread's copies.
 
     `along` "x4" or "x": neighbors along x are adjacent, as for `tile_copier`. "k4" or "k": neighbors along k are adjacent;

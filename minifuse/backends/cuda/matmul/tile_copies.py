@@ -4,13 +4,15 @@ Each is made for the size of a tile, and copies also for the layout of their ope
 `mma` and `attention` use them.
 """
 
+from collections.abc import Callable
+
 from ..intrinsics.base import cuda, device, i32, load4, store4, u32
 from ..intrinsics.gemm import copy_async
 from ..tile_shapes import swizzle
-from .epilogue import identity_prologue
+from .epilogue import Hook, identity_prologue
 
 
-def block_position(BM, BN, guarded):
+def block_position(BM: int, BN: int, guarded: bool) -> Callable[..., tuple[int, ...]]:
     """Return a function for a block's part of a product: its first row and column, its part of K, and its batch indices.
 
     Each part of K has its own output; it starts at k0 and has length `depth`. Unless `guarded`, the last tiles are moved
@@ -32,12 +34,12 @@ def block_position(BM, BN, guarded):
     return place
 
 
-def lanes_along_k(BK):
+def lanes_along_k(BK: int) -> int:
     """Return the lanes along k if elements are copied one by one: 32 if BK allows, so a warp reads a 128-byte line."""
     return 32 if BK % 32 == 0 else 16
 
 
-def swizzled_offset(pitch, is_swizzled):
+def swizzled_offset(pitch: int, is_swizzled: bool) -> Callable[..., int]:
     """Return a function for the offset of element (x, k) in a tile.
 
     A warp that transposes 32 neighbors along k would hit each bank four times: rows k, k + 8, ... start in the same one. So
@@ -51,7 +53,9 @@ def swizzled_offset(pitch, is_swizzled):
     return spot
 
 
-def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
+def tile_copier(
+    X: int, BK: int, pitch: int, threads: int, along: str, guarded: bool, element: str, TK: int = 16
+) -> tuple[Callable[..., tuple[int, int]], Callable[..., None]]:
     """Return functions that locate a thread's first element and start the copy of a tile: shared[k * pitch + x] <- source.
 
     The source element is source[x * sx + k * sk]. `along` "x4": rows are contiguous along x and 16-byte aligned, and a copy
@@ -78,7 +82,9 @@ def tile_copier(X, BK, pitch, threads, along, guarded, element, TK=16):
     return place, start
 
 
-def tile_prologue(X, BK, pitch, threads, along, guarded, prologue, TK=16):
+def tile_prologue(
+    X: int, BK: int, pitch: int, threads: int, along: str, guarded: bool, prologue: Hook, TK: int = 16
+) -> Callable[..., None]:
     """Return a function that applies a prologue to the elements that a thread has copied. Elements outside stay zero."""
     width = 4 if along == "x4" else 1
     TK = TK if along == "k" else max(1, threads // (X // width))

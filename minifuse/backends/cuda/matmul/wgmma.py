@@ -42,6 +42,7 @@ loads, which make the assembler keep the former contents of their registers (the
 from functools import cache
 
 from ..intrinsics.base import cuda, device, f32, i32, i64, u32
+from ..intrinsics.gemm import zeros
 from ..intrinsics.wgmma import (
     acquire_map,
     arrive,
@@ -58,7 +59,6 @@ from ..intrinsics.wgmma import (
     shared_address,
     store_vectors,
     wait_barrier,
-    zeros,
 )
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
@@ -118,7 +118,7 @@ def make_wgmma(
     barriers = stages * stage // 4  # their offset, in floats
     BM, BN = (right, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right)
     multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
-    zero = zeros(right // 2)
+    zero = zeros(1, right // 2)
     arrange = exchange_pairs((0, 2, 1, 3), 4) if is_output_transposed else exchange_pairs((0, 1, 2, 3), 1)
     places = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
     store = store_vectors(places, hooks.stored or "f32")

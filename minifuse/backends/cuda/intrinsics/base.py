@@ -2,7 +2,8 @@
 
 A kernel is a Python function that calls the names defined here. The interpreter calls it unchanged; the compiler replaces
 each name by a Numba object (`compiler.rebind_for_numba`). So a picture, a test without a GPU and the hardware all run the
-same lines. Functions marked with `device` are plain Python in both cases.
+same lines. This file has the Python implementations, `base_llvm` the code that Numba compiles. Functions marked with
+`device` are plain Python in both cases.
 """
 
 import builtins

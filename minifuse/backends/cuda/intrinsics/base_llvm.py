@@ -17,7 +17,7 @@ from numba.cuda.target import CUDATargetContext, CUDATypingContext
 from ....simt.arithmetic import RealNumber
 from .base import Intrinsic, vector_alignment
 
-I32, I64 = ir.IntType(32), ir.IntType(64)
+I32, I64, F32 = ir.IntType(32), ir.IntType(64), ir.FloatType()
 GLOBAL_SPACE = 1  # number of the address space in LLVM
 
 Memory = types.CPointer | Buffer  # the type of a pointer or an array
@@ -140,7 +140,7 @@ def atomic_add() -> object:
             at = address(context, builder, target, values[0], context.cast(builder, values[1], i, types.int64))
             number = context.cast(builder, values[2], value, target.dtype)
             if isinstance(target.dtype, types.Float):
-                is_single = number.type == ir.FloatType()
+                is_single = number.type == F32
                 name = f"declare_atomic_add_float{32 if is_single else 64}"
                 builder.call(getattr(nvvmutils, name)(builder.module), [at, number])
             else:

@@ -7,10 +7,9 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..tile_shapes import MMA_DEPTH
-from .base_llvm import I32, Memory, Typed, Values, address
+from .base_llvm import F32, I32, Memory, Typed, Values, address
 from .gemm_llvm import ELEMENTS, vector_at
 
-F32 = ir.FloatType()
 FLOAT = types.float32
 PACK = ir.InlineAsm(
     ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f"

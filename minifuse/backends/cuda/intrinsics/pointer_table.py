@@ -8,10 +8,9 @@ import numpy as np
 
 from ....simt import Array, word
 from ....simt.pointers import PointerTableArray
+from ..tile_shapes import ITEMSIZE
 from . import base
 from .base import Intrinsic, intrinsic
-
-ELEMENTS = "f32", "f64", "i32", "i64", "u8"
 
 
 def pointer_at(element: str) -> Intrinsic[Array]:
@@ -28,4 +27,4 @@ def pointer_at(element: str) -> Intrinsic[Array]:
     return intrinsic("base_llvm.pointer_at", kind)(at)
 
 
-DEVICE_FUNCTIONS = {f"{element}_at": pointer_at(element) for element in ELEMENTS}
+DEVICE_FUNCTIONS = {f"{element}_at": pointer_at(element) for element in ITEMSIZE}

@@ -11,10 +11,9 @@ from numba.core.typing.templates import Signature
 from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
-from .base_llvm import I32, I64, Memory, Typed, Values, address
+from .base_llvm import F32, I32, I64, Memory, Typed, Values, address
 from .gemm_llvm import ELEMENTS, vector_at
 
-F32 = ir.FloatType()
 BinaryEmitter = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 MINUS_INF = ir.Constant(F32, float("-inf"))
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from ....simt import Array, Pointer, cuda, word
 from ....simt.pointers import OffsetArray
+from ..tile_shapes import ITEMSIZE
 from . import base
 from .base import device, intrinsic
 from .gemm import copy_async, pending_copies
@@ -61,7 +62,5 @@ def row_cache_function(element: str) -> Callable[..., Array]:
     return hold
 
 
-DEVICE_FUNCTIONS: dict[str, object] = {
-    f"hold_{element}": row_cache_function(element) for element in ("f32", "f64", "i32", "i64", "u8")
-}
+DEVICE_FUNCTIONS: dict[str, object] = {f"hold_{element}": row_cache_function(element) for element in ITEMSIZE}
 DEVICE_FUNCTIONS |= {"wait_for_copies": wait_for_copies, "at": at}

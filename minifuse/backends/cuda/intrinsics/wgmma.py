@@ -14,6 +14,8 @@ from ....core.errors import UnknownWordError
 from .base import Intrinsic, intrinsic
 from .gemm import Accumulators
 
+ROW_BYTES = 128  # of a tile: 32 k in tf32, 64 in bf16
+
 
 def hopper_intrinsic(name: str, maker: str, *operands: object) -> Intrinsic[Any]:
     """Return an intrinsic of compute capability 9.0 that Numba compiles with the function `maker` of `wgmma_llvm`."""

@@ -14,16 +14,15 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from .base import ALL_LANES, vector_alignment
-from .base_llvm import I32, I64, CodeGenerator, Memory, Typed, Values, address
+from .base_llvm import F32, I32, I64, CodeGenerator, Memory, Typed, Values, address
 from .gemm_llvm import ELEMENTS, SHARED_SPACE, vector_at
+from .wgmma import ROW_BYTES
 
-F32 = ir.FloatType()
 U32, I64_, FLOAT = types.uint32, types.int64, types.float32
 INSTRUCTIONS = {  # the instruction's k and types, and flags for operands contiguous along k, which tf32 implies
     "tf32": ("k8.f32.tf32.tf32", "1, 1"),
     "bf16": ("k16.f32.bf16.bf16", "1, 1, 0, 0"),
 }
-ROW_BYTES = 128  # bytes of a row of a tile
 FRAGMENT_REGISTERS = 8  # registers of a lane: 16 rows and 16 k of a left operand
 
 

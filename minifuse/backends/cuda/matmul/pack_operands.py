@@ -7,12 +7,12 @@ reads many times.
 
 from functools import cache
 
-from ..intrinsics.base import cuda, f32, store4
+from ..intrinsics.base import PITCH, cuda, f32, store4
 from ..intrinsics.mma import pack_bf16
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
-SIDE, PITCH = 64, 65  # of the tile that a block transposes
+SIDE = 64  # of the tile that a block transposes
 AREA = SIDE * PITCH
 BLOCK = (32, 8, 1)
 

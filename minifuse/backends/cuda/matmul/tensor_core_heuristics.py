@@ -12,6 +12,7 @@ from typing import NamedTuple
 from ....core.dtypes import HIGH
 from ..device.tensor_maps import ITEMSIZE
 from ..geometry import MAX_GRID_YZ, ceil_div
+from ..intrinsics.wgmma import ROW_BYTES
 from .heuristics import (
     CYCLES_PER_PART,
     EXTRA_LAUNCH_CYCLES,
@@ -29,7 +30,7 @@ from .heuristics import (
     operand_mode,
 )
 from .mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, mma_shared_bytes
-from .wgmma import LEFT_ROWS, RIGHT_ROWS, ROW_BYTES
+from .wgmma import LEFT_ROWS, RIGHT_ROWS
 
 OPERAND_KIND = {HIGH: "tf32"}  # of operands; otherwise "bf16"
 # Throughput of a multiprocessor with 1, 2, ... blocks of `mma.sync`, in units of 128 fma per cycle.

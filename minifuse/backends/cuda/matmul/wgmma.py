@@ -44,6 +44,7 @@ from functools import cache
 from ..intrinsics.base import cuda, device, f32, i32, i64, u32
 from ..intrinsics.gemm import zeros
 from ..intrinsics.wgmma import (
+    ROW_BYTES,
     acquire_map,
     arrive,
     copy_box,
@@ -63,7 +64,6 @@ from ..intrinsics.wgmma import (
 from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
-ROW_BYTES = 128  # of a tile: 32 k in tf32, 64 in bf16
 LEFT_ROWS, RIGHT_ROWS = 128, (256, 128, 64)  # rows of a block's tile of each operand
 PIPELINE_BYTES = 192 * 1024  # of shared memory for tiles in flight
 DESCRIPTOR = 1 << 16 | 1024 // 16 << 32 | 1 << 62  # rows of 128 bytes, swizzled, in groups of 8 of 1024 bytes

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from ....ir.kernel_ir import MatmulKernel
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
 from ..geometry import ceil_div
+from ..intrinsics.wgmma import ROW_BYTES
 from .operands import (
     OUT,
     WORKSPACE,
@@ -20,7 +21,7 @@ from .operands import (
 )
 from .pack_operands import BLOCK, SIDE, make_pack
 from .tensor_core_heuristics import WgmmaConfig
-from .wgmma import LEFT_ROWS, ROW_BYTES, THREADS, make_wgmma
+from .wgmma import LEFT_ROWS, THREADS, make_wgmma
 
 WORKSPACE_UNIT = 64  # offsets in the workspace are multiples of so many float32: 256 bytes
 

@@ -4,13 +4,16 @@ Each function returns features x and targets y; `names` returns the names of the
 `standardize` scales them. The description of a data set is in scikit-learn's documentation.
 """
 
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from ..core.errors import MinifuseError, MissingPartError
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from sklearn.utils import Bunch
 
 LOADERS = {
     "digits": "load_digits",
@@ -253,7 +256,7 @@ def load_regression(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
     return tensor(found.data.astype(np.float32), backend=backend), tensor(y.astype(np.float32), backend=backend)
 
 
-def load_bundle(name: str) -> Any:
+def load_bundle(name: str) -> "Bunch":
     """Load a data set with scikit-learn."""
     try:
         import sklearn.datasets as datasets

@@ -3,10 +3,8 @@
 from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
@@ -59,7 +57,7 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
 
 
 @cache
-def load_arrays() -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+def load_arrays() -> tuple[np.ndarray, np.ndarray]:
     """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Use scikit-learn if its file is not at the known path."""
     try:
         spec = find_spec("sklearn")

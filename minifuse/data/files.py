@@ -13,11 +13,10 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
+from io import BufferedIOBase, BufferedReader
 from pathlib import Path
-from typing import IO, Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.dtypes import BY_NUMPY, as_dtype
 from ..core.errors import DataError, DTypeError
@@ -94,7 +93,9 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
     return tensor(data.reshape(shape), dtype=wanted, backend=backend)
 
 
-def read_idx_elements(path: StrPath, stream: Any, most: int, is_packed: bool) -> tuple[npt.NDArray[Any], tuple[int, ...]]:
+def read_idx_elements(
+    path: StrPath, stream: BufferedIOBase, most: int, is_packed: bool
+) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the elements of an idx file and their shape. `most` is the largest size in bytes that the file can contain."""
     start = stream.read(4)
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in IDX_TYPES or start[3] > MAX_DIMS:
@@ -124,7 +125,7 @@ def read_idx_elements(path: StrPath, stream: Any, most: int, is_packed: bool) ->
     return data.view(element), shape
 
 
-def read_into(stream: Any, memory: memoryview) -> int:
+def read_into(stream: BufferedIOBase, memory: memoryview) -> int:
     """Read until the memory is full or the stream ends, and return the number of bytes read."""
     found = 0
     while found < len(memory):
@@ -185,6 +186,7 @@ def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, 
         raise DataError(f"{name}: got a size of {info.file_size:,} bytes in a file of {nbytes:,}; it is damaged")
     try:
         with archive.open(info) as stream:
+            assert isinstance(stream, BufferedIOBase)
             data = read_npy_elements(name, stream, info.file_size)
     except DataError:
         raise
@@ -200,7 +202,7 @@ def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, 
         raise DataError(f"{name} has dtype {data.dtype}: {error}") from None
 
 
-def read_npy_elements(name: str, stream: IO[bytes], nbytes: int) -> npt.NDArray[Any]:
+def read_npy_elements(name: str, stream: BufferedIOBase, nbytes: int) -> np.ndarray:
     """Read an array from a stream of the given size in NumPy's npy format."""
     version = np.lib.format.read_magic(stream)
     if version not in {(1, 0), (2, 0)}:
@@ -229,7 +231,7 @@ def read_npy_elements(name: str, stream: IO[bytes], nbytes: int) -> npt.NDArray[
 
 
 @contextmanager
-def open_file(path: StrPath, caller: str) -> Iterator[tuple[IO[bytes], int]]:
+def open_file(path: StrPath, caller: str) -> Iterator[tuple[BufferedReader, int]]:
     """Open a file and return it with its size in bytes; convert errors of the system to `DataError`."""
     try:
         with Path(path).open("rb") as file:

@@ -8,17 +8,16 @@ from collections.abc import Callable, Generator, Iterator, Mapping
 from contextlib import closing
 from queue import SimpleQueue
 from threading import Event, Semaphore, Thread
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
-import numpy.typing as npt
 
 from ..backends.registry import get_backend
 from ..core.errors import CheckpointError, DTypeError, ShapeError
 from ..tensors.tensor import Tensor
 from .split import Indices, common_length, gather
 
-Arrays = tuple[npt.NDArray[Any], ...]
+Arrays = tuple[np.ndarray, ...]
 Transform = Callable[..., Arrays]
 T = TypeVar("T")
 

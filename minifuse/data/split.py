@@ -1,7 +1,5 @@
 """Random train/test splits and standardization of tensors of examples; the same seed gives the same split."""
 
-from typing import Any
-
 import numpy as np
 import numpy.typing as npt
 
@@ -117,7 +115,7 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     return tuple(Tensor.from_numpy(array, x.spec.backend) for array, x in zip(scaled, (train, *others), strict=True))
 
 
-def gather(array: npt.NDArray[Any], rows: Indices) -> npt.NDArray[Any]:
+def gather(array: np.ndarray, rows: Indices) -> np.ndarray:
     """Copy rows of an array into memory of the pool."""
     layout = row_major((len(rows), *array.shape[1:]))
     buffer = allocate(round_to_size_class(layout.size * array.dtype.itemsize))

@@ -8,11 +8,13 @@ Parameters such as a slope are passed to the kernel at launch, so a new value co
 """
 
 import math
-from typing import Any, Literal
+from typing import Literal
 
 from ..core.errors import DTypeError
 from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, where
 from ..core.operators import gelu as exact_gelu
+from ..ir.array_functions import A
+from ..ir.array_methods import Array
 from .layers import apply, require_tensor
 from .module import Module
 
@@ -22,7 +24,7 @@ SIGMOID_SATURATION, TANH_SATURATION = 40.0, 10.0
 Approximation = Literal["none", "tanh"]
 
 
-def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
+def leaky_relu(x: A, negative_slope: float = 0.01) -> A:
     """Return x where x > 0, and `negative_slope` * x elsewhere.
 
     Parameters
@@ -45,11 +47,11 @@ def leaky_relu(x: Any, negative_slope: float = 0.01) -> Any:
     return apply(_leaky_relu, x, negative_slope)
 
 
-def _leaky_relu(x: Any, slope: Any) -> Any:
+def _leaky_relu(x: Array, slope: Array) -> Array:
     return where(require_floats("leaky_relu", x) > 0, x, x * slope)
 
 
-def gelu(x: Any, approximate: Approximation = "none") -> Any:
+def gelu(x: A, approximate: Approximation = "none") -> A:
     """Return x times the probability that a standard normal variable is less than x.
 
     Parameters
@@ -84,12 +86,12 @@ def gelu(x: Any, approximate: Approximation = "none") -> Any:
     return apply(exact_gelu if approximate == "none" else _gelu_by_tanh, x)
 
 
-def _gelu_by_tanh(x: Any) -> Any:
+def _gelu_by_tanh(x: Array) -> Array:
     z = maximum(minimum(require_floats("gelu", x), TANH_SATURATION), -TANH_SATURATION)
     return 0.5 * x * (1 + tanh(math.sqrt(2 / math.pi) * (z + 0.044715 * (z * z * z))))
 
 
-def silu(x: Any) -> Any:
+def silu(x: A) -> A:
     """Return x * sigmoid(x), also called swish.
 
     Parameters
@@ -110,11 +112,11 @@ def silu(x: Any) -> Any:
     return apply(_silu, x)
 
 
-def _silu(x: Any) -> Any:
+def _silu(x: Array) -> Array:
     return require_floats("silu", x) * sigmoid(minimum(x, SIGMOID_SATURATION))
 
 
-def softplus(x: Any, beta: float = 1.0) -> Any:
+def softplus(x: A, beta: float = 1.0) -> A:
     """Return log(1 + exp(beta * x)) / beta: a smooth relu, closer to relu for larger beta.
 
     Parameters
@@ -142,16 +144,16 @@ def softplus(x: Any, beta: float = 1.0) -> Any:
     return apply(_softplus, x, beta)
 
 
-def _softplus(x: Any, beta: Any) -> Any:
+def _softplus(x: Array, beta: Array) -> Array:
     return log_one_plus_exp(require_floats("softplus", x) * beta) / beta
 
 
-def log_one_plus_exp(x: Any) -> Any:
+def log_one_plus_exp(x: A) -> A:
     """Return log(1 + exp(x)). At 0, where -|x| is not differentiable, `where` selects x, so all derivatives are right."""
     return relu(x) + log1p(exp(where(x > 0, -x, x)))
 
 
-def elu(x: Any, alpha: float = 1.0) -> Any:
+def elu(x: A, alpha: float = 1.0) -> A:
     """Return x where x > 0, and alpha * (exp(x) - 1) elsewhere.
 
     Parameters
@@ -178,7 +180,7 @@ def elu(x: Any, alpha: float = 1.0) -> Any:
     return apply(_elu, x, alpha)
 
 
-def _elu(x: Any, alpha: Any) -> Any:
+def _elu(x: Array, alpha: Array) -> Array:
     below = where(require_floats("elu", x) <= 0, x, 0)
     e = exp(below)
     rough = e - 1  # loses digits near 0, but has the right derivative
@@ -186,7 +188,7 @@ def _elu(x: Any, alpha: Any) -> Any:
     return where(x <= 0, alpha * exact, x)
 
 
-def softmax(x: Any, dim: int) -> Any:
+def softmax(x: A, dim: int) -> A:
     """Return exp(x) / sum(exp(x)) along a dim: positive numbers that sum to 1. Computed without overflow.
 
     Parameters
@@ -211,7 +213,7 @@ def softmax(x: Any, dim: int) -> Any:
     return x.softmax(dim)
 
 
-def log_softmax(x: Any, dim: int) -> Any:
+def log_softmax(x: A, dim: int) -> A:
     """Return the logarithm of softmax, also where softmax itself would round to 0.
 
     Parameters
@@ -238,7 +240,7 @@ def log_softmax(x: Any, dim: int) -> Any:
 class ReLU(Module):
     """max(x, 0), elementwise."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return relu(x)
 
@@ -249,7 +251,7 @@ class LeakyReLU(Module):
     def __init__(self, negative_slope: float = 0.01) -> None:
         self.negative_slope = negative_slope
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return leaky_relu(x, self.negative_slope)
 
@@ -261,7 +263,7 @@ class LeakyReLU(Module):
 class Tanh(Module):
     """The hyperbolic tangent, elementwise."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return tanh(x)
 
@@ -269,7 +271,7 @@ class Tanh(Module):
 class Sigmoid(Module):
     """1 / (1 + exp(-x)), elementwise."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return sigmoid(x)
 
@@ -280,7 +282,7 @@ class GELU(Module):
     def __init__(self, approximate: Approximation = "none") -> None:
         self.approximate = approximate
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return gelu(x, self.approximate)
 
@@ -292,7 +294,7 @@ class GELU(Module):
 class SiLU(Module):
     """`silu` as a module."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return silu(x)
 
@@ -303,7 +305,7 @@ class Softplus(Module):
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return softplus(x, self.beta)
 
@@ -318,7 +320,7 @@ class ELU(Module):
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return elu(x, self.alpha)
 
@@ -333,7 +335,7 @@ class Softmax(Module):
     def __init__(self, dim: int) -> None:
         self.dim = dim
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return softmax(x, self.dim)
 
@@ -345,12 +347,12 @@ class Softmax(Module):
 class LogSoftmax(Softmax):
     """`log_softmax` as a module."""
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return log_softmax(x, self.dim)
 
 
-def require_floats(name: str, x: Any) -> Any:
+def require_floats(name: str, x: A) -> A:
     """Return x; raise DTypeError unless it is a float tensor."""
     if not x.dtype.is_float:
         raise DTypeError(f"{name}: got dtype {x.dtype}, expected floats; write x.to(mf.float32)")

@@ -15,7 +15,8 @@ from typing import Any
 from ..core.dtypes import float32
 from ..core.errors import DTypeError, ShapeError
 from ..core.layout import broadcast
-from ..ir.array_functions import BoundFunction
+from ..ir.array_functions import A, BoundFunction
+from ..ir.array_methods import Array
 from ..ir.attention import Attention
 from ..tensors.creation import DTypeLike, full, generator, tensor
 from .layers import Linear, apply, linear
@@ -23,8 +24,8 @@ from .module import Module, Parameter
 
 
 def scaled_dot_product_attention(
-    query: Any, key: Any, value: Any, is_causal: bool = False, scale: float | None = None
-) -> Any:
+    query: A, key: Array, value: Array, is_causal: bool = False, scale: float | None = None
+) -> A:
     """Compute softmax(scale * query @ key.T) @ value: for each query, the mean of the values weighted by the scores.
 
     Parameters
@@ -75,18 +76,18 @@ def scaled_dot_product_attention(
     return apply(BoundFunction(_attention, (bool(is_causal), None if scale is None else float(scale))), query, key, value)
 
 
-def _attention(q: Any, k: Any, v: Any, is_causal: bool, scale: float | None) -> Any:
+def _attention(q: Array, k: Array, v: Array, is_causal: bool, scale: float | None) -> Array:
     check_operands(q, k, v)
     batch = broadcast(*[x.shape[:-2] for x in (q, k, v)])
     scale = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     if not scale > 0:  # kernels find the maximum of the scores before they scale them
         q, scale = q * scale, 1.0
     q, k, v = [x.expand(*batch, *x.shape[-2:]) for x in (q, k, v)]
-    y, _ = q.apply(Attention(is_causal, scale), q, k, v)
+    y, _ = Attention(is_causal, scale)(q, k, v)
     return y
 
 
-def check_operands(q: Any, k: Any, v: Any) -> None:
+def check_operands(q: Array, k: Array, v: Array) -> None:
     """Raise unless query, key and value have matching shapes and one float dtype."""
     name, kinds = "scaled_dot_product_attention", [getattr(x, "dtype", type(x).__name__) for x in (q, k, v)]
     if len(set(kinds)) > 1 or not getattr(q.dtype, "is_float", False) or min(x.ndim for x in (q, k, v)) == 0:
@@ -190,11 +191,11 @@ class MultiheadAttention(Module):
         if self.out_proj.bias is not None:
             self.out_proj.bias = Parameter(full((embed_dim,), 0.0, dtype or float32, backend))
 
-    def forward(self, query: Any, key: Any = None, value: Any = None, is_causal: bool | None = None) -> Any:
+    def forward(self, query: A, key: Array | None = None, value: Array | None = None, is_causal: bool | None = None) -> A:
         """Map a query (N, M, E), and optional key and value (N, K, E), to (N, M, E). `is_causal` overrides the default."""
         causal = self.causal if is_causal is None else bool(is_causal)
         others = [x for x in (key, value) if x is not None]
-        weights: list[Any] = [self.in_proj_weight, self.out_proj.weight]
+        weights: list[Array | None] = [self.in_proj_weight, self.out_proj.weight]
         if self.in_proj_bias is not None:
             weights += [self.in_proj_bias, self.out_proj.bias]
         is_given = tuple(x is not None for x in (key, value))
@@ -206,7 +207,7 @@ class MultiheadAttention(Module):
         return f"embed_dim={self.embed_dim}, num_heads={self.num_heads}, bias={bias}, causal={self.causal}"
 
 
-def _multihead_attention(query: Any, *rest: Any) -> Any:
+def _multihead_attention(query: Array, *rest: Any) -> Array:
     """Compute multi-head attention. `rest`: key and value, if given, weights, biases, the number of heads, and flags."""
     *inputs, heads, is_causal, has_key, has_value = rest
     key = inputs.pop(0) if has_key else query
@@ -218,7 +219,7 @@ def _multihead_attention(query: Any, *rest: Any) -> Any:
             got = f"got a {name} of shape {x.shape}"
             raise ShapeError(f"MultiheadAttention: {got}, expected (N, T, {width}), with the batch as the first dim")
 
-    def project(x: Any, first: int, count: int) -> list[Any]:
+    def project(x: Array, first: int, count: int) -> list[Array]:
         """Compute `count` projections of an input as heads: (N, T, E) -> (N, heads, T, E / heads) each."""
         rows = slice(first * width, (first + count) * width)
         y = linear(x, weight[rows], *[bias[rows] for bias in biases[:1]])

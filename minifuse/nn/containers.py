@@ -29,20 +29,21 @@ class NumberedContainer(Module):
             setattr(self, str(len(self)), module)
         return self
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> Iterator[Module]:
         return (module for name, module in list(vars(self).items()) if name.isdecimal())
 
     def __len__(self) -> int:
         return sum(map(str.isdecimal, vars(self)))
 
     @overload
-    def __getitem__(self, index: int) -> Any: ...
+    def __getitem__(self, index: int) -> Module: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
-    def __getitem__(self, index: int | slice) -> Any:
+    def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
             return type(self)._of(list(self)[index])
-        return getattr(self, self._name(index))
+        module: Module = getattr(self, self._name(index))
+        return module
 
     def __setitem__(self, index: int, module: Module) -> None:
         require_module(type(self), f"module {index}", module)
@@ -201,7 +202,7 @@ class ModuleDict(Module):
 
     def pop(self, name: str) -> Module:
         """Remove a module and return it."""
-        module: Module = self[name]
+        module = self[name]
         delattr(self, name)
         return module
 
@@ -210,7 +211,7 @@ class ModuleDict(Module):
         for name in self.keys():
             delattr(self, name)
 
-    def __getitem__(self, name: str) -> Any:
+    def __getitem__(self, name: str) -> Module:
         found = self._modules()
         if name not in found:
             raise IndexingError(f"{type(self).__name__} has no module {name!r}{suggestion(str(name), found)}")
@@ -244,7 +245,7 @@ class ModuleDict(Module):
             )
 
 
-def require_module(kind: type[Module], what: str, module: Any) -> None:
+def require_module(kind: type[Module], what: str, module: object) -> None:
     """Raise DTypeError unless `module` is a module."""
     if not isinstance(module, Module):
         raise DTypeError(f"{kind.__name__}: {what} is {type(module).__name__}, expected an nn.Module")

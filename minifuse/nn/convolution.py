@@ -19,7 +19,7 @@ from ..core.dispatch import matmul_precision
 from ..core.dtypes import as_number, float32
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import Shape
-from ..ir.array_functions import BoundFunction, Matmul, PadSlice
+from ..ir.array_functions import A, BoundFunction, Matmul, PadSlice
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, generator, tensor
 from .im2col import (
@@ -40,14 +40,14 @@ Padding = Sizes | Literal["valid", "same"]
 
 
 def conv1d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: A,
+    weight: Array,
+    bias: Array | None = None,
     stride: Sizes = 1,
     padding: Padding = 0,
     dilation: Sizes = 1,
     groups: int = 1,
-) -> Any:
+) -> A:
     """Convolve signals with filters: `conv2d` with one dim.
 
     Parameters
@@ -82,14 +82,14 @@ def conv1d(
 
 
 def conv2d(
-    x: Any,
-    weight: Any,
-    bias: Any = None,
+    x: A,
+    weight: Array,
+    bias: Array | None = None,
     stride: Sizes = 1,
     padding: Padding = 0,
     dilation: Sizes = 1,
     groups: int = 1,
-) -> Any:
+) -> A:
     """Convolve images with filters: weighted sums over all windows.
 
         y[n, o, p, q] = bias[o] + sum over c, i, j of weight[o, c, i, j] * x[n, c, p * stride + i * dilation - padding, ...]
@@ -162,16 +162,16 @@ def conv2d(
 def convolve(
     name: str,
     dims: int,
-    x: Any,
-    weight: Any,
-    bias: Any,
+    x: A,
+    weight: Array,
+    bias: Array | None,
     stride: Sizes,
     padding: Padding,
     dilation: Sizes,
     groups: int,
-) -> Any:
+) -> A:
     """Check the arguments, and compute a convolution over the last `dims` dims as one composite op."""
-    operands = [("x", x), ("weight", weight)] + [("bias", bias)] * (bias is not None)
+    operands: list[tuple[str, Any]] = [("x", x), ("weight", weight)] + [("bias", bias)] * (bias is not None)
     for operand, value in operands:
         if not isinstance(value, Array):
             raise DTypeError(f"{name}: expected {operand} to be a tensor, got {type(value).__name__}; wrap it in mf.tensor")
@@ -184,12 +184,12 @@ def convolve(
     function = plan_convolution(
         name, dims, shapes, as_numbers(stride), as_numbers(padding), as_numbers(dilation), as_number(groups)
     )
-    return apply(function, *[value for _, value in operands])
+    return apply(function, x, *[value for _, value in operands[1:]])
 
 
 @lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
 def plan_convolution(
-    name: str, dims: int, shapes: tuple[Shape, ...], stride: Any, padding: Any, dilation: Any, groups: Any
+    name: str, dims: int, shapes: tuple[Shape, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
 ) -> BoundFunction:
     """Check the shapes of x, weight and an optional bias, and return the convolution function for them."""
     x, weight, *bias = shapes
@@ -241,8 +241,9 @@ def window_geometry(
 # The composite op.
 
 
-def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
+def _convolve(x: Array, weight: Array, *rest: Any) -> Array:
     """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); `rest` is an optional bias and the geometry."""
+    bias: list[Array]
     *bias, of = rest
     outputs, size = weight.shape[0], weight.shape[2:]
     z = batch_last(x, size, of)  # (C, ..., N)
@@ -253,7 +254,7 @@ def _convolve(x: Any, weight: Any, *rest: Any) -> Any:
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
 
 
-def batch_last(x: Any, size: tuple[int, ...], of: WindowGeometry) -> Any:
+def batch_last(x: A, size: tuple[int, ...], of: WindowGeometry) -> A:
     """Map (N, C, ...) to (C, ..., N) with padding; copy it to this memory order if windows read elements often."""
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
@@ -305,7 +306,7 @@ class Convolution(Module):
         self.weight = draw(out_channels, in_channels // groups, *kernel)
         self.bias = draw(out_channels) if bias else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Map (N, in_channels, ...) to (N, out_channels, ...)."""
         numbers = self.stride, self.padding, self.dilation, self.groups
         return convolve(type(self).__name__, self.dims, x, self.weight, self.bias, *numbers)

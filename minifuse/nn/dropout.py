@@ -5,11 +5,12 @@ the polynomial's value at its position. The backward pass computes the same valu
 """
 
 import math
-from typing import Any
 
 from ..core.dispatch import active_tracer
 from ..core.dtypes import as_number
 from ..core.operators import where
+from ..ir.array_functions import A
+from ..ir.array_methods import Array
 from ..tensors.creation import generator
 from .activations import require_floats
 from .layers import apply, require_tensor
@@ -19,7 +20,7 @@ SIGN_BIT = 1 << 63  # int64 values are in [-SIGN_BIT, SIGN_BIT)
 DEGREE = 3  # of the polynomial: any DEGREE + 1 elements are dropped independently
 
 
-def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
+def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
     """Set each element to 0 with probability p, and multiply the others by 1 / (1 - p), so that the mean does not change.
 
     Parameters
@@ -78,7 +79,7 @@ def dropout(x: Any, p: float = 0.5, training: bool = True) -> Any:
     return apply(_dropout, x, dropped, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
 
 
-def _dropout(x: Any, dropped: Any, scale: Any, *coefficients: Any) -> Any:
+def _dropout(x: Array, dropped: Array, scale: Array, *coefficients: Array) -> Array:
     position = x.positions(math.prod(x.shape)).reshape(x.shape)
     value, *others = coefficients
     for c in others:
@@ -87,7 +88,7 @@ def _dropout(x: Any, dropped: Any, scale: Any, *coefficients: Any) -> Any:
     return where((value & (SIGN_BIT - 1)) >= dropped, x * scale, 0)
 
 
-def draw_coefficient() -> Any:
+def draw_coefficient() -> object:
     """Draw a random int64; inside a fused function, a value that each call draws again."""
     tracer = active_tracer()
     return draw_int64() if tracer is None else tracer.call_counter(draw_int64, 0)
@@ -125,7 +126,7 @@ class Dropout(Module):
             raise ValueError(f"Dropout: got p={p}, expected a probability from 0 to 1")
         self.p = p
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Apply dropout; the shape does not change."""
         return dropout(x, self.p, self.training)
 

@@ -1,18 +1,18 @@
 """Embedding: look up a row of a table for each index, as a function and as a module. A lookup is one op, and fuses."""
 
-from typing import Any
-
 from ..core.dtypes import float32
 from ..core.errors import IndexingError, ShapeError
-from ..core.operators import detach, where
-from ..ir.array_functions import BoundFunction
+from ..core.operators import detach, eq, where
+from ..ir.array_functions import A, BoundFunction
+from ..ir.array_methods import Array
 from ..ir.gather import Gather, require_in_range, require_integer_index
 from ..tensors.creation import DTypeLike, generator, tensor
+from ..tensors.tensor import Tensor
 from .layers import apply
 from .module import Module, Parameter
 
 
-def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
+def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
     """Look up the row of a table for each element of an index.
 
     Parameters
@@ -74,9 +74,9 @@ def embedding(index: Any, weight: Any, padding_idx: int | None = None) -> Any:
     return apply(BoundFunction(_padded, (padding,)), weight, index)
 
 
-def _padded(weight: Any, index: Any, padding: int) -> Any:
+def _padded(weight: Array, index: Array, padding: int) -> Array:
     y = Gather(0)(weight, index)
-    is_padding = (index == padding).reshape(*index.shape, 1)
+    is_padding = eq(index, padding).reshape(*index.shape, 1)
     return where(is_padding, detach(y), y)
 
 
@@ -143,7 +143,7 @@ class Embedding(Module):
             table[self.padding_idx] = 0
         self.weight = Parameter(tensor(table, dtype or float32, backend))
 
-    def forward(self, index: Any) -> Any:
+    def forward(self, index: Array) -> Tensor:
         """Map an index (...) to (..., embedding_dim)."""
         return embedding(index, self.weight, self.padding_idx)
 

@@ -5,11 +5,13 @@ Modules have no hooks of their own. While a block is watched, each module has a 
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import ParamSpec, TypeVar
 
 from .module import Module
 
-OutputCallback = Callable[[str, Module, Any], None]
+P = ParamSpec("P")
+Y = TypeVar("Y")
+OutputCallback = Callable[[str, Module, object], None]
 
 
 @contextmanager
@@ -29,10 +31,10 @@ def watch_outputs(model: Module, callback: OutputCallback) -> Iterator[None]:
                 vars(module)["forward"] = own
 
 
-def wrap_forward(name: str, module: Module, forward: Callable[..., Any], callback: OutputCallback) -> Callable[..., Any]:
+def wrap_forward(name: str, module: Module, forward: Callable[P, Y], callback: OutputCallback) -> Callable[P, Y]:
     """Return a function that calls `forward` and passes its output to the callback."""
 
-    def watched_forward(*inputs: Any, **named: Any) -> Any:
+    def watched_forward(*inputs: P.args, **named: P.kwargs) -> Y:
         y = forward(*inputs, **named)
         callback(name, module, y)
         return y

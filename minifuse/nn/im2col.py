@@ -5,7 +5,7 @@ neighboring windows are contiguous over all examples, and kernels read long runs
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from typing import Any, NamedTuple
 
 from ..core.dtypes import DType, as_number
@@ -13,7 +13,9 @@ from ..core.errors import ShapeError
 from ..core.indexing import Range
 from ..core.layout import Layout
 from ..core.operators import add
-from ..ir.array_functions import CompositeOp, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
+from ..ir.array_functions import A, CompositeOp, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
+from ..ir.array_methods import Array
+from ..ir.graph import Node
 from ..ir.vjp import strip_reshapes
 
 Sizes = int | Sequence[int]
@@ -30,12 +32,12 @@ class WindowGeometry(NamedTuple):
     groups: int
 
 
-def as_numbers(given: Any) -> Any:
+def as_numbers(given: object) -> Any:
     """Return one size, or several, as hashable Python numbers."""
     return tuple(map(as_number, given)) if isinstance(given, list | tuple) else as_number(given)
 
 
-def per_dim(name: str, what: str, given: Any, dims: int, least: int) -> tuple[int, ...]:
+def per_dim(name: str, what: str, given: object, dims: int, least: int) -> tuple[int, ...]:
     """Return one number for each dim; a single number counts for all dims. Raise ShapeError for anything else."""
     numbers = as_numbers(given)
     numbers = numbers if isinstance(numbers, tuple) else (numbers,) * dims
@@ -59,14 +61,14 @@ def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], of: Wi
 # Functions of the graph.
 
 
-def padded_shape(z: Any, padding: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[Range, ...]]:
+def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[Range, ...]]:
     """Return the shape of (C, ..., N) with padding around the dims between, and the slices of the original elements."""
     sides = ((0, 0), *padding, (0, 0))
     shape = tuple(before + n + after for n, (before, after) in zip(z.shape, sides, strict=True))
     return shape, tuple((before, 1, n) for n, (before, _) in zip(z.shape, sides, strict=True))
 
 
-def extract_patches(z: Any, size: Sequence[int], step: tuple[int, ...], dilation: tuple[int, ...]) -> Any:
+def extract_patches(z: A, size: Sequence[int], step: tuple[int, ...], dilation: tuple[int, ...]) -> A:
     """Return all windows as a view: (C, ..., N) -> (C, *size, *places, N)."""
     return Patches("patches", (tuple(size), step, dilation))(z)
 
@@ -93,20 +95,20 @@ class WindowOp(CompositeOp):
         self.size, self.step, self.dilation, self.dtype, self.product = size, step, dilation, dtype, product
 
     @property
-    def parameters(self) -> tuple[Any, ...]:
+    def parameters(self) -> tuple[Hashable, ...]:
         """Return the parameters that identify the op; the precision is part of the definition."""
         return self.size, self.step, self.dilation, self.dtype
 
-    def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:
+    def infer(self, *inputs: Array) -> tuple[ShapeDtype, ...]:
         """Infer shape and dtype from the definition."""
         (y,) = self.body(*inputs)
         return ((y.shape, y.dtype),)
 
-    def patches(self, z: Any) -> Any:
+    def patches(self, z: A) -> A:
         """Return the windows: (C, ..., N) -> (C, *size, *places, N)."""
         return extract_patches(z, self.size, self.step, self.dilation)
 
-    def matrix(self, z: Any, groups: int) -> Any:
+    def matrix(self, z: A, groups: int) -> A:
         """Return the matrix of all windows, (groups, C / groups * size, places * N): a copy if windows overlap."""
         k = z.shape[0] // groups * math.prod(self.size)
         patches = self.patches(z)
@@ -122,13 +124,13 @@ class WindowProduct(WindowOp):
     __slots__ = ()
     names = ("window_product",)
 
-    def body(self, weight: Any, z: Any, *bias: Any) -> tuple[Any, ...]:
+    def body(self, weight: A, z: A, *bias: A) -> tuple[A, ...]:
         """Multiply the weight with the matrix of all windows."""
         groups, m, _ = weight.shape
         y = self.product(weight, self.matrix(z, groups))
         return (y + bias[0].reshape(groups, m, 1) if bias else y,)
 
-    def vjp(self, index: int, g: Any, weight: Any, z: Any, *bias: Any) -> tuple[Any, ...]:
+    def vjp(self, index: int, g: Array, weight: Array, z: Array, *bias: Array) -> Gradients:
         """Return the gradients of the weight (a matmul with windows), of z (a matmul, or a convolution) and of the bias."""
         patches = self.patches(z)
         (given,) = patches.function.vjp(self.product(weight.mT, g).reshape(*patches.shape), patches, z)
@@ -142,7 +144,7 @@ class WindowGradient(WindowOp):
     __slots__ = ()
     names = ("window_gradient",)
 
-    def body(self, g: Any, z: Any) -> tuple[Any, ...]:
+    def body(self, g: A, z: A) -> tuple[A, ...]:
         """Multiply with the transposed matrix of all windows."""
         return (self.product(g, self.matrix(z, g.shape[0]).mT),)
 
@@ -162,9 +164,9 @@ class Patches(View):
         n = len(self.parameters[0])
         return layout.permute(0, *range(n + 2, 2 * n + 2), *range(1, n + 2))
 
-    def vjp(self, g: Any, y: Any, x: Any) -> tuple[Any, ...]:
+    def vjp(self, g: Array, y: Array | None, x: Array) -> Gradients:
         """Return the gradient: the sum over overlapping windows, or one convolution if `as_convolution` finds one."""
-        if (found := self.as_convolution(g, x)) is not None:
+        if isinstance(g, Node) and isinstance(x, Node) and (found := self.as_convolution(g, x)) is not None:
             return (found,)
         size, step, dilation = self.parameters
         if size == step and set(dilation) == {1}:
@@ -175,7 +177,7 @@ class Patches(View):
             g = overlap_add(g, (*g.shape[:place], x.shape[1 + d], *g.shape[place + 1 : -1]), place, *numbers)
         return (g,)
 
-    def merge_windows(self, g: Any, shape: Sequence[int]) -> Any:
+    def merge_windows(self, g: A, shape: Sequence[int]) -> A:
         """Return the gradient for windows that are adjacent: one reshape, which is a view if g has the layout of x."""
         dims = len(self.parameters[0])
         order = [d for k in range(dims) for d in (1 + dims + k, 1 + k)]  # a window, what is in it
@@ -184,7 +186,7 @@ class Patches(View):
         rest = [(0, n - size) for n, size in zip(shape[1:-1], sizes, strict=True)]
         return PadSlice(*padded_shape(y, rest))(y) if any(map(any, rest)) else y
 
-    def as_convolution(self, g: Any, x: Any) -> Any:
+    def as_convolution(self, g: Node, x: Node) -> Node | None:
         """Return the gradient as a convolution, if g is a matmul of a transposed filter with b: b with the flipped filter.
 
         Return None if g is no such matmul, or if the convolution would copy too much. Padding of x is skipped.
@@ -223,7 +225,7 @@ class Patches(View):
         return set(step) == {1} and set(size) != {1} and set(places) != {1}
 
 
-def padding_op(x: Any) -> Any:
+def padding_op(x: Node) -> PadSlice | None:
     """Return the op that padded (C, ..., N) around the dims between, or None if x is not padded."""
     function = x.function
     if not isinstance(function, PadSlice):

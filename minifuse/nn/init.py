@@ -9,7 +9,7 @@ of the tensor; with equal seeds they are the same on every backend. They differ 
 import math
 from collections.abc import Callable
 from statistics import NormalDist
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -309,7 +309,7 @@ def fill_random(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Ten
     if not dtype.is_float:
         raise DTypeError(f"init: got a tensor of dtype {dtype}, expected floats for random numbers; write x.to(mf.float32)")
 
-    def draw_converted() -> npt.NDArray[Any]:
+    def draw_converted() -> np.ndarray:
         return np.asarray(draw(shape), dtype.numpy)
 
     tracer = active_tracer()
@@ -317,7 +317,7 @@ def fill_random(tensor: Tensor, draw: Callable[[tuple[int, ...]], Array]) -> Ten
         return tensor.copy_(draw_converted() if tracer is None else tracer.draw(draw_converted, shape, dtype))
 
 
-def require_tensor(tensor: Any) -> None:
+def require_tensor(tensor: object) -> None:
     """Raise DTypeError unless the argument is a tensor."""
     if not isinstance(tensor, Tensor):
         raise DTypeError(f"init: expected a tensor, got {type(tensor).__name__}; write a parameter, or mf.zeros(...)")

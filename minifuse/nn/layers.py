@@ -4,15 +4,18 @@ Initial values use the generator of `mf.manual_seed`.
 """
 
 import math
-from typing import Any
+from collections.abc import Callable
 
 from ..core.dispatch import matmul_precision
 from ..core.dtypes import float32
 from ..core.errors import DTypeError, ShapeError
-from ..ir.array_functions import Matmul
+from ..core.operators import Operator
+from ..ir.array_functions import A, BoundFunction, Function, Gradients, Matmul
 from ..ir.array_methods import Array
 from ..tensors.creation import DTypeLike, generator, tensor
 from .module import Module, Parameter
+
+ArrayFunction = Operator | Function | BoundFunction | Callable[..., Array]
 
 
 class Linear(Module):
@@ -76,7 +79,7 @@ class Linear(Module):
         self.weight = draw(out_features, in_features)
         self.bias = draw(out_features) if bias else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Map (..., in_features) to (..., out_features)."""
         return apply(_linear, x, self.weight) if self.bias is None else apply(_linear, x, self.weight, self.bias)
 
@@ -90,13 +93,13 @@ class TransposedMatmul(Matmul):
 
     __slots__ = ()
 
-    def vjp(self, g: Any, y: Any, a: Any, b: Any) -> tuple[Any, ...]:
+    def vjp(self, g: Array, y: Array, a: Array, b: Array) -> Gradients:
         """Return both gradients as matmuls in the same precision; that of b is transposed, so its base is contiguous."""
         product = Matmul(self.precision)
         return product(g, b.mT), product(g.mT, a).mT
 
 
-def linear(x: Any, weight: Any, bias: Any = None) -> Any:
+def linear(x: A, weight: Array, bias: Array | None = None) -> A:
     """Compute x @ weight.T + bias: each output is a weighted sum of all inputs.
 
     Parameters
@@ -125,7 +128,7 @@ def linear(x: Any, weight: Any, bias: Any = None) -> Any:
     return apply(_linear, x, weight) if bias is None else apply(_linear, x, weight, bias)
 
 
-def _linear(x: Any, weight: Any, bias: Any = None) -> Any:
+def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     if weight.ndim != 2 or (bias is not None and bias.shape != weight.shape[:1]):
         shapes = f"weight of shape {weight.shape}" + ("" if bias is None else f" and bias of shape {bias.shape}")
         raise ShapeError(f"Linear: got {shapes}, expected (out_features, in_features) and (out_features,)")
@@ -148,7 +151,7 @@ class Flatten(Module):
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Return the reshaped tensor: a view if the strides allow it, else a copy."""
         return x.flatten(self.start_dim, self.end_dim)
 
@@ -157,14 +160,15 @@ class Flatten(Module):
         return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
-def apply(function: Any, x: Any, *inputs: Any) -> Any:
+def apply(function: ArrayFunction, x: A, *inputs: object) -> A:
     """Apply a composite function whose first input must be a tensor."""
     if not isinstance(x, Array):
-        require_tensor(getattr(function, "body", function).__name__.strip("_"), x)
+        name = getattr(function, "body", function).__name__  # type: ignore[unreachable]  # users may pass anything
+        require_tensor(name.strip("_"), x)
     return x.apply(function, x, *inputs)
 
 
-def require_tensor(name: str, x: Any) -> None:
+def require_tensor(name: str, x: object) -> None:
     """Raise DTypeError unless x is a tensor."""
     if not isinstance(x, Array):
         raise DTypeError(f"{name}: expected a tensor, got {type(x).__name__}; write mf.tensor(...) or mf.from_numpy(...)")

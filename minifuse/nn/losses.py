@@ -11,7 +11,8 @@ import numpy as np
 from ..core.dispatch import active_tracer
 from ..core.errors import DTypeError, IndexingError, ShapeError
 from ..core.operators import add, eq, exp, log, log1p, maximum, ne, where
-from ..ir.array_functions import BoundFunction
+from ..ir.array_functions import A, BoundFunction
+from ..ir.array_methods import Array
 from ..ir.reduction_bodies import reduce_dims
 from ..tensors.tensor import Tensor
 from .layers import apply, require_tensor
@@ -22,13 +23,13 @@ DEFAULT_IGNORE_INDEX = -100  # as in PyTorch
 
 
 def cross_entropy(
-    logits: Any,
-    targets: Any,
+    logits: A,
+    targets: Array,
     *,
     ignore_index: int = DEFAULT_IGNORE_INDEX,
     reduction: Reduction = "mean",
     label_smoothing: float = 0.0,
-) -> Any:
+) -> A:
     """Compute the cross-entropy: the negative log of the softmax probability of the target class of each example.
 
     Parameters
@@ -94,8 +95,8 @@ def cross_entropy(
 
 
 def nll_loss(
-    log_probabilities: Any, targets: Any, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean"
-) -> Any:
+    log_probabilities: A, targets: Array, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean"
+) -> A:
     """Compute the negative log-likelihood of the target classes, given log-probabilities (see `log_softmax`).
 
     Parameters, results and errors are those of `cross_entropy`, which is faster by one pass.
@@ -111,7 +112,7 @@ def nll_loss(
     return check_targets("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
 
 
-def check_targets(name: str, loss: Any, targets: Any, classes: int, ignored: int) -> Any:
+def check_targets(name: str, loss: A, targets: Array, classes: int, ignored: int) -> A:
     """Return the loss; raise IndexingError if a target is not a class, unless a function is being traced."""
     if isinstance(targets, Tensor) and active_tracer() is None:
         check_target_range(name, targets, classes, ignored)
@@ -132,7 +133,7 @@ def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -
             )
 
 
-def _cross_entropy(x: Any, targets: Any, ignored: Any, *more: Any) -> Any:
+def _cross_entropy(x: Array, targets: Array, ignored: Array, *more: Any) -> Array:
     *smoothing, reduction = more
     check_class_shapes("cross_entropy", x, targets)
     classes, target = x.shape[1], targets.unsqueeze(1)
@@ -145,20 +146,20 @@ def _cross_entropy(x: Any, targets: Any, ignored: Any, *more: Any) -> Any:
     return reduce_class_losses(loss, targets, classes, ignored, reduction)
 
 
-def _nll_loss(x: Any, targets: Any, ignored: Any, reduction: Reduction) -> Any:
+def _nll_loss(x: Array, targets: Array, ignored: Array, reduction: Reduction) -> Array:
     check_class_shapes("nll_loss", x, targets)
     target = targets.unsqueeze(1)
     loss = -reduce_dims(where(is_target(x, target), x, 0), (1,), True, add)
     return reduce_class_losses(loss, targets, x.shape[1], ignored, reduction)
 
 
-def is_target(x: Any, target: Any) -> Any:
+def is_target(x: Array, target: Array) -> Array:
     """Return a mask of the target class."""
     classes = x.shape[1]
     return eq(target, x.positions(classes).reshape(classes, *[1] * (x.ndim - 2)))
 
 
-def reduce_class_losses(loss: Any, targets: Any, classes: int, ignored: Any, reduction: Reduction) -> Any:
+def reduce_class_losses(loss: Array, targets: Array, classes: int, ignored: Array, reduction: Reduction) -> Array:
     """Reduce losses (N, 1, ...). Ignored targets count as 0; targets that are not a class give NaN."""
     counts, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
     loss = where(counts, where(is_class, loss.squeeze(1), math.nan), 0)
@@ -167,7 +168,7 @@ def reduce_class_losses(loss: Any, targets: Any, classes: int, ignored: Any, red
     return loss.sum() / counts.sum().to(loss.dtype)
 
 
-def check_class_shapes(name: str, x: Any, targets: Any) -> None:
+def check_class_shapes(name: str, x: Array, targets: Array) -> None:
     """Raise unless shapes and dtypes of logits and targets match."""
     if x.ndim < 2 or x.shape[1] == 0:
         raise ShapeError(f"{name}: got logits of shape {x.shape}, expected (N, C) or (N, C, ...) with C >= 1 classes")
@@ -183,8 +184,8 @@ def check_class_shapes(name: str, x: Any, targets: Any) -> None:
 
 
 def binary_cross_entropy_with_logits(
-    logits: Any, targets: Any, *, reduction: Reduction = "mean", pos_weight: Any = None
-) -> Any:
+    logits: A, targets: Array, *, reduction: Reduction = "mean", pos_weight: Array | None = None
+) -> A:
     """Compute the binary cross-entropy of sigmoid(logits), elementwise.
 
     Parameters
@@ -228,7 +229,7 @@ def binary_cross_entropy_with_logits(
     return apply(BoundFunction(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
 
 
-def _binary_cross_entropy(x: Any, t: Any, *more: Any) -> Any:
+def _binary_cross_entropy(x: Array, t: Array, *more: Any) -> Array:
     *weights, reduction = more
     require_same_shape_and_dtype("binary_cross_entropy_with_logits", x, t)
     yes, both = t, 1.0
@@ -240,7 +241,7 @@ def _binary_cross_entropy(x: Any, t: Any, *more: Any) -> Any:
     return reduce_loss(both * rest + where(x > 0, 1 - t, -yes) * x, reduction)
 
 
-def check_pos_weight(weight: Any, x: Any) -> None:
+def check_pos_weight(weight: Array, x: Array) -> None:
     """Raise unless `pos_weight` matches the logits."""
     name, sizes = "binary_cross_entropy_with_logits", zip(weight.shape[::-1], x.shape[::-1], strict=False)
     if weight.ndim > x.ndim or any(n not in (1, m) for n, m in sizes):
@@ -257,7 +258,7 @@ class CrossEntropyLoss(Module):
     ) -> None:
         self.ignore_index, self.reduction, self.label_smoothing = ignore_index, reduction, label_smoothing
 
-    def forward(self, logits: Any, targets: Any) -> Any:
+    def forward(self, logits: A, targets: Array) -> A:
         """Return the loss of logits (N, C, ...) and class indices (N, ...)."""
         return cross_entropy(
             logits,
@@ -274,7 +275,7 @@ class NLLLoss(Module):
     def __init__(self, *, ignore_index: int = DEFAULT_IGNORE_INDEX, reduction: Reduction = "mean") -> None:
         self.ignore_index, self.reduction = ignore_index, reduction
 
-    def forward(self, log_probabilities: Any, targets: Any) -> Any:
+    def forward(self, log_probabilities: A, targets: Array) -> A:
         """Return the loss of log-probabilities (N, C, ...) and class indices (N, ...)."""
         return nll_loss(log_probabilities, targets, ignore_index=self.ignore_index, reduction=self.reduction)
 
@@ -286,6 +287,6 @@ class BCEWithLogitsLoss(Module):
         self.reduction = reduction
         self.pos_weight = None if pos_weight is None else Buffer(pos_weight)
 
-    def forward(self, logits: Any, targets: Any) -> Any:
+    def forward(self, logits: A, targets: Array) -> A:
         """Return the loss of logits and targets of one shape."""
         return binary_cross_entropy_with_logits(logits, targets, reduction=self.reduction, pos_weight=self.pos_weight)

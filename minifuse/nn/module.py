@@ -7,17 +7,20 @@ attributes. So a plain list of layers works, and `super().__init__()` is not nee
 This file depends on tensors. Layers, losses and hooks are in other files.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from reprlib import recursive_repr
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
+import numpy.typing as npt
 
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import no_grad
+from ..core.dtypes import DType
 from ..core.errors import DTypeError, ShapeError
 from ..runtime.memory_pool import write_clock
+from ..tensors.creation import DTypeLike
 from ..tensors.tensor import Tensor
 
 H = TypeVar("H")
@@ -61,7 +64,7 @@ class Parameter(Tensor):
         super().__init__(x.buffer, x.address, x.spec)
         self.requires_grad = requires_grad
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type, tuple[Tensor, bool]]:
         """Copy and pickle with separate memory, also as part of a module. Gradients are not copied."""
         return Parameter, (self.detach(), self.requires_grad)
 
@@ -99,7 +102,7 @@ class Buffer(Tensor):
         x = data.detach()
         super().__init__(x.buffer, x.address, x.spec)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> tuple[type, tuple[Tensor]]:
         """Copy and pickle with separate memory, also as part of a module."""
         return Buffer, (self.detach(),)
 
@@ -144,7 +147,7 @@ class Module:
         """Compute the output. Call the module itself, `module(x)`, which calls this method."""
         raise NotImplementedError(f"{type(self).__name__} has no forward method; define forward(self, x) in the class")
 
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
+    def __call__(self, *inputs: object, **named: object) -> Any:
         """Call `forward`."""
         return self.forward(*inputs, **named)
 
@@ -243,7 +246,7 @@ class Module:
         for p in self.parameters():
             p.grad = None
 
-    def to(self, *wanted: Any, dtype: Any = None, backend: str | None = None) -> "Module":
+    def to(self, *wanted: DType | str, dtype: DTypeLike = None, backend: str | None = None) -> "Module":
         """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
 
         Parameters and buffers stay the same objects, so an optimizer keeps working; its own state is not moved. Integer
@@ -289,7 +292,7 @@ class Module:
         """
         return {name: x.detach() for name, x in self._named_state()}
 
-    def load_state_dict(self, state: Mapping[str, Any], strict: bool = True) -> LoadResult:
+    def load_state_dict(self, state: Mapping[str, npt.ArrayLike], strict: bool = True) -> LoadResult:
         """Copy values into the parameters and buffers of the same names.
 
         Parameters
@@ -346,7 +349,7 @@ class Module:
 
     # Attributes.
 
-    def __setattr__(self, name: str, value: Any) -> None:
+    def __setattr__(self, name: str, value: object) -> None:
         before = self.__dict__.get(name)
         if isinstance(before, STATE_TYPES) and not isinstance(value, type(before) | None):
             kind = type(before).__name__
@@ -382,7 +385,7 @@ class Module:
 def named_members(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
     """Iterate over attributes of a type, and those in lists, tuples and dicts: `layers.0`, `heads.left`."""
 
-    def search(name: str, value: Any) -> Iterator[tuple[str, H]]:
+    def search(name: str, value: object) -> Iterator[tuple[str, H]]:
         if isinstance(value, kind):
             yield name, value
         elif isinstance(value, list | tuple | dict):
@@ -416,7 +419,7 @@ def join_names(prefix: str, name: str) -> str:
     return f"{prefix}.{name}" if prefix else name
 
 
-def suggestion(name: str, known: Any) -> str:
+def suggestion(name: str, known: Iterable[str]) -> str:
     """Return "; did you mean ...?" with the nearest known name, or "" if none is near."""
     found = get_close_matches(name, known, n=1)
     return f"; did you mean {found[0]}?" if found else ""

@@ -6,7 +6,7 @@ are buffers that a forward in training updates in place with one more call; in a
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -15,7 +15,8 @@ from ..core.dtypes import as_number
 from ..core.errors import DTypeError, ShapeError
 from ..core.indexing import sizes_of
 from ..core.operators import add, rsqrt
-from ..ir.array_functions import BoundFunction
+from ..ir.array_functions import A, BoundFunction
+from ..ir.array_methods import Array
 from ..ir.reduction_bodies import reduce_dims
 from ..tensors.creation import DTypeLike, ones, tensor, zeros
 from ..tensors.mutation import store
@@ -25,15 +26,15 @@ from .module import Buffer, Module, Parameter
 
 
 def batch_norm(
-    x: Any,
-    running_mean: Any,
-    running_var: Any,
-    weight: Any = None,
-    bias: Any = None,
+    x: A,
+    running_mean: Array | None,
+    running_var: Array | None,
+    weight: Array | None = None,
+    bias: Array | None = None,
     training: bool = False,
     momentum: float = 0.1,
     eps: float = 1e-5,
-) -> Any:
+) -> A:
     """Normalize each channel to mean 0 and variance 1 over all examples and positions, then scale and shift it.
 
     Parameters
@@ -98,7 +99,7 @@ def batch_norm(
     return y
 
 
-def normalize_by_batch(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any, Any, Any]:
+def normalize_by_batch(x: A, weight: Array | None, bias: Array | None, eps: float) -> tuple[A, A, A]:
     """Return x normalized by the batch statistics, with its mean and biased variance, both without a gradient."""
     check_channels(x, weight=weight, bias=bias)
     if x.size <= x.shape[1]:
@@ -106,17 +107,21 @@ def normalize_by_batch(x: Any, weight: Any, bias: Any, eps: float) -> tuple[Any,
             f"batch_norm: got x of shape {x.shape} in training, expected at least 2 elements for each channel to compute a "
             "variance; use larger batches, or module.eval()"
         )
-    result: tuple[Any, Any, Any] = apply(bind_affine(_by_batch, weight, bias), x, eps, *without_none(weight, bias))
-    return result
+    outputs: Any = apply(bind_affine(_by_batch, weight, bias), x, eps, *without_none(weight, bias))
+    y, mean, var = outputs
+    return y, mean, var
 
 
-def normalize_by_statistics(x: Any, mean: Any, var: Any, weight: Any, bias: Any, eps: float) -> Any:
+def normalize_by_statistics(
+    x: A, mean: Array | None, var: Array | None, weight: Array | None, bias: Array | None, eps: float
+) -> A:
     """Return x normalized by given statistics."""
     check_channels(x, running_mean=mean, running_var=var, weight=weight, bias=bias)
     return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *without_none(weight, bias))
 
 
-def _by_batch(x: Any, eps: Any, *more: Any) -> tuple[Any, Any, Any]:
+def _by_batch(x: Array, eps: Array, *more: Any) -> tuple[Array, Array, Array]:
+    parameters: list[Array]
     *parameters, is_scaled, is_shifted = more
     dims = (0, *range(2, x.ndim))
     count, channels = x.size // x.shape[1], x.shape[1]
@@ -128,52 +133,55 @@ def _by_batch(x: Any, eps: Any, *more: Any) -> tuple[Any, Any, Any]:
     return y, mean.reshape(channels).detach(), var.reshape(channels).detach()
 
 
-def _by_statistics(x: Any, eps: Any, *more: Any) -> Any:
+def _by_statistics(x: Array, eps: Array, *more: Any) -> Array:
+    parameters: list[Array]
     *parameters, is_scaled, is_shifted = more
     mean, var, *affine = [p.reshape(x.shape[1], *[1] * (x.ndim - 2)) for p in parameters]  # (C, 1, ...)
     return scale_and_shift((x - mean) * rsqrt(var + eps), affine, is_scaled, is_shifted)
 
 
-def _update_statistics(mean: Any, var: Any, new_mean: Any, new_var: Any, momentum: Any, unbiased: Any) -> tuple[Any, Any]:
+def _update_statistics(
+    mean: Array, var: Array, new_mean: Array, new_var: Array, momentum: Array, unbiased: Array
+) -> tuple[Array, Array]:
     """Update the running statistics with those of a batch."""
     return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * unbiased)
 
 
-def _update_and_count(mean: Any, var: Any, batches: Any, *more: Any) -> tuple[Any, Any, Any]:
+def _update_and_count(mean: Array, var: Array, batches: Array, *more: Array) -> tuple[Array, Array, Array]:
     """Update the running statistics, and count the batch."""
     return *_update_statistics(mean, var, *more), batches + 1
 
 
 def _average_and_count(
-    mean: Any, var: Any, batches: Any, new_mean: Any, new_var: Any, unbiased: Any
-) -> tuple[Any, Any, Any]:
+    mean: Array, var: Array, batches: Array, new_mean: Array, new_var: Array, unbiased: Array
+) -> tuple[Array, Array, Array]:
     """Update the running statistics to the mean over all batches, and count the batch."""
     return _update_and_count(mean, var, batches, new_mean, new_var, 1 / (batches + 1).to(mean.dtype), unbiased)
 
 
-def bessel_factor(x: Any) -> float:
+def bessel_factor(x: Array) -> float:
     """Return n / (n - 1), which converts the biased variance of n elements to the unbiased one."""
     count = x.size // x.shape[1]
     return float(count / (count - 1))
 
 
-def bind_affine(body: Any, weight: Any, bias: Any) -> BoundFunction:
+def bind_affine(body: Callable[..., object], weight: Array | None, bias: Array | None) -> BoundFunction:
     """Bind the flags of an optional scale and shift to a composite function."""
     return BoundFunction(body, (weight is not None, bias is not None))
 
 
-def without_none(*parameters: Any) -> list[Any]:
+def without_none(*parameters: A | None) -> list[A]:
     """Return the arguments that are not None."""
     return [p for p in parameters if p is not None]
 
 
-def scale_and_shift(y: Any, parameters: Sequence[Any], is_scaled: bool, is_shifted: bool) -> Any:
+def scale_and_shift(y: A, parameters: Sequence[Array], is_scaled: bool, is_shifted: bool) -> A:
     """Multiply by the weight and add the bias, if there are any."""
     y = y * parameters[0] if is_scaled else y
     return y + parameters[-1] if is_shifted else y
 
 
-def check_channels(x: Any, **others: Any) -> None:
+def check_channels(x: Array, **others: Array | None) -> None:
     """Raise unless x has channels, and each of the other tensors, if given, has one element for each channel."""
     require_tensor("batch_norm", x)
     if x.ndim < 2:
@@ -184,7 +192,7 @@ def check_channels(x: Any, **others: Any) -> None:
             check_parameter("batch_norm", x, name, p, x.shape[1:2])
 
 
-def check_parameter(layer: str, x: Any, name: str, p: Any, shape: tuple[int, ...]) -> None:
+def check_parameter(layer: str, x: Array, name: str, p: Array, shape: tuple[int, ...]) -> None:
     """Raise unless a parameter of a layer has the given shape and the dtype of x."""
     require_tensor(f"{layer}: {name}", p)
     if p.shape != shape:
@@ -253,7 +261,7 @@ class BatchNorm(Module):
         self.running_var = Buffer(one.clone()) if track_running_stats else None
         self.num_batches_tracked = Buffer(tensor(0, backend=backend)) if track_running_stats else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Normalize x; the shape does not change. In training, update the running statistics."""
         self.check(x)
         if self.running_mean is not None and not self.training:
@@ -268,7 +276,7 @@ class BatchNorm(Module):
                     store(_update_and_count, targets, mean, var, self.momentum, bessel_factor(x))
         return y
 
-    def check(self, x: Any) -> None:
+    def check(self, x: Array) -> None:
         """Raise unless x has the expected shape."""
         require_tensor(type(self).__name__, x)
         if x.ndim not in self.expected or x.shape[1] != self.num_features:
@@ -322,7 +330,9 @@ class BatchNorm2d(BatchNorm):
     expected = MappingProxyType({4: "(N, C, H, W)"})
 
 
-def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Any:
+def layer_norm(
+    x: A, normalized_shape: Sequence[int], weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
+) -> A:
     """Normalize each example to mean 0 and variance 1 over its last dims; then multiply by `weight` and add `bias`.
 
     Parameters
@@ -371,7 +381,8 @@ def layer_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, bias
     return apply(body, x, eps, *without_none(weight, bias))
 
 
-def _layer_norm(x: Any, eps: Any, *more: Any) -> Any:
+def _layer_norm(x: Array, eps: Array, *more: Any) -> Array:
+    parameters: list[Array]
     *parameters, count, is_scaled, is_shifted = more
     dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
     d = x - reduce_dims(x, dims, True, add) / size
@@ -432,7 +443,7 @@ class LayerNorm(Module):
         self.weight = Parameter(one) if elementwise_affine else None
         self.bias = Parameter(zero) if elementwise_affine and bias else None
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Normalize x; the shape does not change."""
         return layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
 

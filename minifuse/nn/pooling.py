@@ -9,11 +9,11 @@ Not supported: returning indices; inputs without a batch dim (write x[None]).
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from ..core.errors import ShapeError
 from ..core.operators import add, maximum, minimum, where
-from ..ir.array_functions import BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View, matmul
+from ..ir.array_functions import A, BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View, matmul
+from ..ir.array_methods import Array
 from .activations import require_floats
 from .im2col import (
     MAX_CACHED_GEOMETRIES,
@@ -30,8 +30,8 @@ from .module import Module
 
 
 def max_pool1d(
-    x: Any, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Any:
+    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> A:
     """Return the maximum of each window of signals (N, C, L): `max_pool2d` with one dim.
 
     Examples
@@ -44,8 +44,8 @@ def max_pool1d(
 
 
 def max_pool2d(
-    x: Any, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
-) -> Any:
+    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, dilation: Sizes = 1, ceil_mode: bool = False
+) -> A:
     """Return the maximum of each window of images; NaN if the window contains one.
 
     Parameters
@@ -96,21 +96,21 @@ def max_pool2d(
 def pool_max(
     name: str,
     dims: int,
-    x: Any,
+    x: A,
     kernel_size: Sizes,
     stride: Sizes | None,
     padding: Sizes,
     dilation: Sizes,
     ceil_mode: bool,
-) -> Any:
+) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
     size, of = pooling_windows(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
     return apply(BoundFunction(_pool_max, (size, of)), x)
 
 
 def avg_pool1d(
-    x: Any, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
-) -> Any:
+    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+) -> A:
     """Return the mean of each window of signals (N, C, L): `avg_pool2d` with one dim.
 
     Examples
@@ -123,8 +123,8 @@ def avg_pool1d(
 
 
 def avg_pool2d(
-    x: Any, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
-) -> Any:
+    x: A, kernel_size: Sizes, stride: Sizes | None = None, padding: Sizes = 0, count_include_pad: bool = True
+) -> A:
     """Return the mean of each window of images.
 
     Parameters
@@ -163,15 +163,15 @@ def avg_pool2d(
 
 
 def pool_mean(
-    name: str, dims: int, x: Any, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool
-) -> Any:
+    name: str, dims: int, x: A, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool
+) -> A:
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
     size, of = pooling_windows(name, dims, x, kernel_size, stride, padding, 1, False)
     require_floats(name, x)
     return apply(BoundFunction(_pool_mean, (size, of, bool(count_include_pad))), x)
 
 
-def adaptive_avg_pool1d(x: Any, output_size: int | None) -> Any:
+def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
     """Average signals (N, C, L) to a given length: `adaptive_avg_pool2d` with one dim.
 
     Examples
@@ -183,7 +183,7 @@ def adaptive_avg_pool1d(x: Any, output_size: int | None) -> Any:
     return pool_adaptively("adaptive_avg_pool1d", 1, x, output_size)
 
 
-def adaptive_avg_pool2d(x: Any, output_size: int | Sequence[int | None] | None) -> Any:
+def adaptive_avg_pool2d(x: A, output_size: int | Sequence[int | None] | None) -> A:
     """Average images to a given size: each output element is the mean of one part of the image.
 
     Parameters
@@ -220,7 +220,7 @@ def adaptive_avg_pool2d(x: Any, output_size: int | Sequence[int | None] | None) 
     return pool_adaptively("adaptive_avg_pool2d", 2, x, output_size)
 
 
-def pool_adaptively(name: str, dims: int, x: Any, output_size: Any) -> Any:
+def pool_adaptively(name: str, dims: int, x: A, output_size: int | Sequence[int | None] | None) -> A:
     """Check the arguments, and average parts of the last dims as one composite op."""
     check_images(name, dims, x)
     require_floats(name, x)
@@ -235,7 +235,7 @@ def pool_adaptively(name: str, dims: int, x: Any, output_size: Any) -> Any:
 # Checks of arguments.
 
 
-def check_images(name: str, dims: int, x: Any) -> None:
+def check_images(name: str, dims: int, x: Array) -> None:
     """Raise unless x is a batch of images, or of signals."""
     require_tensor(name, x)
     if x.ndim != dims + 2:
@@ -246,7 +246,7 @@ def check_images(name: str, dims: int, x: Any) -> None:
 def pooling_windows(
     name: str,
     dims: int,
-    x: Any,
+    x: Array,
     kernel_size: Sizes,
     stride: Sizes | None,
     padding: Sizes,
@@ -260,7 +260,13 @@ def pooling_windows(
 
 @lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
 def cached_windows(
-    name: str, image: tuple[int, ...], kernel_size: Any, stride: Any, padding: Any, dilation: Any, ceil_mode: Any
+    name: str,
+    image: tuple[int, ...],
+    kernel_size: Sizes,
+    stride: Sizes | None,
+    padding: Sizes,
+    dilation: Sizes,
+    ceil_mode: bool,
 ) -> tuple[tuple[int, ...], WindowGeometry]:
     """Compute the size and geometry of windows for images of one shape."""
     dims = len(image)
@@ -285,7 +291,7 @@ def cached_windows(
 # Composite ops.
 
 
-def _pool_max(x: Any, size: tuple[int, ...], of: WindowGeometry) -> Any:
+def _pool_max(x: Array, size: tuple[int, ...], of: WindowGeometry) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
         shape, place = padded_shape(z, of.padding)
@@ -295,7 +301,7 @@ def _pool_max(x: Any, size: tuple[int, ...], of: WindowGeometry) -> Any:
     return batch_first(ReduceFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
 
 
-def _pool_mean(x: Any, size: tuple[int, ...], of: WindowGeometry, counts_padding: bool) -> Any:
+def _pool_mean(x: Array, size: tuple[int, ...], of: WindowGeometry, counts_padding: bool) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, of.padding)):
         z = PadSlice(*padded_shape(z, of.padding))(z)
@@ -309,17 +315,17 @@ def _pool_mean(x: Any, size: tuple[int, ...], of: WindowGeometry, counts_padding
     return batch_first(y, len(size))
 
 
-def window_sums(z: Any, size: tuple[int, ...], step: tuple[int, ...]) -> Any:
+def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
     """Return the sums of all windows: (C, ..., N) -> (C, 1, ..., *places, N)."""
     return Reduce(add, tuple(range(1, len(size) + 1)))(extract_patches(z, size, step, (1,) * len(size)))
 
 
-def batch_first(y: Any, dims: int) -> Any:
+def batch_first(y: A, dims: int) -> A:
     """Move the batch to the front: (C, 1, ..., *places, N), with reduced windows -> (N, C, *places)."""
     return y.reshape(y.shape[0], *y.shape[1 + dims :]).permute(dims + 1, *range(dims + 1))
 
 
-def _pool_adaptively(x: Any, sizes: tuple[int, ...]) -> Any:
+def _pool_adaptively(x: Array, sizes: tuple[int, ...]) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
     for d, parts in enumerate(sizes, 1):
         if z.shape[d] % parts:
@@ -328,7 +334,7 @@ def _pool_adaptively(x: Any, sizes: tuple[int, ...]) -> Any:
     return batch_first(window_sums(z, size, size) / math.prod(size), len(size))
 
 
-def averaging_matrix(x: Any, n: int, parts: int) -> Any:
+def averaging_matrix(x: A, n: int, parts: int) -> A:
     """Return a matrix (n, parts): 1 / length if an element belongs to a part, else 0."""
     element, part = x.positions(n).reshape(n, 1), x.positions(parts)
     start, stop = part * n // parts, ((part + 1) * n + parts - 1) // parts
@@ -354,7 +360,7 @@ class MaxPool(Module):
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Reduce each window to its maximum: (N, C, ...) -> (N, C, ...)."""
         numbers = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
         return pool_max(type(self).__name__, self.dims, x, *numbers)
@@ -399,7 +405,7 @@ class AvgPool(Module):
         self.kernel_size, self.stride = kernel_size, kernel_size if stride is None else stride
         self.padding, self.count_include_pad = padding, count_include_pad
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Reduce each window to its mean: (N, C, ...) -> (N, C, ...)."""
         numbers = self.kernel_size, self.stride, self.padding, self.count_include_pad
         return pool_mean(type(self).__name__, self.dims, x, *numbers)
@@ -429,7 +435,7 @@ class AdaptiveAvgPool(Module):
     def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
         self.output_size = output_size
 
-    def forward(self, x: Any) -> Any:
+    def forward(self, x: A) -> A:
         """Average to the output size: (N, C, ...) -> (N, C, *output_size)."""
         return pool_adaptively(type(self).__name__, self.dims, x, self.output_size)
 

@@ -3,18 +3,19 @@
 Options are PyTorch's and keyword-only.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 from ..core.errors import DTypeError, ShapeError
 from ..core.operators import abs, where  # noqa: A004  # the name in the table
-from ..ir.array_functions import BoundFunction
+from ..ir.array_functions import A, BoundFunction
+from ..ir.array_methods import Array
 from .layers import apply
 from .module import Module
 
 Reduction = Literal["mean", "sum", "none"]
 
 
-def mse_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
+def mse_loss(x: A, y: Array, *, reduction: Reduction = "mean") -> A:
     """Compute the squared error: (x - y) ** 2.
 
     Parameters
@@ -43,13 +44,13 @@ def mse_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
     return apply(BoundFunction(_mse_loss, (reduction,)), x, y)
 
 
-def _mse_loss(x: Any, y: Any, reduction: Reduction) -> Any:
+def _mse_loss(x: Array, y: Array, reduction: Reduction) -> Array:
     require_same_shape_and_dtype("mse_loss", x, y)
     difference = x - y
     return reduce_loss(difference * difference, reduction)
 
 
-def l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
+def l1_loss(x: A, y: Array, *, reduction: Reduction = "mean") -> A:
     """Compute the absolute error: |x - y|. Parameters, results and errors are those of `mse_loss`.
 
     Examples
@@ -61,12 +62,12 @@ def l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean") -> Any:
     return apply(BoundFunction(_l1_loss, (reduction,)), x, y)
 
 
-def _l1_loss(x: Any, y: Any, reduction: Reduction) -> Any:
+def _l1_loss(x: Array, y: Array, reduction: Reduction) -> Array:
     require_same_shape_and_dtype("l1_loss", x, y)
     return reduce_loss(abs(x - y), reduction)
 
 
-def huber_loss(x: Any, y: Any, *, reduction: Reduction = "mean", delta: float = 1.0) -> Any:
+def huber_loss(x: A, y: Array, *, reduction: Reduction = "mean", delta: float = 1.0) -> A:
     """Compute the Huber loss: d**2 / 2 if d = |x - y| is less than delta, else delta * (d - delta / 2).
 
     Parameters, results and errors are those of `mse_loss`, and also:
@@ -87,7 +88,7 @@ def huber_loss(x: Any, y: Any, *, reduction: Reduction = "mean", delta: float = 
     return apply(BoundFunction(_huber_loss, (reduction,)), x, y, delta)
 
 
-def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float = 1.0) -> Any:
+def smooth_l1_loss(x: A, y: Array, *, reduction: Reduction = "mean", beta: float = 1.0) -> A:
     """Compute `huber_loss` / beta with delta = beta: d**2 / (2 beta) if d < beta, else d - beta / 2. For beta 0: `l1_loss`.
 
     Examples
@@ -103,15 +104,15 @@ def smooth_l1_loss(x: Any, y: Any, *, reduction: Reduction = "mean", beta: float
     return apply(BoundFunction(_smooth_l1_loss, (reduction,)), x, y, beta)
 
 
-def _huber_loss(x: Any, y: Any, delta: Any, reduction: Reduction) -> Any:
+def _huber_loss(x: Array, y: Array, delta: Array, reduction: Reduction) -> Array:
     return reduce_loss(huber("huber_loss", x, y, delta), reduction)
 
 
-def _smooth_l1_loss(x: Any, y: Any, beta: Any, reduction: Reduction) -> Any:
+def _smooth_l1_loss(x: Array, y: Array, beta: Array, reduction: Reduction) -> Array:
     return reduce_loss(huber("smooth_l1_loss", x, y, beta) / beta, reduction)
 
 
-def huber(name: str, x: Any, y: Any, delta: Any) -> Any:
+def huber(name: str, x: A, y: Array, delta: Array) -> A:
     """Return d**2 / 2 if d = |x - y| is less than delta, else the tangent line."""
     require_same_shape_and_dtype(name, x, y)
     d = abs(x - y)
@@ -120,7 +121,7 @@ def huber(name: str, x: Any, y: Any, delta: Any) -> Any:
     return where(is_far, delta * (d - 0.5 * delta), 0.5 * near * near)
 
 
-def require_same_shape_and_dtype(name: str, x: Any, y: Any) -> None:
+def require_same_shape_and_dtype(name: str, x: Array, y: Array) -> None:
     """Raise unless both have the same shape and the same float dtype. Nothing is broadcast."""
     if getattr(y, "shape", None) != x.shape:
         got = getattr(y, "shape", type(y).__name__)
@@ -129,7 +130,7 @@ def require_same_shape_and_dtype(name: str, x: Any, y: Any) -> None:
         raise DTypeError(f"{name}: got dtypes {x.dtype} and {y.dtype}, expected one float dtype; write y.to(mf.{x.dtype})")
 
 
-def reduce_loss(loss: Any, reduction: Reduction) -> Any:
+def reduce_loss(loss: A, reduction: Reduction) -> A:
     """Reduce elementwise losses to one number, unless `reduction` is "none"."""
     if reduction not in ("mean", "sum", "none"):
         raise ValueError(f'loss: got reduction={reduction!r}, expected "mean", "sum" or "none"')
@@ -142,7 +143,7 @@ class MSELoss(Module):
     def __init__(self, *, reduction: Reduction = "mean") -> None:
         self.reduction = reduction
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: A, y: Array) -> A:
         """Return the loss of two tensors of one shape."""
         return mse_loss(x, y, reduction=self.reduction)
 
@@ -150,7 +151,7 @@ class MSELoss(Module):
 class L1Loss(MSELoss):
     """`l1_loss` as a module."""
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: A, y: Array) -> A:
         """Return the loss of two tensors of one shape."""
         return l1_loss(x, y, reduction=self.reduction)
 
@@ -161,7 +162,7 @@ class HuberLoss(Module):
     def __init__(self, *, reduction: Reduction = "mean", delta: float = 1.0) -> None:
         self.reduction, self.delta = reduction, delta
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: A, y: Array) -> A:
         """Return the loss of two tensors of one shape."""
         return huber_loss(x, y, reduction=self.reduction, delta=self.delta)
 
@@ -172,6 +173,6 @@ class SmoothL1Loss(Module):
     def __init__(self, *, reduction: Reduction = "mean", beta: float = 1.0) -> None:
         self.reduction, self.beta = reduction, beta
 
-    def forward(self, x: Any, y: Any) -> Any:
+    def forward(self, x: A, y: Array) -> A:
         """Return the loss of two tensors of one shape."""
         return smooth_l1_loss(x, y, reduction=self.reduction, beta=self.beta)

@@ -6,7 +6,7 @@ outputs. Afterwards it is removed, so normal calls cost nothing extra.
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeGuard
 
 from ..core.dispatch import no_grad
 from ..core.dtypes import float32
@@ -81,7 +81,7 @@ class Summary(NamedTuple):
         return "\n".join([lines[0], rule, *lines[1:], rule, total, memory])
 
 
-def summary(model: Module, *inputs: Any) -> Summary:
+def summary(model: Module, *inputs: object) -> Summary:
     """Run a model once and list its layers with their output shapes.
 
     Parameters
@@ -155,7 +155,7 @@ def record_calls(model: Module) -> Iterator[dict[int, Calls]]:
     calls: dict[int, Calls] = {id(module): [] for module in modules}
     modes = [vars(module).get("training") for module in modules]
 
-    def record(name: str, module: Module, y: Any) -> None:
+    def record(name: str, module: Module, y: object) -> None:
         found = [OutputShape(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
         calls[id(module)].append(found)  # shapes only: the tensors are freed
 
@@ -171,7 +171,7 @@ def record_calls(model: Module) -> Iterator[dict[int, Calls]]:
                 vars(module)["training"] = mode
 
 
-def is_shape(x: Any) -> bool:
+def is_shape(x: object) -> TypeGuard[Shape]:
     """Return True for a tuple of ints, which stands for zeros of that shape."""
     return isinstance(x, tuple) and all(isinstance(n, int) for n in x)
 

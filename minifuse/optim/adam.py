@@ -1,13 +1,14 @@
 """Adam and AdamW: the step of each element is the running mean of its gradient, divided by its root mean square."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any
 
 from ..core.dispatch import active_tracer
 from ..core.operators import sqrt
+from ..core.pytree import DynamicDict
+from ..ir.array_methods import Array
 from ..tensors.tensor import Tensor
-from .optimizer import FIXED_SETTINGS, Optimizer, apply_rule
+from .optimizer import FIXED_SETTINGS, Optimizer, Params, apply_rule
 
 
 class Adam(Optimizer):
@@ -61,7 +62,7 @@ class Adam(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -69,14 +70,14 @@ class Adam(Optimizer):
     ) -> None:
         super().__init__(params, lr=lr, betas=tuple(betas), eps=eps, weight_decay=weight_decay)
 
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check(self, settings: DynamicDict) -> None:
         """Raise ValueError if a setting is out of its range."""
         super().check(settings)
         betas = settings["betas"]
         if len(betas) != 2 or not all(0 <= beta < 1 for beta in betas):
             raise ValueError(f"{self._name}: got betas={betas}, expected two numbers, each at least 0 and less than 1")
 
-    def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
+    def update(self, params: list[Tensor], settings: DynamicDict) -> None:
         """Update parameters, with one call for each step count."""
         lr, eps, decay = (self.number(settings, name) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = map(float, settings["betas"])
@@ -87,7 +88,7 @@ class Adam(Optimizer):
             numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
             apply_rule(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)
 
-    def group_by_steps(self, params: list[Tensor]) -> list[tuple[Any, list[Tensor]]]:
+    def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
         """Group parameters by their number of steps, this one included.
 
         Inside a fused function each group reads its count in every call. A guard checks that the same parameters still have
@@ -162,11 +163,11 @@ class AdamW(Adam):
     """
 
     is_decoupled = True
-    fixed: Mapping[str, Any] = {**FIXED_SETTINGS, "decoupled_weight_decay": True}
+    fixed: Mapping[str, object] = {**FIXED_SETTINGS, "decoupled_weight_decay": True}
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
@@ -178,20 +179,18 @@ class AdamW(Adam):
 # Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
 
 
-def adam_step(
-    p: Any, m: Any, v: Any, g: Any, size: Any, root: Any, eps: Any, decay: Any, new1: Any, keep2: Any, new2: Any
-) -> tuple[Any, ...]:
+def adam_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
     """Return the parameter, mean and mean square after a step of Adam."""
+    size, root, eps, decay, new1, keep2, new2 = numbers
     d = g + decay * p
     m = m + new1 * (d - m)
     v = keep2 * v + new2 * (d * d)
     return p - size * m / (sqrt(v) / root + eps), m, v
 
 
-def adamw_step(
-    p: Any, m: Any, v: Any, g: Any, size: Any, root: Any, eps: Any, keep: Any, new1: Any, keep2: Any, new2: Any
-) -> tuple[Any, ...]:
+def adamw_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
     """Return the parameter, mean and mean square after a step of AdamW, which decays the parameter first."""
+    size, root, eps, keep, new1, keep2, new2 = numbers
     m = m + new1 * (g - m)
     v = keep2 * v + new2 * (g * g)
     return keep * p - size * m / (sqrt(v) / root + eps), m, v

@@ -6,18 +6,21 @@ Computing the norm of all gradients is one call, and so is scaling all of them. 
 import math
 from collections.abc import Callable, Iterable
 from functools import cache
-from typing import Any
 
 from ..compiler.plan import call
 from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, FuseError, GradientError
 from ..core.operators import maximum, minimum
+from ..ir.array_functions import A
+from ..ir.array_methods import Array
 from ..tensors.creation import full
 from ..tensors.mutation import store
 from ..tensors.tensor import Tensor
 
 
-def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False) -> Tensor:
+def clip_grad_norm_(
+    parameters: Tensor | Iterable[Tensor], max_norm: float, norm_type: float = 2.0, error_if_nonfinite: bool = False
+) -> Tensor:
     """Scale all gradients by one factor, so that their total norm is at most `max_norm`.
 
     Parameters
@@ -90,7 +93,7 @@ def clip_grad_norm_(parameters: Any, max_norm: float, norm_type: float = 2.0, er
     return result
 
 
-def clip_grad_value_(parameters: Any, clip_value: float) -> None:
+def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -> None:
     """Clamp each element of all gradients to the range from -clip_value to clip_value.
 
     Parameters
@@ -121,9 +124,9 @@ def clip_grad_value_(parameters: Any, clip_value: float) -> None:
             store(clip_function(len(grads)), grads, float(clip_value))
 
 
-def params_with_grad(name: str, parameters: Any) -> list[Any]:
+def params_with_grad(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     """Return the parameters that have a gradient, each once."""
-    params: Iterable[Any] = [parameters] if isinstance(parameters, Tensor) else parameters
+    params = [parameters] if isinstance(parameters, Tensor) else parameters
     found = {}
     for p in params:
         if not isinstance(p, Tensor):
@@ -133,7 +136,7 @@ def params_with_grad(name: str, parameters: Any) -> list[Any]:
     return list(found.values())
 
 
-def check_limit(what: str, x: Any) -> None:
+def check_limit(what: str, x: float) -> None:
     """Raise ValueError if a limit is negative or NaN."""
     if not x >= 0:
         raise ValueError(f"{what} must be at least 0, got {x}")
@@ -143,10 +146,10 @@ def check_limit(what: str, x: Any) -> None:
 
 
 @cache
-def norm_function(count: int, is_largest: bool) -> Callable[..., tuple[Any, Any]]:
+def norm_function(count: int, is_largest: bool) -> Callable[..., tuple[Array, Array]]:
     """Return a function that computes the norm of all gradients, and the factor that scales it to a limit."""
 
-    def norm(*inputs: Any) -> tuple[Any, Any]:
+    def norm(*inputs: Array) -> tuple[Array, Array]:
         *grads, max_norm = inputs
         if is_largest:
             found = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
@@ -158,10 +161,10 @@ def norm_function(count: int, is_largest: bool) -> Callable[..., tuple[Any, Any]
 
 
 @cache
-def scale_function(count: int) -> Callable[..., tuple[Any, ...]]:
+def scale_function(count: int) -> Callable[..., tuple[Array, ...]]:
     """Return a function that multiplies all gradients by a factor."""
 
-    def shrink(*inputs: Any) -> tuple[Any, ...]:
+    def shrink(*inputs: Array) -> tuple[Array, ...]:
         *grads, factor = inputs
         return tuple(g * factor for g in grads)
 
@@ -169,24 +172,24 @@ def scale_function(count: int) -> Callable[..., tuple[Any, ...]]:
 
 
 @cache
-def clip_function(count: int) -> Callable[..., tuple[Any, ...]]:
+def clip_function(count: int) -> Callable[..., tuple[Array, ...]]:
     """Return a function that clamps all gradients."""
 
-    def clip(*inputs: Any) -> tuple[Any, ...]:
+    def clip(*inputs: Array) -> tuple[Array, ...]:
         *grads, limit = inputs
         return tuple(maximum(minimum(g, limit), -limit) for g in grads)
 
     return clip
 
 
-def pairwise_sum(xs: list[Any]) -> Any:
+def pairwise_sum(xs: list[A]) -> A:
     """Sum a few numbers pairwise, which keeps rounding errors small."""
     while len(xs) > 1:
         xs = [a + b for a, b in zip(xs[::2], xs[1::2], strict=False)] + xs[len(xs) // 2 * 2 :]
     return xs[0]
 
 
-def maximum_of(xs: list[Any]) -> Any:
+def maximum_of(xs: list[A]) -> A:
     """Return the largest of a few numbers; NaN if one is NaN."""
     found = xs[0]
     for x in xs[1:]:

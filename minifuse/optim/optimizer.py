@@ -16,6 +16,7 @@ import numpy as np
 from ..core.dispatch import active_tracer, no_grad
 from ..core.errors import DTypeError, GradientError, ShapeError
 from ..core.pytree import DynamicDict
+from ..ir.array_methods import Array
 from ..tensors.creation import tensor, zeros_like
 from ..tensors.mutation import store
 from ..tensors.tensor import Tensor
@@ -24,6 +25,11 @@ from ..tensors.tensor import Tensor
 # minifuse supports a single value.
 IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable", "initial_lr")
 FIXED_SETTINGS = {"maximize": False, "amsgrad": False, "dampening": 0, "decoupled_weight_decay": False}
+
+Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]  # parameters, or groups: {"params": tensors, and settings}
+UpdateRule = Callable[
+    ..., tuple[Array, ...]
+]  # parameters, state tensors, gradients and numbers -> new values of the first two
 
 
 class Optimizer:
@@ -41,14 +47,14 @@ class Optimizer:
     """
 
     not_captured = frozenset(["state"])  # a fused function looks the state up in each call
-    fixed: Mapping[str, Any] = FIXED_SETTINGS
+    fixed: Mapping[str, object] = FIXED_SETTINGS
 
-    def __init__(self, params: Iterable[Any], **settings: Any) -> None:
+    def __init__(self, params: Params, **settings: object) -> None:
         self.defaults, self.param_groups = settings, list[DynamicDict]()
         self.state: dict[Tensor, dict[str, Any]] = {}
         if isinstance(params, Tensor):
             raise DTypeError(f"{self._name}: expected a list of parameters, got a tensor; write [x], or model.parameters()")
-        groups = list(params)
+        groups: list[Any] = list(params)
         if not groups:
             raise ValueError(
                 f"{self._name}: got no parameters; write model.parameters(), again for each use: it is an iterator"
@@ -88,7 +94,7 @@ class Optimizer:
         self.check(settings)
         self.param_groups.append(settings)
 
-    def _refuse(self, p: Any, k: int, known: set[int]) -> None:
+    def _refuse(self, p: object, k: int, known: set[int]) -> None:
         if not isinstance(p, Tensor):
             raise DTypeError(
                 f"{self._name}: parameter {k} has type {type(p).__name__}, expected a tensor; write model.parameters()"
@@ -105,7 +111,7 @@ class Optimizer:
                 "or exclude it: [p for p in model.parameters() if p.requires_grad]"
             )
 
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check(self, settings: DynamicDict) -> None:
         """Raise ValueError if a setting is negative or NaN. Subclasses extend it."""
         for name in ("lr", "momentum", "weight_decay", "eps"):
             if not settings.get(name, 0) >= 0:
@@ -127,11 +133,11 @@ class Optimizer:
 
     # Methods for subclasses.
 
-    def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
+    def update(self, params: list[Tensor], settings: DynamicDict) -> None:
         """Update these parameters of one group, all of which have a gradient. Runs without recording."""
         raise NotImplementedError(f"{self._name} has no update method; define update(self, params, settings)")
 
-    def number(self, settings: Mapping[str, Any], name: str) -> Any:
+    def number(self, settings: DynamicDict, name: str) -> float:
         """Return a setting as a float; inside a fused function, a number that each call reads again."""
         tracer = active_tracer()
         return float(settings[name]) if tracer is None else tracer.dynamic_attr(settings, name)
@@ -158,7 +164,7 @@ class Optimizer:
 
     # State dicts.
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, object]:
         """Return settings and state in PyTorch's form, with parameters by number. Tensors are not copied.
 
         Returns
@@ -215,14 +221,14 @@ class Optimizer:
         new = {of[k]: copy_parameter_state(found, of[k], where, k) for k, found in values.items()}
         settings = [self.known_settings(group, where) for group in groups]
         for group, other in zip(self.param_groups, settings, strict=True):
-            self.check({**group, **other})
+            self.check(DynamicDict({**group, **other}))
         for group, other in zip(self.param_groups, settings, strict=True):
             group |= other
         self.state = new
 
-    def known_settings(self, group: Mapping[str, Any], where: str) -> dict[str, Any]:
+    def known_settings(self, group: Mapping[str, Any], where: str) -> dict[str, object]:
         """Return the settings of a state that exist here; raise ValueError for one that would change the update."""
-        found = {}
+        found = dict[str, object]()
         for name, x in group.items():
             if name in self.defaults:
                 known = self.defaults[name]
@@ -240,9 +246,9 @@ class Optimizer:
         return f"{self._name}({'; '.join(lines)})"
 
 
-def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Any]:
+def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Tensor | int]:
     """Copy the state of a parameter: tensors like it, and its number of steps."""
-    found: dict[str, Any] = {}
+    found: dict[str, Tensor | int] = {}
     for name, x in values.items():
         expected = () if name == "step" else p.shape
         if x is None:  # PyTorch's state without momentum
@@ -256,14 +262,14 @@ def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, numbe
 
 
 @cache
-def map_rule(rule: Callable[..., tuple[Any, ...]], count: int, kinds: int) -> Callable[..., tuple[Any, ...]]:
+def map_rule(rule: UpdateRule, count: int, kinds: int) -> UpdateRule:
     """Turn an update rule of one parameter into a function of `count` parameters, which is traced as one.
 
     Its inputs are `kinds` times `count` tensors (all parameters, then their state tensors, then all gradients), then
     numbers. It returns the results in the same order.
     """
 
-    def step(*inputs: Any) -> tuple[Any, ...]:
+    def step(*inputs: Array) -> tuple[Array, ...]:
         tensors, numbers = inputs[: kinds * count], inputs[kinds * count :]
         results = [rule(*tensors[k::count], *numbers) for k in range(count)]
         return tuple(x for kind in zip(*results, strict=True) for x in kind)
@@ -271,10 +277,8 @@ def map_rule(rule: Callable[..., tuple[Any, ...]], count: int, kinds: int) -> Ca
     return step
 
 
-def apply_rule(rule: Callable[..., tuple[Any, ...]], targets: Sequence[Sequence[Tensor]], *inputs: Any) -> None:
-    """Apply an update rule to lists of parameters and state tensors, and store the results, in one call.
-
-    `inputs` are a list of gradients, then numbers.
-    """
-    grads, *numbers = inputs
+def apply_rule(
+    rule: UpdateRule, targets: Sequence[Sequence[Tensor]], grads: Sequence[Tensor | None], *numbers: float
+) -> None:
+    """Apply an update rule to lists of parameters and state tensors, and store the results, in one call."""
     store(map_rule(rule, len(grads), len(targets) + 1), [x for kind in targets for x in kind], *grads, *numbers)

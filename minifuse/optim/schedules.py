@@ -78,7 +78,7 @@ class Schedule:
         """Return the current rate of each group."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
 
-    def state_dict(self) -> dict[str, Any]:
+    def state_dict(self) -> dict[str, int | list[float]]:
         """Return the number of steps and the initial rates, as plain numbers.
 
         Returns

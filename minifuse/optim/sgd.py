@@ -1,10 +1,9 @@
 """Stochastic gradient descent, with optional momentum."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any
-
+from ..core.pytree import DynamicDict
+from ..ir.array_methods import Array
 from ..tensors.tensor import Tensor
-from .optimizer import Optimizer, apply_rule
+from .optimizer import Optimizer, Params, apply_rule
 
 
 class SGD(Optimizer):
@@ -51,7 +50,7 @@ class SGD(Optimizer):
 
     def __init__(
         self,
-        params: Iterable[Any],
+        params: Params,
         lr: float = 1e-3,
         momentum: float = 0.0,
         weight_decay: float = 0.0,
@@ -59,7 +58,7 @@ class SGD(Optimizer):
     ) -> None:
         super().__init__(params, lr=lr, momentum=momentum, weight_decay=weight_decay, nesterov=nesterov)
 
-    def check(self, settings: Mapping[str, Any]) -> None:
+    def check(self, settings: DynamicDict) -> None:
         """Raise ValueError if a setting is out of its range."""
         super().check(settings)
         if settings["nesterov"] and not settings["momentum"]:
@@ -67,7 +66,7 @@ class SGD(Optimizer):
                 "SGD: got nesterov=True with momentum=0, expected a momentum; write momentum=0.9, or nesterov=False"
             )
 
-    def update(self, params: list[Tensor], settings: Mapping[str, Any]) -> None:
+    def update(self, params: list[Tensor], settings: DynamicDict) -> None:
         """Update all parameters with one call."""
         lr, momentum, decay = (self.number(settings, name) for name in ("lr", "momentum", "weight_decay"))
         grads = [p.grad for p in params]
@@ -83,18 +82,18 @@ class SGD(Optimizer):
 # Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
 
 
-def sgd_step(p: Any, g: Any, lr: Any, decay: Any) -> tuple[Any, ...]:
+def sgd_step(p: Array, g: Array, lr: Array, decay: Array) -> tuple[Array, ...]:
     """Return the parameter after a step against the gradient."""
     return (p - lr * (g + decay * p),)
 
 
-def momentum_step(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
+def momentum_step(p: Array, m: Array, g: Array, lr: Array, decay: Array, momentum: Array) -> tuple[Array, ...]:
     """Return the parameter and the momentum buffer after a step with momentum."""
     m = momentum * m + (g + decay * p)
     return p - lr * m, m
 
 
-def nesterov_step(p: Any, m: Any, g: Any, lr: Any, decay: Any, momentum: Any) -> tuple[Any, ...]:
+def nesterov_step(p: Array, m: Array, g: Array, lr: Array, decay: Array, momentum: Array) -> tuple[Array, ...]:
     """Return the parameter and the momentum buffer after a step with Nesterov momentum."""
     d = g + decay * p
     m = momentum * m + d

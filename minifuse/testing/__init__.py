@@ -10,7 +10,7 @@ The checks only need NumPy. The strategies (`shapes`, `dtypes`, `layouts`, `arra
 Hypothesis, which is imported when the first of them is used.
 """
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from .agreement import Agreement, Deviation, assert_backends_agree, assert_close
 from .gradients import gradcheck
@@ -41,7 +41,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> object:
     """Import the strategies on first use."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

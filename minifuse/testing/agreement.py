@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray
+from numpy.typing import ArrayLike
 
 from ..backends.base import Operand
 from ..backends.registry import backends, get_backend, use_backend
@@ -16,8 +17,6 @@ from ..core.dtypes import BY_NUMPY, DType, as_dtype
 from ..core.errors import DTypeError
 from ..tensors.tensor import Tensor
 from .tolerances import Tolerance, tolerance_for
-
-Array = npt.NDArray[Any]
 
 
 class Deviation(NamedTuple):
@@ -50,17 +49,17 @@ class BackendRun:
     backend: str
     inputs: list[Tensor]
     outputs: list[Tensor] = field(default_factory=list)
-    gradients: list[Array | None] = field(default_factory=list)
+    gradients: list[ndarray | None] = field(default_factory=list)
     error: Exception | None = None
 
 
 def assert_backends_agree(
-    fn: Callable[..., Any],
-    *arrays: Any,
+    fn: Callable[..., object],
+    *arrays: ArrayLike,
     backends: Sequence[str] | None = None,
     dtypes: Sequence[DType | str] | None = None,
     gradients: bool = True,
-    expected: Any = None,
+    expected: ArrayLike | tuple[ArrayLike, ...] | None = None,
     kind: str = "program",
     rtol: float | None = None,
     atol: float | None = None,
@@ -114,7 +113,7 @@ def assert_backends_agree(
     0.0
     """
 
-    def allowed(got: Array, right: Array) -> Tolerance:
+    def allowed(got: ndarray, right: ndarray) -> Tolerance:
         if rtol is not None or atol is not None:
             return Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
         n = max((a.size for a in given), default=1)  # a result may combine all elements of the inputs
@@ -140,7 +139,13 @@ def assert_backends_agree(
 
 
 def assert_close(
-    got: Any, expected: Any, kind: str = "program", *, n: int = 1, scale: float | None = None, what: str = "the result"
+    got: Tensor,
+    expected: ArrayLike,
+    kind: str = "program",
+    *,
+    n: int = 1,
+    scale: float | None = None,
+    what: str = "the result",
 ) -> None:
     """Compare a tensor with expected values, with the tolerance for a kind of operation.
 
@@ -175,12 +180,12 @@ def backend_names(chosen: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(get_backend(name).name for name in (backends() if chosen is None else chosen))
 
 
-def with_whole_strides(array: Array) -> Array:
+def with_whole_strides(array: ndarray) -> ndarray:
     """Return an array whose strides are multiples of its itemsize: itself, or a copy."""
     return array.copy() if any(stride % array.itemsize for stride in array.strides) else array
 
 
-def as_float_dtype(array: Array, dtype: DType | str | None) -> Array:
+def as_float_dtype(array: ndarray, dtype: DType | str | None) -> ndarray:
     """Convert a float array to another dtype, in the same layout."""
     if dtype is None or array.dtype.kind != "f":
         return array
@@ -188,7 +193,7 @@ def as_float_dtype(array: Array, dtype: DType | str | None) -> Array:
     return Operand(flat.astype(as_dtype(dtype).numpy), layout).array()
 
 
-def run_on_backend(fn: Callable[..., Any], arrays: Sequence[Array], backend: str, wants_gradients: bool) -> BackendRun:
+def run_on_backend(fn: Callable[..., object], arrays: Sequence[ndarray], backend: str, wants_gradients: bool) -> BackendRun:
     """Call the function with copies of the arrays, and compute gradients."""
     found = BackendRun(backend, [copy_to_tensor(array, backend, wants_gradients) for array in arrays])
     with use_backend(backend):
@@ -204,7 +209,7 @@ def run_on_backend(fn: Callable[..., Any], arrays: Sequence[Array], backend: str
     return found
 
 
-def copy_to_tensor(array: Array, backend: str, requires_grad: bool) -> Tensor:
+def copy_to_tensor(array: ndarray, backend: str, requires_grad: bool) -> Tensor:
     """Create a tensor from a copy of an array, in the same layout."""
     flat, layout = Operand.from_array(array)
     x = Tensor.from_numpy(Operand(flat.copy(), layout).array(), get_backend(backend))
@@ -229,12 +234,12 @@ def weighted_outputs(outputs: Sequence[Tensor]) -> Iterator[tuple[Tensor, Tensor
             yield y, y.asarray_like(weights.astype(y.dtype.numpy))
 
 
-def as_arrays(expected: Any) -> list[Array]:
+def as_arrays(expected: ArrayLike | tuple[ArrayLike, ...]) -> list[ndarray]:
     """Return one expected array, or a tuple of them, as a list."""
     return [np.asarray(x) for x in (expected if isinstance(expected, tuple) else (expected,))]
 
 
-def max_magnitude(*arrays: Array) -> float:
+def max_magnitude(*arrays: ndarray) -> float:
     """Return the largest finite magnitude in the arrays."""
     finite = [np.abs(a[np.isfinite(a)], dtype=np.float64) for a in arrays if a.size and a.dtype.kind != "b"]
     return max((float(a.max()) for a in finite if a.size), default=0.0)
@@ -262,7 +267,10 @@ def compare_shapes_and_dtypes(first: BackendRun, r: BackendRun) -> None:
 
 
 def compare_with_expected(
-    r: BackendRun, values: Sequence[Array], gradients: Sequence[Array | None], allowed: Callable[[Array, Array], Tolerance]
+    r: BackendRun,
+    values: Sequence[ndarray],
+    gradients: Sequence[ndarray | None],
+    allowed: Callable[[ndarray, ndarray], Tolerance],
 ) -> Deviation:
     """Compare the values and gradients of a run with the expected ones."""
     if len(values) != len(r.outputs):
@@ -281,7 +289,7 @@ def compare_with_expected(
     return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient)
 
 
-def compare_arrays(got: Array, expected: Array, allowed: Tolerance, what: str, r: BackendRun | None = None) -> float:
+def compare_arrays(got: ndarray, expected: ndarray, allowed: Tolerance, what: str, r: BackendRun | None = None) -> float:
     """Return the largest difference; raise AssertionError with details on the first one that is too large."""
     where = f"{r.backend}: {what}" if r else what
     if got.shape != expected.shape:

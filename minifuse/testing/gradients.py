@@ -1,10 +1,9 @@
 """Check gradients against central differences, element by element, independently of all derivative rules."""
 
 from collections.abc import Callable, Sequence
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+from numpy import ndarray
 
 from ..core import autograd
 from ..core.dtypes import float64
@@ -13,13 +12,12 @@ from ..tensors.tensor import Tensor
 from .agreement import as_tensor_list, compare_arrays, max_magnitude, weighted_outputs
 from .tolerances import Tolerance, tolerance_for
 
-Array = npt.NDArray[Any]
 Outputs = Callable[[Sequence[Tensor]], list[Tensor]]
 
 
 def gradcheck(
-    fn: Callable[..., Any],
-    *tensors: Any,
+    fn: Callable[..., object],
+    *tensors: object,
     eps: float = 1e-6,
     rtol: float | None = None,
     atol: float | None = None,
@@ -68,14 +66,12 @@ def gradcheck(
     >>> gradcheck(lambda x: x.log() * x, x, second=True)
     True
     """
-    chosen = [k for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad]
+    chosen = {k: x for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
     if not chosen:
         raise GradientError("gradcheck: no input requires a gradient; make one with requires_grad=True")
-    for k in chosen:
-        if tensors[k].dtype is not float64:
-            raise DTypeError(
-                f"gradcheck: input {k} is {tensors[k].dtype}, expected float64; convert it with x.to(mf.float64)"
-            )
+    for k, x in chosen.items():
+        if x.dtype is not float64:
+            raise DTypeError(f"gradcheck: input {k} is {x.dtype}, expected float64; convert it with x.to(mf.float64)")
     allowed = tolerance_for("difference", float64)
     allowed = allowed if rtol is None and atol is None else Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
 
@@ -85,10 +81,10 @@ def gradcheck(
             given[k] = x
         return as_tensor_list(fn(*given))
 
-    leaves = [as_leaf(tensors[k]) for k in chosen]
-    check_gradients(values, leaves, chosen, "gradient", eps, allowed)
+    leaves, names = [as_leaf(x) for x in chosen.values()], list(chosen)
+    check_gradients(values, leaves, names, "gradient", eps, allowed)
     if second:
-        check_gradients(lambda xs: weighted_gradients(values, xs, True), leaves, chosen, "second derivative", eps, allowed)
+        check_gradients(lambda xs: weighted_gradients(values, xs, True), leaves, names, "second derivative", eps, allowed)
     return True
 
 
@@ -112,7 +108,7 @@ def check_gradients(
 
 def weighted_gradients(outputs: Outputs, leaves: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
     """Return the gradients of the weighted sum of outputs; zeros for inputs without a gradient."""
-    total: dict[Any, Tensor] = {}
+    total: dict[Tensor, Tensor] = {}
     for y, weight in weighted_outputs(outputs(leaves)):
         if y.requires_grad:
             for x, g in autograd.run_backward(y, weight, create_graph=create_graph, retain_graph=True).items():
@@ -120,7 +116,7 @@ def weighted_gradients(outputs: Outputs, leaves: Sequence[Tensor], create_graph:
     return [total[x] if x in total else x.asarray_like(np.zeros(x.shape)) for x in leaves]
 
 
-def central_differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) -> tuple[Array, float]:
+def central_differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) -> tuple[ndarray, float]:
     """Return the central differences for each element of leaf k, and the magnitude of the subtracted values."""
     arrays = [np.array(x.numpy(), order="C") for x in leaves]
     result, flat = np.empty(arrays[k].shape), arrays[k].reshape(-1)
@@ -138,7 +134,7 @@ def central_differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps:
     return result, largest
 
 
-def evaluate_outputs(outputs: Outputs, leaves: Sequence[Tensor], arrays: Sequence[Array]) -> list[tuple[Array, Array]]:
+def evaluate_outputs(outputs: Outputs, leaves: Sequence[Tensor], arrays: Sequence[ndarray]) -> list[tuple[ndarray, ndarray]]:
     """Return the float outputs, with their weights, for other values of the leaves."""
     xs = [x.asarray_like(array.copy()).requires_grad_() for x, array in zip(leaves, arrays, strict=True)]
     return [(y.numpy(), w.numpy()) for y, w in weighted_outputs(outputs(xs))]

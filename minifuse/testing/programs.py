@@ -7,48 +7,52 @@ minifuse. For random programs, see `strategies.expressions`.
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Generic, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from ..core import operators
 from ..core.dtypes import as_dtype
+from ..core.indexing import Shape
+from ..ir.array_methods import Array
 from . import views
+from .views import V
 
-Shape = tuple[int, ...]
 
-
-class ArrayNamespace(NamedTuple):
+class ArrayNamespace(NamedTuple, Generic[V]):
     """The functions that operations use, for one kind of array."""
 
-    exp: Callable[..., Any]
-    log: Callable[..., Any]
-    log1p: Callable[..., Any]
-    sqrt: Callable[..., Any]
-    tanh: Callable[..., Any]
-    sin: Callable[..., Any]
-    erf: Callable[..., Any]
-    sigmoid: Callable[..., Any]
-    maximum: Callable[..., Any]
-    minimum: Callable[..., Any]
-    where: Callable[..., Any]
-    cast: Callable[..., Any]  # (x, dtype by name)
-    asarray_like: Callable[..., Any]  # (x, y): x as the dtype of y
-    reduce: Callable[..., Any]  # (name, x, dim, keepdim)
-    array: Callable[..., Any]  # the result of a step as an array
+    exp: Callable[[V], V]
+    log: Callable[[V], V]
+    log1p: Callable[[V], V]
+    sqrt: Callable[[V], V]
+    tanh: Callable[[V], V]
+    sin: Callable[[V], V]
+    erf: Callable[[V], V]
+    sigmoid: Callable[[V], V]
+    maximum: Callable[..., V]
+    minimum: Callable[..., V]
+    where: Callable[..., V]
+    cast: Callable[[V, str], V]
+    asarray_like: Callable[[V, V], V]  # (x, y): x as the dtype of y
+    reduce: Callable[[str, V, int, bool], V]  # (name, x, dim, keepdim)
+    array: Callable[[V], V]  # the result of a step as an array
 
 
-def _numpy_reduction(name: str) -> Callable[..., Any]:
+def _numpy_reduction(name: str) -> Callable[[np.ndarray, int, bool], np.ndarray]:
     return lambda x, dim, keepdim: getattr(np, name)(x, axis=dim, keepdims=keepdim)
 
 
-def _softmax(x: Any, dim: int, keepdim: bool) -> Any:
+def _softmax(x: np.ndarray, dim: int, keepdim: bool) -> np.ndarray:
     e = np.exp(x - x.max(dim, keepdims=True))
-    return e / e.sum(dim, keepdims=True)
+    y: np.ndarray = e / e.sum(dim, keepdims=True)
+    return y
 
 
-def _logsumexp(x: Any, dim: int, keepdim: bool) -> Any:
-    return np.log(np.exp(x).sum(dim, keepdims=keepdim))
+def _logsumexp(x: np.ndarray, dim: int, keepdim: bool) -> np.ndarray:
+    y: np.ndarray = np.log(np.exp(x).sum(dim, keepdims=keepdim))
+    return y
 
 
 REDUCTIONS = {name: _numpy_reduction(name) for name in ("sum", "mean", "max", "min", "prod", "var")} | {
@@ -58,13 +62,14 @@ REDUCTIONS = {name: _numpy_reduction(name) for name in ("sum", "mean", "max", "m
 KEEPS_SHAPE = ("softmax",)  # reductions without keepdim
 
 
-def _reduce_tensor(name: str, x: Any, dim: int, keepdim: bool) -> Any:
+def _reduce_tensor(name: str, x: Array, dim: int, keepdim: bool) -> Array:
     if name == "var":
         return x.var(dim, 0, keepdim)
-    return getattr(x, name)(dim) if name in KEEPS_SHAPE else getattr(x, name)(dim, keepdim)
+    y: Array = getattr(x, name)(dim) if name in KEEPS_SHAPE else getattr(x, name)(dim, keepdim)
+    return y
 
 
-TENSORS = ArrayNamespace(
+TENSORS = ArrayNamespace[Array](
     exp=operators.exp,
     log=operators.log,
     log1p=operators.log1p,
@@ -81,7 +86,7 @@ TENSORS = ArrayNamespace(
     reduce=_reduce_tensor,
     array=lambda x: x,
 )
-NUMPY = ArrayNamespace(
+NUMPY = ArrayNamespace[np.ndarray](
     exp=np.exp,
     log=np.log,
     log1p=np.log1p,
@@ -143,7 +148,7 @@ def reduce_operation(name: str, dim: int, keepdim: bool) -> Operation:
     return Operation(f"{{0}}.{name}({arguments})", lambda w, x: w.reduce(name, x, dim, keepdim))
 
 
-def view_operation(method: str, argument: tuple[Any, ...]) -> Operation:
+def view_operation(method: str, argument: views.ViewArguments) -> Operation:
     """Return the operation of a view."""
     if method == "reshape":
         return Operation(f"{{0}}.reshape({', '.join(map(str, argument))})", lambda w, x: x.reshape(argument))
@@ -194,11 +199,11 @@ class Program:
     def __init__(self, shapes: Sequence[Shape], steps: Sequence[ProgramStep], outputs: Sequence[int]) -> None:
         self.shapes, self.steps, self.outputs = tuple(shapes), tuple(steps), tuple(outputs)
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Array) -> Array | tuple[Array, ...]:
         """Compute the outputs: one tensor, or a tuple."""
         return self._run(TENSORS, inputs)
 
-    def numpy(self, *inputs: Any) -> Any:
+    def numpy(self, *inputs: npt.ArrayLike) -> np.ndarray | tuple[np.ndarray, ...]:
         """Compute the outputs with NumPy in float64."""
         return self._run(NUMPY, [np.asarray(x, np.float64) for x in inputs])
 
@@ -207,7 +212,7 @@ class Program:
         """Return True if a step casts to float32, which limits the precision of results."""
         return any(step.operation is ROUNDING for step in self.steps)
 
-    def _run(self, words: ArrayNamespace, inputs: Sequence[Any]) -> Any:
+    def _run(self, words: ArrayNamespace[V], inputs: Sequence[V]) -> V | tuple[V, ...]:
         values = list(inputs)
         for operation, operands in self.steps:
             values.append(words.array(operation.run(words, *[values[k] for k in operands])))

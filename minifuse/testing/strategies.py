@@ -2,18 +2,17 @@
 
 from collections.abc import Callable, Sequence
 from random import Random
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..core.dtypes import DTYPES, DType, as_dtype, float32
 from ..core.errors import MissingPartError
+from ..core.indexing import Entry, Shape
 from ..tensors.creation import from_numpy
 from ..tensors.tensor import Tensor
 from . import programs
 from .programs import Operation, Program, ProgramStep
-from .views import Recipe
+from .views import Recipe, ViewArguments
 
 try:
     from hypothesis import strategies as st
@@ -22,8 +21,7 @@ except ModuleNotFoundError:
         'the strategies of mf.testing need Hypothesis, which is not installed; run: pip install "minifuse[test]"'
     ) from None
 
-Shape = tuple[int, ...]
-Draw = Callable[[st.SearchStrategy[Any]], Any]
+StepChoice = tuple[Operation, *tuple[int, ...]]  # an operation and its operands
 MAX_VIEWS = 4
 DIM_SIZES = (3, 2, 5, 1, 7, 4, 6)  # sizes of the dims of program inputs; the first are the simplest
 MAX_MAGNITUDE = 10  # larger values are squashed
@@ -61,7 +59,7 @@ def dtypes(kinds: str = "fib") -> st.SearchStrategy[DType]:
 
 
 @st.composite
-def layouts(draw: Draw, shape: Shape) -> Recipe:
+def layouts(draw: st.DrawFn, shape: Shape) -> Recipe:
     """Strategy for views with a given shape: permuted, sliced with steps, flipped, indexed, expanded, with new dims.
 
     Returns
@@ -75,7 +73,7 @@ def layouts(draw: Draw, shape: Shape) -> Recipe:
     >>> find(layouts((2, 3)), lambda recipe: len(recipe.steps) > 0 and recipe.base == (3, 2))
     x.permute(1, 0) of (3, 2)
     """
-    steps: list[tuple[str, tuple[Any, ...]]] = []
+    steps: list[tuple[str, ViewArguments]] = []
     for _ in range(draw(st.integers(0, MAX_VIEWS))):  # from the last view back to the first
         method, argument, shape = draw(st.sampled_from([_permuted, _sliced, _chosen, _expanded, _without_new]))(draw, shape)
         if argument:
@@ -83,16 +81,16 @@ def layouts(draw: Draw, shape: Shape) -> Recipe:
     return Recipe(shape, steps)
 
 
-View = tuple[str, tuple[Any, ...], Shape]  # method, argument, and the shape before
+View = tuple[str, ViewArguments, Shape]  # method, argument, and the shape before
 
 
-def _permuted(draw: Draw, shape: Shape) -> View:
+def _permuted(draw: st.DrawFn, shape: Shape) -> View:
     order = tuple(draw(st.permutations(range(len(shape)))))
     before = dict(zip(order, shape, strict=True))
     return "permute", order, tuple(before[d] for d in range(len(shape)))
 
 
-def _sliced(draw: Draw, shape: Shape) -> View:
+def _sliced(draw: st.DrawFn, shape: Shape) -> View:
     """Take every dim as a slice of a longer one: with a step, reversed, or away from the ends."""
     entries, before = [], []
     for n in shape:
@@ -107,21 +105,21 @@ def _sliced(draw: Draw, shape: Shape) -> View:
     return "index", tuple(entries), tuple(before)
 
 
-def _chosen(draw: Draw, shape: Shape) -> View:
+def _chosen(draw: st.DrawFn, shape: Shape) -> View:
     """Select an index of an additional dim."""
     dim, size = draw(st.integers(0, len(shape))), draw(st.integers(2, 3))
     place = draw(st.integers(-size, size - 1))
     return "index", (*[slice(None)] * dim, place), (*shape[:dim], size, *shape[dim:])
 
 
-def _expanded(draw: Draw, shape: Shape) -> View:
+def _expanded(draw: st.DrawFn, shape: Shape) -> View:
     """Expand some dims, and add new ones in front."""
     new = draw(st.integers(0, len(shape)))
     before = tuple(1 if draw(st.booleans()) else n for n in shape[new:])
     return "expand", shape, before
 
 
-def _without_new(draw: Draw, shape: Shape) -> View:
+def _without_new(draw: st.DrawFn, shape: Shape) -> View:
     """Add new dims of size 1."""
     is_new = [n == 1 and draw(st.booleans()) for n in shape]
     entries = tuple(None if new else slice(None) for new in is_new)
@@ -130,7 +128,7 @@ def _without_new(draw: Draw, shape: Shape) -> View:
 
 def arrays(
     shape: Shape, dtype: DType | str = float32, domain: tuple[float, float] = (-2.0, 2.0)
-) -> st.SearchStrategy[npt.NDArray[Any]]:
+) -> st.SearchStrategy[np.ndarray]:
     """Strategy for NumPy arrays of random numbers in a domain (both ends included for integers, ignored for bools).
 
     Only the seed is drawn: arrays of any size cost the same, and do not shrink.
@@ -144,7 +142,7 @@ def arrays(
     """
     kind, (low, high) = as_dtype(dtype).numpy, domain
 
-    def filled(seed: int) -> npt.NDArray[Any]:
+    def filled(seed: int) -> np.ndarray:
         random = np.random.default_rng(seed)
         if kind.kind == "b":
             return random.random(shape) < 0.5
@@ -157,7 +155,7 @@ def arrays(
 
 @st.composite
 def tensors(
-    draw: Draw,
+    draw: st.DrawFn,
     shape: Shape,
     dtype: DType | str = float32,
     domain: tuple[float, float] = (-2.0, 2.0),
@@ -173,7 +171,7 @@ def tensors(
     (2, 3)
     """
     recipe = draw(layouts(shape))
-    x: Tensor = recipe(from_numpy(draw(arrays(recipe.base, dtype, domain)), backend))
+    x = recipe(from_numpy(draw(arrays(recipe.base, dtype, domain)), backend))
     return x.requires_grad_() if requires_grad else x
 
 
@@ -236,7 +234,7 @@ class _ProgramBuilder:
     def __init__(self, random: Random, shapes: Sequence[Shape], rounding: bool) -> None:
         self.random, self.shapes, self.steps = random, shapes, list[ProgramStep]()
         numbers = np.random.default_rng(0)
-        self.samples: list[Any] = [np.asarray(numbers.uniform(-1.5, 1.5, shape)) for shape in shapes]
+        self.samples = [np.asarray(numbers.uniform(-1.5, 1.5, shape)) for shape in shapes]
         kinds = [self.unary, self.binary, self.binary, self.reduce, self.reduce, self.view, self.product]
         self.kinds = [*kinds, self.cast] if rounding else kinds
 
@@ -254,58 +252,58 @@ class _ProgramBuilder:
         self.samples.append(np.asarray(operation.run(programs.NUMPY, *[self.samples[k] for k in operands])))
         self.steps.append(ProgramStep(operation, operands))
 
-    def place(self, fits: Callable[[Any], bool] = lambda x: True) -> int:
+    def place(self, fits: Callable[[np.ndarray], bool] = lambda x: True) -> int:
         """Choose a value that fits, half of the time the newest; return -1 if none fits."""
         found = [k for k, x in enumerate(self.samples) if fits(x)]
         return -1 if not found else found[-1] if self.random.random() < 0.5 else self.random.choice(found)
 
-    def unary(self) -> tuple[Any, ...]:
+    def unary(self) -> StepChoice:
         return self.random.choice(list(programs.UNARY.values())), self.place()
 
-    def binary(self) -> tuple[Any, ...]:
+    def binary(self) -> StepChoice:
         k = self.place()
         others = [j for j, x in enumerate(self.samples) if j != k and _broadcasts(x.shape, self.samples[k].shape)]
         operands = [k, self.random.choice(others or [k])]
         self.random.shuffle(operands)
         return self.random.choice(list(programs.BINARY.values())), *operands
 
-    def reduce(self) -> tuple[Any, ...]:
+    def reduce(self) -> StepChoice:
         k = self.place(lambda x: x.ndim > 0)
         dim = self.random.choice(range(-self.samples[k].ndim, self.samples[k].ndim))
         return programs.reduce_operation(self.random.choice(list(programs.REDUCTIONS)), dim, self.random.random() < 0.6), k
 
-    def view(self) -> tuple[Any, ...]:
+    def view(self) -> StepChoice:
         k = self.place()
         shape = self.samples[k].shape
         kinds = [self.slices, self.repeats, self.flat] + [self.permutation] * (len(shape) > 1)
         return programs.view_operation(*self.random.choice(kinds)(shape)), k
 
-    def permutation(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+    def permutation(self, shape: Shape) -> tuple[str, ViewArguments]:
         return "permute", tuple(self.random.sample(range(len(shape)), len(shape)))
 
-    def slices(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
-        few = [slice(None), slice(None), slice(None, None, -1), slice(None, None, 2), slice(-2, None)]
-        entries: list[Any] = [self.random.choice([*few, n - 1]) for n in shape]
+    def slices(self, shape: Shape) -> tuple[str, ViewArguments]:
+        few: list[Entry] = [slice(None), slice(None), slice(None, None, -1), slice(None, None, 2), slice(-2, None)]
+        entries = [self.random.choice([*few, n - 1]) for n in shape]
         if not shape or self.random.random() < 0.3:
             entries.insert(self.random.randint(0, len(shape)), None)
         return "index", tuple(entries)
 
-    def repeats(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+    def repeats(self, shape: Shape) -> tuple[str, ViewArguments]:
         return "expand", (self.random.randint(2, 3), *shape)
 
-    def flat(self, shape: Shape) -> tuple[str, tuple[Any, ...]]:
+    def flat(self, shape: Shape) -> tuple[str, ViewArguments]:
         return "reshape", self.random.choice([(-1,), (shape[0], -1)]) if shape else (1,)
 
-    def product(self) -> tuple[Any, ...]:
+    def product(self) -> StepChoice:
         """Multiply two values whose inner sizes match, or a matrix and its transpose."""
         k = self.place(lambda x: x.ndim > 1)
         if k < 0:
             return self.binary()
         a = self.samples[k]
-        j = self.place(lambda b: b.ndim and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
+        j = self.place(lambda b: b.ndim > 0 and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
         if j < 0:
             return programs.matmul_operation(a.shape[-1], transposed=True), k
         return programs.matmul_operation(a.shape[-1]), k, j
 
-    def cast(self) -> tuple[Any, ...]:
+    def cast(self) -> StepChoice:
         return programs.ROUNDING, self.place()

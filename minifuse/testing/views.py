@@ -1,29 +1,34 @@
 """Chains of views that work on NumPy arrays, tensors and graph nodes. For random ones, see `strategies`."""
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeVar
 
 import numpy as np
 
-Shape = tuple[int, ...]
+from ..core.indexing import Entry, Shape
+from ..ir.array_methods import Array
+
+V = TypeVar("V", np.ndarray, Array)
+X = TypeVar("X", bound=np.ndarray | Array)
+ViewArguments = tuple[Entry, ...]  # dims, sizes, or the entries of an index
 
 
-def permute(x: Any, order: tuple[int, ...]) -> Any:
+def permute(x: V, order: tuple[int, ...]) -> V:
     """Permute the dims of an array or tensor."""
     return np.transpose(x, order) if isinstance(x, np.ndarray) else x.permute(order)
 
 
-def expand(x: Any, shape: Shape) -> Any:
+def expand(x: V, shape: Shape) -> V:
     """Expand an array or tensor to a shape, without a copy."""
     return np.broadcast_to(x, shape) if isinstance(x, np.ndarray) else x.expand(shape)
 
 
-def index(x: Any, entries: tuple[Any, ...]) -> Any:
+def index(x: V, entries: ViewArguments) -> V:
     """Index an array or tensor; the result is a view even for a single element."""
     return x[(*entries, ...)] if isinstance(x, np.ndarray) and Ellipsis not in entries else x[entries]
 
 
-METHODS = {"permute": permute, "expand": expand, "index": index}
+METHODS: Mapping[str, Callable[..., Any]] = {"permute": permute, "expand": expand, "index": index}
 
 
 class Recipe:
@@ -46,10 +51,10 @@ class Recipe:
     ((3, 2), (-1, 3))
     """
 
-    def __init__(self, base: Shape, steps: Iterable[tuple[str, tuple[Any, ...]]] = ()) -> None:
+    def __init__(self, base: Shape, steps: Iterable[tuple[str, ViewArguments]] = ()) -> None:
         self.base, self.steps = base, tuple(steps)
 
-    def __call__(self, x: Any) -> Any:
+    def __call__(self, x: X) -> X:
         """Apply the views to something of shape `base`."""
         for method, argument in self.steps:
             x = METHODS[method](x, argument)
@@ -65,14 +70,14 @@ class Recipe:
         return "".join(["x", *[format_view(*step) for step in self.steps], f" of {self.base}"])
 
 
-def format_view(method: str, argument: tuple[Any, ...]) -> str:
+def format_view(method: str, argument: ViewArguments) -> str:
     """Format a view as Python source."""
     if method == "index":
         return f"[{', '.join(map(_entry, argument))}]"
     return f".{method}({', '.join(map(str, argument))})"
 
 
-def _entry(x: Any) -> str:
+def _entry(x: object) -> str:
     """Format one entry of an index."""
     if not isinstance(x, slice):
         return "..." if x is Ellipsis else str(x)

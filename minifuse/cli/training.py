@@ -78,7 +78,7 @@ def train_digits(
     optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
     loader = mf.data.Loader(*train, batch_size=batch_size, seed=seed)
 
-    loop = TrainingLoop(model, optimizer, loader, partial(train_step, classification_loss, model, optimizer))
+    loop = TrainingLoop(model, optimizer, loader, partial(train_step, classification_loss, model, optimizer, None))
     start, losses, steps = perf_counter(), list[float](), epochs * len(loader)
     for record in chain.from_iterable(loop.advance(steps)):
         losses.append(record["loss"])

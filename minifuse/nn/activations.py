@@ -15,7 +15,7 @@ from ..core.operators import exp, log1p, maximum, minimum, relu, sigmoid, tanh, 
 from ..core.operators import gelu as exact_gelu
 from ..ir.array_functions import A
 from ..ir.array_methods import Array
-from .layers import apply, require_tensor
+from .layers import FunctionLayer, apply, require_tensor
 from .module import Module
 
 # Beyond these the sigmoid, and the tanh in gelu, are 1 in float64, too. Clamping keeps large x out of their derivatives:
@@ -245,8 +245,10 @@ class ReLU(Module):
         return relu(x)
 
 
-class LeakyReLU(Module):
+class LeakyReLU(FunctionLayer):
     """`leaky_relu` as a module."""
+
+    options = ("negative_slope",)
 
     def __init__(self, negative_slope: float = 0.01) -> None:
         self.negative_slope = negative_slope
@@ -254,10 +256,6 @@ class LeakyReLU(Module):
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return leaky_relu(x, self.negative_slope)
-
-    def extra_repr(self) -> str:
-        """Return the slope."""
-        return f"negative_slope={self.negative_slope}"
 
 
 class Tanh(Module):
@@ -276,8 +274,10 @@ class Sigmoid(Module):
         return sigmoid(x)
 
 
-class GELU(Module):
+class GELU(FunctionLayer):
     """`gelu` as a module."""
+
+    options = ("approximate",)
 
     def __init__(self, approximate: Approximation = "none") -> None:
         self.approximate = approximate
@@ -285,10 +285,6 @@ class GELU(Module):
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return gelu(x, self.approximate)
-
-    def extra_repr(self) -> str:
-        """Return the formula that is used."""
-        return f"approximate={self.approximate!r}"
 
 
 class SiLU(Module):
@@ -299,8 +295,10 @@ class SiLU(Module):
         return silu(x)
 
 
-class Softplus(Module):
+class Softplus(FunctionLayer):
     """`softplus` as a module."""
+
+    options = ("beta",)
 
     def __init__(self, beta: float = 1.0) -> None:
         self.beta = beta
@@ -309,13 +307,11 @@ class Softplus(Module):
         """Apply the function; the shape does not change."""
         return softplus(x, self.beta)
 
-    def extra_repr(self) -> str:
-        """Return beta."""
-        return f"beta={self.beta}"
 
-
-class ELU(Module):
+class ELU(FunctionLayer):
     """`elu` as a module."""
+
+    options = ("alpha",)
 
     def __init__(self, alpha: float = 1.0) -> None:
         self.alpha = alpha
@@ -324,13 +320,11 @@ class ELU(Module):
         """Apply the function; the shape does not change."""
         return elu(x, self.alpha)
 
-    def extra_repr(self) -> str:
-        """Return alpha."""
-        return f"alpha={self.alpha}"
 
-
-class Softmax(Module):
+class Softmax(FunctionLayer):
     """`softmax` as a module."""
+
+    options = ("dim",)
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -338,10 +332,6 @@ class Softmax(Module):
     def forward(self, x: A) -> A:
         """Apply the function; the shape does not change."""
         return softmax(x, self.dim)
-
-    def extra_repr(self) -> str:
-        """Return the dim."""
-        return f"dim={self.dim}"
 
 
 class LogSoftmax(Softmax):

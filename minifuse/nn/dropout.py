@@ -13,8 +13,7 @@ from ..ir.array_functions import A
 from ..ir.array_methods import Array
 from ..tensors.creation import generator
 from .activations import require_floats
-from .layers import apply, require_tensor
-from .module import Module
+from .layers import FunctionLayer, apply, require_tensor
 
 SIGN_BIT = 1 << 63  # int64 values are in [-SIGN_BIT, SIGN_BIT)
 DEGREE = 3  # of the polynomial: any DEGREE + 1 elements are dropped independently
@@ -99,7 +98,7 @@ def draw_int64() -> int:
     return int(generator().bit_generator.random_raw()) - SIGN_BIT
 
 
-class Dropout(Module):
+class Dropout(FunctionLayer):
     """`dropout` as a module: active in training, the identity after `eval()`.
 
     Parameters
@@ -120,6 +119,8 @@ class Dropout(Module):
     (Dropout(p=0.1), tensor([1., 1., 1.]))
     """
 
+    options = ("p",)
+
     def __init__(self, p: float = 0.5) -> None:
         p = as_number(p)
         if not 0 <= p <= 1:
@@ -129,7 +130,3 @@ class Dropout(Module):
     def forward(self, x: A) -> A:
         """Apply dropout; the shape does not change."""
         return dropout(x, self.p, self.training)
-
-    def extra_repr(self) -> str:
-        """Return the probability."""
-        return f"p={self.p}"

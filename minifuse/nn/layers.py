@@ -1,4 +1,4 @@
-"""Linear and Flatten; and `apply`, which makes every layer of this package one composite op, forward and backward.
+"""Linear, Flatten, a base of layers without parameters, and `apply`, which makes a layer one composite op, both ways.
 
 Initial values use the generator of `mf.manual_seed`.
 """
@@ -145,8 +145,20 @@ def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
 
-class Flatten(Module):
+class FunctionLayer(Module):
+    """Base of layers without parameters: a function, and the values of its options as attributes."""
+
+    options: tuple[str, ...] = ()
+
+    def extra_repr(self) -> str:
+        """Return the options."""
+        return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
+
+
+class Flatten(FunctionLayer):
     """Merge the dims from `start_dim` to `end_dim`, both included, into one: (N, H, W) -> (N, H * W)."""
+
+    options = "start_dim", "end_dim"
 
     def __init__(self, start_dim: int = 1, end_dim: int = -1) -> None:
         self.start_dim, self.end_dim = start_dim, end_dim
@@ -154,10 +166,6 @@ class Flatten(Module):
     def forward(self, x: A) -> A:
         """Return the reshaped tensor: a view if the strides allow it, else a copy."""
         return x.flatten(self.start_dim, self.end_dim)
-
-    def extra_repr(self) -> str:
-        """Return the dims."""
-        return f"start_dim={self.start_dim}, end_dim={self.end_dim}"
 
 
 def apply(function: ArrayFunction, x: A, *inputs: object) -> A:

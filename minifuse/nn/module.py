@@ -175,11 +175,7 @@ class Module:
         A shared parameter appears once, by its first name. The order is that of the attributes: for each module, first its
         own parameters, then those of its children.
         """
-        return unique_values(
-            (join_names(prefix, name), p)
-            for prefix, module in self.named_modules()
-            for name, p in named_members(module, Parameter)
-        )
+        return self._named_tensors(Parameter)
 
     def parameters(self) -> Iterator[Parameter]:
         """Iterate over all parameters of this module and the modules below it, in the order of `named_parameters`."""
@@ -187,22 +183,18 @@ class Module:
 
     def named_buffers(self) -> Iterator[tuple[str, Buffer]]:
         """Iterate over (name, buffer) of this module and all modules below it; a shared buffer appears once."""
-        return unique_values(
-            (join_names(prefix, name), x)
-            for prefix, module in self.named_modules()
-            for name, x in named_members(module, Buffer)
-        )
+        return self._named_tensors(Buffer)
 
     def buffers(self) -> Iterator[Buffer]:
         """Iterate over all buffers of this module and the modules below it, in the order of `named_buffers`."""
         return (x for _, x in self.named_buffers())
 
-    def _named_state(self) -> Iterator[tuple[str, Tensor]]:
-        """Iterate over (name, tensor) of parameters and buffers; for each module, parameters come first."""
+    def _named_tensors(self, *kinds: type[H]) -> Iterator[tuple[str, H]]:
+        """Iterate over (name, tensor) of some types; for each module, those of the first type come first."""
         return unique_values(
             (join_names(prefix, name), x)
             for prefix, module in self.named_modules()
-            for kind in STATE_TYPES
+            for kind in kinds
             for name, x in named_members(module, kind)
         )
 
@@ -264,7 +256,7 @@ class Module:
         >>> model.weight.dtype
         float64
         """
-        tensors = [x for _, x in self._named_state()]
+        tensors = [x for _, x in self._named_tensors(*STATE_TYPES)]
         moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in tensors]
         for p, x in zip(tensors, moved, strict=True):
             if p.dtype.is_float and not x.dtype.is_float:
@@ -290,7 +282,7 @@ class Module:
         A shared tensor appears once. The order is PyTorch's: for each module first its parameters, then its buffers, then
         those of its children.
         """
-        return {name: x.detach() for name, x in self._named_state()}
+        return {name: x.detach() for name, x in self._named_tensors(*STATE_TYPES)}
 
     def load_state_dict(self, state: Mapping[str, npt.ArrayLike], strict: bool = True) -> LoadResult:
         """Copy values into the parameters and buffers of the same names.
@@ -323,7 +315,7 @@ class Module:
         >>> bool((a.weight == b.weight).all())
         True
         """
-        own = dict(self._named_state())
+        own = dict(self._named_tensors(*STATE_TYPES))
         missing = [name for name in own if name not in state]
         unexpected = [name for name in state if name not in own]
         values = {name: np.asarray(state[name]) for name in own if name in state}

@@ -121,7 +121,6 @@ def normalize_by_statistics(
 
 
 def _by_batch(x: Array, eps: Array, *more: Any) -> tuple[Array, Array, Array]:
-    parameters: list[Array]
     *parameters, is_scaled, is_shifted = more
     dims = (0, *range(2, x.ndim))
     count, channels = x.size // x.shape[1], x.shape[1]
@@ -382,7 +381,6 @@ def layer_norm(
 
 
 def _layer_norm(x: Array, eps: Array, *more: Any) -> Array:
-    parameters: list[Array]
     *parameters, count, is_scaled, is_shifted = more
     dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
     d = x - reduce_dims(x, dims, True, add) / size

@@ -25,8 +25,7 @@ from .im2col import (
     padded_shape,
     per_dim,
 )
-from .layers import apply, require_tensor
-from .module import Module
+from .layers import FunctionLayer, apply, require_tensor
 
 
 def max_pool1d(
@@ -344,9 +343,10 @@ def averaging_matrix(x: A, n: int, parts: int) -> A:
 # Modules.
 
 
-class MaxPool(Module):
+class MaxPool(FunctionLayer):
     """Base of MaxPool1d and MaxPool2d."""
 
+    options = "kernel_size", "stride", "padding", "dilation", "ceil_mode"
     dims: int
 
     def __init__(
@@ -364,12 +364,6 @@ class MaxPool(Module):
         """Reduce each window to its maximum: (N, C, ...) -> (N, C, ...)."""
         numbers = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
         return pool_max(type(self).__name__, self.dims, x, *numbers)
-
-    def extra_repr(self) -> str:
-        """Return the settings of the windows."""
-        return ", ".join(
-            f"{name}={getattr(self, name)}" for name in ("kernel_size", "stride", "padding", "dilation", "ceil_mode")
-        )
 
 
 class MaxPool1d(MaxPool):
@@ -394,9 +388,10 @@ class MaxPool2d(MaxPool):
     dims = 2
 
 
-class AvgPool(Module):
+class AvgPool(FunctionLayer):
     """Base of AvgPool1d and AvgPool2d."""
 
+    options = "kernel_size", "stride", "padding"
     dims: int
 
     def __init__(
@@ -409,10 +404,6 @@ class AvgPool(Module):
         """Reduce each window to its mean: (N, C, ...) -> (N, C, ...)."""
         numbers = self.kernel_size, self.stride, self.padding, self.count_include_pad
         return pool_mean(type(self).__name__, self.dims, x, *numbers)
-
-    def extra_repr(self) -> str:
-        """Return the settings of the windows."""
-        return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
 
 
 class AvgPool1d(AvgPool):
@@ -427,9 +418,10 @@ class AvgPool2d(AvgPool):
     dims = 2
 
 
-class AdaptiveAvgPool(Module):
+class AdaptiveAvgPool(FunctionLayer):
     """Base of AdaptiveAvgPool1d and AdaptiveAvgPool2d."""
 
+    options = ("output_size",)
     dims: int
 
     def __init__(self, output_size: int | Sequence[int | None] | None) -> None:
@@ -438,10 +430,6 @@ class AdaptiveAvgPool(Module):
     def forward(self, x: A) -> A:
         """Average to the output size: (N, C, ...) -> (N, C, *output_size)."""
         return pool_adaptively(type(self).__name__, self.dims, x, self.output_size)
-
-    def extra_repr(self) -> str:
-        """Return the size of the output."""
-        return f"output_size={self.output_size}"
 
 
 class AdaptiveAvgPool1d(AdaptiveAvgPool):

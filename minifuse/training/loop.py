@@ -16,6 +16,8 @@ from ..nn import Module
 from ..optim import Optimizer, Schedule, clip_grad_norm_
 from ..tensors.tensor import Tensor
 
+LossFunction = Callable[..., Tensor]  # of a model and the tensors of a batch
+
 
 class StepRecord(TypedDict):
     """A step: its number and epoch, from 1 on, the learning rate, the loss, and its seconds, batch included."""
@@ -27,11 +29,9 @@ class StepRecord(TypedDict):
     seconds: float
 
 
-def train_step(
-    compute_loss: Callable[..., Tensor], model: Module, optimizer: Optimizer, *batch: Tensor, max_norm: float | None = None
-) -> Tensor:
+def train_step(loss_of: LossFunction, model: Module, optimizer: Optimizer, max_norm: float | None, *batch: Tensor) -> Tensor:
     """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters."""
-    loss = compute_loss(model, *batch)
+    loss = loss_of(model, *batch)
     optimizer.zero_grad()
     loss.backward()
     clip_gradients(optimizer, max_norm)

@@ -26,7 +26,7 @@ def make_step(recipe: Recipe, model: Module, optimizer: Optimizer) -> Callable[.
     """Return the training step of a recipe."""
 
     def step(*batch: Tensor) -> Tensor:
-        return train_step(recipe.loss, model, optimizer, *batch, max_norm=recipe.max_norm)
+        return train_step(recipe.loss, model, optimizer, recipe.max_norm, *batch)
 
     return step
 

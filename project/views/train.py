@@ -134,7 +134,7 @@ def begin(settings: Settings) -> Run:
     model.to(backend=settings.backend)
     loader = mf.data.Loader(*train, batch_size=batch_of(settings), seed=settings.seed)
     optimizer = optimizer_of(model, settings)
-    loop = TrainingLoop(model, optimizer, loader, lambda *batch: step(classification_loss, model, optimizer, *batch))
+    loop = TrainingLoop(model, optimizer, loader, lambda *batch: step(classification_loss, model, optimizer, None, *batch))
     return Run(settings, model, loader, loop, (train[0], train[1]), (test[0], test[1]))
 
 

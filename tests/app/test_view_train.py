@@ -201,6 +201,8 @@ def test_a_network_that_lost_its_numbers_is_shown_as_such():
         run.model.state_dict()["0.weight"].fill_(float("nan"))
     assert {cell.kind for cell in train.picture(run).grids[0].cells} == {OTHER}
     assert train.facts(run)
+    assert not train.advance(run, 1, seconds=60)  # it goes on, unlike a run of `fit`
+    assert np.isnan(run.losses).all()
 
 
 def test_digits_are_learned_and_the_confusion_counts_each_held_out_digit():
@@ -259,6 +261,8 @@ def test_facts_count_what_ran():
 def test_the_source_is_the_loop_and_says_how_often_it_ran():
     lines = train.source(trained(epochs=2))
     assert [line.text.strip() for line in lines if "backward" in line.text] == ["loss.backward()"]
+    assert lines[1].text.strip().startswith('"""')
+    assert lines[1].counts == ()
     assert {line.counts for line in lines[2:]} == {(("ran", 8),)}
 
 

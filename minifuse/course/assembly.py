@@ -14,7 +14,7 @@ def engine_of(folder: Path | str, *, is_strict: bool = False, is_parallel: bool 
     Parameters
     ----------
     folder : Path or str
-        Where the files of the course lie.
+        The folder of the course.
     is_strict : bool
         Whether nothing is taken from the oracle: what is still to be written then raises NotDoneYet, which names it.
     is_parallel : bool

@@ -102,7 +102,7 @@ def fresh(shape: Sequence[int], filled: float = np.nan) -> Strided:
 
 
 def layout_link(x: Strided) -> str:
-    """The page that shows where the elements lie: with the chain of views that made the tensor, if `strided_like` did."""
+    """Return the page of the layout: with the chain of views that made the tensor, if `strided_like` did."""
     shape, views = CHAINS.get(chain_key(x), (x.shape, ""))
     said = {"shape": written(shape)} | ({"views": views} if views else {})
     return f"strides?{urlencode(said)}"

@@ -170,7 +170,7 @@ def agrees(name: str, slot: str) -> Check:
 
 
 def laid(case: Case, x: Array, weight: Array, stride: Shape, padding: Shape) -> Array:
-    """A convolution of so many places as the output has, wherever they lie: beside the input all is 0."""
+    """A convolution of so many places as the output has, inside the input or not: beside it all is 0."""
     places, kernel = case.out.shape[2:], weight.shape[2:]
     far = [max(0, (n - 1) * s + k) for n, s, k in zip(places, stride, kernel, strict=True)]
     wide = np.pad(x, [(0, 0), (0, 0), *[(p, m) for p, m in zip(padding, far, strict=True)]])
@@ -217,7 +217,7 @@ def exchanged(case: Case, x: Array, weight: Array) -> Array:
 
 
 def unguarded(case: Case, guarded: Sequence[int] = ()) -> Array:
-    """A convolution by somebody who reads what lies beside the input, as Python does it: from the end, if negative."""
+    """Convolve without a check of the index: beside the input, read as Python does, from the end if it is negative."""
     x, weight = case.operands
     stride, padding = pairs(case)
     found = np.zeros(case.out.shape)

@@ -5,7 +5,7 @@
     Engine              finds the slots, and runs them              here
     Overlay             whose function stands in a slot             overlay
 
-The engine itself has no arithmetic, no index rule, no loop over elements and no derivative. What it has is what lies between
+The engine itself has no arithmetic, no index rule, no loop over elements and no derivative. It has only the parts between
 them: memory for results, and a history for what was computed.
 """
 

@@ -79,12 +79,12 @@ def parsed(path: Path) -> ast.Module:
 
 
 def allowed(file: str, tasks: Iterable[Assignment]) -> frozenset[str]:
-    """The modules that a file may import: those of all its tasks. A name allows what lies in it too."""
+    """The modules that a file may import: those of all its tasks. A package allows its modules too."""
     return COMMON.union(*[task.allows for task in tasks if task.file == file])
 
 
 def is_allowed(name: str, may: frozenset[str]) -> bool:
-    """Return whether a module is among these, or lies in one. Of this package nothing is that is not named."""
+    """Return whether a module is among these, or in a package that is; modules of this package must be named."""
     inner = may - {"minifuse.course"}
     return name in may or any(name.startswith(f"{some}.") for some in inner)
 

@@ -23,7 +23,7 @@ class Overlay(Student):
     Parameters
     ----------
     folder : Path, optional
-        Where the student's files lie; without one, every slot is the oracle's.
+        The folder of the student's files; without one, every slot is the oracle's.
     tasks : tuple of Task
         Those whose slots the files may have.
 

@@ -29,7 +29,7 @@ class Student:
     Parameters
     ----------
     folder : Path
-        Where the files lie.
+        The folder of the files.
     tasks : tuple of Task
         All tasks; a file is loaded once, whichever of them it belongs to.
     task : Task or None
@@ -132,7 +132,7 @@ class Student:
         return self.module(f"{name}.py") if name.isidentifier() and self.path(f"{name}.py").is_file() else None
 
     def path(self, file: str) -> Path:
-        """Where a file lies."""
+        """Return the path of a file."""
         return self.folder / file
 
     def counted(self, slot: str, function: Slot) -> Slot:

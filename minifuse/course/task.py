@@ -65,7 +65,7 @@ class Task:
     checks: tuple[Check, ...]
     mistakes: tuple[Mistake, ...]
     allows: frozenset[str] = frozenset()
-    """Modules that it may import besides COMMON; a name allows what lies in it too."""
+    """Modules that it may import besides COMMON; a package allows its modules too."""
 
     @property
     def module(self) -> int:

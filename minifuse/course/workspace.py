@@ -241,8 +241,8 @@ def reset(folder: Path, task: Task) -> Path | None:
 def part_of(text: str, slot: str) -> str:
     """The lines of a function or class at the top of a file, with what stands directly above it; "" if it is not there."""
     for node in ast.parse(text).body:
-        if getattr(node, "name", None) == slot:
-            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])  # type: ignore[attr-defined]
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == slot:
+            first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
             return "".join(text.splitlines(keepends=True)[first - 1 : node.end_lineno])
     return ""
 

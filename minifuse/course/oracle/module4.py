@@ -36,7 +36,7 @@ def padded(x: Array, padding: Shape) -> Array:
 
 
 def gathered(parts: Array, shape: Shape, window: Shape, stride: Shape) -> Array:
-    """The sum of what each window gives to the elements that it lies on: the way back of `windows`."""
+    """Scatter-add the parts of each window to its elements: the adjoint of `windows`."""
     places = windows(np.arange(np.prod(shape)).reshape(shape), window, stride)
     return np.asarray(np.bincount(places.ravel(), np.ravel(parts), int(np.prod(shape))), np.float64).reshape(shape)
 

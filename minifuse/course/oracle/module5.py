@@ -199,7 +199,7 @@ class KernelCache:
     def kernel(
         self, function: Callable[..., object], arguments: tuple[Argument, ...], build: Callable[[], object]
     ) -> object:
-        """The newest lies last."""
+        """Return the kernel of a call; the newest is last."""
         name = repr(key(function, arguments))
         self.kernels[name] = self.kernels[name] if name in self.kernels else build()
         self.kernels.move_to_end(name)

@@ -51,7 +51,7 @@ def without_offset_if_dense(case: Mapped) -> Array:
 
 
 def is_dense(x: Strided) -> bool:
-    """Return whether the elements lie side by side in row-major order."""
+    """Return whether the elements are contiguous in row-major order."""
     plain = parallel.row_major(x.shape).strides
     return all(n == 1 or s == p for n, s, p in zip(x.shape, x.strides, plain, strict=True))
 

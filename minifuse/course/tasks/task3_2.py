@@ -212,7 +212,7 @@ def without_offsets(case: Case) -> Array:
 
 
 def within(out: Strided, a: Strided, b: Strided) -> Array:
-    """The product, if every element of the operands lies in its storage."""
+    """Multiply, if every element of the operands is within its storage."""
     for x in (a, b):
         reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
         first, last = [x.offset + sum(pick(r, 0) for r in reach) for pick in (min, max)]

@@ -81,7 +81,7 @@ def run(student: Student, program: Program) -> tuple[object, Counts]:
 
 
 def flat(arrays: list[Array]) -> list[Array]:
-    """As they lie in memory."""
+    """Flatten arrays, in row-major order."""
     return [np.asarray(x).ravel() for x in arrays]
 
 

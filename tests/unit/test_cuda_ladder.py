@@ -44,6 +44,7 @@ def test_small_products(name, sizes):
     check(out, a, b)
 
 
+@pytest.mark.sampled(2)
 @on_each_rung
 @pytest.mark.parametrize(("side", "more", "K"), [(0, 1, 9), (1, 1, 9), (1, 4, 12)])
 def test_products_past_the_edge_of_a_tile_without_hazards(name, side, more, K):

@@ -191,6 +191,7 @@ def test_epilogues(name, monkeypatch):
     Case(lambda a, b, x, p: (a[0], b[0], make(DOT, x)), [a], [b], others).run()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("kernel", ["tiles", "parts", "rows"])
 def test_operands_of_an_epilogue_may_have_any_layout(view, kernel, monkeypatch):

@@ -159,6 +159,7 @@ MODES += [(SMALL, "plain", "plain"), (SMALL, "turned", "turned"), (SMALL, "slice
 MODES += [(MIDDLE, "plain", "turned"), (MIDDLE, "turned", "plain"), (LARGE, "plain", "turned")]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shape", "left", "right"), MODES)
 def test_tiles_in_every_mode(shape, left, right, monkeypatch):
     """One row, or four, and four columns more than a tile: the last tiles move back."""
@@ -216,6 +217,7 @@ FEW_ROWS = [(*kernel, sizes) for kernel in THIN for sizes in ((1, 5, 3), (1, 36,
 FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36, 1100), (1, 6, 2150))]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
 def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
@@ -266,6 +268,7 @@ PARTS = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("batch", ["none", "across"])
 @pytest.mark.parametrize(
     ("name", "dtype", "sizes", "parts"), [(*key, *case) for key, cases in PARTS.items() for case in cases], ids=str
@@ -306,6 +309,7 @@ def force_turns(monkeypatch, sides):
     monkeypatch.setattr(planning, "choose_config", chosen)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("batch", ["none", "one", "b repeated", "across"])
 @pytest.mark.parametrize("sides", ["a", "b", "ab"])
 @pytest.mark.parametrize("K", [20, 67], ids=str)

@@ -8,8 +8,8 @@ It needs a protocol, not a Tensor; Scalar and Tensor both follow it.
 * A recorded call is a `TapeNode`: it knows the edges of its inputs and computes their gradients.
 """
 
-from collections.abc import Sequence
-from typing import Any, Protocol
+from collections.abc import Hashable, Sequence
+from typing import Any, Protocol, TypeVar
 
 from .dispatch import grad_recording
 from .errors import GradientError
@@ -22,7 +22,7 @@ FREED_GRAPH = (
 NO_GRADIENT = "backward: this value does not depend on anything that requires a gradient; set requires_grad=True"
 
 
-class TapeNode(Protocol):
+class TapeNode(Hashable, Protocol):
     """One recorded call."""
 
     @property
@@ -30,8 +30,8 @@ class TapeNode(Protocol):
         """Number of outputs."""
 
     @property
-    def edges(self) -> Sequence[Any]:
-        """For each input its edge, (node, k) or a leaf, or None if it needs no gradient."""
+    def edges(self) -> "Sequence[Edge | None]":
+        """For each input its edge, or None if it needs no gradient."""
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
         """Return the gradient of each input, given the gradients of the outputs. None stands for no gradient."""
@@ -40,14 +40,31 @@ class TapeNode(Protocol):
         """Free the values that were saved for `backward`."""
 
 
-def grad_edge(x: Any) -> Any:
+class Variable(Protocol):
+    """A value that gradients flow through."""
+
+    @property
+    def requires_grad(self) -> bool:
+        """True if a gradient is computed for it."""
+
+    @property
+    def grad_fn(self) -> "GradFn | None":
+        """The recorded call that computed it."""
+
+
+GradFn = tuple[TapeNode, int]  # (node, k): output k of a recorded call
+Edge = GradFn | Variable
+Cotangent = TypeVar("Cotangent")  # the class of gradients: Scalar, float or Tensor, whatever `+` adds
+
+
+def grad_edge(x: Variable) -> Edge:
     """Return the edge of a value: where its gradient is sent."""
     return x.grad_fn or x
 
 
 def run_backward(
-    root: Any, gradient: Any, *, create_graph: bool = False, retain_graph: bool = False, wrt: Sequence[Any] = ()
-) -> dict[Any, Any]:
+    root: Variable, gradient: Cotangent, *, create_graph: bool = False, retain_graph: bool = False, wrt: Sequence[Edge] = ()
+) -> dict[Any, Cotangent]:
     """Compute the gradient of `root`, times `gradient`, with respect to every leaf that it depends on.
 
     Parameters
@@ -70,8 +87,8 @@ def run_backward(
     """
     if not root.requires_grad:
         raise GradientError(NO_GRADIENT)
-    cotangents: dict[Any, Any] = {grad_edge(root): gradient}  # edge -> sum of the gradients that have arrived so far
-    results: dict[Any, Any] = {}
+    cotangents: dict[Edge, Any] = {grad_edge(root): gradient}  # edge -> sum of the gradients that have arrived so far
+    results: dict[Edge, Cotangent] = {}
     order = toposort(
         [root.grad_fn[0]] if root.grad_fn else [],
         lambda node: [edge[0] for edge in node.edges if type(edge) is tuple],
@@ -79,9 +96,9 @@ def run_backward(
     with grad_recording(create_graph):
         for node in reversed(order):  # users first, so that all gradients of a node's outputs have arrived
             output_grads = [cotangents.pop((node, k), None) for k in range(node.count)]
-            for edge in wrt:
-                if type(edge) is tuple and edge[0] is node and output_grads[edge[1]] is not None:
-                    results[edge] = output_grads[edge[1]]
+            for requested in wrt:
+                if type(requested) is tuple and requested[0] is node and output_grads[requested[1]] is not None:
+                    results[requested] = output_grads[requested[1]]
             if any(g is not None for g in output_grads):
                 edges = node.edges
                 for edge, g in zip(edges, node.backward(output_grads), strict=True):

@@ -8,9 +8,13 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from threading import local
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 from .dtypes import HIGHEST
+from .traceable import TraceableFunction
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 class DispatchHook:
@@ -18,15 +22,21 @@ class DispatchHook:
 
     is_tracer = False  # a tracer runs nothing, so its tensors have no values
 
-    def call(self, function: Any, inputs: Sequence[Any]) -> Any:
+    def call(self, function: TraceableFunction, inputs: Sequence[object]) -> Any:
         """Return the result of a function call."""
         raise NotImplementedError
 
-    def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+    def call_inplace(
+        self, function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[object]
+    ) -> Callable[..., object]:
         """Return the plan to run for an in-place operation. A tracer handles these before they reach this method."""
         raise NotImplementedError
 
-    def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
+    def inlined(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
+        """Return the result of a call of a fused function."""
+        raise NotImplementedError
+
+    def launch_custom_kernel(self, plan: Any, launch: Callable[..., None]) -> Callable[..., None]:
         """Return the function that launches a custom kernel of the user, in place of `launch`. A tracer rejects these."""
         raise NotImplementedError
 
@@ -36,26 +46,29 @@ class DispatchState:
 
     __slots__ = ("hook", "is_recording", "precision")
 
-    def __init__(self, is_recording: bool, hook: Any, precision: str) -> None:
+    def __init__(self, is_recording: bool, hook: DispatchHook | None, precision: str) -> None:
         self.is_recording, self.hook, self.precision = is_recording, hook, precision
 
     def __bool__(self) -> bool:
         return self.is_recording
 
 
-class DispatchMode(local):
-    """The state of each thread. `is_recording` is a bool in the default state, otherwise a DispatchState."""
+RecordingState = bool | DispatchState  # a bool in the default state
 
-    initial: Any = True  # the state of a thread that computes for the first time
+
+class DispatchMode(local):
+    """The state of each thread."""
+
+    initial: RecordingState = True  # the state of a thread that computes for the first time
 
     def __init__(self) -> None:
-        self.is_recording = self.initial
+        self.is_recording: RecordingState = self.initial
 
 
 mode = DispatchMode()
 
 
-def make_state(is_recording: bool, hook: Any, precision: str) -> Any:
+def make_state(is_recording: bool, hook: DispatchHook | None, precision: str) -> RecordingState:
     """Return a state for `mode.is_recording`. States without a hook are shared, since cache keys compare by identity."""
     if hook is not None:
         return DispatchState(is_recording, hook, precision)
@@ -68,25 +81,27 @@ def state_without_hook(is_recording: bool, precision: str) -> DispatchState:
     return DispatchState(is_recording, None, precision)
 
 
-def with_flag(is_recording: bool) -> Any:
+def with_flag(is_recording: bool) -> RecordingState:
     """Return the state of this thread with recording turned on or off."""
     return make_state(is_recording, active_hook(), matmul_precision())
 
 
-def active_hook() -> Any:
+def active_hook() -> DispatchHook | None:
     """Return the hook that receives the calls of this thread, or None."""
-    return getattr(mode.is_recording, "hook", None)
+    state = mode.is_recording
+    return state.hook if isinstance(state, DispatchState) else None
 
 
 def active_tracer() -> Any:
-    """Return the tracer that records the calls of this thread, or None."""
+    """Return the tracer that records the calls of this thread, a `jit.tracer.Tracer`, or None."""
     hook = active_hook()
     return hook if hook is not None and hook.is_tracer else None
 
 
 def matmul_precision() -> str:
     """Return the precision of float32 matrix products in this thread. See `minifuse.core.precision`."""
-    return getattr(mode.is_recording, "precision", HIGHEST)
+    state = mode.is_recording
+    return state.precision if isinstance(state, DispatchState) else HIGHEST
 
 
 @contextmanager
@@ -125,7 +140,7 @@ class no_grad:  # noqa: N801  # PyTorch's name
     """
 
     def __init__(self) -> None:
-        self.before: list[Any] = []  # a stack: one object may be entered several times
+        self.before: list[RecordingState] = []  # a stack: one object may be entered several times
 
     def __enter__(self) -> None:
         self.before.append(mode.is_recording)
@@ -134,11 +149,11 @@ class no_grad:  # noqa: N801  # PyTorch's name
     def __exit__(self, *error: object) -> None:
         mode.is_recording = self.before.pop()
 
-    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+    def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return the function, wrapped to run without recording."""
 
         @wraps(function)
-        def run(*inputs: Any, **named: Any) -> Any:
+        def run(*inputs: P.args, **named: P.kwargs) -> R:
             with grad_recording(False):
                 return function(*inputs, **named)
 

@@ -52,6 +52,7 @@ NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # NumPy makes it a subclass o
 HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 matmuls: operands of 24, 11, 8 bits
 
 Number = bool | int | float
+NumpyArray = npt.NDArray[np.generic]  # of any dtype
 WeakType = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
 
 
@@ -102,7 +103,7 @@ def as_number(x: Any) -> Any:
     return int(x) if issubclass(kind, Integral) else float(x)
 
 
-def weak_type_of(x: Any) -> WeakType:
+def weak_type_of(x: object) -> WeakType:
     """Return the Python type of a number: bool, int or float. NumPy scalars are as weak as Python numbers."""
     if isinstance(x, bool | np.bool_):
         return bool

@@ -22,6 +22,7 @@ Range = tuple[int, int, int]  # start, step, size
 Dims = int | tuple[int, ...] | list[int] | None  # None means all dims
 Entry = int | slice | EllipsisType | None
 Index = Entry | tuple[Entry, ...]
+Sizes = int | Iterable[int]  # what users write for a shape: each of several integers, or all of them in a tuple
 
 
 def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
@@ -189,7 +190,7 @@ def normalize_dims(dims: int | Iterable[int | Iterable[int]] | None, ndim: int) 
     return normalized
 
 
-def sizes_of(sizes: int | Iterable[Any]) -> tuple[int, ...]:
+def sizes_of(sizes: int | Iterable[object]) -> tuple[int, ...]:
     """Convert the arguments of `f(2, 3)` or `f((2, 3))` to ints. They may be negative, since reshape and expand accept -1.
 
     Examples
@@ -206,7 +207,7 @@ def sizes_of(sizes: int | Iterable[Any]) -> tuple[int, ...]:
     return tuple(integers)
 
 
-def shape_of(sizes: int | Iterable[Any]) -> Shape:
+def shape_of(sizes: int | Iterable[object]) -> Shape:
     """Convert the arguments of `f(2, 3)` or `f((2, 3))` to a shape. A single integer is a shape with one dim.
 
     Raises
@@ -225,7 +226,7 @@ def shape_of(sizes: int | Iterable[Any]) -> Shape:
     return shape
 
 
-def infer_shape(size: int, shape: Iterable[Any]) -> Shape:
+def infer_shape(size: int, shape: Iterable[object]) -> Shape:
     """Return the shape of a reshape of `size` elements. One size may be -1, and is inferred from the others.
 
     Raises
@@ -267,7 +268,7 @@ def _as_integer(x: object) -> int | None:
         return None
 
 
-def _unpack_varargs(x: Any) -> tuple[Any, ...]:
+def _unpack_varargs(x: object) -> tuple[Any, ...]:
     """Return the items of the arguments of `f(2, 3)`, `f((2, 3))` or `f(2)`. A 0-d NumPy array is one integer."""
     if not isinstance(x, Iterable) or isinstance(x, str) or _as_integer(x) is not None:
         return (x,)

@@ -14,7 +14,7 @@ MAX_KEPT_ALIVE = 256  # objects per class
 
 N = TypeVar("N", bound=Hashable)
 R = TypeVar("R")
-Task = Generator[Any, Any, R]
+Task = Generator["Task[Any]", Any, R]  # it yields the tasks that it calls, and is sent their results
 
 
 class Interned(type):
@@ -25,15 +25,15 @@ class Interned(type):
     last MAX_KEPT_ALIVE objects of a class are kept alive, so an object that is built again and again is found.
     """
 
-    instances: WeakValueDictionary[tuple[Any, ...], Any]
-    recent: deque[Any]
+    instances: WeakValueDictionary[tuple[Hashable, ...], object]
+    recent: deque[object]
 
-    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, Any]) -> None:
+    def __init__(cls, name: str, bases: tuple[type, ...], namespace: dict[str, object]) -> None:
         super().__init__(name, bases, namespace)
         cls.instances = WeakValueDictionary()
         cls.recent = deque(maxlen=MAX_KEPT_ALIVE)
 
-    def __call__(cls, *arguments: Any) -> Any:
+    def __call__(cls, *arguments: Hashable) -> Any:
         """Return the object with these arguments; create it if there is none."""
         instance = cls.instances.get(arguments)
         if instance is None:

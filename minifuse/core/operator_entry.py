@@ -13,7 +13,8 @@ from .errors import DTypeError
 from .traceable import Traceable
 
 T = TypeVar("T", bound=Traceable)
-Vjp = Callable[..., tuple[Any, ...]]
+Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs), on whatever has operators: floats, Traceables
+ScalarFunction = Callable[..., Any]  # the body of an operator, on the same
 
 TABLE: dict[str, "Operator"] = {}
 NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # kept as they are: they overflow and divide by 0 like tensors
@@ -24,11 +25,11 @@ class Operator:
 
     def __init__(
         self,
-        body: Callable[..., Any],
+        body: ScalarFunction,
         vjp: Vjp | None,
         symbol: str | None,
         identity: float | bool | None,
-        reduce_vjp: Callable[..., Any] | None,
+        reduce_vjp: ScalarFunction | None,
         is_selection: bool,
         accepts: str,
         result: str,
@@ -113,14 +114,14 @@ def operator(
     methods: str | None = None,
     *,
     identity: float | bool | None = None,
-    reduce_vjp: Callable[..., Any] | None = None,
+    reduce_vjp: ScalarFunction | None = None,
     is_selection: bool = False,
     accepts: Literal["any", "numbers", "integers", "integers alone"] = "any",
     result: Literal["same", "bool", "float"] = "same",
     on_bools: Operator | None = None,
     cost: int = 1,
     primitive: bool = False,
-) -> Callable[[Callable[..., Any]], Operator]:
+) -> Callable[[ScalarFunction], Operator]:
     """Register a scalar function as an operator.
 
     Parameters
@@ -140,7 +141,7 @@ def operator(
         Whether every backend has an instruction for it.
     """
 
-    def register(body: Callable[..., Any]) -> Operator:
+    def register(body: ScalarFunction) -> Operator:
         entry = Operator(body, vjp, symbol, identity, reduce_vjp, is_selection, accepts, result, on_bools, cost, primitive)
         TABLE[entry.name] = entry
         names = (entry.name if methods is None else methods).split()
@@ -158,6 +159,6 @@ def operator(
 
 def primitive(
     vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **options: Any
-) -> Callable[[Callable[..., Any]], Operator]:
+) -> Callable[[ScalarFunction], Operator]:
     """Register a scalar function for which every backend has an instruction."""
     return operator(vjp, symbol, methods, primitive=True, **options)

@@ -8,7 +8,7 @@ class DynamicDict(dict[str, Any]):
     """A dict whose numbers may change between calls, as the settings of an optimizer do. Cache keys omit them."""
 
 
-def tree_map(tree: Any, function: Callable[[Any], Any]) -> Any:
+def tree_map(tree: Any, function: Callable[[Any], object]) -> Any:
     """Apply a function to each leaf, and return the results in the same structure.
 
     Examples
@@ -26,7 +26,7 @@ def tree_map(tree: Any, function: Callable[[Any], Any]) -> Any:
     return function(tree)
 
 
-def tree_leaves(tree: Any) -> Iterator[Any]:
+def tree_leaves(tree: object) -> Iterator[Any]:
     """Yield the leaves in order.
 
     Examples

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from numbers import Real
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -19,16 +19,18 @@ class ScalarBackward:
     __slots__ = ("edges", "inputs", "operator", "output")
     count = 1
 
-    def __init__(self, operator: Operator, inputs: tuple[Any, ...], output: "Scalar") -> None:
-        self.operator, self.inputs, self.output = operator, inputs, output
-        self.edges: tuple[Any, ...] = tuple(autograd.grad_edge(x) if requires_grad(x) else None for x in inputs)
+    def __init__(self, operator: Operator, inputs: "tuple[Operand, ...]", output: "Scalar") -> None:
+        self.operator = operator
+        self.inputs: tuple[Operand, ...] | None = inputs
+        self.output: Scalar | None = output
+        self.edges = tuple(autograd.grad_edge(x) if isinstance(x, Scalar) and x.requires_grad else None for x in inputs)
 
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def backward(self, gradients: "Sequence[Operand | None]") -> "Sequence[Operand | None]":
         """Return the gradient of each input, by the VJP of the operator."""
-        if self.inputs is None:
+        if self.inputs is None or self.output is None:
             raise GradientError(autograd.FREED_GRAPH)
-        y: Any = self.output
-        xs: Sequence[Any] = self.inputs
+        y: Operand = self.output
+        xs: Sequence[Operand] = self.inputs
         if not dispatch.mode.is_recording:
             y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's float: Python's raises on division by 0
         with np.errstate(all="ignore"):
@@ -36,7 +38,7 @@ class ScalarBackward:
 
     def free_saved(self) -> None:
         """Free the inputs and the output, which refers to this node."""
-        self.inputs = self.output = None  # type: ignore[assignment]
+        self.inputs = self.output = None
 
 
 class Scalar(Traceable):
@@ -64,8 +66,8 @@ class Scalar(Traceable):
 
     def __init__(self, data: float, requires_grad: bool = True) -> None:
         self.data, self.requires_grad = float(to_number(data)), requires_grad
-        self.grad: Any = None
-        self.grad_fn: tuple[ScalarBackward, int] | None = None
+        self.grad: Scalar | float | None = None
+        self.grad_fn: autograd.GradFn | None = None
 
     def __eq__(self, other: object) -> Any:
         """Return a Scalar, 1 if the values are equal and 0 if not; anything but a real number is never equal."""
@@ -75,7 +77,7 @@ class Scalar(Traceable):
         """Return a Scalar, 0 if the values are equal and 1 if not; anything but a real number always differs."""
         return self.apply(ne, self, other) if is_comparable(other) else NotImplemented
 
-    def apply(self, operator: Operator, *inputs: Any) -> "Scalar":
+    def apply(self, operator: Operator, *inputs: "Operand") -> "Scalar":
         """Apply an operator to numbers, and record it."""
         for x in inputs:
             if isinstance(x, Traceable) and not isinstance(x, Scalar):
@@ -88,7 +90,7 @@ class Scalar(Traceable):
             return y
         with np.errstate(all="ignore"):
             y = Scalar(operator(*[np.float64(to_number(x)) for x in inputs]), False)
-        if dispatch.mode.is_recording and operator.vjp and any(map(requires_grad, inputs)):
+        if dispatch.mode.is_recording and operator.vjp and any(isinstance(x, Scalar) and x.requires_grad for x in inputs):
             y.requires_grad, y.grad_fn = True, (ScalarBackward(operator, inputs, y), 0)
         return y
 
@@ -108,7 +110,7 @@ class Scalar(Traceable):
             Nothing here requires a gradient, or the graph was freed by an earlier call.
         """
         retain = create_graph if retain_graph is None else retain_graph
-        start: Any = Scalar(1.0, False) if create_graph else 1.0
+        start: Operand = Scalar(1.0, False) if create_graph else 1.0
         for leaf, g in autograd.run_backward(self, start, create_graph=create_graph, retain_graph=retain).items():
             g = g if create_graph else float(to_number(g))
             leaf.grad = g if leaf.grad is None else leaf.grad + g
@@ -127,21 +129,17 @@ class Scalar(Traceable):
         return f"Scalar({self.data})"
 
 
-def is_comparable(x: Any) -> bool:
+Operand = Scalar | float | np.float64
+
+
+def is_comparable(x: object) -> TypeGuard[Operand]:
     """Return whether `==` compares x by value. `apply` raises DTypeError for a Traceable of another class."""
     return isinstance(x, Traceable | Real | np.bool_)
 
 
-def to_number(x: Any) -> Any:
+def to_number(x: object) -> Any:
     """Return the number in a Scalar, or a real number itself. Raise DTypeError for anything else."""
-    if isinstance(x, Scalar):
-        return x.data
-    x = as_number(x)
-    if not isinstance(x, Real):
+    number = x.data if isinstance(x, Scalar) else as_number(x)
+    if not isinstance(number, Real):
         raise DTypeError(f"expected a real number, got {type(x).__name__} ({x!r:.40})")
-    return x
-
-
-def requires_grad(x: Any) -> bool:
-    """Return whether x is a Scalar that requires a gradient."""
-    return isinstance(x, Scalar) and x.requires_grad
+    return number

@@ -1,6 +1,9 @@
 """Traceable: the base class of everything that operators apply to."""
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
+
+TraceableFunction = Callable[..., Any]  # what is applied to Traceables: an Operator, an array function, a Python function
 
 
 class Traceable:

@@ -6,17 +6,18 @@ which can read and modify any element of those arguments.
 """
 
 import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from functools import update_wrapper
 from numbers import Real
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from ..compiler import plan
 from ..core.dispatch import mode
-from ..core.dtypes import as_number
+from ..core.dtypes import Number, as_number
 from ..core.errors import FuseError
+from ..core.indexing import Shape, Sizes
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.traceable import Traceable
@@ -26,7 +27,9 @@ from ..ir.graph import Argument, Node, literal
 from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
 from .indexed import IndexedOperand, IndexedPlan
-from .scalar_tracer import ScalarTracer, trace_over, tracing
+from .scalar_tracer import ScalarTracer, trace_elements, tracing
+
+ElementFunction = Callable[..., Any]  # the user's function of elements: it returns an element, a tuple of elements, or None
 
 MAX_CACHED_RUNS = 1_000  # cached kinds of calls of one kernel
 
@@ -44,7 +47,7 @@ class StaticArgument(metaclass=Interned):
     Type and text tell values apart that compare equal, such as (1,) and (True,).
     """
 
-    def __init__(self, value: Any, kind: type, text: str) -> None:
+    def __init__(self, value: Hashable, kind: type, text: str) -> None:
         self.value = value
 
 
@@ -57,36 +60,32 @@ class ElementwiseCall(metaclass=Interned):
     __slots__ = ("__name__", "__weakref__", "arguments", "function", "names")
 
     def __init__(
-        self, function: Callable[..., Any], outside: Any, arguments: tuple[Any, ...], names: tuple[str, ...]
+        self,
+        function: ElementFunction,
+        outside: Hashable,
+        arguments: tuple[TracedArgument | StaticArgument, ...],
+        names: tuple[str, ...],
     ) -> None:
         self.function, self.arguments, self.names = function, arguments, names
         self.__name__ = function_name(function)
 
-    def call(self, inputs: Sequence[Any]) -> Any:
+    def call(self, *inputs: object) -> Any:
         """Call the user's function with these values for the inputs."""
         values = [inputs[a.index] if isinstance(a, TracedArgument) else a.value for a in self.arguments]
         count = len(values) - len(self.names)
         return self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: Node | Number) -> Node | tuple[Node, ...]:
         """Trace the function on nodes; each result has the shape that the nodes broadcast to."""
         nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
         shape = broadcast(*[x.shape for x in nodes])
-        like = next(x for x in nodes if not x.is_number)
-
-        def index_along(d: int) -> Node:
-            steps = like.positions(shape[d])
-            found: Node = steps.reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
-            return found
-
-        with trace_over(shape, index_along):
-            result = self.call([ScalarTracer(x) for x in nodes])
+        result = trace_elements(self.call, nodes, shape)
         nodes = [self.result(x, shape) for x in (result if isinstance(result, tuple) else (result,))]
         return tuple(nodes) if isinstance(result, tuple) else nodes[0]
 
-    def result(self, x: Any, shape: tuple[int, ...]) -> Node:
+    def result(self, x: object, shape: Shape) -> Node:
         """Convert a result to a node of a shape, in memory of its own."""
-        node = x.value if isinstance(x, ScalarTracer) else literal(x) if isinstance(x, Real | np.bool_) else None
+        node = x.node if isinstance(x, ScalarTracer) else literal(x) if isinstance(x, Real | np.bool_) else None
         if node is None:
             got = "None" if x is None else type(x).__name__
             raise FuseError(
@@ -109,7 +108,7 @@ class Elementwise:
     Called with numbers only, it is the plain Python function.
     """
 
-    def __init__(self, function: Callable[..., Any], raw: Sequence[str] = ()) -> None:
+    def __init__(self, function: ElementFunction, raw: Sequence[str] = ()) -> None:
         update_wrapper(self, function)
         self.__name__ = function_name(function)
         self.function, self.guard = function, ClosureGuard(function)
@@ -118,7 +117,7 @@ class Elementwise:
         self.names = tuple(self.signature.parameters)
         self.positional_count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
         self.raw = frozenset(raw)
-        self.runs: dict[Any, Callable[..., Any]] = {}  # key of a call -> what it runs
+        self.runs: dict[Hashable, Callable[..., Any]] = {}  # key of a call -> what it runs
         for name in self.raw - self.signature.parameters.keys():
             raise FuseError(f"elementwise: raw= names {name!r}, which is not a parameter of {self.__name__}{self.signature}")
         if self.raw and "shape" in self.signature.parameters:
@@ -126,7 +125,7 @@ class Elementwise:
                 f"elementwise: {self.__name__} has a parameter 'shape', the name of the shape to run over; rename it"
             )
 
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
+    def __call__(self, *inputs: object, **named: Any) -> Any:
         """Apply the function to each element of the broadcast arguments.
 
         With indexed arguments, `shape=` is the shape to run over; it is required if no other argument is an array.
@@ -139,14 +138,16 @@ class Elementwise:
         run = self.runs.get(key)
         return self.compile_and_run(key, inputs, named, shape) if run is None else run(*inputs)
 
-    def compile_and_run(self, key: Any, inputs: Sequence[Any], named: dict[str, Any], shape: Any) -> Any:
+    def compile_and_run(
+        self, key: Hashable | None, inputs: Sequence[object], named: dict[str, object], shape: Sizes | None
+    ) -> Any:
         """Find or compile the kernel of a call, cache it if the key is complete, and run it."""
         call, values, names = self.bind_arguments(inputs, named)
         if any(isinstance(x, ScalarTracer | IndexedOperand) for x in values):
-            return call.call(values)  # a call inside another function of elements
+            return call.call(*values)  # a call inside another function of elements
         example = next((x for x in values if isinstance(x, Array)), None)
         if example is None:
-            return call.call(values)  # numbers only
+            return call.call(*values)  # numbers only
         if any(isinstance(x, np.ndarray) for x in values):
             values, key = [example.asarray_like(x) if isinstance(x, np.ndarray) else x for x in values], None
         if self.raw:
@@ -161,7 +162,7 @@ class Elementwise:
         return run(*values) if self.raw else result
 
     def bind_arguments(
-        self, inputs: Sequence[Any], named: dict[str, Any]
+        self, inputs: Sequence[object], named: dict[str, object]
     ) -> tuple[ElementwiseCall, list[Any], Sequence[str]]:
         """Return the function as this call uses it, the inputs of the call, and the names of their parameters."""
         names: Sequence[str] = self.names
@@ -170,7 +171,7 @@ class Elementwise:
             bound = self.signature.bind(*inputs, **named)
             inputs, keywords = [*bound.args, *bound.kwargs.values()], tuple(bound.kwargs)
             names = [name for name, x in bound.arguments.items() for _ in self.values_of_argument(name, x)]
-        values, arguments, traced_names = list[Any](), list[Any](), list[str]()
+        values, arguments, traced_names = list[Any](), list[TracedArgument | StaticArgument](), list[str]()
         for x, name in zip(map(as_number, inputs), names, strict=True):
             if isinstance(x, Traceable | Real | IndexedOperand) or hasattr(x, "__array_interface__"):
                 arguments.append(TracedArgument(len(values)))
@@ -180,20 +181,20 @@ class Elementwise:
                 arguments.append(self.static_argument(name, x))
         return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, traced_names
 
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> Hashable:
         """Return a key of the state that the function reads from outside, which must not include arrays."""
-        key = self.guard.fingerprint()
+        key: Hashable = self.guard.fingerprint()
         if self.guard.tensors:
             advice = "reads an array from a closure or a global; pass it as an argument, or name it in raw= to index it"
             raise FuseError(f"{function_location(self.function)}: {self.__name__} {advice}")
         return key
 
     @property
-    def __outside__(self) -> Any:
+    def __outside__(self) -> ElementFunction:
         """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 
-    def values_of_argument(self, name: str, x: Any) -> Any:
+    def values_of_argument(self, name: str, x: Any) -> Collection[object]:
         """Return the values of a parameter: several for *args and **kwargs, one for any other."""
         several = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
         return x if self.signature.parameters[name].kind in several else (x,)
@@ -206,7 +207,7 @@ class Elementwise:
             advice = "expected an array, a number or a hashable object; convert lists with mf.tensor"
             raise FuseError(f"{self.__name__}: {name} is {type(x).__name__}; {advice}") from None
 
-    def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
+    def source(self, *inputs: object, backend: str | None = None, **named: Any) -> str:
         """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         shape = named.pop("shape", None) if self.raw else None
         call, values, names = self.bind_arguments(inputs, named)
@@ -218,19 +219,25 @@ class Elementwise:
         return f"<elementwise {self.__name__}{self.signature}>"
 
 
-def function_name(function: Callable[..., Any]) -> str:
+def function_name(function: ElementFunction) -> str:
     """Return the name of a function for messages."""
     found: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
     return found
 
 
-def function_location(function: Callable[..., Any]) -> str:
+def function_location(function: ElementFunction) -> str:
     """Return the definition of a function as file:line."""
     code = getattr(inspect.unwrap(function), "__code__", None)
     return f"{code.co_filename}:{code.co_firstlineno}" if code else function_name(function)
 
 
-def elementwise(function: Any = None, *, raw: str | Sequence[str] = ()) -> Any:
+@overload
+def elementwise(function: ElementFunction, *, raw: str | Sequence[str] = ()) -> Elementwise: ...
+@overload
+def elementwise(*, raw: str | Sequence[str] = ()) -> Callable[[ElementFunction], Elementwise]: ...
+
+
+def elementwise(function: ElementFunction | None = None, *, raw: str | Sequence[str] = ()) -> object:
     """Make a Python function of single elements a function of arrays.
 
     The function is traced: it is called once for each kind of arguments, with elements that have no values. Loops over

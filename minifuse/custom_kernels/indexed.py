@@ -7,7 +7,7 @@ of a graph, is not fused with others, and has no gradient.
 from collections.abc import Sequence
 from numbers import Real
 from operator import index as as_index
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -16,9 +16,9 @@ from ..compiler.kernel_builder import INLINE_LITERALS
 from ..compiler.plan import check_inplace
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_hook, active_tracer, mode
-from ..core.dtypes import BY_PYTHON, DType, bool_, int64, weak_type_of
+from ..core.dtypes import BY_PYTHON, DType, Number, WeakType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
-from ..core.indexing import shape_of
+from ..core.indexing import Shape, Sizes, shape_of
 from ..core.interning import toposort
 from ..core.layout import Layout, broadcast, dense_like
 from ..ir.array_methods import Array
@@ -40,6 +40,9 @@ from ..runtime.memory_pool import round_to_size_class, write_clock
 from ..tensors.mutation import shares_memory
 from ..tensors.tensor import Tensor
 from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over, unsupported, unwrap
+
+if TYPE_CHECKING:
+    from .elementwise import ElementwiseCall
 
 
 class IndexedTrace:
@@ -81,18 +84,18 @@ class IndexedOperand:
     def __len__(self) -> int:
         return self.shape[0]
 
-    def __getitem__(self, index: Any) -> ScalarTracer:
+    def __getitem__(self, index: object) -> ScalarTracer:
         return ScalarTracer(IndexedLoad(self.argument, len(self.trace.effects), self.position(index), self.dtype))
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: object, value: object) -> None:
         self.record_effect(IndexedStore, index, value)
 
-    def record_effect(self, kind: type[IndexedAccess], index: Any, value: Any) -> None:
+    def record_effect(self, kind: type[IndexedAccess], index: object, value: object) -> None:
         """Record a store or an atomic add."""
         inputs = *self.position(index), self.converted_value(value)
         self.trace.effects.append(kind(self.argument, len(self.trace.effects), inputs, self.dtype))
 
-    def position(self, index: Any) -> tuple[Expression, ...]:
+    def position(self, index: object) -> tuple[Expression, ...]:
         """Convert an index to an expression per dim."""
         entries = index if isinstance(index, tuple) else (index,)
         if len(entries) != self.ndim:
@@ -107,7 +110,7 @@ class IndexedOperand:
                 raise unsupported(
                     f"an index of {x.dtype}", "expected integers; convert it with .to(mf.int64)", IndexingError
                 )
-            return resolve_weak_dtype(x.value, int64)
+            return resolve_weak_dtype(x.expression, int64)
         try:
             k = as_index(x) if not isinstance(x, bool | np.bool_) else None
         except TypeError:
@@ -118,10 +121,10 @@ class IndexedOperand:
             raise unsupported(f"index {k} along dim {d}", f"the raw argument has shape {self.shape}", IndexingError)
         return constant(k % n, int64)
 
-    def converted_value(self, value: Any) -> Expression:
+    def converted_value(self, value: object) -> Expression:
         """Convert a value to the element type of the argument."""
         x = unwrap(value)
-        dtype: Any = x.dtype if isinstance(x, Expression) else weak_type_of(x)
+        dtype: DType | WeakType = x.dtype if isinstance(x, Expression) else weak_type_of(x)
         is_float = dtype is float or getattr(dtype, "is_float", False)
         if (is_float and not self.dtype.is_float) or (self.dtype is bool_ and dtype not in (bool, bool_)):
             name = dtype.__name__ if isinstance(dtype, type) else dtype
@@ -130,7 +133,7 @@ class IndexedOperand:
             )
         return resolve_weak_dtype(x, self.dtype) if isinstance(x, Expression) else constant(x, self.dtype)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):
             raise AttributeError(name)
         advice = "expected an index, x[i], or shape, ndim, size or dtype; compute other values before the call"
@@ -140,7 +143,7 @@ class IndexedOperand:
         return f"raw argument of {self.dtype}, shape {self.shape}"
 
 
-def refuse_operator(self: IndexedOperand, *others: Any) -> Any:
+def refuse_operator(self: IndexedOperand, *others: object) -> NoReturn:
     """Raise the error for an operator on an indexed argument."""
     raise unsupported("an operator on a raw argument", "index it, as in x[i] + 1, or remove it from raw=(...)")
 
@@ -150,7 +153,7 @@ for _name in (*_BINARY, *[f"r{_name}" for _name in _BINARY], "lt", "gt", "le", "
     setattr(IndexedOperand, f"__{_name}__", refuse_operator)
 
 
-def atomic_add(array: Any, index: Any, value: Any) -> None:
+def atomic_add(array: object, index: object, value: object) -> None:
     """Add a value to an element of a raw argument atomically: of several additions to one element, none is lost.
 
     Call it only inside a function of `mf.elementwise`, on a raw argument of int32, int64, float32 or float64.
@@ -200,7 +203,7 @@ class IndexedPlan:
     Parameters
     ----------
     call
-        The user's function as one call uses it; `call.call(values)` calls it.
+        The user's function as one call uses it; `call.call(*values)` calls it.
     inputs
         Tensors and numbers like those of future calls.
     names
@@ -211,13 +214,20 @@ class IndexedPlan:
         The shape to run over; None for the shape that all other arrays broadcast to.
     """
 
-    def __init__(self, call: Any, inputs: Sequence[Any], names: Sequence[str], raw: frozenset[str], shape: Any) -> None:
+    def __init__(
+        self,
+        call: "ElementwiseCall",
+        inputs: Sequence[object],
+        names: Sequence[str],
+        raw: frozenset[str],
+        shape: Sizes | None,
+    ) -> None:
         self.function_call, self.names, self.name = call, names, call.__name__
         self.is_indexed = [name in raw for name in names]
         self.inputs = [
             self.check_input(x, name, is_raw) for x, name, is_raw in zip(inputs, names, self.is_indexed, strict=True)
         ]
-        self.specs: list[Any] = [getattr(x, "spec", None) for x in self.inputs]
+        self.specs = {k: x.spec for k, x in enumerate(self.inputs) if isinstance(x, Tensor)}
         self.backend = self.find_backend()
         self.shape = self.find_shape(shape)
         self.trace = IndexedTrace(len(inputs))
@@ -226,7 +236,7 @@ class IndexedPlan:
 
     # Inputs.
 
-    def check_input(self, x: Any, name: str, is_raw: bool) -> Any:
+    def check_input(self, x: Any, name: str, is_raw: bool) -> Tensor | Number:
         """Return an input, which must be a tensor or a number."""
         if active_tracer() is not None or (isinstance(x, Array) and not isinstance(x, Tensor)):
             raise unsupported(
@@ -238,18 +248,18 @@ class IndexedPlan:
         if isinstance(x, Tensor) and x.requires_grad and mode.is_recording:
             advice = f"pass {name}.detach(), or call it inside `with mf.no_grad():`"
             raise GradientError(f"{self.name}: a kernel with raw arguments has no gradient; {advice}")
-        return x
+        found: Tensor | Number = x
+        return found
 
     def find_backend(self) -> Backend:
         """Return the backend of all tensors."""
-        found = list(dict.fromkeys(spec.backend for spec in self.specs if spec))
+        found = list(dict.fromkeys(spec.backend for spec in self.specs.values()))
         if len(found) > 1:
             pair = f"{found[0].name} and {found[1].name}"
             raise BackendError(f'{self.name}: operands are on two backends, {pair}; move one with x.to("{found[0].name}")')
-        backend: Backend = found[0]
-        return backend
+        return found[0]
 
-    def find_shape(self, shape: Any) -> tuple[int, ...]:
+    def find_shape(self, shape: Sizes | None) -> Shape:
         """Return the shape that the kernel runs over."""
         shapes = [
             x.shape for x, is_raw in zip(self.inputs, self.is_indexed, strict=True) if isinstance(x, Tensor) and not is_raw
@@ -276,7 +286,7 @@ class IndexedPlan:
     def call_function(self) -> tuple[list[Expression], bool]:
         """Trace the function, and return its results as expressions; its effects are in the trace."""
         with trace_over(self.shape, self.trace.index_along):
-            result = self.function_call.call([self.trace_input(k, x) for k, x in enumerate(self.inputs)])
+            result = self.function_call.call(*[self.trace_input(k, x) for k, x in enumerate(self.inputs)])
         if result is None:
             if not self.trace.effects:
                 raise FuseError(
@@ -288,16 +298,16 @@ class IndexedPlan:
             if not isinstance(x, ScalarTracer | Real | np.bool_):
                 raise FuseError(f"{self.name} returned {type(x).__name__}, expected an element, or a tuple of elements")
             if isinstance(x, ScalarTracer):
-                results.append(resolve_weak_dtype(x.value, x.dtype))
+                results.append(resolve_weak_dtype(x.expression, x.dtype))
             else:
                 results.append(constant(x, BY_PYTHON[weak_type_of(x)]))
         return results, isinstance(result, tuple)
 
-    def trace_input(self, k: int, x: Any) -> Any:
+    def trace_input(self, k: int, x: Tensor | Number) -> IndexedOperand | ScalarTracer:
         """Return the tracer for an input."""
-        if self.is_indexed[k]:
-            return IndexedOperand(self.trace, k, x.shape, x.dtype)
-        return ScalarTracer(Load(k, x.dtype) if isinstance(x, Tensor) else KernelParameter(k, weak_type_of(x)))  # type: ignore[arg-type]
+        if not isinstance(x, Tensor):
+            return ScalarTracer(KernelParameter(k, weak_type_of(x)))  # type: ignore[arg-type]  # `resolve_weak_dtype` follows
+        return IndexedOperand(self.trace, k, x.shape, x.dtype) if self.is_indexed[k] else ScalarTracer(Load(k, x.dtype))
 
     def bind(self, results: Sequence[Expression]) -> None:
         """Number the operands that are used, and bind the kernel to their layouts."""
@@ -316,8 +326,9 @@ class IndexedPlan:
         outputs = [dense_like(read, self.shape)] * len(results)
         self.outputs = [TensorMeta(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
         self.sizes = [round_to_size_class(spec.layout.size * spec.dtype.itemsize) for spec in self.outputs]
-        elements, effects = found.expressions[: len(results)], tuple(found.expressions[len(results) :])
-        kernel = Kernel(tuple(elements), (), effects) if effects else Kernel(tuple(elements), ())  # type: ignore[arg-type]
+        elements = tuple(found.expressions[: len(results)])
+        effects = tuple(e for e in found.expressions[len(results) :] if isinstance(e, IndexedAccess))
+        kernel = Kernel(elements, (), effects) if effects else Kernel(elements, ())
         self.bound = kernel, self.shape, (), outputs, inputs, [specs[k].layout for k in self.raws]
         launch, by = self.backend.bind(*self.bound), active_hook()
         self.launch = launch if by is None else by.launch_custom_kernel(self, launch)
@@ -333,9 +344,9 @@ class IndexedPlan:
         if self.changed:
             inputs = self.copy_overlapping(inputs)
         buffers = [self.backend.allocate(nbytes) for nbytes in self.sizes]
-        values = [buffer.address for buffer in buffers]
+        values: list[float] = [buffer.address for buffer in buffers]
         values += [inputs[k].address for k in self.addresses] + self.index_starts + [inputs[k].address for k in self.raws]
-        values += [inputs[x] if type(x) is int else x.value for x in self.numbers]
+        values += [inputs[x] if isinstance(x, int) else x.value for x in self.numbers]
         for k in self.changed:
             write_clock.record_write(inputs[k].buffer)  # before the launch, which a signal may interrupt
         self.launch(*values)
@@ -387,8 +398,8 @@ class OperandNumbering:
         order = toposort(roots, lambda e: e.inputs)
         self.loads = sorted({e.index for e in order if isinstance(e, Load)})
         self.raws = sorted({e.index for e in order if isinstance(e, IndexedAccess)})
-        self.numbers: list[Any] = []  # the index of an input, or a literal
-        self.known: dict[Any, KernelParameter] = {}
+        self.numbers: list[int | Constant] = []  # the index of an input, or a literal
+        self.known: dict[tuple[int | Constant, DType], KernelParameter] = {}
         new: dict[Expression, Expression] = {}
         for e in order:
             new[e] = self.renumber(e, tuple(new[x] for x in e.inputs))
@@ -406,7 +417,7 @@ class OperandNumbering:
             return e if e.text in INLINE_LITERALS or e.dtype is bool_ else self.number(e, e.dtype)
         return Op(e.operator, inputs, e.dtype) if isinstance(e, Op) else e
 
-    def number(self, source: Any, dtype: DType) -> KernelParameter:
+    def number(self, source: int | Constant, dtype: DType) -> KernelParameter:
         """Return the parameter for a number of the launch."""
         if (source, dtype) not in self.known:
             self.known[source, dtype] = KernelParameter(len(self.numbers), dtype)

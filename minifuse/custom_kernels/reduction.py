@@ -5,27 +5,27 @@ is an operator of the table, the reduction is differentiable. Any other function
 kernels contain as a small function.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Hashable, Sequence
 from math import isfinite
-from typing import Any
+from typing import Any, NoReturn, SupportsFloat
 
 import numpy as np
 
 from ..compiler import plan
-from ..core.dtypes import DType, as_number, bool_
+from ..core.dtypes import DType, Number, as_number, bool_, int64
 from ..core.errors import DTypeError, FuseError, GradientError
-from ..core.indexing import normalize_dims
+from ..core.indexing import Shape, normalize_dims
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.operators import TABLE, Operator
 from ..ir.array_functions import Reduce
-from ..ir.array_methods import Array
+from ..ir.array_methods import Array, Dims
 from ..ir.graph import Node, literal
 from ..ir.kernel_ir import CustomReduceOp, Expression, Load, Op, constant
 from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
-from .elementwise import function_location, function_name
-from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_over
+from .elementwise import ElementFunction, function_location, function_name
+from .scalar_tracer import ScalarTracer, resolve_weak_dtype, trace_elements, trace_over
 
 PROBE_VALUES = (0.5, 1.0, 3.0)  # arguments in the test of `combine`
 DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
@@ -39,11 +39,11 @@ class ReductionCall(metaclass=Interned):
 
     __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")
 
-    def __init__(self, reduction: "Reduction", outside: Any, dims: Any, keepdim: bool) -> None:
+    def __init__(self, reduction: "Reduction", outside: Hashable, dims: Dims, keepdim: bool) -> None:
         self.reduction, self.dims, self.keepdim = reduction, dims, keepdim
         self.__name__ = reduction.__name__
 
-    def __call__(self, *inputs: Any) -> Node:
+    def __call__(self, *inputs: Node | Number) -> Node:
         """Map, reduce, and finish."""
         nodes = [x if isinstance(x, Node) else literal(x) for x in inputs]
         shape = broadcast(*[x.shape for x in nodes])
@@ -63,9 +63,9 @@ class Reduction:
 
     def __init__(
         self,
-        map: Callable[..., Any] | None,  # noqa: A002  # the user's word
-        combine: Callable[[Any, Any], Any],
-        finish: Callable[[Any], Any] | None,
+        map: ElementFunction | None,  # noqa: A002  # the user's word
+        combine: ElementFunction,
+        finish: ElementFunction | None,
         identity: float | bool,
         name: str,
     ) -> None:
@@ -73,13 +73,13 @@ class Reduction:
         self.__name__ = name
         self.__doc__ = f"{name}(*tensors, dim=None, keepdim=False): a reduction made with mf.reduction."
         self.guard, self.combine_guard = ClosureGuard((map, combine, finish)), ClosureGuard(combine)
-        self.operators: dict[Any, Operator] = {}
+        self.operators: dict[tuple[DType, Hashable], Operator] = {}
 
-    def __call__(self, *inputs: Any, dim: Any = None, keepdim: bool = False) -> Any:
+    def __call__(self, *inputs: object, dim: Dims = None, keepdim: bool = False) -> Any:
         """Reduce the broadcast tensors along some dims; by default along all."""
         return plan.call(self.bind_arguments(inputs, dim, keepdim), *inputs)
 
-    def bind_arguments(self, inputs: Sequence[Any], dim: Any, keepdim: bool) -> ReductionCall:
+    def bind_arguments(self, inputs: Sequence[object], dim: Dims, keepdim: bool) -> ReductionCall:
         """Return the reduction as this call uses it."""
         if not any(isinstance(x, Array) for x in inputs):
             got = ", ".join(type(x).__name__ for x in inputs) or "no arguments"
@@ -122,14 +122,14 @@ class Reduction:
 
     def expression(self, dtype: DType) -> Expression:
         """Trace `combine` on two values of an element type."""
-        with trace_over((), lambda d: None):  # the positions of the two values are unknown
+        with trace_over((), lambda d: Load(d, int64)):  # never called: the two values have no dims
             result = self.combine(ScalarTracer(Load(0, dtype)), ScalarTracer(Load(1, dtype)))
         if isinstance(result, ScalarTracer):
             if result.dtype is not dtype:
                 advice = "convert the result, or map to that type first"
                 got = f"combine returned {result.dtype} for two values of {dtype}"
                 raise FuseError(f"{function_location(self.combine)}: {self.__name__}: {got}; {advice}")
-            return resolve_weak_dtype(result.value, dtype)
+            return resolve_weak_dtype(result.expression, dtype)
         if not isinstance(result, bool | int | float):
             got = "None" if result is None else type(result).__name__
             raise FuseError(
@@ -137,7 +137,7 @@ class Reduction:
             )
         return constant(result, dtype)
 
-    def check_monoid(self, identity: Any, dtype: DType) -> None:
+    def check_monoid(self, identity: Number, dtype: DType) -> None:
         """Test with a few numbers that `combine` has this identity, is commutative and is associative."""
         kind, combine = dtype.numpy.type, self.combine
         none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
@@ -162,21 +162,21 @@ class Reduction:
         """Return the error for a `combine` that is not what the reduction requires."""
         return FuseError(f"{function_location(self.combine)}: {self.__name__}: {what}")
 
-    def refuse_gradient(self, *values: Any) -> Any:
+    def refuse_gradient(self, *values: object) -> NoReturn:
         """Raise the error for the gradient of a `combine` that has none."""
         advice = f"use one of {DIFFERENTIABLE_COMBINES} with its usual identity"
         raise GradientError(
             f"{self.__name__}: its combine has no gradient; {advice}, or pass x.detach(), or call it in mf.no_grad()"
         )
 
-    def source(self, *inputs: Any, dim: Any = None, keepdim: bool = False, backend: str | None = None) -> str:
+    def source(self, *inputs: object, dim: Dims = None, keepdim: bool = False, backend: str | None = None) -> str:
         """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         call = self.bind_arguments(inputs, dim, keepdim)
         moved = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
         return plan.Plan(call, moved).source()
 
     @property
-    def __outside__(self) -> Any:
+    def __outside__(self) -> tuple[object, ...]:
         """Return the functions, which a guard of another function checks in the place of this object."""
         return self.map, self.combine, self.finish, self.identity
 
@@ -184,36 +184,28 @@ class Reduction:
         return f"<reduction {self.__name__}>"
 
 
-def is_near(a: Any, b: Any, dtype: DType) -> bool:
+def is_near(a: SupportsFloat, b: SupportsFloat, dtype: DType) -> bool:
     """Return True if two numbers are equal up to rounding."""
     tolerance = 100 * np.finfo(dtype.numpy).eps if dtype.is_float else 0
     return bool(np.isclose(float(a), float(b), rtol=tolerance, atol=0))
 
 
-def trace_over_nodes(function: Callable[..., Any], nodes: Sequence[Node], shape: tuple[int, ...], part: str) -> Node:
+def trace_over_nodes(function: ElementFunction, nodes: Sequence[Node], shape: Shape, part: str) -> Node:
     """Trace a function of elements on nodes, over a shape."""
-    like = nodes[0]
-
-    def index_along(d: int) -> Node:
-        found: Node = like.positions(shape[d]).reshape(-1, *[1] * (len(shape) - d - 1)).expand(*shape)
-        return found
-
-    with trace_over(shape, index_along):
-        result = function(*[ScalarTracer(x) for x in nodes])
+    result = trace_elements(function, nodes, shape)
     if not isinstance(result, ScalarTracer) or result.value.is_number:
         got = "None" if result is None else type(result).__name__
         raise FuseError(
             f"{function_location(function)}: {part} returned {got}, expected one element that is computed from its arguments"
         )
-    found: Node = result.value.expand(*shape)
-    return found
+    return result.node.expand(*shape)
 
 
 def reduction(
     *,
-    map: Callable[..., Any] | None = None,  # noqa: A002  # the user's word
-    combine: Callable[[Any, Any], Any],
-    finish: Callable[[Any], Any] | None = None,
+    map: ElementFunction | None = None,  # noqa: A002  # the user's word
+    combine: ElementFunction,
+    finish: ElementFunction | None = None,
     identity: float | bool,
     name: str | None = None,
 ) -> Reduction:

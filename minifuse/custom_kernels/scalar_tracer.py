@@ -7,17 +7,17 @@ other operations of arrays raise an error with the line of the user's code.
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from threading import local
-from typing import Any
+from typing import Any, NoReturn
 
-from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, weak_type_of
+from ..core.dtypes import BY_PYTHON, DType, Number, as_dtype, as_number, bool_, weak_type_of
 from ..core.errors import FuseError, MinifuseError, users_line
-from ..core.indexing import normalize_dim
+from ..core.indexing import Shape, normalize_dim
 from ..core.operators import Operator
-from ..core.traceable import Traceable
+from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Function
 from ..ir.array_methods import Array
 from ..ir.graph import Node
-from ..ir.kernel_ir import Expression, KernelParameter, cast
+from ..ir.kernel_ir import Expression, KernelParameter, TracedValue, cast
 
 REDUCTION_NAMES = {
     "sum",
@@ -33,26 +33,22 @@ REDUCTION_NAMES = {
     "log_softmax",
     "logsumexp",
 }
+IndexAlong = Callable[[int], Node | Expression]  # returns the index of the current element along a dim
+
 SHAPE_ATTRIBUTES = {"shape", "ndim", "size", "strides", "T", "mT"}
 
 
-class ScalarTracer(Traceable):
+class ScalarTracer(TracedValue[Node | Expression]):
     """One element of an argument, or a value computed from elements, while a function is traced.
 
     It has the operators of arrays, `dtype` and `to(dtype)`, but no value. A number among the arguments is a tracer too,
     with a weak dtype.
     """
 
-    __slots__ = ("value",)
-    __hash__ = object.__hash__
-    __eq__ = Array.__eq__
-    __ne__ = Array.__ne__
+    __slots__ = ()
     __pow__ = Array.__pow__
     __array_ufunc__ = Array.__array_ufunc__
     clip = Array.clip
-
-    def __init__(self, value: Any) -> None:
-        self.value = value
 
     @property
     def dtype(self) -> DType:
@@ -61,7 +57,19 @@ class ScalarTracer(Traceable):
         found: DType = BY_PYTHON.get(dtype, dtype)
         return found
 
-    def apply(self, function: Any, *inputs: Any) -> Any:
+    @property
+    def expression(self) -> Expression:
+        """Return the expression that it stands for, while a kernel is traced."""
+        assert isinstance(self.value, Expression)
+        return self.value
+
+    @property
+    def node(self) -> Node:
+        """Return the node that it stands for, while a graph is traced."""
+        assert isinstance(self.value, Node)
+        return self.value
+
+    def apply(self, function: TraceableFunction, *inputs: object) -> Any:
         """Apply an operator to the nodes or expressions of the tracers; call a function of operators with the tracers."""
         if not isinstance(function, Operator):
             if isinstance(function, Function):
@@ -90,20 +98,20 @@ class ScalarTracer(Traceable):
 
     __int__ = __index__
 
-    def __getitem__(self, index: Any) -> Any:
+    def __getitem__(self, index: object) -> NoReturn:
         raise unsupported("an index", 'the argument is a single element; name the argument in raw=("...",) to index it')
 
     __setitem__ = __getitem__
 
-    def __iter__(self) -> Iterator[Any]:
+    def __iter__(self) -> NoReturn:
         raise unsupported("a loop over an element", "it is a single number; name the argument in raw=(...) to index it")
 
-    def __matmul__(self, other: Any) -> Any:
+    def __matmul__(self, other: object) -> NoReturn:
         raise unsupported("matmul", "it works on whole arrays; compute it before the call, and pass the result")
 
     __rmatmul__ = __matmul__
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> NoReturn:
         if name == "spec":  # a tensor reads it of its other operand
             raise unsupported(
                 "an operator on a tensor and an element", "pass the tensor as an argument, or name it in raw= to index it"
@@ -126,7 +134,7 @@ def unsupported(what: str, advice: str, kind: type[MinifuseError] = FuseError) -
     return kind(f"{users_line()}: {what}: {advice}")
 
 
-def unwrap(x: Any) -> Any:
+def unwrap(x: object) -> Any:
     """Return the node or expression of a tracer; return a number unchanged."""
     if isinstance(x, ScalarTracer):
         return x.value
@@ -139,7 +147,7 @@ def unwrap(x: Any) -> Any:
     return x
 
 
-def apply_operator(operator: Operator, inputs: Sequence[Any]) -> Any:
+def apply_operator(operator: Operator, inputs: Sequence[Node | Expression | Number]) -> Node | Expression:
     """Apply an operator to nodes or expressions; numbers take the dtype of the other operands."""
     first = next(x for x in inputs if isinstance(x, Node | Expression))
     if isinstance(first, Expression):
@@ -163,14 +171,14 @@ class TraceStack(local):
     """The functions being traced in this thread: the shape of each, and the function that returns the index along a dim."""
 
     def __init__(self) -> None:
-        self.stack: list[tuple[tuple[int, ...], Callable[[int], Any]]] = []
+        self.stack: list[tuple[Shape, IndexAlong]] = []
 
 
 tracing = TraceStack()
 
 
 @contextmanager
-def trace_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Iterator[None]:
+def trace_over(shape: Shape, index_along: IndexAlong) -> Iterator[None]:
     """Trace a function over the elements of a shape, in a block of code."""
     tracing.stack.append((shape, index_along))
     try:
@@ -179,7 +187,17 @@ def trace_over(shape: tuple[int, ...], index_along: Callable[[int], Any]) -> Ite
         tracing.stack.pop()
 
 
-def index(dim: int = -1) -> Any:
+def trace_elements(function: TraceableFunction, nodes: Sequence[Node], shape: Shape) -> Any:
+    """Call a function of elements with tracers of nodes, over the elements of a shape, and return its result."""
+
+    def index_along(dim: int) -> Node:
+        return nodes[0].positions(shape[dim]).reshape(-1, *[1] * (len(shape) - dim - 1)).expand(*shape)
+
+    with trace_over(shape, index_along):
+        return function(*[ScalarTracer(x) for x in nodes])
+
+
+def index(dim: int = -1) -> ScalarTracer:
     """Return the index of the current element along a dim of the shape that all arguments broadcast to.
 
     Call it only inside a function of `mf.elementwise`.

@@ -85,7 +85,8 @@ class Profile(DispatchHook):
             )
         if self._context is not None:
             raise FuseError("profile: this profile was already used; call mf.profile() for another one")
-        self.outer = active_hook()
+        hook = active_hook()
+        self.outer = hook if isinstance(hook, Profile) else None
         self._context = use_dispatch_hook(self)
         self.began = perf_counter_ns()
         self._context.__enter__()

@@ -37,12 +37,14 @@ class Array(Traceable):
     """A strided array of numbers: `shape`, `dtype`, operators, views, reductions and matrix multiplication."""
 
     __slots__ = ()
-    shape: Shape
-    dtype: DType
     __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
 
     if TYPE_CHECKING:  # subclasses define these
 
+        @property
+        def shape(self) -> Shape: ...  # noqa: D102
+        @property
+        def dtype(self) -> DType: ...  # noqa: D102
         @overload
         def apply(self, function: "Operator | Function | BoundFunction | Callable[..., Array]", *inputs: object) -> Self: ...
         @overload

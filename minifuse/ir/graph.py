@@ -54,6 +54,8 @@ class Node(Array, metaclass=Interned):
     """An array in a graph: the result of a function applied to input nodes. The dtype of a number is a Python type."""
 
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
+    shape: Shape
+    dtype: Any
     function: Any  # a NodeFunction; its class says which attributes it has
 
     def __init__(self, function: NodeFunction, inputs: "tuple[Node, ...]", shape: Shape, dtype: Any) -> None:

@@ -8,7 +8,7 @@ Nothing here depends on a backend, a tensor or generated source.
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ..core.dtypes import BY_PYTHON, HIGHEST, DType, bool_, weak_type_of
 from ..core.errors import FuseError
@@ -311,19 +311,26 @@ def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
     return Kernel(pointwise, rows), used
 
 
-class TracedExpression(Traceable):
-    """An expression passed to a Python function. Its `==` makes an expression; on expressions, `==` is identity."""
+V = TypeVar("V", bound=Traceable)
 
-    __slots__ = ("expression",)
+
+class TracedValue(Traceable, Generic[V]):
+    """A scalar without a value, which stands for an expression, or for a node, while a Python function is traced.
+
+    An operator is applied to what its operands stand for, and the result is traced again. `==` is an operator, too; on
+    expressions it is identity.
+    """
+
+    __slots__ = ("value",)
     __hash__ = object.__hash__
 
-    def __init__(self, expression: Expression) -> None:
-        self.expression = expression
+    def __init__(self, value: V) -> None:
+        self.value = value
 
-    def apply(self, operator: Operator, *inputs: object) -> "TracedExpression":
-        """Apply an operator to the expressions."""
-        operands = [x.expression if isinstance(x, TracedExpression) else x for x in inputs]
-        return TracedExpression(next(x for x in operands if isinstance(x, Expression)).apply(operator, *operands))
+    def apply(self, operator: Operator, *inputs: object) -> Any:
+        """Apply an operator to what the inputs stand for."""
+        operands = [x.value if isinstance(x, TracedValue) else x for x in inputs]
+        return type(self)(self.value.apply(operator, *operands))
 
     def __eq__(self, other: object) -> Any:
         return self.apply(eq, self, other)
@@ -347,8 +354,8 @@ def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expressio
     TypeError
         The function calls something that expressions do not support, such as `math.exp`.
     """
-    result = function(*[TracedExpression(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
-    return result.expression if isinstance(result, TracedExpression) else constant(result, BY_PYTHON[weak_type_of(result)])
+    result = function(*[TracedValue(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
+    return result.value if isinstance(result, TracedValue) else constant(result, BY_PYTHON[weak_type_of(result)])
 
 
 class CustomReduceOp(Operator):

@@ -9,7 +9,7 @@ the call is refused. That depends on the effects that the trace of this call fou
 `inputs_to_copy`.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import product
 from operator import attrgetter
 from typing import Any, NamedTuple
@@ -18,7 +18,10 @@ from weakref import WeakValueDictionary
 from ..compiler.trace_result import InputEffects
 from ..core.errors import OverlapError
 from ..tensors.mutation import are_views_of_one_array, overlapping_groups, shares_memory
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operand, Tensor
+from .guards import ClosureGuard
+
+Run = Callable[..., Any]  # what runs a call of a fused function: run(*inputs) returns its results
 
 get_address = attrgetter("address")
 MAX_ADDRESSES = 4096  # cached combinations of addresses, per kind of call
@@ -53,7 +56,7 @@ class AliasAnalysis:
         self.exposed |= effects.exposed
         self.hidden.update({id(x): x for x in effects.hidden})
 
-    def aliasing(self, flat: Sequence[Any], is_recorded: bool, grads: Sequence[Any] = ()) -> Aliasing:
+    def aliasing(self, flat: Sequence[Operand], is_recorded: bool, grads: Sequence[Tensor] = ()) -> Aliasing:
         """Return how the inputs of a call alias each other.
 
         Parameters
@@ -80,13 +83,14 @@ class AliasAnalysis:
             return Aliasing(same, hidden)
         facts = self.merge_same_inputs(flat) if same else self
         groups = [group for group in groups if not facts.stored.isdisjoint(group)]
-        copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.copies(flat, group))
+        copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.copies(group))
         rest = [None if k in copies else x for k, x in enumerate(flat)]
         groups = [group for group in overlapping_groups(rest) if not facts.stored.isdisjoint(group)]
-        distances = tuple((group[0], k, flat[k].address - flat[group[0]].address) for group in groups for k in group[1:])
+        by_first = ((min(group), group) for group in groups)
+        distances = tuple((j, k, x.address - group[j].address) for j, group in by_first for k, x in group.items() if k != j)
         return Aliasing(same, hidden, copies, distances)
 
-    def merge_same_inputs(self, flat: Sequence[Any]) -> "AliasAnalysis":
+    def merge_same_inputs(self, flat: Sequence[object]) -> "AliasAnalysis":
         """Return these facts for a call in which some inputs are one tensor, as facts about the first of those."""
         ids = [*map(id, flat)]
         first = {k: ids.index(x) for k, x in enumerate(ids)}
@@ -96,21 +100,22 @@ class AliasAnalysis:
         found.read_after = {(first[j], first[k]) for j, k in self.read_after if j in first and k in first}
         return found
 
-    def copies(self, flat: Sequence[Any], group: Sequence[int]) -> Iterator[int]:
+    def copies(self, group: Mapping[int, Tensor]) -> Iterator[int]:
         """Yield the inputs of a group that can be read from a copy, and whose distance to a modified one would matter."""
-        for k in group:
-            if k in self.stored or k in self.exposed or flat[k].spec.requires_grad:
+        for k, x in group.items():
+            if k in self.stored or k in self.exposed or x.spec.requires_grad:
                 continue
-            near = [j for j in group if j in self.stored and shares_memory(flat[j], flat[k])]
+            near = [j for j, y in group.items() if j in self.stored and shares_memory(y, x)]
             is_read_before = not any((j, k) in self.read_after for j in near)
-            if is_read_before and not all(are_equal_views(flat[j], flat[k]) for j in near):
+            if is_read_before and not all(are_equal_views(group[j], x) for j in near):
                 yield k
 
-    def check_hidden(self, flat: Sequence[Any]) -> None:
+    def check_hidden(self, flat: Sequence[Operand]) -> None:
         """Raise an OverlapError if an in-place operation would change a tensor that is not an input of the call."""
         input_ids = {id(x) for x in flat}
         for x in [x for key, x in self.hidden.items() if key not in input_ids]:
-            if any(shares_memory(flat[k], x) for k in self.stored if k < len(flat) and isinstance(flat[k], Tensor)):
+            stored = (y for k, y in enumerate(flat) if k in self.stored and isinstance(y, Tensor))
+            if any(shares_memory(y, x) for y in stored):
                 raise OverlapError(
                     f"a tensor of shape {x.shape} from a closure or a global of a fused function shares memory with an "
                     "argument that the function modifies in place; pass both as arguments"
@@ -130,11 +135,11 @@ class AddressDispatch:
         A guard, whose `tensors` are the tensors that the function refers to now.
     """
 
-    def __init__(self, find: Callable[[tuple[Any, ...]], Callable[..., Any]], outside: Any) -> None:
+    def __init__(self, find: Callable[[tuple[object, ...]], Run], outside: ClosureGuard) -> None:
         self.find, self.guard = find, outside
-        self.runs: dict[tuple[Any, ...], Callable[..., Any]] = {}
+        self.runs: dict[tuple[int | None, ...], Run] = {}
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *inputs: object) -> Any:
         """Run a call."""
         flat = (*inputs, *self.guard.tensors) if self.guard.tensors else inputs
         try:
@@ -150,7 +155,7 @@ class AddressDispatch:
         return run(*flat)
 
 
-def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effects: InputEffects) -> frozenset[int]:
+def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Operand], effects: InputEffects) -> frozenset[int]:
     """Return the inputs that must be read from copies, since their bytes are modified as elements of another dtype.
 
     Parameters
@@ -171,9 +176,8 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effect
     analysis.learn(effects)
     facts, found = analysis.merge_same_inputs(flat), set[int]()
     for group in overlapping_groups(flat) if facts.stored else ():
-        copies = {*facts.copies(flat, group)}
-        for j, k in product(group, group):
-            x, y = flat[j], flat[k]
+        copies = {*facts.copies(group)}
+        for (j, x), (k, y) in product(group.items(), group.items()):
             if j not in facts.stored or are_views_of_one_array(x, y) or not shares_memory(x, y):
                 continue
             if k not in copies:
@@ -193,7 +197,7 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Any], effect
     return frozenset(found)
 
 
-def first_occurrences(tensors: Sequence[Any]) -> tuple[int, ...]:
+def first_occurrences(tensors: Sequence[Tensor]) -> tuple[int, ...]:
     """Return for each tensor the position of the first one that is the same object; nothing if all are different."""
     ids = [*map(id, tensors)]
     return () if len({*ids}) == len(ids) else tuple(map(ids.index, ids))

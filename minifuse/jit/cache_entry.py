@@ -14,12 +14,14 @@ from ..core.autograd import FREED_GRAPH
 from ..core.dispatch import mode
 from ..core.errors import GradientError
 from ..core.pytree import tree_map
+from ..core.traceable import TraceableFunction
 from ..runtime.memory_pool import write_clock
 from ..tensors.mutation import check_writable
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operand, Tensor
+from .aliasing import Run
 
 
-def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Any]) -> list[Any]:
+def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Tensor]) -> list[Any]:
     """Return the inputs, with a new object in the place of each chosen one, wherever it occurs."""
     new = {id(flat[k]): make(flat[k]) for k in chosen}
     return [new.get(id(x), x) for x in flat]
@@ -33,9 +35,9 @@ class CacheEntry:
 
     def __init__(
         self,
-        function: Callable[..., Any],
+        function: TraceableFunction,
         trace: TraceResult,
-        flat: Sequence[Any],
+        flat: Sequence[Operand],
         names: Sequence[str],
         backend: Backend,
         recompute: str = "auto",
@@ -48,10 +50,10 @@ class CacheEntry:
         graph = trace.graph._replace(is_tuple=not is_single, copies=copies)
         self.plan = Plan(function, flat, graph=graph, recompute=recompute, names=names, backend=backend)
         self.is_direct = is_direct and not (trace.grads or trace.modified_inputs)
-        self.key: Any = None
+        self.key: tuple[object, ...] | None = None
 
     @cached_property
-    def run(self) -> Callable[..., Any]:
+    def run(self) -> Run:
         """Return the function that runs a call."""
         if self.is_direct:
             return self.plan.run
@@ -59,7 +61,7 @@ class CacheEntry:
         is_short = returns_nothing and not self.copies and max(self.trace.modified_inputs, default=0) < self.count
         return self.store_only_run() if is_short else self.run_with_effects
 
-    def store_only_run(self) -> Callable[..., Any]:
+    def store_only_run(self) -> Callable[..., None]:
         """Return a short run for a function that modifies inputs in place and returns nothing."""
         run, record_write, modified = self.plan.run, write_clock.record_write, tuple(self.trace.modified_inputs)
         stored = tuple(sorted(self.trace.effects.stored))
@@ -74,16 +76,16 @@ class CacheEntry:
 
         return store
 
-    def run_with_effects(self, *flat: Any) -> Any:
+    def run_with_effects(self, *flat: Operand) -> Any:
         """Run a call, with all effects on versions, gradients and results."""
         self.record_writes(flat)
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
-    def plan_inputs(self, flat: Sequence[Any]) -> Sequence[Any]:
+    def plan_inputs(self, flat: Sequence[Operand]) -> Sequence[Operand]:
         """Return the inputs of the plan; those that it would read after a change of their memory are copied."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
-    def record_writes(self, flat: Sequence[Any]) -> None:
+    def record_writes(self, flat: Sequence[Operand]) -> None:
         """Record before a run which buffers it modifies; values that the run saves for gradients are newer than that.
 
         Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
@@ -93,14 +95,14 @@ class CacheEntry:
         for k in self.trace.modified_inputs:
             write_clock.record_write(self.input(k, flat).buffer)
 
-    def apply_effects(self, results: Any, flat: Sequence[Any]) -> Any:
+    def apply_effects(self, results: Any, flat: Sequence[Operand]) -> Any:
         """Set gradients after a run, and build the function's return value."""
         if self.is_direct:
             return results
         results = results if isinstance(results, tuple) else (results,)
         replaced_grads = [(self.input(k, flat), reference) for k, reference in self.trace.grads]
 
-        def resolve(x: Any) -> Any:
+        def resolve(x: object) -> Any:
             if isinstance(x, InputRef):
                 return self.input(x.index, flat)
             if not isinstance(x, OutputRef):
@@ -121,7 +123,7 @@ class CacheEntry:
             x.grad = grad
         return tree_map(self.trace.tree, resolve)
 
-    def input(self, k: int, flat: Sequence[Any]) -> Any:
+    def input(self, k: int, flat: Sequence[Operand]) -> Any:
         """Return input k of a run; hidden inputs are numbered after the others."""
         if k < self.count:
             return flat[k]
@@ -146,7 +148,7 @@ class OpaqueBackward:
     def __init__(self, is_freed: bool = False) -> None:
         self.is_freed = is_freed
 
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def backward(self, gradients: Sequence[Tensor | None]) -> tuple[()]:
         """Return no gradients, since there are no inputs. Raise a GradientError if the graph is freed."""
         if self.is_freed:
             raise GradientError(FREED_GRAPH)

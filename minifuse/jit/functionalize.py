@@ -5,17 +5,21 @@ separate here. When the trace has shown how they are used, the call reads one of
 (`aliasing.inputs_to_copy`).
 """
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from ..compiler.plan import cast_to_target, check_inplace, function_name
 from ..core.errors import OverlapError
 from ..core.layout import Layout
+from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Identity, View
 from ..ir.graph import Argument, Node, strip_views
 from ..tensors.mutation import check_writable, overlapping_groups_by_dtype, tensor_range
 from ..tensors.tensor import Tensor
 from .traced_tensor import TracedStorage, TracedTensor, are_disjoint_views
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
 
 
 class Functionalizer:
@@ -33,18 +37,18 @@ class Functionalizer:
         (stored, read): the second input is read, or modified, after a change of the first.
     """
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: "Tracer") -> None:
         self.tracer = tracer
         self.modified_storages: list[TracedStorage] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
         self.stored, self.read_after = set[int](), set[tuple[int, int]]()
         self.groups = overlapping_groups_by_dtype(tracer.inputs)
 
-    def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
+    def store(self, function: TraceableFunction, targets: Sequence[Tensor], inputs: Sequence[object]) -> None:
         """Store the results of a function in the targets."""
         tracer = self.tracer
-        xs = [tracer.lift(x) if isinstance(x, Tensor) else x for x in (*targets, *inputs)]
-        traced = xs[: len(targets)]
+        traced = [tracer.lift(x) for x in targets]
+        xs = [*traced, *[tracer.lift(x) if isinstance(x, Tensor) else x for x in inputs]]
         for x in traced:
             if x.storage.tensor is not None:
                 check_writable(x.storage.tensor)
@@ -93,15 +97,15 @@ class Functionalizer:
         """Before the first change of an input's memory, make inputs that overlap it views of one storage."""
         index = self.index_of(storage)
         self.modified_storages.append(storage)
-        group = next((group for group in self.groups if index in group), [])
-        if not group and self.tracer.inputs[index].spec.layout.has_internal_overlap:
-            group = [index]  # a write to one element changes others, too
-        if group:
-            self.join([self.tracer.traced_tensors[id(self.tracer.inputs[k])].storage for k in group], group)
+        group = next((group for group in self.groups if index in group), None)
+        if group is None and storage.layout.has_internal_overlap and storage.tensor is not None:
+            group = {index: storage.tensor}  # a write to one element changes others, too
+        if group is not None:
+            self.join([self.tracer.traced_tensors[id(x)].storage for x in group.values()], group)
 
-    def join(self, storages: Sequence[TracedStorage], indices: Sequence[int]) -> None:
+    def join(self, storages: Sequence[TracedStorage], group: Mapping[int, Tensor]) -> None:
         """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
-        tensors = [self.tracer.inputs[k] for k in indices]
+        indices, tensors = list(group), list(group.values())
         low, high = min(tensor_range(x)[0] for x in tensors), max(tensor_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)

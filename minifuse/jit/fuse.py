@@ -9,7 +9,7 @@ include it.
 """
 
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass
 from functools import update_wrapper
@@ -22,8 +22,10 @@ import numpy as np
 from ..backends.registry import get_backend
 from ..compiler.plan import Plan, function_name
 from ..core.dispatch import active_hook, mode
+from ..core.dtypes import NumpyArray
 from ..core.errors import FuseError
 from ..core.pytree import tree_leaves, tree_map
+from ..core.traceable import TraceableFunction
 from ..inspect.argument_names import name_inputs
 from ..inspect.explain import explain_call
 from ..inspect.explanation import Explanation
@@ -32,12 +34,14 @@ from ..ir.pytorch_differences import Size
 from ..runtime.compile_workers import compile_all
 from ..runtime.kernel_cache import cache
 from ..runtime.plan_cache import PlanTable
-from ..tensors.tensor import Tensor
-from .aliasing import AddressDispatch, AliasAnalysis, Aliasing, inputs_to_copy
+from ..tensors.tensor import Operand, Tensor
+from .aliasing import AddressDispatch, AliasAnalysis, Aliasing, Run, inputs_to_copy
 from .cache_entry import CacheEntry, replace_inputs
 from .guards import ClosureGuard, IdentityKey
 from .traced_scalar import DynamicAttr
 from .tracer import Tracer
+
+ArgumentTree = tuple[Any, Any]  # arguments and named arguments, with a Placeholder for each tensor and number
 
 get_spec = attrgetter("spec")
 DYNAMIC_NUMBER_TYPES = {
@@ -80,7 +84,7 @@ class Fused:
         "auto": the backward pass recomputes cheap values. "none": it reads all values from memory.
     """
 
-    def __init__(self, function: Callable[..., Any], recompute: str = "auto") -> None:
+    def __init__(self, function: TraceableFunction, recompute: str = "auto") -> None:
         if not callable(function):
             raise FuseError(f"fuse: expected a function, got {type(function).__name__}; write @mf.fuse above a function")
         if recompute not in ("auto", "none"):
@@ -92,25 +96,25 @@ class Fused:
         self.entries: PlanTable[CacheEntry] = PlanTable()
         self.runs = self.entries.fast_path  # calls without keywords and without dynamic guards
         self.object_guards: dict[int, ClosureGuard] = {}
-        self.specialized_on: frozenset[Any] = frozenset()
+        self.specialized_on: frozenset[int | DynamicAttr] = frozenset()
         self.aliases = AliasAnalysis()
         self.reads_grads = False
         self.last_entry: CacheEntry | None = None
         self.captures = 0
 
     @property
-    def __outside__(self) -> Any:
+    def __outside__(self) -> TraceableFunction:
         """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 
-    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+    def __get__(self, instance: object, owner: type | None = None) -> Any:
         """Bind the function to an object, as a method."""
         return self if instance is None else MethodType(self, instance)
 
-    def __call__(self, *inputs: Any, **named: Any) -> Any:
+    def __call__(self, *inputs: object, **named: object) -> Any:
         """Call the function."""
         if not named:
-            tensors: Sequence[Any] = inputs
+            tensors: Sequence[object] = inputs
             try:
                 run = self.runs.get((mode.is_recording, self.fingerprint(), *map(get_spec, inputs)))
             except AttributeError:  # some inputs are numbers
@@ -124,7 +128,7 @@ class Fused:
                 return run(*inputs)
         return self.slow_path(inputs, named)
 
-    def slow_path(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def slow_path(self, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Run a call of any kind."""
         by = active_hook()
         if by is not None:
@@ -136,7 +140,7 @@ class Fused:
             self.runs[entry.key] = self.bind_closure_tensors(entry.run)
         return entry.run(*flat)
 
-    def entry(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[CacheEntry, list[Any]]:
+    def entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[Operand]]:
         """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
         leaves, tree, key = self.flatten_args(inputs, named)
         guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
@@ -170,7 +174,7 @@ class Fused:
         return entry, flat
 
     def check_no_side_effects(
-        self, guards: Sequence[ClosureGuard], fingerprints: Sequence[Any], digests: Sequence[Any]
+        self, guards: Sequence[ClosureGuard], fingerprints: Sequence[Hashable], digests: Sequence[Hashable]
     ) -> None:
         """Raise a FuseError if tracing modified state that the function reads from outside."""
         before = zip(guards, fingerprints, digests, strict=True)
@@ -180,20 +184,20 @@ class Fused:
                 "the function, which later calls would not repeat; return the new value, or store it in a tensor in place"
             )
 
-    def aliasing(self, flat: Sequence[Any]) -> Aliasing:
+    def aliasing(self, flat: Sequence[Operand]) -> Aliasing:
         """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.spec.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
         return self.aliases.aliasing(flat, is_recorded, grads)
 
-    def bind_closure_tensors(self, run: Callable[..., Any]) -> Callable[..., Any]:
+    def bind_closure_tensors(self, run: Run) -> Run:
         """Return a run for the fast path: it takes the arguments, and adds the tensors from closures and globals."""
         guard = self.guard
         if self.aliases.stored:
             return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, guard)
         return (lambda *inputs: run(*inputs, *guard.tensors)) if guard.tensors else run
 
-    def dynamic_guards(self, flat: Sequence[Any]) -> Any:
+    def dynamic_guards(self, flat: Sequence[Operand]) -> Hashable:
         """Return the values that a call depends on besides its arguments, as far as traces have found them."""
         known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
@@ -201,7 +205,7 @@ class Fused:
         backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
         return values, grads, backend
 
-    def trace(self, original: list[Any], tree: Any, copies: Collection[int]) -> CacheEntry:
+    def trace(self, original: list[Operand], tree: ArgumentTree, copies: Collection[int]) -> CacheEntry:
         """Trace the function for these inputs, some of which it reads from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else get_backend(None)
@@ -221,10 +225,12 @@ class Fused:
         self.captures += 1
         return CacheEntry(self.function, result, flat, labels, backend, self.recompute, copies)
 
-    def flatten_args(self, inputs: tuple[Any, ...], named: dict[str, Any]) -> tuple[list[Any], Any, Any]:
+    def flatten_args(
+        self, inputs: tuple[object, ...], named: dict[str, object]
+    ) -> tuple[list[Operand], ArgumentTree, tuple[object, ...]]:
         """Split nested arguments into tensors and numbers, the structure with a `Placeholder` for each, and a key."""
-        leaves: list[Any] = []
-        key: list[Any] = []
+        leaves: list[Operand] = []
+        key: list[object] = []
         arrays: dict[int, Tensor] = {}
 
         def flatten(x: Any) -> Any:
@@ -248,7 +254,7 @@ class Fused:
 
         return leaves, (flatten(inputs), flatten(named)), tuple(key)
 
-    def as_input(self, array: Any, known: dict[int, Tensor]) -> Any:
+    def as_input(self, array: NumpyArray, known: dict[int, Tensor]) -> Any:
         """Return an array as a tensor over its memory, always the same tensor; return an array without dims as a number."""
         if not array.ndim:
             return array[()]
@@ -256,7 +262,7 @@ class Fused:
             known[id(array)] = Tensor.from_numpy(array, get_backend(None))
         return known[id(array)]
 
-    def guard_for(self, x: Any) -> ClosureGuard:
+    def guard_for(self, x: object) -> ClosureGuard:
         """Return the guard of an object among the arguments."""
         found = self.object_guards.get(id(x))
         if found is None:
@@ -267,11 +273,11 @@ class Fused:
 
     # Inspection.
 
-    def plan(self, *inputs: Any, **named: Any) -> Plan:
+    def plan(self, *inputs: object, **named: object) -> Plan:
         """Return the plan of a call like this one. The function is traced if necessary; nothing runs."""
         return self.entry(inputs, named)[0].plan
 
-    def compile(self, *inputs: Any, processes: int = 1, **named: Any) -> int:
+    def compile(self, *inputs: object, processes: int = 1, **named: object) -> int:
         """Compile the kernels of a call like this one that are not in the cache; nothing runs.
 
         Parameters
@@ -308,7 +314,7 @@ class Fused:
         plan.run  # noqa: B018  # compiles and binds the kernels
         return built + cache.stats().compiled - before
 
-    def source(self, *inputs: Any, backend: str | None = None, **named: Any) -> str:
+    def source(self, *inputs: object, backend: str | None = None, **named: object) -> str:
         """Return the source that a call runs: its host program, and each of its kernels as they are compiled.
 
         Arguments have the names of the function's parameters, tensors from closures and globals the names of their
@@ -327,7 +333,7 @@ class Fused:
             inputs, named = tree_map((inputs, named), lambda x: x.to(backend=backend) if isinstance(x, Tensor) else x)
         return self.plan(*inputs, **named).source()
 
-    def explain(self, *inputs: Any, **named: Any) -> Explanation:
+    def explain(self, *inputs: object, **named: object) -> Explanation:
         """Explain a call like this one: its kernels, the bytes that they move, and why there are not fewer kernels.
 
         Parameters
@@ -354,12 +360,12 @@ class Fused:
         """Return how often the function was traced, and how many kernels the last trace launches."""
         return FuseStats(self.captures, len(self.entries), len(self.last_entry.plan.steps) if self.last_entry else 0)
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> "Fused":
+    def __deepcopy__(self, memo: dict[int, object]) -> "Fused":
         """Copy as the function is copied: a Python function is returned unchanged, a module or a bound method is copied."""
         function = deepcopy(self.function, memo)
         return self if function is self.function else Fused(function, self.recompute)
 
-    def __reduce__(self) -> Any:
+    def __reduce__(self) -> "str | tuple[type[Fused], tuple[TraceableFunction, str]]":
         """Pickle as the function is pickled: by its name, if the name refers to this object, as below a decorator."""
         name = getattr(self, "__qualname__", "<none>")
         module = sys.modules.get(getattr(self, "__module__", None) or "")
@@ -373,18 +379,18 @@ class Fused:
 STATIC_TYPES = bool | str | bytes | np.generic | None
 
 
-def find_objects(tree: Any) -> list[Any]:
+def find_objects(tree: object) -> list[object]:
     """Return the objects with attributes among nested arguments: modules, functions, and instances of the user's classes."""
     return [x for x in tree_leaves(tree) if not isinstance(x, Placeholder) and not isinstance(x, STATIC_TYPES)]
 
 
 @overload
-def fuse(function: Callable[..., Any]) -> Fused: ...
+def fuse(function: TraceableFunction) -> Fused: ...
 @overload
-def fuse(*, recompute: str = "auto") -> Callable[[Callable[..., Any]], Fused]: ...
+def fuse(*, recompute: str = "auto") -> Callable[[TraceableFunction], Fused]: ...
 
 
-def fuse(function: Any = None, *, recompute: str = "auto") -> Any:
+def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto") -> object:
     """Compile a function of tensors to as few kernels as possible.
 
     Parameters

@@ -12,19 +12,22 @@ state inside objects of C extensions, which are compared by identity.
 
 import sys
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence, Sized
 from functools import cache, partial
 from hashlib import blake2b
 from operator import attrgetter
 from types import CodeType, FunctionType, MethodType, ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..core.dtypes import BY_NUMPY
+from ..core.dtypes import BY_NUMPY, NumpyArray
 from ..core.errors import FuseError
 from ..core.pytree import DynamicDict
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from ..backends.base import Backend
 
 VALUE_TYPES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
 MAX_GUARDS = 100_000  # guards of one function
@@ -34,9 +37,11 @@ LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 TRANSPARENT_MODULES = ("types", "argparse", "collections", "configparser", "_thread")
 get_cell_contents = attrgetter("cell_contents")
 DEFAULT_GETTERS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
+Container = tuple[object, ...] | list[object] | dict[object, object] | set[object] | frozenset[object]
 METHOD_TYPES = (FunctionType, staticmethod, classmethod, property)
 
-GuardSite = tuple[Callable[[Any], Any], Any]  # a getter, and its argument
+Getter = Callable[[Any], Any]
+GuardSite = tuple[Getter, object]  # a getter, and its argument
 
 
 class IdentityKey:
@@ -44,7 +49,7 @@ class IdentityKey:
 
     __slots__ = ("thing",)
 
-    def __init__(self, thing: Any) -> None:
+    def __init__(self, thing: object) -> None:
         self.thing = thing
 
     def __eq__(self, other: object) -> bool:
@@ -59,7 +64,7 @@ class Fingerprint:
 
     __slots__ = ("entries",)
 
-    def __init__(self, found: tuple[Any, ...]) -> None:
+    def __init__(self, found: tuple[object, ...]) -> None:
         self.entries = found
 
 
@@ -73,18 +78,18 @@ class ClosureGuard:
         memory.
     """
 
-    def __init__(self, *roots: Any) -> None:
+    def __init__(self, *roots: object) -> None:
         self.roots = roots
-        self.key: Any = None
-        self.keys: dict[Any, Any] = {}  # key -> its Fingerprint
-        self.tensors: list[Any] = []
-        self._guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
-        self._sizes: list[tuple[Any, int]] = []
+        self.key: Fingerprint | None = None
+        self.keys: dict[tuple[object, ...], Fingerprint] = {}
+        self.tensors: list[Tensor] = []
+        self._guard_sites: list[tuple[Getter, object, object]] = []
+        self._sizes: list[tuple[Sized, int]] = []
         self._tensors: list[GuardSite] = []
         self._arrays: list[GuardSite] = []
         self._is_known = False
 
-    def array_digests(self) -> tuple[Any, ...]:
+    def array_digests(self) -> tuple[tuple[IdentityKey, bytes], ...]:
         """Return the NumPy arrays among the objects, with digests of their elements, for a key.
 
         A function computes with their values while it is traced, so a trace is valid for these elements only.
@@ -92,7 +97,7 @@ class ClosureGuard:
         arrays = [get(name) for get, name in self._arrays]
         return tuple((IdentityKey(x), array_digest(x)) for x in arrays)
 
-    def fingerprint(self) -> Any:
+    def fingerprint(self) -> Hashable:
         """Return a key of all state except the data of tensors.
 
         If all guarded objects are identical to those of the last search, it is the previous key.
@@ -113,7 +118,7 @@ class ClosureGuard:
                 pass
         return self.rebuild()
 
-    def rebuild(self) -> Any:
+    def rebuild(self) -> Hashable:
         """Search all reachable state again."""
         search = GuardBuilder(self.roots)
         found = tuple(search.key)
@@ -133,20 +138,20 @@ class ClosureGuard:
 class GuardBuilder:
     """One search of all reachable state: it builds a key, and the places to check later."""
 
-    def __init__(self, roots: Sequence[Any]) -> None:
-        self.queue = deque[tuple[Any, frozenset[str]]]()  # a queue: long chains must not recurse
-        self.key: list[Any] = []
-        self.guard_sites: list[tuple[Callable[[Any], Any], Any, Any]] = []
-        self.sizes: list[tuple[Any, int]] = []
+    def __init__(self, roots: Sequence[object]) -> None:
+        self.queue = deque[tuple[object, frozenset[str]]]()  # a queue: long chains must not recurse
+        self.key: list[object] = []  # all of them hashable
+        self.guard_sites: list[tuple[Getter, object, object]] = []
+        self.sizes: list[tuple[Sized, int]] = []
         self.tensors: list[GuardSite] = []
         self.arrays: list[GuardSite] = []
-        self.numbered: dict[int, tuple[int, Any]] = {}  # id -> number in the search, and the object, to keep it alive
+        self.numbered: dict[int, tuple[int, object]] = {}  # id -> number in the search, and the object, to keep it alive
         for root in roots:
             self.enqueue(root)
             while self.queue:
                 self.visit_object(*self.queue.popleft())
 
-    def add_guard(self, get: Callable[[Any], Any], name: Any, names: frozenset[str] = frozenset()) -> None:
+    def add_guard(self, get: Getter, name: object, names: frozenset[str] = frozenset()) -> None:
         """Guard an object in a place."""
         try:
             x = get(name)
@@ -171,15 +176,15 @@ class GuardBuilder:
         self.guard_sites.append((get, name, x))
         self.enqueue(x, names)
 
-    def assign_number(self, x: Any) -> None:
+    def assign_number(self, x: object) -> None:
         """Number an object."""
         self.numbered[id(x)] = len(self.numbered), x
 
-    def enqueue(self, x: Any, names: frozenset[str] = frozenset()) -> None:
+    def enqueue(self, x: object, names: frozenset[str] = frozenset()) -> None:
         """Add an object to the queue of the search."""
         self.queue.append((x, names))
 
-    def visit_object(self, x: Any, names: frozenset[str]) -> None:
+    def visit_object(self, x: object, names: frozenset[str]) -> None:
         """Visit the objects that an object refers to; `names` are the names in the code that refers to it."""
         if isinstance(x, VALUE_TYPES):
             self.key += [type(x), repr(x)]
@@ -211,7 +216,7 @@ class GuardBuilder:
         else:
             self.visit_instance(x)
 
-    def visit_container(self, x: Any) -> None:
+    def visit_container(self, x: Container) -> None:
         """Visit the contents of a tuple, list, dict or set."""
         self.key += [type(x), len(x)]
         if not isinstance(x, tuple | frozenset):
@@ -263,7 +268,7 @@ class GuardBuilder:
                     if isinstance(value, METHOD_TYPES) or not name.startswith("__"):
                         self.add_guard(vars(parent).get, name, names)
 
-    def visit_instance(self, x: Any) -> None:
+    def visit_instance(self, x: object) -> None:
         """Visit the attributes of an object, and its class."""
         cls = type(x)
         self.key.append(IdentityKey(x) if is_opaque(cls) else IdentityKey(cls))
@@ -292,7 +297,7 @@ def code_names(code: CodeType) -> Iterator[str]:
             yield from code_names(x)
 
 
-def method_functions(x: Any) -> list[FunctionType]:
+def method_functions(x: object) -> list[FunctionType]:
     """Return the Python functions of a method, a static or class method, or a property."""
     parts = (x.fget, x.fset) if isinstance(x, property) else (getattr(x, "__func__", x),)
     return [part for part in parts if isinstance(part, FunctionType)]
@@ -318,7 +323,7 @@ def is_opaque(cls: type) -> bool:
     return is_library_module(name) and not is_learned and name not in TRANSPARENT_MODULES
 
 
-def as_tensor(x: Any) -> Any:
+def as_tensor(x: Tensor | NumpyArray) -> Tensor:
     """Return a tensor unchanged, and an array as a tensor over the same memory, the same tensor each time."""
     if isinstance(x, np.ndarray):
         found = _array_tensors.get(id(x))
@@ -330,7 +335,7 @@ def as_tensor(x: Any) -> Any:
     return x
 
 
-def array_digest(array: Any) -> bytes:
+def array_digest(array: NumpyArray) -> bytes:
     """Return a digest of the elements of an array; of a large array, of elements at equal distances."""
     if array.dtype.hasobject:
         return b""  # objects are compared by identity
@@ -338,16 +343,16 @@ def array_digest(array: Any) -> bytes:
     return blake2b(sample.tobytes()).digest()
 
 
-def tensor_over(array: Any) -> Tensor | None:
+def tensor_over(array: object) -> Tensor | None:
     """Return the tensor over the memory of an array that a search has found; None for any other array."""
     found = _array_tensors.get(id(array))
     return found[1] if found is not None and found[0] is array else None
 
 
-_array_tensors: dict[int, tuple[Any, Tensor]] = {}
+_array_tensors: dict[int, tuple[NumpyArray, Tensor]] = {}
 
 
-def _default_backend() -> Any:
+def _default_backend() -> "Backend":
     from ..backends.registry import get_backend
 
     return get_backend(None)

@@ -1,7 +1,7 @@
 """Build the outputs of a trace: the values that the function returned become outputs of a graph, or inputs."""
 
 from collections.abc import Coroutine, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,6 +16,9 @@ from ..ir.graph import Node, strip_views
 from ..tensors.tensor import Tensor
 from .traced_scalar import TracedScalar
 from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
 
 
 class OutputBuilder:
@@ -35,7 +38,7 @@ class OutputBuilder:
         Outputs that are views of an input: {output: input}.
     """
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: "Tracer") -> None:
         self.tracer = tracer
         self.outputs: list[Node] = []
         self.nondifferentiable, self.layouts, self.returned_calls = set[int](), dict[Node, Layout](), set[int]()
@@ -46,7 +49,7 @@ class OutputBuilder:
         self.leaves: list[TracedLeaf] = []  # leaves that the function created and returned
         self.dependent: list[Node] = []  # results that depend on leaves
 
-    def add(self, x: Any) -> Any:
+    def add(self, x: object) -> Any:
         """Return the reference that replaces a returned value: a run puts its result there."""
         if type(x) is TracedScalar:
             return x.concretize()
@@ -110,10 +113,9 @@ class OutputBuilder:
             )
 
 
-def contains_tracer(x: Any) -> bool:
+def contains_tracer(x: object) -> bool:
     """Return True if an object has a traced tensor or scalar among its attributes or elements."""
-    is_array = isinstance(x, np.ndarray) and x.dtype == object
-    values = x.flat if is_array else getattr(x, "__dict__", {}).values()
+    values = x.flat if isinstance(x, np.ndarray) and x.dtype == object else getattr(x, "__dict__", {}).values()
     return any(isinstance(y, TracedTensor) or type(y) is TracedScalar for y in values)
 
 

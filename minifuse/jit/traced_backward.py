@@ -1,7 +1,7 @@
 """Gradients inside a traced function: `backward` and `mf.grad` differentiate the graph, and add the gradients to it."""
 
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, CallRecord
@@ -10,11 +10,15 @@ from ..core.dispatch import grad_recording, mode
 from ..core.errors import FuseError, GradientError, users_line
 from ..core.interning import toposort
 from ..core.layout import row_major
+from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Full, Identity
 from ..ir.graph import Node, inputs_of, literal
 from ..ir.vjp import dependents_of, differentiate
 from ..tensors.tensor import Tensor, check_float_argument
 from .traced_tensor import TracedLeaf, TracedStorage, TracedTensor
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
 
 
 class TracedBackward:
@@ -30,7 +34,7 @@ class TracedBackward:
         Calls that `backward` has visited: the values that they saved are freed, as they are without tracing.
     """
 
-    def __init__(self, tracer: Any) -> None:
+    def __init__(self, tracer: "Tracer") -> None:
         self.tracer = tracer
         self.leaves: list[tuple[TracedTensor, list[Node]]] = []
         self.sources: dict[int, list[int]] = {}
@@ -54,7 +58,7 @@ class TracedBackward:
         nodes = [x for leaf in leaves for x in leaf.nodes]
         return bool(nodes) and node in dependents_of(toposort([node], inputs_of), nodes)
 
-    def backward(self, root: TracedTensor, gradient: Any, create_graph: bool, retain_graph: bool) -> None:
+    def backward(self, root: TracedTensor, gradient: Tensor | None, create_graph: bool, retain_graph: bool) -> None:
         """Add the gradients of all leaves that the root was computed from."""
         if gradient is None:
             if root.size != 1:
@@ -111,11 +115,11 @@ class TracedBackward:
             new = self.tracer.wrap_result(g, [], create_graph)
             x.grad = new if old is None else old + new
 
-    def gradients_of_nodes(self, start: Node, gradient: Any, wrt: Sequence[Node]) -> list[Node | None]:
+    def gradients_of_nodes(self, start: Node, gradient: Tensor, wrt: Sequence[Node]) -> list[Node | None]:
         """Return the gradients of nodes, as nodes."""
         return differentiate([start], [self.tracer.node_of(gradient)], wrt)
 
-    def trace_grad(self, function: Callable[..., Any], inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
+    def trace_grad(self, function: TraceableFunction, inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
         """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
         tracer = self.tracer
         is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)

@@ -2,16 +2,21 @@
 
 import math
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Hashable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from ..core.dtypes import NumpyArray
 from ..core.pytree import tree_map
+from ..core.traceable import TraceableFunction
 from ..ir.numpy_api import on_function
 from ..tensors.tensor import Tensor
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
 
 
 @dataclass(frozen=True, eq=False)
@@ -19,7 +24,7 @@ class DynamicAttr:
     """A number in a dict that each call reads again."""
 
     settings: Any
-    name: str
+    name: Hashable
 
     @property
     def value(self) -> float:
@@ -48,6 +53,9 @@ class DynamicGuard(DynamicAttr):
         return isinstance(other, DynamicGuard) and other.name == self.name
 
 
+Source = int | str | DynamicAttr  # an input by its number, "a count", or what each call reads or asks
+
+
 class TracedScalar:
     """A Python number among the inputs, or computed from some. Its value is known when a call runs.
 
@@ -58,10 +66,10 @@ class TracedScalar:
 
     __slots__ = ("sources", "text", "tracer", "value")
 
-    def __init__(self, tracer: Any, value: Any, text: str, sources: frozenset[Any]) -> None:
+    def __init__(self, tracer: "Tracer", value: Any, text: str, sources: frozenset[Source]) -> None:
         self.tracer, self.value, self.text, self.sources = tracer, value, text, sources
 
-    @property  # type: ignore[misc]
+    @property  # type: ignore[misc]  # mypy expects a class, not a property
     def __class__(self) -> type:  # isinstance(x, float) holds
         return type(self.value)
 
@@ -70,20 +78,22 @@ class TracedScalar:
         self.tracer.specialize_on(self.sources)
         return self.value
 
-    def item(self) -> Any:
+    def item(self) -> "TracedScalar":
         """Convert a NumPy scalar to a Python number."""
         return TracedScalar(self.tracer, self.value.item(), f"{self.text}.item()", self.sources)
 
-    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **named: Any) -> Any:
+    def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: object, **named: object) -> Any:
         if any(isinstance(x, Tensor) for x in inputs):
             return NotImplemented
         return getattr(ufunc, method)(*[x.concretize() if type(x) is TracedScalar else x for x in inputs], **named)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:
         """Return the value as an array without dims: NumPy's arrays cannot contain symbols."""
         return np.asarray(self.concretize(), dtype)
 
-    def __array_function__(self, function: Callable[..., Any], types: Any, args: Any, named: Any) -> Any:
+    def __array_function__(
+        self, function: TraceableFunction, types: Collection[type], args: tuple[object, ...], named: dict[str, object]
+    ) -> Any:
         """Call a NumPy function: with tensors it is traced, with numbers only it computes with their values."""
         if any(issubclass(t, Tensor) for t in types):
             return on_function(function, [t for t in types if t is not TracedScalar], args, named)
@@ -99,14 +109,14 @@ class TracedScalar:
         return getattr(self.concretize(), name)
 
 
-def _concretize(x: Any) -> Any:
+def _concretize(x: object) -> Any:
     return x.concretize() if type(x) is TracedScalar else x
 
 
 def _add_arithmetic(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
 
-    def method(a: TracedScalar, b: Any) -> Any:
+    def method(a: TracedScalar, b: object) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):  # an int or a float, depending on the values
             return compute(a.concretize(), _concretize(b))
         if type(b) is TracedScalar:
@@ -115,7 +125,7 @@ def _add_arithmetic(name: str, symbol: str) -> None:
             return TracedScalar(a.tracer, compute(a.value, b), f"({a.text} {symbol} {b!r})", a.sources)
         return NotImplemented
 
-    def swapped(a: TracedScalar, b: Any) -> Any:
+    def swapped(a: TracedScalar, b: object) -> Any:
         if name == "pow" and type(a.value) is int and isinstance(b, int):
             return compute(b, a.concretize())
         if type(b) in (bool, int, float):
@@ -129,7 +139,7 @@ def _add_arithmetic(name: str, symbol: str) -> None:
 def _add_sign(name: str, symbol: str) -> None:
     compute = getattr(operator, name)
 
-    def method(a: TracedScalar) -> Any:
+    def method(a: TracedScalar) -> TracedScalar:
         return TracedScalar(a.tracer, compute(a.value), f"({symbol}{a.text})", a.sources)
 
     setattr(TracedScalar, f"__{name}__", method)
@@ -142,7 +152,7 @@ def _add_concrete_method(name: str, function: Callable[..., Any]) -> None:
 def _add_comparison(name: str) -> None:
     compare = getattr(operator, name)
 
-    def method(a: TracedScalar, b: Any) -> Any:
+    def method(a: TracedScalar, b: object) -> Any:
         return NotImplemented if isinstance(b, Tensor) else compare(a.concretize(), _concretize(b))
 
     setattr(TracedScalar, f"__{name}__", method)
@@ -151,7 +161,7 @@ def _add_comparison(name: str) -> None:
 def _add_binary_by_value(compute: Callable[[Any, Any], Any]) -> None:
     name = compute.__name__.rstrip("_")
 
-    def method(a: TracedScalar, b: Any) -> Any:
+    def method(a: TracedScalar, b: object) -> Any:
         return NotImplemented if isinstance(b, Tensor) else compute(a.concretize(), _concretize(b))
 
     setattr(TracedScalar, f"__{name}__", method)

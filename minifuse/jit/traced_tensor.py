@@ -5,16 +5,20 @@ Python's `isinstance` work as usual. Nodes are immutable; an in-place operation 
 several traced tensors view. So `y = x[1:]; y += 1` changes `x`, and the graph contains no memory.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import mode
+from ..core.dtypes import DType
 from ..core.errors import FuseError, ViewError, users_line
 from ..core.layout import Layout, row_major
 from ..core.overlap import are_disjoint_slices
 from ..ir.array_functions import Identity, SliceUpdate, View
 from ..ir.graph import Node
 from ..tensors.tensor import Tensor, no_gradient_error, non_leaf_error
+
+if TYPE_CHECKING:
+    from .tracer import Tracer
 
 USE_WHERE = "use mf.where(condition, a, b)"
 
@@ -95,7 +99,7 @@ class TracedLeaf:
 
     __slots__ = ("key", "nodes", "tensor")
 
-    def __init__(self, tensor: "TracedTensor", key: Any) -> None:
+    def __init__(self, tensor: "TracedTensor", key: tuple[str, int]) -> None:
         self.tensor, self.key, self.nodes = tensor, key, list[Node]()
 
     def read_view(self, views: tuple[View, ...]) -> Node:
@@ -117,10 +121,15 @@ class TracedTensor(Tensor):
     __slots__ = ("_grad", "is_detached", "leaf", "storage", "tracer", "views")
 
     def __init__(
-        self, tracer: Any, storage: TracedStorage, spec: TensorMeta, views: tuple[View, ...] = (), is_detached: bool = False
+        self,
+        tracer: "Tracer",
+        storage: TracedStorage,
+        spec: TensorMeta,
+        views: tuple[View, ...] = (),
+        is_detached: bool = False,
     ) -> None:
         self.tracer, self.storage, self.spec, self.views, self.is_detached = tracer, storage, spec, views, is_detached
-        self._grad: Any = None
+        self._grad: Tensor | None = None
         self.leaf: TracedLeaf | None = None
         self.grad_fn = None
 
@@ -151,7 +160,7 @@ class TracedTensor(Tensor):
         return not self.requires_grad or self.is_own_leaf or (owner is not None and owner.is_leaf)
 
     @property
-    def grad(self) -> Any:
+    def grad(self) -> Tensor | None:
         """Return the gradient that it has received; for an input, the gradient of the input until tracing ends."""
         owner = self.owner
         if owner is None:
@@ -160,7 +169,7 @@ class TracedTensor(Tensor):
         return owner.grad if owner.grad is None else self.tracer.lift(owner.grad)
 
     @grad.setter
-    def grad(self, value: Any) -> None:
+    def grad(self, value: Tensor | None) -> None:
         owner = self.owner
         if owner is None:
             self._grad = value
@@ -191,7 +200,7 @@ class TracedTensor(Tensor):
         spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False)
         return TracedTensor(self.tracer, self.storage, spec, self.views, is_detached=True)
 
-    def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
+    def backward(self, gradient: Tensor | None = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
         """Add the gradient to `grad` of every leaf when the call runs."""
         self.tracer.gradients.backward(self, gradient, create_graph, create_graph if retain_graph is None else retain_graph)
 
@@ -219,23 +228,23 @@ class TracedTensor(Tensor):
             self.tracer.gradients.make_leaf(self)
         self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
 
-    def _fetch(self) -> Any:
+    def _fetch(self) -> NoReturn:
         raise self.tracer.no_value_error("read the elements of a tensor", "return the tensor, and read it after the call")
 
-    def __bool__(self) -> bool:
+    def __bool__(self) -> NoReturn:
         raise self.tracer.no_value_error("branch on the value of a tensor", USE_WHERE)
 
-    def __float__(self) -> float:
+    def __float__(self) -> NoReturn:
         raise self.tracer.no_value_error("convert a tensor to a Python number", "compute with the tensor itself")
 
     item = tolist = __float__
 
-    def __index__(self) -> int:
+    def __index__(self) -> NoReturn:
         raise self.tracer.no_value_error("convert a tensor to an index or a size", "pass a Python number to the function")
 
     __int__ = __index__
 
-    def to(self, *targets: Any, dtype: Any = None, backend: str | None = None) -> Any:
+    def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
         """Convert to another element type; a move to another backend is refused."""
         try:
             return super().to(*targets, dtype=dtype, backend=backend)
@@ -244,8 +253,7 @@ class TracedTensor(Tensor):
                 "move a tensor to another backend", "move it before or after the call"
             ) from None
 
-    def __reduce__(self) -> Any:
-        return self._fetch()
+    __reduce__ = _fetch
 
     def __copy__(self) -> "TracedTensor":
         y = TracedTensor(self.tracer, self.storage, self.spec, self.views, self.is_detached)

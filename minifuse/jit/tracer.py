@@ -8,34 +8,39 @@ graph, the values to store in each input, and the values that the function retur
 Nothing runs, and none of the user's tensors change: if the function raises an exception, all state is as before.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import numpy.typing as npt
 
 from ..backends.base import Backend
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import CallRecord, InputEffects, InputRef, OutputRef, PerCallInput, TracedGraph, TraceResult
 from ..core.dispatch import DispatchHook, mode, use_dispatch_hook
-from ..core.dtypes import DType, as_number, float64, int64, weak_type_of
+from ..core.dtypes import DType, NumpyArray, float64, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, OverlapError, ShapeError, users_line
+from ..core.indexing import Shape
 from ..core.interning import toposort
 from ..core.layout import row_major
 from ..core.pytree import tree_map
+from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Full, Iota, View
-from ..ir.array_methods import Array
-from ..ir.graph import Argument, Node, Number, literal, strip_views, use_wrapper
+from ..ir.graph import Argument, Node, Number, literal, strip_views, use_wrapper, wrap
 from ..ir.vjp import dependents_of
 from ..tensors.mutation import shares_memory
-from ..tensors.tensor import Tensor
+from ..tensors.tensor import Operand, Tensor
 from .functionalize import Functionalizer
 from .guards import tensor_over
 from .outputs import OutputBuilder, output_layout
 from .traced_backward import TracedBackward
-from .traced_scalar import DynamicAttr, DynamicGuard, TracedScalar
+from .traced_scalar import DynamicAttr, DynamicGuard, Source, TracedScalar
 from .traced_tensor import TracedStorage, TracedTensor
+
+if TYPE_CHECKING:
+    from .fuse import Fused
 
 _trace_lock = RLock()  # while a function is traced, the gradients of its tensors are traced tensors
 
@@ -57,30 +62,33 @@ class Tracer(DispatchHook):
 
     is_tracer = True
 
-    def __init__(self, name: str, inputs: Sequence[Any], backend: Backend, originals: Sequence[Any] = ()) -> None:
-        self.name, self.inputs, self.backend = name, list(inputs), backend
+    def __init__(self, name: str, inputs: Sequence[Operand], backend: Backend, originals: Sequence[Operand] = ()) -> None:
+        self.name, self.backend = name, backend
+        self.inputs: list[Operand | None] = list(inputs)  # None for a number that each call computes
         self.arguments: list[Node] = []
-        self.hidden: list[Any] = []
+        self.hidden: list[Tensor | PerCallInput] = []
         self.constants: list[Tensor] = []  # hidden inputs that were created from the function's constants
         self.hidden_nodes: dict[str, Node] = {}  # by text
         self.traced_tensors: dict[int, TracedTensor] = {}  # by the tensor's id
-        self.specialized_on: set[Any] = set()  # numbers whose values the trace is specialized on
+        self.specialized_on: set[int | DynamicAttr] = set()  # numbers whose values the trace is specialized on
         self.numbers: dict[str, Node] = {}  # by text
-        self.settings: list[Any] = []  # dicts whose entries each call reads
-        self.external_tensors: dict[Any, TracedTensor] = {}  # by key: tensors that each call finds or creates
+        self.settings: list[Mapping[str, float]] = []  # dicts whose entries each call reads
+        self.external_tensors: dict[Hashable, TracedTensor] = {}  # by key: tensors that each call finds or creates
         self.reads_grads = False
         self.calls: list[CallRecord] = []
         self.calls_with_grad = set[int]()  # calls whose results require a gradient
         self.lines: dict[Node, str] = {}
         self.gradients = TracedBackward(self)
-        self.initial_grads: list[Any] = []  # gradients of the inputs at the beginning
-        self.traced_inputs = [self.trace_input(k, x) for k, x in enumerate(self.inputs)]
+        self.initial_grads: list[Tensor | None] = []  # gradients of the inputs at the beginning
+        self.traced_inputs = [self.trace_input(k, x) for k, x in enumerate(inputs)]
         self.traced_tensors |= {
             id(x): self.traced_tensors[id(y)] for x, y in zip(originals, self.inputs, strict=False) if x is not y
         }
         self.functionalizer = Functionalizer(self)
 
-    def run(self, function: Callable[..., Any], rebuild: Callable[[list[Any]], Any]) -> TraceResult:
+    def run(
+        self, function: TraceableFunction, rebuild: Callable[[list[TracedTensor | TracedScalar]], object]
+    ) -> TraceResult:
         """Trace the function; `rebuild` builds its arguments from the traced inputs."""
         with _trace_lock:
             self.initial_grads = [x.grad if isinstance(x, Tensor) else None for x in self.inputs]
@@ -94,13 +102,12 @@ class Tracer(DispatchHook):
 
     # Traced inputs.
 
-    def trace_input(self, k: int, x: Any) -> Any:
+    def trace_input(self, k: int, x: Operand) -> TracedTensor | TracedScalar:
         """Return the tracer for input k."""
-        if not isinstance(x, Array):
+        if not isinstance(x, Tensor):
             self.numbers[f"x{k}"] = Node(Number(k), (), (), weak_type_of(x))
             self.arguments.append(self.numbers[f"x{k}"])
             return TracedScalar(self, x, f"x{k}", frozenset([k]))
-        assert isinstance(x, Tensor)
         node = Node(Argument(k), (), x.shape, x.dtype)
         self.arguments.append(node)
         return self.wrap_input(node, x)
@@ -122,7 +129,7 @@ class Tracer(DispatchHook):
             self.gradients.leaves.append((traced, traced.storage.leaves))
         return traced
 
-    def lift(self, x: Any) -> TracedTensor:
+    def lift(self, x: Tensor) -> TracedTensor:
         """Return the traced tensor for a concrete tensor; a new tensor becomes a hidden input."""
         if isinstance(x, TracedTensor):
             if x.tracer is not self:
@@ -158,36 +165,28 @@ class Tracer(DispatchHook):
         """Return the node of an array that the library or the user refers to."""
         return (self.lift(x) if isinstance(x, Tensor) else self.constant(x)).node
 
-    def add_hidden_input(self, text: str, names: dict[str, Any], value: Any, get: Any = None) -> Node:
+    def add_hidden_input(
+        self, text: str, names: dict[str, Any], value: Operand, get: Callable[[Sequence[Any]], Any] | None = None
+    ) -> Node:
         """Add an input that each call computes."""
         if text not in self.hidden_nodes:
             k = len(self.arguments)
-            is_tensor = isinstance(value, Tensor)
-            if is_tensor:
-                node = Node(Argument(k), (), value.shape, value.dtype)
-            else:
-                node = Node(Number(k), (), (), weak_type_of(value))
+            x = value if isinstance(value, Tensor) else None
+            node = Node(Number(k), (), (), weak_type_of(value)) if x is None else Node(Argument(k), (), x.shape, x.dtype)
             self.arguments.append(node)
             self.hidden.append(PerCallInput(text, names, value, get))
-            self.inputs.append(value if is_tensor else None)
-            self.initial_grads.append(value.grad if is_tensor else None)
+            self.inputs.append(x)
+            self.initial_grads.append(None if x is None else x.grad)
             self.hidden_nodes[text] = node
         return self.hidden_nodes[text]
 
-    def node_of(self, x: Any) -> Any:
+    def node_of(self, x: object) -> Any:
         """Convert an input of a call to a node; numbers stay numbers."""
-        if isinstance(x, Tensor):
-            return self.lift(x).node
         if type(x) is TracedScalar:
             return self.numbers[x.text] if x.text in self.numbers else self.add_hidden_input(x.text, {}, x.value)
-        x = as_number(x)
-        if isinstance(x, np.ndarray):
-            return self.constant(x).node
-        if not isinstance(x, Node):
-            weak_type_of(x)
-        return x
+        return wrap(x)  # by `lift_constant`
 
-    def dynamic_attr(self, settings: Any, name: str) -> TracedScalar:
+    def dynamic_attr(self, settings: Mapping[str, float], name: str) -> TracedScalar:
         """Return a traced number for an entry of a dict, which each call reads again."""
         if not any(settings is x for x in self.settings):
             self.settings.append(settings)
@@ -200,11 +199,11 @@ class Tracer(DispatchHook):
         name = f"count{len(self.arguments)}"
         return self.symbol(f"{name}()", {name: count}, value, frozenset(["a count"]))
 
-    def add_guard(self, key: Any, ask: Callable[[], Any]) -> None:
+    def add_guard(self, key: Hashable, ask: Callable[[], object]) -> None:
         """Make the trace depend on an answer, which is compared by its `repr`; the key tells it from other answers."""
         self.specialized_on.add(DynamicGuard(ask, key))
 
-    def external_tensor(self, key: Any, find: Callable[[], Tensor], example: Tensor) -> TracedTensor:
+    def external_tensor(self, key: Hashable, find: Callable[[], Tensor], example: Tensor) -> TracedTensor:
         """Return a traced tensor that each call finds or creates under a key; it is like the example."""
         if key not in self.external_tensors:
             name = f"find{len(self.arguments)}"
@@ -212,18 +211,18 @@ class Tracer(DispatchHook):
             self.external_tensors[key] = self.wrap_input(node, example)
         return self.external_tensors[key]
 
-    def symbol(self, text: str, names: dict[str, Any], value: Any, sources: frozenset[Any]) -> TracedScalar:
+    def symbol(self, text: str, names: dict[str, Any], value: float, sources: frozenset[Source]) -> TracedScalar:
         """Return a traced number that each call computes."""
         node = self.add_hidden_input(text, names, value)
         name = f"x{node.function.index}"
         self.numbers[name] = node
         return TracedScalar(self, value, name, sources)
 
-    def specialize_on(self, sources: frozenset[Any]) -> None:
+    def specialize_on(self, sources: frozenset[Source]) -> None:
         """Make the trace depend on the values of these numbers."""
         if "a count" in sources:
             raise self.no_value_error("branch on the number of calls", "use it in arithmetic only")
-        self.specialized_on |= sources
+        self.specialized_on |= {x for x in sources if not isinstance(x, str)}
 
     def no_value_error(self, what: str, advice: str) -> FuseError:
         """Return the error for an operation that needs a value."""
@@ -233,11 +232,11 @@ class Tracer(DispatchHook):
 
     # Calls.
 
-    def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def inlined(self, fused: "Fused", inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Inline a fused function: its calls become part of this trace."""
         return fused.function(*inputs, **named)
 
-    def call(self, function: Any, inputs: Sequence[Any]) -> Any:
+    def call(self, function: TraceableFunction, inputs: Sequence[object]) -> Any:
         """Record a call, and return its results as traced tensors."""
         nodes = [self.node_of(x) for x in inputs]
         tensors = [self.lift(x) for x in inputs if isinstance(x, Tensor)]
@@ -245,7 +244,7 @@ class Tracer(DispatchHook):
         result = self.apply_function(function, nodes)
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
-    def record_call(self, function: Any, inputs: Sequence[Any], targets: int = 0) -> int:
+    def record_call(self, function: TraceableFunction, inputs: Sequence[object], targets: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
         specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
@@ -256,7 +255,7 @@ class Tracer(DispatchHook):
         self.gradients.note_call(len(self.calls) - 1, xs)
         return len(self.calls) - 1
 
-    def apply_function(self, function: Any, nodes: Sequence[Any]) -> Any:
+    def apply_function(self, function: TraceableFunction, nodes: Sequence[Node | float]) -> Any:
         """Apply a function to nodes; errors of nodes refer to the function itself."""
         with self.add_error_context():
             return next(x for x in nodes if isinstance(x, Node)).apply(function, *nodes)
@@ -272,7 +271,7 @@ class Tracer(DispatchHook):
             error.add_note(f"while tracing {self.name}, at {users_line()}")
             raise
 
-    def wrap_result(self, result: Any, inputs: Sequence[TracedTensor], requires_grad: bool) -> Any:
+    def wrap_result(self, result: object, inputs: Sequence[TracedTensor], requires_grad: bool) -> Any:
         """Wrap results in traced tensors, each with its own storage."""
         if isinstance(result, tuple):
             return tuple(self.wrap_result(x, inputs, requires_grad) for x in result)
@@ -304,7 +303,7 @@ class Tracer(DispatchHook):
 
     # Tensors that the function creates.
 
-    def constant(self, array: Any) -> TracedTensor:
+    def constant(self, array: npt.ArrayLike) -> TracedTensor:
         """Return the traced tensor for an array: an input if a guard found it, else a constant."""
         known = tensor_over(array)
         if known is not None and id(known) in self.traced_tensors:
@@ -319,7 +318,7 @@ class Tracer(DispatchHook):
         self.initial_grads.append(None)
         return TracedTensor(self, TracedStorage(node.clone(), x.spec.layout), x.spec)
 
-    def full(self, shape: tuple[int, ...], value: Any, dtype: DType) -> TracedTensor:
+    def full(self, shape: Shape, value: float | TracedScalar, dtype: DType) -> TracedTensor:
         """Record a tensor filled with one number."""
         number = self.node_of(value)
         number = Node(number.function, (), (), dtype) if isinstance(number, Node) else literal(number, dtype)
@@ -328,7 +327,7 @@ class Tracer(DispatchHook):
             self, TracedStorage(Full(shape, dtype)(number), layout), TensorMeta(layout, dtype, self.backend, False)
         )
 
-    def arange(self, start: Any, stop: Any, step: Any, dtype: DType) -> TracedTensor:
+    def arange(self, start: float, stop: float, step: float, dtype: DType) -> TracedTensor:
         """Record start, start + step, ... below stop, which needs no memory."""
         size = len(np.arange(start, stop, step))
         node = Node(Iota(size), (), (size,), int64)
@@ -339,7 +338,7 @@ class Tracer(DispatchHook):
         layout = row_major(node.shape)
         return TracedTensor(self, TracedStorage(node, layout), TensorMeta(layout, node.dtype, self.backend, False))
 
-    def draw(self, make: Callable[[], Any], shape: tuple[int, ...], dtype: DType) -> TracedTensor:
+    def draw(self, make: Callable[[], NumpyArray], shape: Shape, dtype: DType) -> TracedTensor:
         """Record random numbers, which each call draws, in the order of the function."""
         example = Tensor.empty(shape, dtype, self.backend)
         name = f"draw{len(self.arguments)}"
@@ -360,7 +359,7 @@ class Tracer(DispatchHook):
 
     # In-place operations and gradients.
 
-    def store(self, function: Any, targets: Sequence[Any], inputs: Sequence[Any]) -> None:
+    def store(self, function: TraceableFunction, targets: Sequence[Tensor], inputs: Sequence[object]) -> None:
         """Store the results of a function in the targets."""
         with self.add_error_context():
             self.functionalizer.store(function, targets, inputs)
@@ -380,7 +379,7 @@ class Tracer(DispatchHook):
 
     # The result of the trace.
 
-    def finish(self, tree: Any) -> TraceResult:
+    def finish(self, tree: object) -> TraceResult:
         """Return the result of the trace: the graph, the returned values, and the effects."""
         results = OutputBuilder(self)
         stores, modified = self.functionalizer.stores_and_modified_inputs()
@@ -417,7 +416,7 @@ class Tracer(DispatchHook):
             self.effects(results, grads),
         )
 
-    def effects(self, results: OutputBuilder, grads: Sequence[tuple[int, Any]]) -> InputEffects:
+    def effects(self, results: OutputBuilder, grads: Sequence[tuple[int, object]]) -> InputEffects:
         """Return how the function modifies and uses its inputs."""
         leaves = {self.functionalizer.index_of(x.storage) for x, _ in self.gradients.leaves if x.owner is not None}
         used_as_grads = [x.index for _, x in grads if isinstance(x, InputRef)]  # inputs that became gradients of others
@@ -428,7 +427,7 @@ class Tracer(DispatchHook):
             frozenset(self.functionalizer.stored), frozenset(self.functionalizer.read_after), exposed, hidden
         )
 
-    def has_new_grad(self, k: int, grad: Any) -> bool:
+    def has_new_grad(self, k: int, grad: Tensor | None) -> bool:
         """Return True if the function replaced the gradient of input k."""
         before = self.initial_grads[k]
         return grad is not before and not (isinstance(grad, TracedTensor) and grad is self.traced_tensors.get(id(before)))

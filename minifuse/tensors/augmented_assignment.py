@@ -4,7 +4,7 @@ Tensor gets its methods from `AUGMENTED_METHODS`.
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -13,6 +13,11 @@ from ..core.errors import ShapeError
 from ..core.operators import TABLE
 from .mutation import store_in
 
+if TYPE_CHECKING:
+    from .tensor import Tensor
+
+V = TypeVar("V")
+
 INPLACE_OPERATORS = {
     "__iadd__": "add", "__isub__": "sub", "__imul__": "mul", "__itruediv__": "div", "__ifloordiv__": "floordiv",
     "__imod__": "mod", "__ipow__": "pow", "__iand__": "and_", "__ior__": "or_", "__ixor__": "xor",
@@ -20,7 +25,7 @@ INPLACE_OPERATORS = {
 }  # fmt: skip
 
 
-def assign(target: Any, value: Any) -> Any:
+def assign(target: object, value: V) -> V:
     """Return the value: the operator of a plain store."""
     return value
 
@@ -36,13 +41,13 @@ def drop_leading_ones(value: Any, ndim: int) -> Any:
     return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
 
 
-def inplace_method(name: str) -> Callable[[Any, Any], Any]:
+def inplace_method(name: str) -> "Callable[[Tensor, object], Tensor]":
     """Return the method that stores the result of an operator in its first operand."""
     entry = TABLE[name]
     return lambda self, other: store_in(entry, self, as_operand(other))
 
 
-def matmul_in_place(self: Any, other: Any) -> Any:
+def matmul_in_place(self: "Tensor", other: object) -> "Tensor":
     """Store `self @ other` in self; the product is complete before it is stored."""
     product = self @ other
     if product.shape != self.shape:

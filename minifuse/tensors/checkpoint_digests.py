@@ -6,10 +6,10 @@ They detect accidental damage, such as a flipped bit. They are no signatures: wh
 import json
 from collections.abc import Mapping
 from hashlib import sha256
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
+
+from ..core.dtypes import NumpyArray
 
 DIGEST_KEY = "minifuse.digest"  # key of the metadata entry
 DIGEST_PREFIX = "minifuse-sha256"  # the entry is this prefix, the digest of the elements, and the digest of the header
@@ -17,7 +17,7 @@ DIGEST_PREFIX = "minifuse-sha256"  # the entry is this prefix, the digest of the
 TensorHeaders = Mapping[str, tuple[str, list[int]]]  # name -> element type, as the format names it, and shape
 
 
-def contents_digest(arrays: Mapping[str, npt.NDArray[Any]]) -> str:
+def contents_digest(arrays: Mapping[str, NumpyArray]) -> str:
     """Return the SHA-256 of the elements of all arrays, each with its name."""
     found = sha256()
     for name in sorted(arrays):
@@ -32,7 +32,7 @@ def header_digest(specs: TensorHeaders, texts: Mapping[str, str], contents: str)
     return sha256(json.dumps([specs, texts, contents], sort_keys=True).encode()).hexdigest()
 
 
-def digest_entry(arrays: Mapping[str, npt.NDArray[Any]], specs: TensorHeaders, texts: Mapping[str, str]) -> str:
+def digest_entry(arrays: Mapping[str, NumpyArray], specs: TensorHeaders, texts: Mapping[str, str]) -> str:
     """Return the metadata entry that detects damage."""
     contents = contents_digest(arrays)
     return f"{DIGEST_PREFIX} {contents} {header_digest(specs, texts, contents)}"

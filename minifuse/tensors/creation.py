@@ -11,17 +11,30 @@ import numpy.typing as npt
 from ..backends.registry import get_backend
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_tracer
-from ..core.dtypes import BY_NUMPY, BY_PYTHON, DType, as_dtype, as_number, bool_, float32, int64, weak_type_of
+from ..core.dtypes import (
+    BY_NUMPY,
+    BY_PYTHON,
+    DType,
+    NumpyArray,
+    as_dtype,
+    as_number,
+    bool_,
+    float32,
+    int64,
+    weak_type_of,
+)
 from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import shape_of
+from ..core.indexing import Sizes, shape_of
 from .tensor import Tensor, to_array
 
-DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
 DTypeLike = DType | str | type | None
+RandomState = dict[str, str | int | dict[str, int]]  # of NumPy's bit generator: its name, and integers
+
+DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
 DLPACK_CUDA = 2  # DLPack's number for CUDA devices
 
 
-def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Copy data into a new tensor.
 
     Parameters
@@ -69,18 +82,18 @@ def tensor(data: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return wrap_array(convert_array(array, target), backend, requires_grad)
 
 
-def convert_array(array: npt.NDArray[Any], dtype: DType) -> npt.NDArray[Any]:
+def convert_array(array: NumpyArray, dtype: DType) -> NumpyArray:
     """Return a contiguous copy with another element type. Raise a DTypeError if an integer type cannot represent a value."""
     if dtype.is_integer and array.dtype.kind in "iuf" and array.dtype != dtype.numpy:
         limits = np.iinfo(dtype.numpy)
-        exact = array.astype(np.float64) if array.dtype.kind == "f" else array
+        exact: npt.NDArray[np.number] = array.astype(np.float64 if array.dtype.kind == "f" else array.dtype, copy=False)
         is_inside = (exact >= limits.min) & (exact < int(limits.max) + 1)
         if not is_inside.all():
             raise DTypeError(f"tensor: {array[~is_inside].flat[0]} does not fit {dtype}; use a larger type, or a float type")
     return array.astype(dtype.numpy, order="C")
 
 
-def unsupported_data(array: npt.NDArray[Any]) -> DTypeError:
+def unsupported_data(array: NumpyArray) -> DTypeError:
     """Return the error for data of an unsupported dtype."""
     if array.dtype == object and any(isinstance(x, int) and abs(x) >> 63 for x in array.flat):
         return DTypeError("tensor: an integer does not fit int64; use a float type")
@@ -97,7 +110,7 @@ def tracer_for(backend: str | None) -> Any:
     return by
 
 
-def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool) -> Tensor:
+def wrap_array(array: NumpyArray, backend: str | None, requires_grad: bool) -> Tensor:
     """Return a tensor over a new array; inside a traced function, a constant of its graph."""
     if (by := tracer_for(backend)) is not None:
         traced: Tensor = by.constant(array)
@@ -106,7 +119,7 @@ def wrap_array(array: npt.NDArray[Any], backend: str | None, requires_grad: bool
     return result.requires_grad_() if requires_grad else result
 
 
-def from_numpy(array: npt.NDArray[Any], backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def from_numpy(array: NumpyArray, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor over the memory of an array, without a copy: writing to one changes the other.
 
     Raises
@@ -156,7 +169,7 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
 
 
 def full(
-    shape: Any, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
+    shape: Sizes, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return a tensor filled with one number. Default dtype: that of `mf.tensor(value)`.
 
@@ -177,7 +190,7 @@ def full(
     return result.requires_grad_() if requires_grad else result
 
 
-def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros. Default dtype: float32.
 
     Examples
@@ -190,7 +203,7 @@ def zeros(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requ
     return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
 
 
-def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones. Default dtype: float32.
 
     Examples
@@ -202,7 +215,7 @@ def ones(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return full(shape_of(shape), 1, dtype or float32, backend, requires_grad)
 
 
-def as_numbers(name: str, *values: Any) -> list[Any]:
+def as_numbers(name: str, *values: object) -> list[Any]:
     """Convert values to Python numbers. Raise a DTypeError for anything but real numbers."""
     result = [as_number(x) for x in values]
     for x in result:
@@ -211,7 +224,7 @@ def as_numbers(name: str, *values: Any) -> list[Any]:
     return result
 
 
-def check_tensor(x: Any) -> None:
+def check_tensor(x: object) -> None:
     """Raise a DTypeError if an object is not a tensor."""
     if not isinstance(x, Tensor):
         raise DTypeError(f"expected a tensor, got {type(x).__name__}; use mf.tensor")
@@ -312,7 +325,7 @@ def manual_seed(seed: int) -> None:
     _random = np.random.default_rng(as_number(seed))
 
 
-def get_rng_state() -> dict[str, Any]:
+def get_rng_state() -> RandomState:
     """Return the state of the random number generator: `set_rng_state` makes it draw the same numbers again.
 
     Returns
@@ -334,11 +347,11 @@ def get_rng_state() -> dict[str, Any]:
     >>> bool((mf.rand(3) == x).all())
     True
     """
-    state: dict[str, Any] = to_plain(generator().bit_generator.state)
+    state: RandomState = to_plain(generator().bit_generator.state)
     return state
 
 
-def set_rng_state(state: Mapping[str, Any]) -> None:
+def set_rng_state(state: Mapping[str, object]) -> None:
     """Set the state of the random number generator to one that `get_rng_state` returned.
 
     Raises
@@ -376,14 +389,14 @@ def to_plain(state: Any) -> Any:
     return int(state) if isinstance(state, np.integer) else state
 
 
-def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def _draw(draw: str, shape: Sizes | tuple[Sizes, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     target = as_dtype(dtype or float32)
     if not target.is_float:
         name = "randn" if draw == "standard_normal" else "rand"
         raise DTypeError(f"{name}: got dtype {target}, expected a float type; use float32 or float64")
     sizes = shape_of(shape)
 
-    def drawn() -> npt.NDArray[Any]:
+    def drawn() -> NumpyArray:
         return np.asarray(getattr(generator(), draw)(sizes, dtype=target.numpy.type))
 
     if (by := tracer_for(backend)) is not None:
@@ -392,7 +405,7 @@ def _draw(draw: str, shape: Any, dtype: DTypeLike, backend: str | None, requires
     return wrap_array(drawn(), backend, requires_grad)
 
 
-def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def rand(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return random numbers from the uniform distribution on [0, 1).
 
     Examples
@@ -405,7 +418,7 @@ def rand(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requi
     return _draw("random", shape, dtype, backend, requires_grad)
 
 
-def randn(*shape: Any, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def randn(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return random numbers from the standard normal distribution.
 
     Examples

@@ -3,9 +3,9 @@
 Plans store results in existing memory; Tensor's methods call `store` and `store_in`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations, product
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,14 +13,20 @@ from ..compiler.plan import get_inplace_plan, plan_key, runs
 from ..core.dispatch import active_hook, active_tracer, mode
 from ..core.errors import OverlapError
 from ..core.overlap import Interval, address_range, are_disjoint, connected_groups, intersects, share_bytes
+from ..core.traceable import TraceableFunction
 from ..ir.array_methods import Array
 from ..runtime.memory_pool import write_clock
+
+if TYPE_CHECKING:
+    from .tensor import Operand, Tensor
+
+    Inputs = Sequence[Operand | None]  # of a call; None in the place of an input that does not matter
 
 ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
 DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
 
 
-def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) -> None:
+def store(function: TraceableFunction, targets: "Sequence[Tensor]", *inputs: "Operand") -> None:
     """Store `function(*targets, *inputs)`, one result per target, in the memory of the targets.
 
     Raises
@@ -39,7 +45,7 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
     for group in groups_sharing_buffers(xs):
         for k, j in product(group, group):
             if k < len(targets) and j != k:
-                x, target = xs[j], xs[k]
+                x, target = group[j], group[k]
                 is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
                 if j < len(targets) and (is_same or shares_memory(target, x)):
                     shapes = f"shapes {target.shape} and {x.shape}"
@@ -47,17 +53,17 @@ def store(function: Callable[..., Any], targets: Sequence[Any], *inputs: Any) ->
                 if is_same:
                     same[j] = k
                 elif shares_memory(target, x):
-                    xs[j] = x.clone()
+                    xs[j] = group[j] = x.clone()
     run_inplace_plan(function, tuple(range(len(targets))), tuple(same), *xs)
 
 
-def check_writable(target: Any) -> None:
+def check_writable(target: "Tensor") -> None:
     """Raise an OverlapError if a tensor's memory is read-only."""
     if not target.buffer.is_writable:
         raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to x.clone()")
 
 
-def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
+def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
     """Run the plan of an in-place operation."""
     run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
@@ -71,7 +77,7 @@ def run_inplace_plan(function: Any, targets: tuple[int, ...], same: tuple[int, .
     run(*inputs)
 
 
-def store_in(function: Any, target: Any, value: Any) -> Any:
+def store_in(function: TraceableFunction, target: "Tensor", value: Any) -> "Tensor":
     """Store `function(target, value)` in the memory of the target, and return the target: `a += b`.
 
     A call with a cached plan, whose operands are in different buffers, takes the fast path. While a function is traced,
@@ -91,50 +97,50 @@ def store_in(function: Any, target: Any, value: Any) -> Any:
     return target
 
 
-def groups_sharing_buffers(xs: Sequence[Any]) -> list[list[int]]:
-    """Return groups of tensors, by their indices, whose buffers share memory; most calls have none."""
-    buffers = [(x.buffer, k) for k, x in enumerate(xs) if isinstance(x, Array)]
-    if are_disjoint([(x.address, x.address + x.nbytes) for x, _ in buffers]):
+def groups_sharing_buffers(xs: "Inputs") -> "list[dict[int, Tensor]]":
+    """Return groups of tensors, each by its index, whose buffers share memory; most calls have none."""
+    tensors = {k: x for k, x in enumerate(xs) if isinstance(x, Array)}
+    if are_disjoint([(x.buffer.address, x.buffer.address + x.buffer.nbytes) for x in tensors.values()]):
         return []
-    ranges = ((x.address, x.address + x.nbytes, k) for x, k in buffers)
-    return [group for group in connected_groups(ranges) if len(group) > 1]
+    ranges = ((x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in tensors.items())
+    return [{k: tensors[k] for k in group} for group in connected_groups(ranges) if len(group) > 1]
 
 
-def shares_memory(x: Any, y: Any) -> bool:
+def shares_memory(x: "Tensor", y: "Tensor") -> bool:
     """Return whether two tensors share bytes: exactly, or True for layouts that are too hard to decide."""
     return intersects(tensor_range(x), tensor_range(y)) and share_bytes(
         x.spec.layout, x.dtype.itemsize, y.spec.layout, y.dtype.itemsize, y.address - x.address
     )
 
 
-def tensor_range(x: Any) -> Interval:
+def tensor_range(x: "Tensor") -> Interval:
     """Return the first address of a tensor, and the address after its last byte."""
     return address_range(x.address, x.spec.layout, x.dtype.itemsize)
 
 
-def overlapping_groups(xs: Sequence[Any]) -> list[list[int]]:
-    """Return groups of tensors, by their indices, whose ranges intersect and of which at least two share bytes.
+def overlapping_groups(xs: "Inputs") -> "list[dict[int, Tensor]]":
+    """Return groups of tensors, each by its index, whose ranges intersect and of which at least two share bytes.
 
     A tensor that occurs several times is listed once.
     """
     found = []
     for near in groups_sharing_buffers(xs):
-        firsts = {id(xs[k]): k for k in reversed(near)}.values()
+        firsts = {id(x): k for k, x in reversed(near.items())}.values()
         found += [
-            group
-            for group in connected_groups((*tensor_range(xs[k]), k) for k in firsts)
-            if any(shares_memory(xs[j], xs[k]) for j, k in combinations(group, 2))
+            {k: near[k] for k in group}
+            for group in connected_groups((*tensor_range(near[k]), k) for k in firsts)
+            if any(shares_memory(near[j], near[k]) for j, k in combinations(group, 2))
         ]
     return found
 
 
-def are_views_of_one_array(x: Any, y: Any) -> bool:
+def are_views_of_one_array(x: "Tensor", y: "Tensor") -> bool:
     """Return whether two tensors can be views of one array: equal dtypes, and a distance of whole elements."""
     return x.dtype is y.dtype and (x.address - y.address) % x.dtype.itemsize == 0
 
 
-def overlapping_groups_by_dtype(xs: Sequence[Any]) -> list[list[int]]:
-    """Return the groups of overlapping tensors, by their indices; the tensors of a group can be views of one array."""
+def overlapping_groups_by_dtype(xs: "Inputs") -> "list[dict[int, Tensor]]":
+    """Return the groups of overlapping tensors, each by its index; the tensors of a group can be views of one array."""
     kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
     by_kind = [[x if kind == chosen else None for x, kind in zip(xs, kinds, strict=True)] for chosen in dict.fromkeys(kinds)]
     return [group for members in by_kind for group in overlapping_groups(members)]

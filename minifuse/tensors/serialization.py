@@ -23,13 +23,13 @@ import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from ..backends.registry import get_backend
-from ..core.dtypes import BY_NAME
+from ..core.dtypes import BY_NAME, NumpyArray
 from ..core.errors import CheckpointError, DTypeError, MissingPartError
 from ..runtime.atomic_files import reason, remedy, replace_content
 from .checkpoint_digests import DIGEST_KEY, DIGEST_PREFIX, contents_digest, digest_entry, header_digest
@@ -87,7 +87,7 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     >>> mf.load(path)["weight"].shape, mf.load(path)["count"], mf.load_metadata(path)
     ((2, 3), tensor(7), {'epoch': '3'})
     """
-    texts, arrays = dict(metadata or {}), dict[str, npt.NDArray[Any]]()
+    texts, arrays = dict(metadata or {}), dict[str, NumpyArray]()
     if DIGEST_KEY in texts:
         raise DTypeError(f"save: the metadata key {DIGEST_KEY!r} is reserved for the digest, which save adds; remove it")
     for name, text in texts.items():
@@ -182,7 +182,7 @@ def load_metadata(path: PathLike) -> dict[str, str]:
         return file.texts
 
 
-def save_state(state: Any, path: PathLike) -> None:
+def save_state(state: object, path: PathLike) -> None:
     """Write a tree of tensors, numbers and strings to one file, such as the state of a training run.
 
     Parameters
@@ -254,7 +254,7 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
 # Trees as tensors by name, and metadata that describes the tree.
 
 
-def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
+def flatten_state(tree: object) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Return the tensors of a tree by name, and metadata from which `unflatten_state` restores the tree.
 
     In the metadata a tensor is {"tensor": name}, a tuple {"tuple": [...]}, and a dict {"dict": [[key, value], ...]}.
@@ -262,7 +262,7 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
     """
     tensors: dict[str, Tensor] = {}
 
-    def encode(x: Any, keys: tuple[str, ...]) -> Any:
+    def encode(x: object, keys: tuple[str, ...]) -> object:
         if isinstance(x, Tensor):
             name = ".".join(keys) or "value"
             if name in tensors:
@@ -271,7 +271,7 @@ def flatten_state(tree: Any) -> tuple[dict[str, Tensor], dict[str, str]]:
             return {"tensor": name}
         if x is None or type(x) in (bool, int, float, str):
             return x
-        if type(x) in (list, tuple):
+        if type(x) is list or type(x) is tuple:
             parts = [encode(y, (*keys, str(k))) for k, y in enumerate(x)]
             return parts if type(x) is list else {"tuple": parts}
         if isinstance(x, dict):
@@ -348,7 +348,7 @@ class CheckpointFile:
         if mark != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
             raise self._damaged("its header has changed since it was written")
 
-    def arrays(self) -> dict[str, npt.NDArray[Any]]:
+    def arrays(self) -> dict[str, NumpyArray]:
         """Read all tensors.
 
         Raises
@@ -430,7 +430,7 @@ def file_size(path: PathLike) -> int:
         return status.st_size
 
 
-def import_safetensors() -> Any:
+def import_safetensors() -> ModuleType:
     """Import the package safetensors when it is first needed."""
     try:
         import safetensors

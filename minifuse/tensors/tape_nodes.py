@@ -1,9 +1,12 @@
 """Recorded calls that need no plan: a view, and a move to another backend."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ..ir.array_functions import View
+
+if TYPE_CHECKING:
+    from .tensor import Tensor
 
 
 class ViewBackward:
@@ -12,10 +15,11 @@ class ViewBackward:
     __slots__ = ("edges", "seen", "view")
     count = 1
 
-    def __init__(self, view: View, x: Any) -> None:
-        self.view, self.edges, self.seen = view, (x.grad_fn or x,), x.spec.layout
+    def __init__(self, view: View, x: "Tensor") -> None:
+        self.view, self.edges = view, (x.grad_fn or x,)
+        self.seen: Any = x.spec.layout  # in the place of x: its VJP reads the shape alone
 
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def backward(self, gradients: "Sequence[Tensor]") -> Sequence[Any]:
         """Apply the VJP of the view."""
         return self.view.vjp(gradients[0], None, self.seen)
 
@@ -29,10 +33,10 @@ class ToBackward:
     __slots__ = ("backend", "edges")
     count = 1
 
-    def __init__(self, x: Any) -> None:
+    def __init__(self, x: "Tensor") -> None:
         self.backend, self.edges = x.spec.backend, (x.grad_fn or x,)
 
-    def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
+    def backward(self, gradients: "Sequence[Tensor]") -> "Sequence[Tensor]":
         """Move the gradient back."""
         return (gradients[0].to(self.backend.name),)
 

@@ -4,6 +4,7 @@ Methods that tensors share with graph nodes are in `ir.array_methods`. This file
 of one buffer, NumPy's and DLPack's protocols, in-place operations, and `backward`.
 """
 
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -15,9 +16,9 @@ from ..backends.registry import backends, get_backend
 from ..compiler.plan import Plan, call
 from ..compiler.tensor_meta import TensorMeta
 from ..core import autograd, dispatch
-from ..core.dtypes import BY_NAME, BY_NUMPY, DType, as_dtype, weak_type_of
+from ..core.dtypes import BY_NAME, BY_NUMPY, DType, Number, NumpyArray, as_dtype, weak_type_of
 from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
-from ..core.indexing import infer_shape
+from ..core.indexing import Shape, Sizes, infer_shape
 from ..core.layout import Layout, row_major
 from ..ir.array_functions import Copy, View
 from ..ir.array_methods import Array
@@ -28,7 +29,8 @@ from .tape_nodes import ToBackward, ViewBackward
 
 MAX_CACHED_VIEWS = 10_000  # entries of view_cache
 
-view_cache: dict[Any, tuple[TensorMeta, int]] = {}  # (view, spec, recording) -> spec of the view, and its offset in bytes
+ViewKey = tuple[View, TensorMeta, dispatch.RecordingState]
+view_cache: dict[ViewKey, tuple[TensorMeta, int]] = {}  # -> metadata of the view, and its offset in bytes
 
 
 class Tensor(Array):
@@ -58,12 +60,12 @@ class Tensor(Array):
     def __init__(self, buffer: MemoryBuffer, address: int, spec: TensorMeta) -> None:
         self.buffer, self.address, self.spec = buffer, address, spec
         self.grad: Tensor | None = None
-        self.grad_fn: Any = None
+        self.grad_fn: autograd.GradFn | None = None
 
     apply = staticmethod(call)  # the shortest path to the plan
 
     @classmethod
-    def from_numpy(cls, array: npt.NDArray[Any], backend: Backend) -> "Tensor":
+    def from_numpy(cls, array: NumpyArray, backend: Backend) -> "Tensor":
         """Return a tensor over the memory of an array; on a device, over a copy."""
         dtype = BY_NUMPY.get(array.dtype)
         if dtype is None:
@@ -79,20 +81,20 @@ class Tensor(Array):
         return cls(buffer, address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
-    def empty(cls, shape: tuple[int, ...], dtype: DType, backend: Backend) -> "Tensor":
+    def empty(cls, shape: Shape, dtype: DType, backend: Backend) -> "Tensor":
         """Return a tensor with uninitialized elements."""
         layout = row_major(shape)
         buffer = backend.allocate(round_to_size_class(layout.size * dtype.itemsize))
         return cls(buffer, buffer.address, TensorMeta(layout, dtype, backend, False))
 
     @classmethod
-    def full(cls, shape: tuple[int, ...], value: Any, dtype: DType, backend: Backend) -> "Tensor":
+    def full(cls, shape: Shape, value: Number, dtype: DType, backend: Backend) -> "Tensor":
         """Return a tensor filled with one number."""
         result = cls.empty(shape, dtype, backend)
         backend.fill(result.buffer, result.address, dtype, result.spec.layout, value)
         return result
 
-    def asarray_like(self, data: Any) -> "Tensor":
+    def asarray_like(self, data: npt.ArrayLike) -> "Tensor":
         """Convert an array, or nested lists of numbers, to a tensor on the same backend."""
         array = to_array(data)
         if array.dtype.kind not in "biuf" and array.ndim == 0:
@@ -100,7 +102,7 @@ class Tensor(Array):
         return Tensor.from_numpy(array, self.spec.backend)
 
     @property
-    def shape(self) -> tuple[int, ...]:  # type: ignore[override]
+    def shape(self) -> Shape:
         """Return the size of each dim."""
         return self.spec.layout.shape
 
@@ -115,7 +117,7 @@ class Tensor(Array):
         return (self.address - self.buffer.address) // self.dtype.itemsize
 
     @property
-    def dtype(self) -> DType:  # type: ignore[override]
+    def dtype(self) -> DType:
         """Return the element type."""
         return self.spec.dtype
 
@@ -151,20 +153,22 @@ class Tensor(Array):
 
     # Views of the same memory.
 
-    def apply_view(self, view: View) -> Any:
+    def apply_view(self, view: View) -> "Tensor":
         """Return a view of the same memory. It needs no kernel and no plan, so a thousand different slices are cheap."""
         key = view, self.spec, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
             if (by := dispatch.active_tracer()) is not None:
-                return by.view(view, self)
+                traced: Tensor = by.view(view, self)
+                return traced
             try:
                 layout = view.layout(self.spec.layout)
             except ViewError:
-                return call(view, self)  # a kernel copies
+                copied: Tensor = call(view, self)  # by a kernel
+                return copied
             if len(view_cache) > MAX_CACHED_VIEWS:
                 view_cache.clear()
-            requires_grad = self.requires_grad and dispatch.mode.is_recording
+            requires_grad = self.requires_grad and bool(dispatch.mode.is_recording)
             spec = TensorMeta(layout.without_offset(), self.dtype, self.spec.backend, requires_grad)
             found = view_cache[key] = spec, layout.offset * self.dtype.itemsize
         spec, offset = found
@@ -173,12 +177,11 @@ class Tensor(Array):
             y.grad_fn = ViewBackward(view, self), 0
         return y
 
-    def view(self, *shape: Any) -> "Tensor":
+    def view(self, *shape: Sizes) -> "Tensor":
         """Return a view with another shape of the same memory. Raise a ViewError if no strides describe it."""
         view = View("reshape", infer_shape(self.size, shape))
         view.layout(self.spec.layout)  # raises a ViewError with the reason
-        y: Tensor = self.apply_view(view)
-        return y
+        return self.apply_view(view)
 
     def is_contiguous(self) -> bool:
         """Return True if the elements are in row-major order without gaps."""
@@ -196,10 +199,11 @@ class Tensor(Array):
     def detach(self) -> "Tensor":
         """Return a tensor of the same memory that is not part of the autograd graph."""
         if (by := dispatch.active_tracer()) is not None:
-            return by.detach_tensor(self)  # type: ignore[no-any-return]
+            traced: Tensor = by.detach_tensor(self)
+            return traced
         return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
 
-    def to(self, *targets: Any, dtype: Any = None, backend: str | None = None) -> Any:
+    def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
 
         Parameters
@@ -243,12 +247,12 @@ class Tensor(Array):
             array.flags.writeable = False
         return array
 
-    def _fetch(self) -> npt.NDArray[Any]:
+    def _fetch(self) -> NumpyArray:
         if (by := dispatch.active_tracer()) is not None:
             by.read(self)
         return self.spec.backend.to_numpy(self.buffer, self.address, self.dtype, self.spec.layout)
 
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
@@ -281,7 +285,7 @@ class Tensor(Array):
         y.grad_fn = self.grad_fn
         return y
 
-    def __reduce__(self) -> tuple[Any, ...]:
+    def __reduce__(self) -> "tuple[Callable[..., Tensor], tuple[NumpyArray, str, bool]]":
         """Pickle the elements, without the autograd history."""
         return rebuild_tensor, (self.numpy(), self.backend, self.requires_grad)
 
@@ -303,7 +307,7 @@ class Tensor(Array):
             raise IndexingError(f"index: got a tensor of {kind}, expected integers and no dims; {advice}")
         return int(self.item())
 
-    def __contains__(self, x: Any) -> bool:
+    def __contains__(self, x: object) -> bool:
         return bool((self == x).any())
 
     def __repr__(self) -> str:
@@ -316,7 +320,7 @@ class Tensor(Array):
 
     # In-place operations.
 
-    def copy_(self, value: Any) -> "Tensor":
+    def copy_(self, value: object) -> "Tensor":
         """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
         store_in(assign, self, as_operand(value))
         return self
@@ -331,7 +335,7 @@ class Tensor(Array):
         store_in(assign, self, 0)
         return self
 
-    def __setitem__(self, index: Any, value: Any) -> None:
+    def __setitem__(self, index: Any, value: object) -> None:
         with dispatch.no_grad():
             target = self[index]
         if self.requires_grad:
@@ -341,7 +345,9 @@ class Tensor(Array):
 
     # Gradients.
 
-    def backward(self, gradient: Any = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
+    def backward(
+        self, gradient: "Tensor | None" = None, create_graph: bool = False, retain_graph: bool | None = None
+    ) -> None:
         """Add the gradient of this tensor to `grad` of every leaf that it was computed from.
 
         Parameters
@@ -387,6 +393,8 @@ class Tensor(Array):
             leaf.grad = g
 
 
+Operand = Tensor | Number  # an input of a call
+
 Plan.tensor = Tensor
 
 
@@ -412,20 +420,20 @@ def no_gradient_error(dtype: DType) -> DTypeError:
     return DTypeError(f"requires_grad: got {dtype}, expected a float type; convert it with x.to(mf.float32)")
 
 
-def check_float_argument(x: Any, k: int) -> None:
+def check_float_argument(x: object, k: int) -> None:
     """Raise an error if `grad` cannot differentiate argument k."""
     if not isinstance(x, Tensor) or not x.dtype.is_float:
         got = f"a tensor of {x.dtype}" if isinstance(x, Tensor) else type(x).__name__
         raise DTypeError(f"grad: argument {k} is {got}, expected a tensor of floats; choose others with argnums")
 
 
-def rebuild_tensor(array: npt.NDArray[Any], backend: str, requires_grad: bool) -> Tensor:
+def rebuild_tensor(array: NumpyArray, backend: str, requires_grad: bool) -> Tensor:
     """Return a tensor from its pickled parts."""
     y = Tensor.from_numpy(array.copy(), get_backend(backend))
     return y.requires_grad_() if requires_grad else y
 
 
-def to_array(data: Any) -> npt.NDArray[Any]:
+def to_array(data: npt.ArrayLike) -> NumpyArray:
     """Convert data to a NumPy array. Raise a ShapeError if they have no shape."""
     try:
         return np.asarray(data)

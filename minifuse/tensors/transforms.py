@@ -47,7 +47,7 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     tensor([ 6., 12.])
     """
 
-    def gradient(*inputs: Any, **named: Any) -> Any:
+    def gradient(*inputs: Any, **named: object) -> Any:
         chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
         if (by := dispatch.active_tracer()) is not None:
             found = by.gradients.trace_grad(partial(function, **named), inputs, chosen)
@@ -81,10 +81,10 @@ def normalize_argnum(k: int, count: int) -> int:
     return k % count
 
 
-def wrap_variable(x: Any, k: int) -> Tensor:
+def wrap_variable(x: Tensor, k: int) -> Tensor:
     """Return a new autograd variable with the same memory, so that its gradient is separate from that of `x`."""
     check_float_argument(x, k)
-    y: Tensor = x.detach()
+    y = x.detach()
     y.requires_grad = True
     if x.requires_grad:
         y.grad_fn = ViewBackward(View("expand", x.shape), x), 0

@@ -55,7 +55,7 @@ def test_arithmetic_is_traced_into_a_kernel_of_ours(compiled):
     backend.map(polynomial, Operand.from_array(np.arange(5.0)), out)
     assert out.data.tolist() == [0.625, 1.625, 4.625, 9.625, 16.625]
     assert compiled == []
-    assert text == ["TracedExpression"]  # called once, with an expression
+    assert text == ["TracedValue"]  # called once, with an expression
 
 
 def test_a_branch_is_compiled_as_it_is(compiled):

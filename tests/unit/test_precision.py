@@ -256,3 +256,12 @@ def test_attention_keeps_float32():
     exact = mf.nn.functional.scaled_dot_product_attention(q, k, v).numpy().tobytes()
     mf.set_float32_matmul_precision("medium")
     assert mf.nn.functional.scaled_dot_product_attention(q, k, v).numpy().tobytes() == exact
+
+
+def test_requires_grad_of_a_view_is_a_bool_in_every_dispatch_state():
+    x = mf.ones(2, 3, requires_grad=True)
+    with mf.use_float32_matmul_precision("high"):
+        assert x[0].requires_grad is True
+    assert x[0].requires_grad is True
+    with mf.no_grad():
+        assert x[1].requires_grad is False

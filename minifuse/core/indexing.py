@@ -22,7 +22,7 @@ Range = tuple[int, int, int]  # start, step, size
 Dims = int | tuple[int, ...] | list[int] | None  # None means all dims
 Entry = int | slice | EllipsisType | None
 Index = Entry | tuple[Entry, ...]
-Sizes = int | Iterable[int]  # what users write for a shape: each of several integers, or all of them in a tuple
+ShapeLike = int | Iterable[int]  # what users write for a shape: each of several integers, or all of them in a tuple
 
 
 def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:

@@ -14,7 +14,7 @@ from .traceable import Traceable
 
 T = TypeVar("T", bound=Traceable)
 Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs), on whatever has operators: floats, Traceables
-ScalarFunction = Callable[..., Any]  # the body of an operator, on the same
+OperatorBody = Callable[..., Any]  # the body of an operator, on the same
 
 TABLE: dict[str, "Operator"] = {}
 NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # kept as they are: they overflow and divide by 0 like tensors
@@ -25,11 +25,11 @@ class Operator:
 
     def __init__(
         self,
-        body: ScalarFunction,
+        body: OperatorBody,
         vjp: Vjp | None,
         symbol: str | None,
         identity: float | bool | None,
-        reduce_vjp: ScalarFunction | None,
+        reduce_vjp: OperatorBody | None,
         is_selection: bool,
         accepts: str,
         result: str,
@@ -114,14 +114,14 @@ def operator(
     methods: str | None = None,
     *,
     identity: float | bool | None = None,
-    reduce_vjp: ScalarFunction | None = None,
+    reduce_vjp: OperatorBody | None = None,
     is_selection: bool = False,
     accepts: Literal["any", "numbers", "integers", "integers alone"] = "any",
     result: Literal["same", "bool", "float"] = "same",
     on_bools: Operator | None = None,
     cost: int = 1,
     primitive: bool = False,
-) -> Callable[[ScalarFunction], Operator]:
+) -> Callable[[OperatorBody], Operator]:
     """Register a scalar function as an operator.
 
     Parameters
@@ -141,7 +141,7 @@ def operator(
         Whether every backend has an instruction for it.
     """
 
-    def register(body: ScalarFunction) -> Operator:
+    def register(body: OperatorBody) -> Operator:
         entry = Operator(body, vjp, symbol, identity, reduce_vjp, is_selection, accepts, result, on_bools, cost, primitive)
         TABLE[entry.name] = entry
         names = (entry.name if methods is None else methods).split()
@@ -159,6 +159,6 @@ def operator(
 
 def primitive(
     vjp: Vjp | None = None, symbol: str | None = None, methods: str | None = None, **options: Any
-) -> Callable[[ScalarFunction], Operator]:
+) -> Callable[[OperatorBody], Operator]:
     """Register a scalar function for which every backend has an instruction."""
     return operator(vjp, symbol, methods, primitive=True, **options)

@@ -19,18 +19,18 @@ class ScalarBackward:
     __slots__ = ("edges", "inputs", "operator", "output")
     count = 1
 
-    def __init__(self, operator: Operator, inputs: "tuple[Operand, ...]", output: "Scalar") -> None:
+    def __init__(self, operator: Operator, inputs: "tuple[ScalarOperand, ...]", output: "Scalar") -> None:
         self.operator = operator
-        self.inputs: tuple[Operand, ...] | None = inputs
+        self.inputs: tuple[ScalarOperand, ...] | None = inputs
         self.output: Scalar | None = output
         self.edges = tuple(autograd.grad_edge(x) if isinstance(x, Scalar) and x.requires_grad else None for x in inputs)
 
-    def backward(self, gradients: "Sequence[Operand | None]") -> "Sequence[Operand | None]":
+    def backward(self, gradients: "Sequence[ScalarOperand | None]") -> "Sequence[ScalarOperand | None]":
         """Return the gradient of each input, by the VJP of the operator."""
         if self.inputs is None or self.output is None:
             raise GradientError(autograd.FREED_GRAPH)
-        y: Operand = self.output
-        xs: Sequence[Operand] = self.inputs
+        y: ScalarOperand = self.output
+        xs: Sequence[ScalarOperand] = self.inputs
         if not dispatch.mode.is_recording:
             y, *xs = [np.float64(to_number(x)) for x in (y, *xs)]  # NumPy's float: Python's raises on division by 0
         with np.errstate(all="ignore"):
@@ -77,7 +77,7 @@ class Scalar(Traceable):
         """Return a Scalar, 0 if the values are equal and 1 if not; anything but a real number always differs."""
         return self.apply(ne, self, other) if is_comparable(other) else NotImplemented
 
-    def apply(self, operator: Operator, *inputs: "Operand") -> "Scalar":
+    def apply(self, operator: Operator, *inputs: "ScalarOperand") -> "Scalar":
         """Apply an operator to numbers, and record it."""
         for x in inputs:
             if isinstance(x, Traceable) and not isinstance(x, Scalar):
@@ -110,7 +110,7 @@ class Scalar(Traceable):
             Nothing here requires a gradient, or the graph was freed by an earlier call.
         """
         retain = create_graph if retain_graph is None else retain_graph
-        start: Operand = Scalar(1.0, False) if create_graph else 1.0
+        start: ScalarOperand = Scalar(1.0, False) if create_graph else 1.0
         for leaf, g in autograd.run_backward(self, start, create_graph=create_graph, retain_graph=retain).items():
             g = g if create_graph else float(to_number(g))
             leaf.grad = g if leaf.grad is None else leaf.grad + g
@@ -129,10 +129,10 @@ class Scalar(Traceable):
         return f"Scalar({self.data})"
 
 
-Operand = Scalar | float | np.float64
+ScalarOperand = Scalar | float | np.float64
 
 
-def is_comparable(x: object) -> TypeGuard[Operand]:
+def is_comparable(x: object) -> TypeGuard[ScalarOperand]:
     """Return whether `==` compares x by value. `apply` raises DTypeError for a Traceable of another class."""
     return isinstance(x, Traceable | Real | np.bool_)
 

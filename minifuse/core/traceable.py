@@ -1,4 +1,17 @@
-"""Traceable: the base class of everything that operators apply to."""
+"""Traceable: the base class of everything that operators apply to.
+
+A function is traced by calling it with Traceables without values. The contract of such a class has four parts: what its
+objects stand for, what `apply` returns, how a constant of the function becomes an operand, and which operations are refused.
+
+| class | stands for | `apply` | constants | refused |
+|---|---|---|---|---|
+| `TracedValue` | an expression | an expression, traced | numbers become literals | branches |
+| `ScalarTracer` | an expression or a node | the same | the same; arrays are refused | all but operators |
+| `Node` | itself | a node | `wrap`: arrays become hidden inputs | reading values, stores |
+| `TracedTensor` | the node of its storage | `Tracer.call`, a dispatch hook | `wrap` | reading values |
+
+A Python number is no Traceable: `jit.traced_scalar` computes its value and its text side by side.
+"""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self

@@ -17,7 +17,7 @@ from ..compiler import plan
 from ..core.dispatch import mode
 from ..core.dtypes import Number, as_number
 from ..core.errors import FuseError
-from ..core.indexing import Shape, Sizes
+from ..core.indexing import Shape, ShapeLike
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.traceable import Traceable
@@ -139,7 +139,7 @@ class Elementwise:
         return self.compile_and_run(key, inputs, named, shape) if run is None else run(*inputs)
 
     def compile_and_run(
-        self, key: Hashable | None, inputs: Sequence[object], named: dict[str, object], shape: Sizes | None
+        self, key: Hashable | None, inputs: Sequence[object], named: dict[str, object], shape: ShapeLike | None
     ) -> Any:
         """Find or compile the kernel of a call, cache it if the key is complete, and run it."""
         call, values, names = self.bind_arguments(inputs, named)

@@ -18,7 +18,7 @@ from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_hook, active_tracer, mode
 from ..core.dtypes import BY_PYTHON, DType, Number, WeakType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
-from ..core.indexing import Shape, Sizes, shape_of
+from ..core.indexing import Shape, ShapeLike, shape_of
 from ..core.interning import toposort
 from ..core.layout import Layout, broadcast, dense_like
 from ..ir.array_methods import Array
@@ -220,7 +220,7 @@ class IndexedPlan:
         inputs: Sequence[object],
         names: Sequence[str],
         raw: frozenset[str],
-        shape: Sizes | None,
+        shape: ShapeLike | None,
     ) -> None:
         self.function_call, self.names, self.name = call, names, call.__name__
         self.is_indexed = [name in raw for name in names]
@@ -259,7 +259,7 @@ class IndexedPlan:
             raise BackendError(f'{self.name}: operands are on two backends, {pair}; move one with x.to("{found[0].name}")')
         return found[0]
 
-    def find_shape(self, shape: Sizes | None) -> Shape:
+    def find_shape(self, shape: ShapeLike | None) -> Shape:
         """Return the shape that the kernel runs over."""
         shapes = [
             x.shape for x, is_raw in zip(self.inputs, self.is_indexed, strict=True) if isinstance(x, Tensor) and not is_raw

@@ -14,12 +14,12 @@ import numpy as np
 from ..compiler import plan
 from ..core.dtypes import DType, Number, as_number, bool_, int64
 from ..core.errors import DTypeError, FuseError, GradientError
-from ..core.indexing import Shape, normalize_dims
+from ..core.indexing import Dims, Shape, normalize_dims
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.operators import TABLE, Operator
 from ..ir.array_functions import Reduce
-from ..ir.array_methods import Array, Dims
+from ..ir.array_methods import Array
 from ..ir.graph import Node, literal
 from ..ir.kernel_ir import CustomReduceOp, Expression, Load, Op, constant
 from ..jit.guards import ClosureGuard
@@ -172,7 +172,7 @@ class Reduction:
     def source(self, *inputs: object, dim: Dims = None, keepdim: bool = False, backend: str | None = None) -> str:
         """Return the source that a call runs, as `mf.source` does; with `backend`, the source for that backend."""
         call = self.bind_arguments(inputs, dim, keepdim)
-        moved = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
+        moved: list[Any] = [x.detach().to(backend) if isinstance(x, Tensor) and backend else x for x in inputs]
         return plan.Plan(call, moved).source()
 
     @property

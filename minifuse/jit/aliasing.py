@@ -18,7 +18,7 @@ from weakref import WeakValueDictionary
 from ..compiler.trace_result import InputEffects
 from ..core.errors import OverlapError
 from ..tensors.mutation import are_views_of_one_array, overlapping_groups, shares_memory
-from ..tensors.tensor import Operand, Tensor
+from ..tensors.tensor import CallInput, Tensor
 from .guards import ClosureGuard
 
 Run = Callable[..., Any]  # what runs a call of a fused function: run(*inputs) returns its results
@@ -56,7 +56,7 @@ class AliasAnalysis:
         self.exposed |= effects.exposed
         self.hidden.update({id(x): x for x in effects.hidden})
 
-    def aliasing(self, flat: Sequence[Operand], is_recorded: bool, grads: Sequence[Tensor] = ()) -> Aliasing:
+    def aliasing(self, flat: Sequence[CallInput], is_recorded: bool, grads: Sequence[Tensor] = ()) -> Aliasing:
         """Return how the inputs of a call alias each other.
 
         Parameters
@@ -110,7 +110,7 @@ class AliasAnalysis:
             if is_read_before and not all(are_equal_views(group[j], x) for j in near):
                 yield k
 
-    def check_hidden(self, flat: Sequence[Operand]) -> None:
+    def check_hidden(self, flat: Sequence[CallInput]) -> None:
         """Raise an OverlapError if an in-place operation would change a tensor that is not an input of the call."""
         input_ids = {id(x) for x in flat}
         for x in [x for key, x in self.hidden.items() if key not in input_ids]:
@@ -155,7 +155,7 @@ class AddressDispatch:
         return run(*flat)
 
 
-def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[Operand], effects: InputEffects) -> frozenset[int]:
+def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[CallInput], effects: InputEffects) -> frozenset[int]:
     """Return the inputs that must be read from copies, since their bytes are modified as elements of another dtype.
 
     Parameters

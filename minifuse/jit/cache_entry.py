@@ -17,7 +17,7 @@ from ..core.pytree import tree_map
 from ..core.traceable import TraceableFunction
 from ..runtime.memory_pool import write_clock
 from ..tensors.mutation import check_writable
-from ..tensors.tensor import Operand, Tensor
+from ..tensors.tensor import CallInput, Tensor
 from .aliasing import Run
 
 
@@ -37,7 +37,7 @@ class CacheEntry:
         self,
         function: TraceableFunction,
         trace: TraceResult,
-        flat: Sequence[Operand],
+        flat: Sequence[CallInput],
         names: Sequence[str],
         backend: Backend,
         recompute: str = "auto",
@@ -76,16 +76,16 @@ class CacheEntry:
 
         return store
 
-    def run_with_effects(self, *flat: Operand) -> Any:
+    def run_with_effects(self, *flat: CallInput) -> Any:
         """Run a call, with all effects on versions, gradients and results."""
         self.record_writes(flat)
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
-    def plan_inputs(self, flat: Sequence[Operand]) -> Sequence[Operand]:
+    def plan_inputs(self, flat: Sequence[CallInput]) -> Sequence[CallInput]:
         """Return the inputs of the plan; those that it would read after a change of their memory are copied."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
-    def record_writes(self, flat: Sequence[Operand]) -> None:
+    def record_writes(self, flat: Sequence[CallInput]) -> None:
         """Record before a run which buffers it modifies; values that the run saves for gradients are newer than that.
 
         Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
@@ -95,7 +95,7 @@ class CacheEntry:
         for k in self.trace.modified_inputs:
             write_clock.record_write(self.input(k, flat).buffer)
 
-    def apply_effects(self, results: Any, flat: Sequence[Operand]) -> Any:
+    def apply_effects(self, results: Any, flat: Sequence[CallInput]) -> Any:
         """Set gradients after a run, and build the function's return value."""
         if self.is_direct:
             return results
@@ -123,7 +123,7 @@ class CacheEntry:
             x.grad = grad
         return tree_map(self.trace.tree, resolve)
 
-    def input(self, k: int, flat: Sequence[Operand]) -> Any:
+    def input(self, k: int, flat: Sequence[CallInput]) -> Any:
         """Return input k of a run; hidden inputs are numbered after the others."""
         if k < self.count:
             return flat[k]

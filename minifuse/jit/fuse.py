@@ -34,7 +34,7 @@ from ..ir.pytorch_differences import Size
 from ..runtime.compile_workers import compile_all
 from ..runtime.kernel_cache import cache
 from ..runtime.plan_cache import PlanTable
-from ..tensors.tensor import Operand, Tensor
+from ..tensors.tensor import CallInput, Tensor
 from .aliasing import AddressDispatch, AliasAnalysis, Aliasing, Run, inputs_to_copy
 from .cache_entry import CacheEntry, replace_inputs
 from .guards import ClosureGuard, IdentityKey
@@ -140,7 +140,7 @@ class Fused:
             self.runs[entry.key] = self.bind_closure_tensors(entry.run)
         return entry.run(*flat)
 
-    def entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[Operand]]:
+    def entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[CallInput]]:
         """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
         leaves, tree, key = self.flatten_args(inputs, named)
         guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
@@ -184,7 +184,7 @@ class Fused:
                 "the function, which later calls would not repeat; return the new value, or store it in a tensor in place"
             )
 
-    def aliasing(self, flat: Sequence[Operand]) -> Aliasing:
+    def aliasing(self, flat: Sequence[CallInput]) -> Aliasing:
         """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.spec.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
@@ -197,7 +197,7 @@ class Fused:
             return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, guard)
         return (lambda *inputs: run(*inputs, *guard.tensors)) if guard.tensors else run
 
-    def dynamic_guards(self, flat: Sequence[Operand]) -> Hashable:
+    def dynamic_guards(self, flat: Sequence[CallInput]) -> Hashable:
         """Return the values that a call depends on besides its arguments, as far as traces have found them."""
         known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
@@ -205,7 +205,7 @@ class Fused:
         backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
         return values, grads, backend
 
-    def trace(self, original: list[Operand], tree: ArgumentTree, copies: Collection[int]) -> CacheEntry:
+    def trace(self, original: list[CallInput], tree: ArgumentTree, copies: Collection[int]) -> CacheEntry:
         """Trace the function for these inputs, some of which it reads from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
         backend = example.spec.backend if example is not None else get_backend(None)
@@ -227,9 +227,9 @@ class Fused:
 
     def flatten_args(
         self, inputs: tuple[object, ...], named: dict[str, object]
-    ) -> tuple[list[Operand], ArgumentTree, tuple[object, ...]]:
+    ) -> tuple[list[CallInput], ArgumentTree, tuple[object, ...]]:
         """Split nested arguments into tensors and numbers, the structure with a `Placeholder` for each, and a key."""
-        leaves: list[Operand] = []
+        leaves: list[CallInput] = []
         key: list[object] = []
         arrays: dict[int, Tensor] = {}
 

@@ -37,7 +37,7 @@ LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 TRANSPARENT_MODULES = ("types", "argparse", "collections", "configparser", "_thread")
 get_cell_contents = attrgetter("cell_contents")
 DEFAULT_GETTERS = attrgetter("__defaults__"), attrgetter("__kwdefaults__")
-Container = tuple[object, ...] | list[object] | dict[object, object] | set[object] | frozenset[object]
+BuiltinContainer = tuple[object, ...] | list[object] | dict[object, object] | set[object] | frozenset[object]
 METHOD_TYPES = (FunctionType, staticmethod, classmethod, property)
 
 Getter = Callable[[Any], Any]
@@ -216,7 +216,7 @@ class GuardBuilder:
         else:
             self.visit_instance(x)
 
-    def visit_container(self, x: Container) -> None:
+    def visit_container(self, x: BuiltinContainer) -> None:
         """Visit the contents of a tuple, list, dict or set."""
         self.key += [type(x), len(x)]
         if not isinstance(x, tuple | frozenset):

@@ -28,10 +28,11 @@ from ..core.layout import row_major
 from ..core.pytree import tree_map
 from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Full, Iota, View
+from ..ir.array_methods import Array
 from ..ir.graph import Argument, Node, Number, literal, strip_views, use_wrapper, wrap
 from ..ir.vjp import dependents_of
 from ..tensors.mutation import shares_memory
-from ..tensors.tensor import Operand, Tensor
+from ..tensors.tensor import CallInput, Tensor
 from .functionalize import Functionalizer
 from .guards import tensor_over
 from .outputs import OutputBuilder, output_layout
@@ -62,11 +63,13 @@ class Tracer(DispatchHook):
 
     is_tracer = True
 
-    def __init__(self, name: str, inputs: Sequence[Operand], backend: Backend, originals: Sequence[Operand] = ()) -> None:
+    def __init__(
+        self, name: str, inputs: Sequence[CallInput], backend: Backend, originals: Sequence[CallInput] = ()
+    ) -> None:
         self.name, self.backend = name, backend
-        self.inputs: list[Operand | None] = list(inputs)  # None for a number that each call computes
+        self.inputs: list[CallInput | None] = list(inputs)  # None for a number that each call computes
         self.arguments: list[Node] = []
-        self.hidden: list[Tensor | PerCallInput] = []
+        self.hidden: list[Array | PerCallInput] = []
         self.constants: list[Tensor] = []  # hidden inputs that were created from the function's constants
         self.hidden_nodes: dict[str, Node] = {}  # by text
         self.traced_tensors: dict[int, TracedTensor] = {}  # by the tensor's id
@@ -102,7 +105,7 @@ class Tracer(DispatchHook):
 
     # Traced inputs.
 
-    def trace_input(self, k: int, x: Operand) -> TracedTensor | TracedScalar:
+    def trace_input(self, k: int, x: CallInput) -> TracedTensor | TracedScalar:
         """Return the tracer for input k."""
         if not isinstance(x, Tensor):
             self.numbers[f"x{k}"] = Node(Number(k), (), (), weak_type_of(x))
@@ -166,7 +169,7 @@ class Tracer(DispatchHook):
         return (self.lift(x) if isinstance(x, Tensor) else self.constant(x)).node
 
     def add_hidden_input(
-        self, text: str, names: dict[str, Any], value: Operand, get: Callable[[Sequence[Any]], Any] | None = None
+        self, text: str, names: dict[str, Any], value: CallInput, get: Callable[[Sequence[Any]], Any] | None = None
     ) -> Node:
         """Add an input that each call computes."""
         if text not in self.hidden_nodes:
@@ -244,7 +247,7 @@ class Tracer(DispatchHook):
         result = self.apply_function(function, nodes)
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
-    def record_call(self, function: TraceableFunction, inputs: Sequence[object], targets: int = 0) -> int:
+    def record_call(self, function: TraceableFunction, inputs: Sequence[Any], targets: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
         specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]

@@ -24,7 +24,7 @@ from ..core.dtypes import (
     weak_type_of,
 )
 from ..core.errors import DTypeError, ShapeError
-from ..core.indexing import Sizes, shape_of
+from ..core.indexing import ShapeLike, shape_of
 from .tensor import Tensor, to_array
 
 DTypeLike = DType | str | type | None
@@ -169,7 +169,7 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
 
 
 def full(
-    shape: Sizes, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
+    shape: ShapeLike, value: float, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False
 ) -> Tensor:
     """Return a tensor filled with one number. Default dtype: that of `mf.tensor(value)`.
 
@@ -190,7 +190,7 @@ def full(
     return result.requires_grad_() if requires_grad else result
 
 
-def zeros(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def zeros(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of zeros. Default dtype: float32.
 
     Examples
@@ -203,7 +203,7 @@ def zeros(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, re
     return full(shape_of(shape), 0, dtype or float32, backend, requires_grad)
 
 
-def ones(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def ones(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return a tensor of ones. Default dtype: float32.
 
     Examples
@@ -389,7 +389,7 @@ def to_plain(state: Any) -> Any:
     return int(state) if isinstance(state, np.integer) else state
 
 
-def _draw(draw: str, shape: Sizes | tuple[Sizes, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def _draw(draw: str, shape: tuple[ShapeLike, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     target = as_dtype(dtype or float32)
     if not target.is_float:
         name = "randn" if draw == "standard_normal" else "rand"
@@ -405,7 +405,7 @@ def _draw(draw: str, shape: Sizes | tuple[Sizes, ...], dtype: DTypeLike, backend
     return wrap_array(drawn(), backend, requires_grad)
 
 
-def rand(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def rand(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return random numbers from the uniform distribution on [0, 1).
 
     Examples
@@ -418,7 +418,7 @@ def rand(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, req
     return _draw("random", shape, dtype, backend, requires_grad)
 
 
-def randn(*shape: Sizes, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
+def randn(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
     """Return random numbers from the standard normal distribution.
 
     Examples

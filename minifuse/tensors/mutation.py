@@ -18,15 +18,15 @@ from ..ir.array_methods import Array
 from ..runtime.memory_pool import write_clock
 
 if TYPE_CHECKING:
-    from .tensor import Operand, Tensor
+    from .tensor import CallInput, Tensor
 
-    Inputs = Sequence[Operand | None]  # of a call; None in the place of an input that does not matter
+    Inputs = Sequence[CallInput | None]  # of a call; None in the place of an input that does not matter
 
 ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
 DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
 
 
-def store(function: TraceableFunction, targets: "Sequence[Tensor]", *inputs: "Operand") -> None:
+def store(function: TraceableFunction, targets: "Sequence[Tensor]", *inputs: "CallInput") -> None:
     """Store `function(*targets, *inputs)`, one result per target, in the memory of the targets.
 
     Raises

@@ -18,7 +18,7 @@ from ..compiler.tensor_meta import TensorMeta
 from ..core import autograd, dispatch
 from ..core.dtypes import BY_NAME, BY_NUMPY, DType, Number, NumpyArray, as_dtype, weak_type_of
 from ..core.errors import BackendError, DTypeError, GradientError, IndexingError, ShapeError, ViewError
-from ..core.indexing import Shape, Sizes, infer_shape
+from ..core.indexing import Shape, ShapeLike, infer_shape
 from ..core.layout import Layout, row_major
 from ..ir.array_functions import Copy, View
 from ..ir.array_methods import Array
@@ -177,7 +177,7 @@ class Tensor(Array):
             y.grad_fn = ViewBackward(view, self), 0
         return y
 
-    def view(self, *shape: Sizes) -> "Tensor":
+    def view(self, *shape: ShapeLike) -> "Tensor":
         """Return a view with another shape of the same memory. Raise a ViewError if no strides describe it."""
         view = View("reshape", infer_shape(self.size, shape))
         view.layout(self.spec.layout)  # raises a ViewError with the reason
@@ -393,7 +393,7 @@ class Tensor(Array):
             leaf.grad = g
 
 
-Operand = Tensor | Number  # an input of a call
+CallInput = Tensor | Number  # an input of a call
 
 Plan.tensor = Tensor
 

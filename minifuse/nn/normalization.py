@@ -267,8 +267,7 @@ class BatchNorm(Module):
             return normalize_by_statistics(x, self.running_mean, self.running_var, self.weight, self.bias, self.eps)
         y, mean, var = normalize_by_batch(x, self.weight, self.bias, self.eps)
         if self.running_mean is not None:
-            buffers = (self.running_mean, self.running_var, self.num_batches_tracked)
-            targets = [x for x in buffers if x is not None]
+            targets = [self.running_mean, self.running_var, self.num_batches_tracked]
             with no_grad():
                 if self.momentum is None:
                     store(_average_and_count, targets, mean, var, bessel_factor(x))

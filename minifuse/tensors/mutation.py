@@ -26,8 +26,8 @@ ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
 DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
 
 
-def store(function: TraceableFunction, targets: "Sequence[Tensor]", *inputs: "CallInput") -> None:
-    """Store `function(*targets, *inputs)`, one result per target, in the memory of the targets.
+def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> None:
+    """Store `function(*targets, *inputs)`, one result per target, in the memory of the targets, which are tensors.
 
     Raises
     ------

@@ -285,7 +285,7 @@ class Tensor(Array):
         y.grad_fn = self.grad_fn
         return y
 
-    def __reduce__(self) -> "tuple[Callable[..., Tensor], tuple[NumpyArray, str, bool]]":
+    def __reduce__(self) -> tuple[Callable[..., object], tuple[object, ...]]:
         """Pickle the elements, without the autograd history."""
         return rebuild_tensor, (self.numpy(), self.backend, self.requires_grad)
 

@@ -133,7 +133,8 @@ class Known(dict[Differentiable, Edge]):
 
     def __init__(self, root: Differentiable, chain: Chain) -> None:
         super().__init__()
-        self.chain, self.grad_fn = chain, self[root]
+        self.chain = chain
+        self.grad_fn: Any = self[root]  # a call: a variable without one is not passed to `run_backward`
 
     def __missing__(self, variable: Differentiable) -> Edge:
         call = variable.history

@@ -728,6 +728,18 @@ def test_a_fused_function_stores_in_out():
     assert x.tolist() == [[0, 0], [4, 4], [4, 4]]
 
 
+def test_a_fused_call_binds_plain_numbers():
+    """A traced number among the parameters of a BoundFunction, which is kept, would keep its trace."""
+
+    def f(x, k):
+        return np.triu(x, k), np.isclose(x, x, equal_nan=k)
+
+    upper, _ = mf.fuse(f)(mf.ones(2, 2), 1)
+    assert upper.tolist() == [[0, 1], [0, 0]]
+    bound = [found for found in BoundFunction.recent if found.body.__name__ in ("triu", "isclose")]
+    assert {type(x) for found in bound for x in found.parameters} == {int, bool}
+
+
 def test_parameters_of_entries_are_numpys():
     """An entry has NumPy's names, and is found by the same object."""
     import inspect

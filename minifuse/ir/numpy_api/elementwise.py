@@ -97,11 +97,11 @@ def _nan_to_num(x: "Array", nan: Operand, high: Operand, low: Operand) -> "Array
     return where(isnan(x), nan, where(eq(x, math.inf), high, where(eq(x, -math.inf), low, x)))
 
 
-define(np.triu, lambda m, k=0: _triangle(m, True, int(k)), "Return the part on and above diagonal k, with 0 elsewhere.", 1)
-define(np.tril, lambda m, k=0: _triangle(m, False, int(k)), "Return the part on and below diagonal k, with 0 elsewhere.", 1)
+define(np.triu, lambda m, k=0: _triangle(m, k, True), "Return the part on and above diagonal k; 0 elsewhere.", operands=1)
+define(np.tril, lambda m, k=0: _triangle(m, k, False), "Return the part on and below diagonal k; 0 elsewhere.", operands=1)
 
 
-def _triangle(x: "Array", is_upper: bool, k: int) -> "Array":
+def _triangle(x: "Array", k: int, is_upper: bool) -> "Array":
     if x.ndim == 0:
         raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
     rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is repeated as the rows of a square
@@ -146,7 +146,7 @@ def inner(a: object, b: object) -> Any:
     return tensordot(a, b, (-1, -1)) if ndim_of(a) and ndim_of(b) else call_once(mul, a, b)
 
 
-define(np.vdot, lambda a, b: a.reshape(-1) @ b.reshape(-1), "Sum the products of all elements.", 2)
+define(np.vdot, lambda a, b: a.reshape(-1) @ b.reshape(-1), "Sum the products of all elements.", operands=2)
 
 
 @implements(np.outer, operands=2)

@@ -72,7 +72,7 @@ define(np.argmax, reduction("argmax"), "Return `a.argmax(axis, keepdims)`: the f
 define(np.argmin, reduction("argmin"), "Return `a.argmin(axis, keepdims)`: the first of the smallest, or the first NaN.")
 
 
-def is_odd(a: "Array", axis: Dims, keepdims: bool) -> "Array":
+def is_odd(a: "Array", axis: Dims = None, keepdims: bool = False) -> "Array":
     """Return whether the number of nonzero elements along dims is odd."""
     return eq(mod(ne(a, 0).sum(axis, keepdims), 2), 1)
 
@@ -80,7 +80,7 @@ def is_odd(a: "Array", axis: Dims, keepdims: bool) -> "Array":
 REDUCTIONS: "dict[np.ufunc, Callable[..., Array]]" = {  # ufunc -> its method `reduce`
     np.add: reduction_as("sum"), np.multiply: reduction_as("prod"),
     np.maximum: reduction_as("max"), np.minimum: reduction_as("min"),
-    np.logical_and: reduction_as("all"), np.logical_or: reduction_as("any"), np.logical_xor: one_call(is_odd, 1),
+    np.logical_and: reduction_as("all"), np.logical_or: reduction_as("any"), np.logical_xor: one_call(is_odd, operands=1),
 }  # fmt: skip
 
 

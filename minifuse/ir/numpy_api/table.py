@@ -59,14 +59,20 @@ def implements(*functions: NumpyFunction | None, operands: int = 0) -> Callable[
 
 def one_call(body: Callable[..., R], operands: int) -> Callable[..., R]:
     """Return a function of named arguments that passes the first ones to one call of `body`, and binds the others."""
-    defaults = {name: parameter.default for name, parameter in signature(body).parameters.items()}
+    defaults = [(name, parameter.default) for name, parameter in signature(body).parameters.items()]
 
     @wraps(body)
     def entry(**given: object) -> R:
-        values = [given.get(name, default) for name, default in defaults.items()]
-        return call_once(body, *values[:operands], parameters=tuple(map(as_key, values[operands:])))
+        inputs = [given.get(name, default) for name, default in defaults[:operands]]
+        parameters = [as_parameter(given.get(name, default), default) for name, default in defaults[operands:]]
+        return call_once(body, *inputs, parameters=tuple(parameters))
 
     return entry
+
+
+def as_parameter(value: Any, default: object) -> Hashable:
+    """Convert a bound parameter: to the type of its default, if that is a bool or an int, else to part of a cache key."""
+    return type(default)(value) if isinstance(default, int) else as_key(value)
 
 
 def call_once(body: Callable[..., R], *inputs: object, parameters: tuple[Hashable, ...] = ()) -> R:
@@ -96,7 +102,7 @@ def ndim_of(x: object) -> int:
 
 
 def as_key(value: Any) -> Any:
-    """Return axes, or another parameter, as part of a cache key."""
+    """Return axes as part of a cache key."""
     return tuple(map(as_number, value)) if isinstance(value, list | tuple) else as_number(value)
 
 

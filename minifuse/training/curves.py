@@ -40,15 +40,14 @@ def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
     axes.set_ylabel("loss")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25)
-    handles, labels = axes.get_legend_handles_labels()
-    if looks and recipe.target != "loss":
-        other = axes.twinx()
+    other = axes.twinx() if looks and recipe.target != "loss" else axes
+    if looks:
         other.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
+    handles, labels = axes.get_legend_handles_labels()
+    if other is not axes:
         other.set_ylabel(f"{recipe.target} on held-out data")
-        handles, labels = handles + other.get_legend_handles_labels()[0], labels + other.get_legend_handles_labels()[1]
-    elif looks:
-        axes.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label="loss, held out")
-        handles, labels = axes.get_legend_handles_labels()
+        more_handles, more_labels = other.get_legend_handles_labels()
+        handles, labels = handles + more_handles, labels + more_labels
     axes.legend(handles, labels, frameon=False)
     axes.set_title(f"{recipe.name}: {recipe.about}", fontsize=10, loc="left")
     held = io.BytesIO()

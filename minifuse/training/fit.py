@@ -16,11 +16,7 @@ SAVE_INTERVAL_S = 30.0  # between two checkpoints
 ProgressCallback = Callable[[list[StepRecord], Mapping[str, float] | None], bool | None]
 
 
-def fit(
-    trainer: Trainer,
-    folder: RunFolder,
-    tell: ProgressCallback | None = None,
-) -> bool:
+def fit(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None = None) -> bool:
     """Train to the end, or until the callback asks to stop.
 
     Parameters

@@ -9,13 +9,14 @@ from minifuse.core.errors import MinifuseError
 from ..frame import Shown, mistake, show, source
 from ..views import functions, fusion, fusion_steps
 from ..views.cited_facts import Line
+from ..views.function_parts import FunctionParts
 from ..views.picture import Picture
 
 DEFAULT_SIZE = 64
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def taken_apart(name: str, rows: int, backend: str) -> fusion.Taken:
+def taken_apart(name: str, rows: int, backend: str) -> FunctionParts:
     """What becomes of one of the functions."""
     return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
 

@@ -8,7 +8,6 @@ the same with no GPU, and the parallel one binds no kernel.
 import inspect
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from minifuse.compiler.pretty_print import REDUCTION_NAMES, Formula
 from minifuse.core.operators import Operator
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
 from minifuse.inspect.explain import NumberedGraph
-from minifuse.inspect.explanation import Explanation, KernelFacts, group_refusals
+from minifuse.inspect.explanation import KernelFacts, group_refusals
 from minifuse.inspect.report import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
 from minifuse.ir.graph import Argument, Node
@@ -29,6 +28,7 @@ from minifuse.ir.steps import NO_BUFFER, MatmulLaunch
 
 from . import fusion_steps
 from .cited_facts import DERIVED, Fact, Line
+from .function_parts import FunctionParts, KernelPart
 from .functions import Example
 from .node_to_kernel import expressions_of, held_by_steps, is_free, roots_of
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
@@ -51,41 +51,7 @@ def planning(name: str) -> Backend:
     return RecordingBackend(RecordingDevice()) if name == "cuda" else get_backend(name)
 
 
-@dataclass(frozen=True)
-class Part:
-    """An operation of a kernel, a load or a store."""
-
-    text: str
-    says: str
-    kind: str
-    reads: tuple[int, ...]
-    """Parts of the same kernel."""
-    memory: str = ""
-    """What a load or a store is of."""
-    nodes: tuple[int, ...] = ()
-    """Of the graph: what it computes."""
-
-
-@dataclass(frozen=True)
-class Taken:
-    """A function taken apart: plain data. `parts` has a list for each kernel, `reads` the inputs of each node."""
-
-    example: Example
-    size: int
-    backend: str
-    explained: Explanation
-    source: str
-    parts: tuple[tuple[Part, ...], ...]
-    reads: tuple[tuple[int, ...], ...]
-    glyphs: tuple[str, ...]
-    free: frozenset[int]
-    """Nodes that are no operation of a kernel: views, and numbers that are repeated."""
-    inputs: frozenset[int]
-    stored: frozenset[int]
-    """Nodes that some kernel stores."""
-
-
-def taken_apart(example: Example, rows: int, backend: str) -> Taken:
+def taken_apart(example: Example, rows: int, backend: str) -> FunctionParts:
     """What becomes of a function for arguments of a size.
 
     Raises
@@ -100,7 +66,7 @@ def taken_apart(example: Example, rows: int, backend: str) -> Taken:
     explained, graph = fused.explain(*placed), NumberedGraph(entry.plan, entry.trace)
     held = held_by_steps(entry.plan, graph)
     order = range(len(graph.order))
-    return Taken(
+    return FunctionParts(
         example,
         rows,
         backend,
@@ -120,7 +86,7 @@ def taken_apart(example: Example, rows: int, backend: str) -> Taken:
     )
 
 
-def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[Part, ...]:
+def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
     """What a kernel does: loads, operations, stores."""
     names = plan.host.memory
     formula = Formula(step, names)
@@ -137,17 +103,17 @@ def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, 
             slot = places[e.index][0]
             memory = "" if slot == NO_BUFFER else names[slot]
             what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
-            found.append(Part(memory or "index", what, LOAD if memory else "", (), memory))
+            found.append(KernelPart(memory or "index", what, LOAD if memory else "", (), memory))
         else:
             name = symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
             word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
             text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
             said = formula.format(e)[0]
             said = f"computes {cut_short(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
-            found.append(Part(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
+            found.append(KernelPart(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
     for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
         reads = (index[e],) if e in index else ()
-        found.append(Part(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
+        found.append(KernelPart(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
     return tuple(found)
 
 
@@ -189,7 +155,7 @@ def word(function: Any) -> str:
 # The picture.
 
 
-def picture(found: Taken, play: str = PLAYS[0]) -> Picture:
+def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
     """The graph in layers, each kernel as a grid of what it does, and the merges that were refused.
 
     It plays the kernels, one after the other, or all that was decided on the way to them.
@@ -229,7 +195,7 @@ def edges(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Se
     return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
 
 
-def graph_grid(found: Taken) -> Grid:
+def graph_grid(found: FunctionParts) -> Grid:
     """Each value of the function once, to the right of what it is computed from."""
     used, cells = readers(found.reads), list[Cell]()
     for k, node in enumerate(found.explained.nodes):
@@ -250,17 +216,17 @@ def graph_grid(found: Taken) -> Grid:
     return grid_of("graph", title, layers(found.reads), cells)
 
 
-def mark(found: Taken, k: int) -> str:
+def mark(found: FunctionParts, k: int) -> str:
     """How a value of the graph looks."""
     return LOAD if k in found.inputs else IDLE if k in found.free else STORE if k in found.stored else ""
 
 
-def kernels_of(found: Taken, k: int) -> list[int]:
+def kernels_of(found: FunctionParts, k: int) -> list[int]:
     """The kernels that compute a value: several, if it is computed again."""
     return [j for j, parts in enumerate(found.parts) if any(k in part.nodes for part in parts)]
 
 
-def kernel_grid(found: Taken, k: int) -> Grid:
+def kernel_grid(found: FunctionParts, k: int) -> Grid:
     """The loads, operations and stores of a kernel, each to the right of what it reads."""
     parts, facts = found.parts[k], found.explained.forward.kernels[k]
     reads = [part.reads for part in parts]
@@ -276,7 +242,7 @@ def kernel_grid(found: Taken, k: int) -> Grid:
     return grid_of(f"kernel{k}", title, layers(reads), cells)
 
 
-def refusal_grid(found: Taken) -> Grid:
+def refusal_grid(found: FunctionParts) -> Grid:
     """The merges that did not happen."""
     cells = []
     for k, x in enumerate(found.explained.refusals):
@@ -288,7 +254,7 @@ def refusal_grid(found: Taken) -> Grid:
     return grid_of("refusals", title, [(k, 0) for k in range(len(cells))], cells)
 
 
-def frames(found: Taken) -> list[Frame]:
+def frames(found: FunctionParts) -> list[Frame]:
     """The whole, then kernel by kernel."""
     if not found.parts:
         return []
@@ -307,7 +273,7 @@ def said(k: int, facts: KernelFacts) -> str:
     return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
 
 
-def sentence(found: Taken) -> str:
+def sentence(found: FunctionParts) -> str:
     """What is to be seen."""
     x = found.explained
     now, before = x.forward, x.unfused
@@ -319,7 +285,7 @@ def sentence(found: Taken) -> str:
 # Beside the picture.
 
 
-def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
+def facts(found: FunctionParts, chosen: str | None = None) -> list[Fact]:
     """Before and after, each kernel, and each refused merge with its reason."""
     x = found.explained
     rule = "of the plan that would run; before: of the calls that the function makes by itself"
@@ -349,7 +315,7 @@ def facts(found: Taken, chosen: str | None = None) -> list[Fact]:
     return known
 
 
-def chosen_facts(found: Taken, chosen: str | None) -> list[Fact]:
+def chosen_facts(found: FunctionParts, chosen: str | None) -> list[Fact]:
     """The cell that was chosen, in its own words."""
     for grid in picture(found).grids if chosen else ():
         for cell in grid.cells:
@@ -358,7 +324,7 @@ def chosen_facts(found: Taken, chosen: str | None) -> list[Fact]:
     return []
 
 
-def own_lines(found: Taken) -> list[Line]:
+def own_lines(found: FunctionParts) -> list[Line]:
     """The function as it is written, with how many operations of the graph come from each line."""
     lines, first = inspect.getsourcelines(found.example.function)
     file = inspect.getsourcefile(found.example.function)
@@ -371,12 +337,12 @@ def own_lines(found: Taken) -> list[Line]:
     ]
 
 
-def generated(found: Taken) -> list[Line]:
+def generated(found: FunctionParts) -> list[Line]:
     """What runs: the host program, and each kernel under what it computes."""
     return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
 
 
-def command(found: Taken, play: str = PLAYS[0]) -> str:
+def command(found: FunctionParts, play: str = PLAYS[0]) -> str:
     """The same on a terminal."""
     shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
     what = f"project/views/functions.py:{found.example.function.__name__}"

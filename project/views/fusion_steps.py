@@ -5,15 +5,12 @@ leaves what the plan has: tests compare the two.
 """
 
 from collections.abc import Collection, Iterator, Mapping
-from typing import TYPE_CHECKING
 
 from minifuse.inspect.fusion_log_text import StepFacts
 from minifuse.inspect.report import format_bytes, format_count
 
+from .function_parts import FunctionParts
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Frame
-
-if TYPE_CHECKING:
-    from .fusion import Taken
 
 MEANS = (
     (LOAD, "is read"),
@@ -50,7 +47,7 @@ class Progress:
         return self.open.get(step.kernel, ())
 
 
-def frames(found: "Taken") -> Iterator[Frame]:
+def frames(found: FunctionParts) -> Iterator[Frame]:
     """The captured graph, what was decided, and the kernels."""
     x, now, launches = found.explained, Progress(), dict[int | None, int]()
     count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
@@ -71,7 +68,7 @@ def frames(found: "Taken") -> Iterator[Frame]:
     )
 
 
-def rows(found: "Taken") -> list[dict[str, str]]:
+def rows(found: FunctionParts) -> list[dict[str, str]]:
     """The decisions as a table."""
     return [
         {
@@ -84,7 +81,7 @@ def rows(found: "Taken") -> list[dict[str, str]]:
     ]
 
 
-def sentence(found: "Taken", step: StepFacts) -> str:
+def sentence(found: FunctionParts, step: StepFacts) -> str:
     """A decision in words; of a kernel that is made, also what it moves."""
     if step.kind not in ("made", "copied") or step.launch is None:
         return step.text
@@ -92,7 +89,11 @@ def sentence(found: "Taken", step: StepFacts) -> str:
 
 
 def looks(
-    found: "Taken", now: Progress, shown: Mapping[int, str], launches: Mapping[int | None, int], launch: int | None = None
+    found: FunctionParts,
+    now: Progress,
+    shown: Mapping[int, str],
+    launches: Mapping[int | None, int],
+    launch: int | None = None,
 ) -> tuple[tuple[str, str], ...]:
     """(link, kind) of all cells that do not look as they will in the end."""
     computed = {k for values in (*now.open.values(), *now.computed) for k in values}

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 import minifuse as mf
 from minifuse.core.layout import row_major
 from project.views import functions, fusion, fusion_steps
+from project.views.function_parts import FunctionParts
 from project.views.picture import CHOSEN, IDLE, KINDS, LOAD, MAX_NBYTES, OTHER, STORE, Picture
 
 EACH = pytest.mark.parametrize("example", functions.FUSED, ids=lambda found: found.name)
@@ -30,7 +31,7 @@ COUNTS = {  # kernels for 8 rows on parallel
 }
 
 
-def taken(name: str, rows: int = 8, backend: str = "parallel") -> fusion.Taken:
+def taken(name: str, rows: int = 8, backend: str = "parallel") -> FunctionParts:
     """One of the functions, taken apart."""
     return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
 
@@ -210,7 +211,7 @@ def test_frames_go_through_the_kernels():
 # Step by step.
 
 
-def replayed(found: fusion.Taken) -> fusion_steps.Progress:
+def replayed(found: FunctionParts) -> fusion_steps.Progress:
     """What the decisions lead to, all together."""
     now = fusion_steps.Progress()
     for step in found.explained.steps:
@@ -218,7 +219,7 @@ def replayed(found: fusion.Taken) -> fusion_steps.Progress:
     return now
 
 
-def assert_leads_to_the_kernels(found: fusion.Taken) -> None:
+def assert_leads_to_the_kernels(found: FunctionParts) -> None:
     """Decisions lead to what is found in the kernels' expressions, and to the refusals."""
     now, nothing = replayed(found), found.free
     assert [set(inside) for inside in now.computed] == [{n for part in parts for n in part.nodes} for parts in found.parts]

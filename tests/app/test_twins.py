@@ -312,7 +312,7 @@ def test_the_map_says_what_the_doctor_says(monkeypatch):
     assert set(table["part"]) == set(report)
 
 
-def test_every_page_is_held_against_its_line_here_or_measures_or_is_held_elsewhere():
+def test_each_page_compares_its_line_here_or_in_its_own_tests():
     elsewhere = {"folds", "fusion"}  # their own tests
     assert {page.module for page in PAGES} == {*CHOICES, "map", "race", "train", *elsewhere} - {"user_kernel"}
 
@@ -411,7 +411,7 @@ def test_what_cannot_be_walked_is_told(file, what, shape, message):
     assert message in result.stderr
 
 
-def test_a_function_of_tensors_in_a_file_is_traced_as_the_library_launches_it():
+def test_trace_runs_a_tensor_function_of_a_file_as_the_library_does():
     result = invoke("trace", "project/views/kernels.py:multiply_add", "--shape", "4,5", "--shape", "5", "--json")
     [launch] = json.loads(result.stdout)["launches"]
     assert launch["TRACED"]["events"] == 4 * 5 * 3

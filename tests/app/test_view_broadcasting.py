@@ -88,7 +88,7 @@ def test_results_gradients_and_summed_dims_are_those_of_numpy(operation, shapes)
 
 @given(st.sampled_from("+*"), pairs(), st.data())
 @bounded(60)
-def test_behind_a_result_light_up_the_two_that_it_reads_and_their_gradients(operation, shapes, data):
+def test_a_result_highlights_its_two_operands_and_their_gradients(operation, shapes, data):
     found = broadcasted(operation, *shapes)
     shown = picture(found)
     results = grids_of(shown, "result")
@@ -191,7 +191,7 @@ SMALL = [(), (0,), (1,), (1, 1), (3, 0), (2, 1), (1, 0, 2), (1, 1, 1, 1, 1, 1, 1
 
 @pytest.mark.parametrize("y", SMALL, ids=str)
 @pytest.mark.parametrize("x", SMALL, ids=str)
-def test_single_numbers_and_empty_tensors_are_drawn_or_refused_with_a_picture(x, y):
+def test_scalars_and_empty_tensors_have_a_picture_even_if_refused(x, y):
     try:
         found = broadcasted("*", x, y)
     except ShapeError as error:

@@ -102,7 +102,7 @@ def test_the_page_has_its_cards_before_kernels_were_tried(slow):
 # What the server makes ready.
 
 
-def test_what_is_made_ready_is_done_once_and_a_job_that_fails_is_left_to_its_page(monkeypatch):
+def test_warm_up_runs_each_job_once_and_continues_after_a_failure(monkeypatch):
     done, failed = [], MinifuseError
 
     def fails():

@@ -119,7 +119,7 @@ def test_without_the_second_barrier_a_tile_is_filled_while_it_is_read():
     assert {kind for kind, *_ in hazards} == {"RaceError"}
 
 
-def test_without_the_guard_an_access_is_out_of_bounds_and_the_counts_are_left_out():
+def test_missing_guard_is_reported_out_of_bounds_without_counts():
     found, hazards = pairs("guard missing")
     assert hazards == [("OutOfBoundsError", "b", "tile_b[ty, tx] = b[k + ty, j] if is_inside else 0")]
     known = values(matmul.facts(found))
@@ -162,7 +162,7 @@ def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
 
 @pytest.mark.parametrize("tile", matmul.TILES)
 @pytest.mark.parametrize("name", matmul.KERNELS)
-def test_the_largest_product_fits_into_a_picture_which_says_what_part_is_shown(name, tile):
+def test_largest_product_has_a_picture_that_names_the_block_shown(name, tile):
     found = matmul.product(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
     count = matmul.blocks(found)
     for block in {0, count - 1}:

@@ -95,7 +95,7 @@ def test_a_picture_may_say_a_kind_in_its_own_words():
     assert picture.as_rows()[0]["is"] == "seen once"
 
 
-def test_a_legend_has_the_kinds_that_occur_in_any_step_as_they_are_called_here():
+def test_legend_lists_the_kinds_of_all_steps_in_words_of_the_picture():
     cells = (Cell(0, 0, "", "", STORE, ("a",)), Cell(0, 1, "", ""), Cell(0, 2, "", "", STORE))
     picture = Picture(
         "", (Grid("a", "", 1, 3, cells),), (Frame("", (("a", IDLE),)),), words=((STORE, "a & b"), (LOAD, "no"))

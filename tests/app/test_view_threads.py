@@ -125,7 +125,7 @@ def test_the_life_of_a_thread_has_each_line_with_what_it_touches():
     assert "i = 51" in steps[3].sentence
 
 
-def test_without_its_guard_a_kernel_shows_out_of_bounds_at_the_thread_at_fault():
+def test_unguarded_kernel_shows_the_error_at_the_thread_at_fault():
     seen = threads.launched(UNGUARDED, (50,), (32,), (1, 18))
     picture, known = threads.picture(seen), {fact.name: fact for fact in threads.facts(seen)}
     assert "access to element 50" in known["OutOfBoundsError"].value
@@ -140,7 +140,7 @@ def test_without_its_guard_a_kernel_shows_out_of_bounds_at_the_thread_at_fault()
 
 @bounded
 @given(some.integers(1, 140), some.integers(1, 70))
-def test_without_its_guard_the_place_past_the_end_is_drawn_and_linked_to_who_asked(size, block):
+def test_element_past_the_end_is_drawn_and_linked_to_its_thread(size, block):
     seen = threads.launched(UNGUARDED, (size,), (block,))
     picture = threads.picture(seen)
     wrong = [cell for grid in picture.grids for cell in grid.cells if cell.kind == WASTED]

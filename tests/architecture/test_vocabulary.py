@@ -19,6 +19,7 @@ VAGUE_MODULES = re.compile(
     r"turned|twenty|votes|watched|ways|windows|words"
 )
 PUBLIC_TWINS = {"Recipe"}  # of minifuse.testing and of minifuse.training: each says it behind its package's name
+MAX_TEST_NAME_LENGTH = 70  # characters: pytest prints the name of a test that fails on one line, with its file
 VAGUE_CONSTANT = re.compile(r"_?(MOST|MANY|FEW|LEAST|ALONE)(_|$)")
 
 
@@ -62,3 +63,15 @@ def test_every_constant_names_its_limit():
         if VAGUE_CONSTANT.match(name)
     ]
     assert not vague, f"{vague}: say what is limited: MAX_CACHED_PLANS, MIN_ROWS_PER_CHUNK"
+
+
+def test_names_of_tests_are_short_enough_to_read_in_one_line():
+    places = {
+        f"{module.path}:{node.lineno}": node.name
+        for module in modules(ROOT, "tests").values()
+        for node in ast.walk(module.tree)
+        if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")
+    }
+    assert len(places) > 3000
+    long = [f"{place}: {name}" for place, name in places.items() if len(name) > MAX_TEST_NAME_LENGTH]
+    assert not long, f"state the behavior in at most {MAX_TEST_NAME_LENGTH} characters:\n" + "\n".join(long)

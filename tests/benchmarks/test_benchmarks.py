@@ -404,7 +404,7 @@ def test_kept_results_are_complete_runs(path):
 APP_RESULTS = sorted(command.RESULTS.glob("app-*.json"))
 
 
-def test_every_kept_result_is_of_a_processor_of_a_gpu_of_the_app_or_counts_kernels():
+def test_each_result_file_is_of_the_cpu_a_gpu_the_app_or_kernel_counts():
     assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, *APP_RESULTS, kernel_counts.KEPT}
 
 

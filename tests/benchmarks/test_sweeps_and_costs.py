@@ -21,7 +21,7 @@ def bench(tmp_path, **modules):
 
 
 @pytest.mark.parametrize("of", sweeps.OPERATIONS, ids=lambda of: of.curve)
-def test_an_operation_is_right_at_its_first_size_and_at_one_of_which_a_part_is_compared(of, tmp_path, monkeypatch):
+def test_operation_is_right_at_a_small_size_and_in_part_at_a_large_one(of, tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "COMPARED", 20)  # every 13th of 256
     modules = {"numpy": np}
     for exponent in (8, 10):

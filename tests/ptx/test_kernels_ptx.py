@@ -309,7 +309,7 @@ def test_pointwise_kernels_have_no_barrier():
         assert not re.search(r"shfl|bar\.sync|\.shared", ptx)
 
 
-def test_a_tile_is_filled_and_read_past_one_barrier_without_asking_where_indices_count_from():
+def test_tile_copy_has_one_barrier_and_compares_no_index_with_zero():
     """All four loads come before the first store to shared memory; no index is compared with 0."""
     _, ptx = only("a tile of float32")
     assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1

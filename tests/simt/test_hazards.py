@@ -182,7 +182,7 @@ def test_the_example_is_between_the_widest_scope():
     assert [race.scope for race in find(rows[:2])] == ["warp"]
 
 
-def test_the_example_is_between_two_threads_though_one_comes_first_on_both_lines():
+def test_race_example_names_two_threads_if_one_is_first_on_both_lines():
     rows = [Access(0, LOAD), Access(0, STORE, instruction=1), Access(1, STORE, instruction=1, value=1)]
     read_write, write_write = sorted(find(rows), key=lambda race: race.kind)
     assert (read_write.first, read_write.second, read_write.kind) == (0, 2, "read-write")
@@ -425,7 +425,7 @@ def test_elements_are_named_by_their_index():
     assert element_at(array(shape=(2, 2)), 256 + 4 * 9) == (9,)  # not of this array
 
 
-def test_an_output_that_is_written_in_part_is_an_error_only_if_it_held_nothing():
+def test_partly_written_output_is_an_error_only_if_it_was_uninitialized():
     rows = [Access(thread, STORE, 4096 + 4 * thread, array=1) for thread in range(30)] + [Access(0, STORE)]
     names = EventLabels(columns(rows), lines(41), ARRAYS, (1, 1, 1), (30, 1, 1))
     assert find_unwritten(names) == {"out": 34}

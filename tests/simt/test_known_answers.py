@@ -85,7 +85,7 @@ def store4(a, i, values):
     a.store(i, values)
 
 
-def test_a_vector_load_of_512_neighbouring_bytes_is_one_request_of_16_sectors():
+def test_vector_load_of_512_adjacent_bytes_is_one_request_of_16_sectors():
     def copy(out, a):
         i = 4 * cuda.grid(1)
         store4(out, i, load4(a, i))
@@ -200,7 +200,7 @@ def test_without_the_first_barrier_tiles_are_read_while_they_are_written(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_without_the_second_barrier_tiles_are_overwritten_while_they_are_read(seed):
+def test_without_the_second_barrier_writes_race_with_reads_of_the_tiles(seed):
     trace, _ = trace_matmul(second_barrier=False, seed=seed)
     left, right, product = line_of("left"), line_of("right"), line_of("product")
     assert races_of(trace) == {("left", product, left), ("right", product, right)}
@@ -242,7 +242,7 @@ def test_with_swapped_indices_the_access_out_of_bounds_is_named():
     assert not is_right
 
 
-def test_with_swapped_indices_a_square_matrix_is_wrong_and_its_stores_are_strided():
+def test_swapped_indices_give_a_wrong_result_and_strided_stores():
     right, is_right = trace_matmul(16, 16, 16)
     swapped, is_swapped_right = trace_matmul(16, 16, 16, swapped=True)
     assert (is_right, is_swapped_right) == (True, False)

@@ -45,7 +45,7 @@ def test_facts_as_json_and_nothing_else(tmp_path):
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_killed_in_the_middle_it_goes_on_with_the_numbers_of_an_unbroken_run(tmp_path):
+def test_resuming_a_killed_run_gives_the_losses_of_an_unbroken_run(tmp_path):
     words = [sys.executable, "-m", "minifuse", "train"]
     settings = ["mlp", "--epochs", "40", "--set", "hidden=8", "--batch", "128"]
     assert invoke(*settings, "--out", tmp_path / "whole", "--json").exit_code == 0
@@ -65,7 +65,7 @@ def test_killed_in_the_middle_it_goes_on_with_the_numbers_of_an_unbroken_run(tmp
 
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows has no SIGKILL")
-def test_a_second_command_in_a_folder_is_refused_with_the_first_ones_process(tmp_path):
+def test_second_command_in_a_folder_is_refused_with_the_process_id(tmp_path):
     words = [sys.executable, "-m", "minifuse", "train", "mlp", "--epochs", "2000", "--out", tmp_path / "run"]
     folder, end = RunFolder(tmp_path / "run"), time.monotonic() + 60
     with subprocess.Popen(words, cwd=ROOT, stdout=subprocess.PIPE) as first:
@@ -85,7 +85,7 @@ def test_a_second_command_in_a_folder_is_refused_with_the_first_ones_process(tmp
     assert steps == list(range(1, len(steps) + 1))
 
 
-def test_runs_without_a_name_that_begin_in_one_second_have_folders_of_their_own(tmp_path, monkeypatch):
+def test_unnamed_runs_of_the_same_second_get_folders_of_their_own(tmp_path, monkeypatch):
     class Stopped(datetime):
         @classmethod
         def now(cls, tz=None):

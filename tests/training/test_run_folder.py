@@ -130,7 +130,7 @@ def test_unfinished_files_of_a_killed_process_are_removed(tmp_path, whole):
 # The end at each moment
 
 
-def test_a_run_that_ended_before_its_first_checkpoint_is_resumed_at_its_start(tmp_path, whole):
+def test_run_without_a_checkpoint_is_resumed_from_its_start(tmp_path, whole):
     _, folder = begin(tmp_path / "run")
     folder.close()  # with the process
     assert {file.name for file in folder.path.iterdir()} == {CONFIG}

@@ -137,7 +137,7 @@ class Divide(mf.nn.Module):
         ("inf", 4, "0.0.weight contains 10 numbers that are not finite after the previous step: input 0 of that batch"),
     ],
 )
-def test_a_loss_that_is_no_number_stops_with_its_step_and_where_it_came_from(tmp_path, where, step, words):
+def test_nonfinite_loss_stops_training_and_names_its_step_and_origin(tmp_path, where, step, words):
     recipe = Bad(where)
     trainer, folder = begin(tmp_path / "run", recipe=recipe)
     with pytest.raises(BadLoss) as caught:

@@ -61,7 +61,7 @@ def test_a_run_shows_tables_that_fit_and_keeps_nothing(tmp_path):
     assert not list(tmp_path.iterdir())
 
 
-def test_json_is_all_that_is_printed_and_threads_are_settled_before_anything_is_loaded(tmp_path):
+def test_json_is_the_only_output_and_threads_are_set_before_imports(tmp_path):
     """From a folder with a `project` of the user's."""
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "__init__.py").write_text("raise RuntimeError('not this one')")

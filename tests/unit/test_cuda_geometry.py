@@ -307,7 +307,7 @@ def test_bounds_and_steps():
     assert [ceil_div(n, 4) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
 
 
-def test_long_rows_are_walked_in_chunks_unless_they_are_better_off_in_shared_memory():
+def test_long_rows_are_read_in_chunks_unless_shared_memory_is_faster():
     """(rows, elements, whole, bytes an element, read twice) -> the share."""
     for case, share in {
         (4096, 50_257, False, 4, False): RowPartition(256, 8, 1),

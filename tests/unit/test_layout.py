@@ -366,7 +366,7 @@ def test_collapse_merges_only_adjacent_axes():
 
 @bounded(150)
 @given(chains())
-def test_a_dense_layout_keeps_the_order_of_the_first_operand_that_fills_the_shape(case):
+def test_dense_like_keeps_the_order_of_the_first_full_operand(case):
     layout, _ = case[1][-1]
     moving = [d for d, n in enumerate(layout.shape) if n > 1]
     repeated = row_major(()).expand(*layout.shape)
@@ -382,7 +382,7 @@ def test_a_dense_layout_keeps_the_order_of_the_first_operand_that_fills_the_shap
     assert dense_like([], layout.shape) is row_major(layout.shape)
 
 
-def test_an_operand_with_a_stride_of_0_along_a_single_element_fills_the_shape():
+def test_stride_0_along_a_dim_of_size_1_is_not_a_broadcast():
     assert dense_like([Layout((2, 3, 1), (1, 2, 0), 0)], (2, 3, 1)).strides[:2] == (1, 2)
 
 

@@ -101,7 +101,7 @@ def test_nan_stays_nan():
     assert all(np.isnan(made(name)(x).item()) for name in ACTIVATIONS if "softmax" not in name)
 
 
-def test_numbers_travel_with_the_call_and_may_be_arguments_of_a_fused_function():
+def test_parameters_of_activations_may_be_arguments_of_a_fused_call():
     run = mf.fuse(lambda x, slope: nn.leaky_relu(x, slope) + nn.softplus(x, slope + 1) + nn.elu(x, slope))
     for slope in (0.1, 0.2, 0.7):
         near(run(mf.tensor([-2.0, 2.0]), slope), run.function(mf.tensor([-2.0, 2.0]), slope).numpy())

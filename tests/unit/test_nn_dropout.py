@@ -71,7 +71,7 @@ def test_the_order_of_memory_plays_no_part():
     assert np.array_equal(mask_of(nn.dropout(mf.ones(4, 6).T)), wanted)
 
 
-def test_a_fused_step_draws_anew_in_each_call_and_in_the_order_of_the_function():
+def test_fused_dropout_draws_anew_in_each_call_in_program_order():
     def noisy(x):
         return nn.dropout(x, 0.5), mf.rand(2), nn.dropout(x, 0.2)
 

@@ -384,7 +384,7 @@ def give(*processors):
 """
 
 
-def test_a_worker_on_the_callers_processor_is_moved_to_the_others_until_it_runs():
+def test_worker_on_the_callers_cpu_is_moved_until_it_runs_elsewhere():
     run_process(
         PLACES
         + """

@@ -171,7 +171,7 @@ def test_a_reshape_of_windows_that_overlap_copies_each_of_them():
     assert x.tolist() == [1, 2, 3, 4, 5, 6]
 
 
-def test_a_change_in_place_is_refused_where_windows_overlap_and_right_where_they_do_not():
+def test_in_place_change_of_windows_is_refused_only_if_they_overlap():
     def change(x, size, step):
         y = x.unfold(0, size, step)
         y *= 2

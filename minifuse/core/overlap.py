@@ -15,6 +15,7 @@ An interval is (start, end), the end excluded: of addresses, of positions in mem
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from operator import le
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +54,7 @@ def intersects(a: Interval, b: Interval) -> bool:
     return max(a[0], b[0]) < min(a[1], b[1])
 
 
-def are_disjoint(intervals: Iterable[Interval]) -> bool:
+def are_disjoint(intervals: Sequence[Interval]) -> bool:
     """Return whether no two intervals intersect: at most as many begin as have ended before.
 
     Examples
@@ -61,9 +62,8 @@ def are_disjoint(intervals: Iterable[Interval]) -> bool:
     >>> are_disjoint([(4, 6), (0, 4)]), are_disjoint([(0, 4), (3, 6)])
     (True, False)
     """
-    known = sorted(intervals)
-    ends = sorted(end for _, end in known)
-    return all(end <= start for end, (start, _) in zip(ends, known[1:], strict=False))
+    starts, ends = sorted([start for start, _ in intervals]), sorted([end for _, end in intervals])
+    return all(map(le, ends, starts[1:]))
 
 
 def connected_groups(intervals: Iterable[tuple[int, int, int]]) -> list[list[int]]:
@@ -93,7 +93,7 @@ def are_disjoint_slices(slices: Sequence[Sequence[Range]]) -> bool:
     >>> are_disjoint_slices([((0, 1, 4), (0, 1, 2)), ((0, 1, 4), (2, 1, 2))])
     True
     """
-    return any(are_disjoint(range_interval(*r) for r in ranges) for ranges in zip(*slices, strict=True))
+    return any(are_disjoint([range_interval(*r) for r in ranges]) for ranges in zip(*slices, strict=True))
 
 
 @lru_cache(MAX_COMPARED_LAYOUTS)

@@ -99,10 +99,11 @@ def store_in(function: TraceableFunction, target: "Tensor", value: Any) -> "Tens
 
 def groups_sharing_buffers(xs: "Inputs") -> "list[dict[int, Tensor]]":
     """Return groups of tensors, each by its index, whose buffers share memory; most calls have none."""
-    tensors = {k: x for k, x in enumerate(xs) if isinstance(x, Array)}
-    if are_disjoint([(x.buffer.address, x.buffer.address + x.buffer.nbytes) for x in tensors.values()]):
+    buffers = [x.buffer for x in xs if isinstance(x, Array)]
+    if are_disjoint([(memory.address, memory.address + memory.nbytes) for memory in buffers]):
         return []
-    ranges = ((x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in tensors.items())
+    tensors = {k: x for k, x in enumerate(xs) if isinstance(x, Array)}
+    ranges = [(x.buffer.address, x.buffer.address + x.buffer.nbytes, k) for k, x in tensors.items()]
     return [{k: tensors[k] for k in group} for group in connected_groups(ranges) if len(group) > 1]
 
 

@@ -265,6 +265,14 @@ def test_the_flavour_changes_with_the_vocabulary(monkeypatch, tmp_path):
     assert compiler_fingerprint.__wrapped__() != first
 
 
+@pytest.mark.parametrize("name", ["llvm_linker.py", "numba_type_cache.py", "object_file.py"])
+def test_the_fingerprint_changes_with_modules_beside_the_backend(name, monkeypatch, tmp_path):
+    monkeypatch.setattr(compiler, "__file__", str(tmp_path / "parallel" / "compiler.py"))
+    first = compiler_fingerprint.__wrapped__()
+    (tmp_path / name).write_text("a = 1")
+    assert compiler_fingerprint.__wrapped__() != first
+
+
 # From the disk
 
 

@@ -211,7 +211,9 @@ def compile_lto_cubin(
 @cache
 def compiler_fingerprint(cc: tuple[int, int]) -> str:
     """Return everything that decides the machine code except the text of the kernel."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    folder = Path(__file__).parent
+    files = [*sorted(folder.rglob("*.py")), *sorted(folder.parent.glob("*.py"))]  # the second: shared by the backends
+    sources = b"".join(path.read_bytes() for path in files)
     packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")
     versions = [f"{package} {version_of(package)}" for package in packages]
     return "\n".join(["cuda", f"sm_{cc[0]}{cc[1]}", *versions, sha256(sources).hexdigest()])

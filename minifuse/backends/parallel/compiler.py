@@ -88,7 +88,9 @@ def complete_source(text: str) -> str:
 @cache
 def compiler_fingerprint() -> str:
     """Return everything that determines the machine code, except the text of the kernel."""
-    sources = b"".join(path.read_bytes() for path in sorted(Path(__file__).parent.rglob("*.py")))
+    folder = Path(__file__).parent
+    files = [*sorted(folder.rglob("*.py")), *sorted(folder.parent.glob("*.py"))]  # the second: shared by the backends
+    sources = b"".join(path.read_bytes() for path in files)
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
     settings = [f"{name}={os.environ[name]}" for name in NUMBA_SETTINGS.split() if name in os.environ]
     return "\n".join(["cpu", *host_processor(), *versions, *settings, sha256(sources).hexdigest()])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPException
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from ..core.errors import MinifuseError, MissingPartError
 from .files import VISUALIZER_FOLDERS
@@ -107,7 +107,7 @@ def server_command(root: Path, port: int) -> list[str]:
     return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options, *address]
 
 
-def flatten_settings(settings: dict[str, Any], before: str = "") -> Iterator[tuple[str, str]]:
+def flatten_settings(settings: dict[str, object], before: str = "") -> Iterator[tuple[str, str]]:
     """Flatten nested settings to full names, as options spell them."""
     for name, value in settings.items():
         if isinstance(value, dict):

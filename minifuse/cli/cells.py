@@ -66,7 +66,7 @@ def run_cell(request: TraceRequest, cell: int, backend: str | None, json: bool) 
 
 def trace_request(
     request: TraceRequest, cell: int, backend: str
-) -> tuple[str, CellProvenance, dict[str, Any], float | None]:
+) -> tuple[str, CellProvenance, dict[str, np.ndarray], float | None]:
     """Trace one output element: return a title, its provenance, the memory of the inputs, and the stored value."""
     if backend not in BACKENDS:
         raise RequestError(f"--backend {backend}: expected one of {', '.join(BACKENDS)}")
@@ -87,7 +87,7 @@ def trace_request(
     return title, origin, input_memory(arrays), compute_cell(function, arrays, backend, cell)
 
 
-def input_memory(arrays: list[Any]) -> dict[str, Any]:
+def input_memory(arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
     """Return the flat memory of the inputs, by the names used in the provenance."""
     return {f"in{k}": Operand.from_array(array).data for k, array in enumerate(arrays)}
 
@@ -95,7 +95,7 @@ def input_memory(arrays: list[Any]) -> dict[str, Any]:
 # Facts.
 
 
-def facts_of(origin: CellProvenance, inputs: dict[str, Any], value: float | None) -> dict[str, Any]:
+def facts_of(origin: CellProvenance, inputs: dict[str, np.ndarray], value: float | None) -> dict[str, Any]:
     """Return the facts of an output element as plain data."""
     tree, reads = origin.tree, origin.reads
     values = tree.values(inputs)
@@ -135,7 +135,7 @@ def facts_of(origin: CellProvenance, inputs: dict[str, Any], value: float | None
     } | ({"caveat": CAVEAT} if origin.backend == "parallel" else {})
 
 
-def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
+def part_facts(tree: ProvenanceTree, k: int) -> dict[str, object]:
     """Return one part of a tree as plain data; `of` lists the indices of an operator's inputs."""
     part = tree.parts[k]
     if part.is_element:
@@ -149,7 +149,7 @@ def part_facts(tree: ProvenanceTree, k: int) -> dict[str, Any]:
 # Text output.
 
 
-def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, Any], console: Console) -> None:
+def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, np.ndarray], console: Console) -> None:
     """Print the reads of an output element, then its tree."""
     console.print(Text(f"{facts['title']}: cell {origin.cell} on the {origin.backend} backend", "bold"), soft_wrap=True)
     print_report(overview_table(overview(facts, origin)), console)
@@ -227,7 +227,7 @@ def format_reads(origin: CellProvenance) -> Iterator[str]:
         yield f"  {part}{format_reader(origin, launch, who)}: {', '.join(texts[:MAX_NUMBERS])}{more}"
 
 
-def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[Any], console: Console) -> None:
+def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.floating], console: Console) -> None:
     """Print one step of the tree: its first few numbers, and how they were computed."""
     tree = origin.tree
     where = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
@@ -239,7 +239,7 @@ def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[Any]
         console.print(f"  and {count - MAX_NUMBERS:,} more", style="dim")
 
 
-def format_part(origin: CellProvenance, k: int, values: list[Any]) -> str:
+def format_part(origin: CellProvenance, k: int, values: list[np.floating]) -> str:
     """Format one part: the thread that computed it, its value, and its inputs."""
     tree, part = origin.tree, origin.tree.parts[k]
     if not part.operator:

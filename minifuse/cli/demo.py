@@ -4,10 +4,8 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from statistics import median
 from time import perf_counter
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
@@ -133,8 +131,8 @@ def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
 
 
 def evaluate(
-    state: dict[str, npt.NDArray[Any]], hidden: int, count: int, backend: str, dtype: str
-) -> tuple[npt.NDArray[Any], list[npt.NDArray[Any]], float]:
+    state: dict[str, np.ndarray], hidden: int, count: int, backend: str, dtype: str
+) -> tuple[np.ndarray, list[np.ndarray], float]:
     """Return logits, gradients of all parameters, and the median time of both in milliseconds, for the first digits."""
     x, y = [data.numpy()[:count] for data in mf.data.digits()]
     model = network(hidden).to(dtype, backend=backend)
@@ -153,7 +151,7 @@ def evaluate(
     return logits.numpy(), gradients, median(times[1:] or times) * 1e3
 
 
-def max_deviation(got: Sequence[npt.NDArray[Any]], exact: Sequence[npt.NDArray[Any]]) -> float:
+def max_deviation(got: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
     """Return the largest |got - exact|; raise AssertionError if it is larger than float32 explains."""
     worst = 0.0
     for a, b in zip(got, exact, strict=True):

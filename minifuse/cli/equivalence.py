@@ -1,20 +1,19 @@
 """`minifuse equivalence`: compare every operator and reduction, in every layout and on every backend, with float64."""
 
 import json as json_
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from html import escape
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 from rich.console import Console
 from rich.progress import Progress
 from rich.table import Table
 
 from ..backends.registry import backends as all_backends
 from ..backends.registry import get_backend
+from ..compiler.trace_result import PlannedFunction
 from ..core.errors import MinifuseError
 from ..core.operators import TABLE
 from ..runtime.atomic_files import replace_content
@@ -57,7 +56,7 @@ class Cell:
     failure: str = ""
 
 
-def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
+def cases() -> Iterator[tuple[str, PlannedFunction, int, str]]:
     """Iterate over (name, function, number of operands, kind of elements) of all operations."""
     for name, entry in TABLE.items():
         kind = (
@@ -68,13 +67,13 @@ def cases() -> Iterator[tuple[str, Callable[..., Any], int, str]]:
         yield name, function, 1, "float"
 
 
-def make_operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any]]:
+def make_operands(recipe: Recipe, count: int, kind: str) -> list[np.ndarray]:
     """Create random arrays in a layout, away from poles and discontinuities."""
     random = np.random.default_rng(0)
     arrays = []
     for k in range(count):
         is_bool = kind == "bool" or (kind == "where" and k == 0)
-        array: npt.NDArray[Any]
+        array: np.ndarray
         if kind == "integer":
             array = random.integers(0, 30, recipe.base)
         else:
@@ -83,7 +82,7 @@ def make_operands(recipe: Recipe, count: int, kind: str) -> list[npt.NDArray[Any
     return arrays
 
 
-def compare(name: str, function: Callable[..., Any], arrays: Sequence[Any], layout: str, backend: str) -> Cell:
+def compare(name: str, function: PlannedFunction, arrays: Sequence[np.ndarray], layout: str, backend: str) -> Cell:
     """Compare one operation, and return its cell of the table."""
     try:
         found = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]

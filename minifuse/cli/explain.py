@@ -9,7 +9,7 @@ import re
 import runpy
 import sys
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -72,7 +72,7 @@ def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) 
 # The function and its arguments.
 
 
-def load_function(request: ExplainRequest) -> tuple[Fused, list[Any]]:
+def load_function(request: ExplainRequest) -> tuple[Fused, list[object]]:
     """Return the fused function, and arguments for it.
 
     Raises
@@ -118,13 +118,15 @@ def find_function(values: dict[str, Any], path: Path, name: str) -> Any:
     raise RequestError(f"{path.name} has no function {name!r}{hint}")
 
 
-def is_function_of(x: Any, path: Path) -> bool:
+def is_function_of(x: object, path: Path) -> bool:
     """Return True if a value is a function defined in the file."""
     function = inspect.unwrap(x.function) if isinstance(x, Fused) else x
     return inspect.isfunction(function) and function.__code__.co_filename == str(path.resolve())
 
 
-def find_arguments(function: Any, name: str, values: dict[str, Any], request: ExplainRequest) -> Sequence[Any]:
+def find_arguments(
+    function: Callable[..., object], name: str, values: dict[str, Any], request: ExplainRequest
+) -> Sequence[object]:
     """Create arguments from --shape, or take them from EXAMPLE in the file: a tuple, or a dict with one per function."""
     if request.shape is not None:
         random, dtypes = np.random.default_rng(0), (request.dtype or "float32").split(",")
@@ -134,7 +136,7 @@ def find_arguments(function: Any, name: str, values: dict[str, Any], request: Ex
                 f"--dtype {request.dtype}: got {len(dtypes)} for {len(texts)} arguments, expected one, or one for each"
             )
         kinds = dtypes * len(texts) if len(dtypes) == 1 else dtypes
-        inputs: Sequence[Any] = [parse_argument(text, kind, random) for text, kind in zip(texts, kinds, strict=True)]
+        inputs: Sequence[object] = [parse_argument(text, kind, random) for text, kind in zip(texts, kinds, strict=True)]
     else:
         if request.dtype is not None:
             raise RequestError("--dtype only applies to arguments of --shape")
@@ -154,7 +156,7 @@ def find_arguments(function: Any, name: str, values: dict[str, Any], request: Ex
     return inputs
 
 
-def parse_argument(text: str, dtype: str, random: np.random.Generator) -> Any:
+def parse_argument(text: str, dtype: str, random: np.random.Generator) -> Tensor | float:
     """Parse a shape such as 1024x33 to a random tensor, or a number such as 0.5 or 3e-4."""
     if re.fullmatch(r"\d+(x\d+)*", text):
         shape = tuple(map(int, text.split("x")))
@@ -166,6 +168,6 @@ def parse_argument(text: str, dtype: str, random: np.random.Generator) -> Any:
     raise RequestError(f"--shape {text}: expected sizes separated by x, or a number with a point; {SHAPES}")
 
 
-def with_requested_grad(x: Any, request: ExplainRequest) -> Any:
+def with_requested_grad(x: object, request: ExplainRequest) -> object:
     """Return an argument that requires a gradient if gradients were requested."""
     return x.detach().requires_grad_() if request.grad and isinstance(x, Tensor) and x.dtype.is_float else x

@@ -23,7 +23,7 @@ from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .explain import find_function, import_file
 from .files import file_and_name
-from .layout import facts_as_dicts, format_sizes, import_views, show_facts
+from .layout import FactRecord, facts_as_dicts, format_sizes, import_views, show_facts
 from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError
 
@@ -38,11 +38,11 @@ class BackwardPass:
     sentence: str
     steps: list[dict[str, Any]]
     """The calls in the order of the backward pass, with the gradients that each sends to its inputs."""
-    gradients: dict[str, Any]
+    gradients: dict[str, object]
     """Nested lists by argument name."""
-    differences: dict[str, Any]
+    differences: dict[str, object]
     """The central differences, in the same form."""
-    facts: list[dict[str, Any]]
+    facts: list[FactRecord]
     is_right: bool
 
 

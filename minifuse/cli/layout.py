@@ -8,7 +8,7 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib import import_module
-from typing import Any
+from typing import Any, TypedDict
 
 from rich.console import Console
 from rich.markup import escape
@@ -22,6 +22,15 @@ from .output import new_console, print_json, print_report, report_error
 MAX_ROWS, MAX_COLUMNS = 16, 16  # of positions printed; JSON contains all
 
 
+class FactRecord(TypedDict):
+    """A fact of a page of the visualizer."""
+
+    fact: str
+    value: object
+    truth: str
+    why: str
+
+
 class LayoutError(MinifuseError, ValueError):
     """Options that are invalid, or cannot be combined."""
 
@@ -31,8 +40,8 @@ class ViewChain:
     """A chain of views: one step for the tensor and for each view, and facts and positions of the last one."""
 
     sentence: str
-    steps: list[dict[str, Any]]
-    facts: list[dict[str, Any]]
+    steps: list[dict[str, object]]
+    facts: list[FactRecord]
     layout: Layout
     positions: list[int]
     """Positions of the elements of the view, in index order."""
@@ -43,7 +52,7 @@ class BroadcastReport:
     """How two shapes broadcast, dim by dim from the first."""
 
     sentence: str
-    dims: list[dict[str, Any]]
+    dims: list[dict[str, object]]
     """For each dim: its number from the last, the sizes of x, y and the result (None if they do not fit), and the reason."""
     result: list[int] | None
     """The shape of the result; None if the shapes do not broadcast."""
@@ -51,7 +60,7 @@ class BroadcastReport:
     """The strides of x and y in the result."""
     sums: dict[str, list[int]]
     """The dims that the gradients of x and y sum."""
-    facts: list[dict[str, Any]]
+    facts: list[FactRecord]
 
 
 def run(shape: str, views: str, other: str | None, operation: str, element: str | None, json: bool) -> int:
@@ -127,12 +136,12 @@ def describe_broadcast(shape: str, other: str, operation: str, element: str | No
     )
 
 
-def facts_as_dicts(facts: Sequence[Any]) -> list[dict[str, Any]]:
+def facts_as_dicts(facts: Sequence[Any]) -> list[FactRecord]:
     """Convert facts of a page to dicts for JSON."""
     return [{"fact": fact.name, "value": as_json_value(fact.value), "truth": fact.truth, "why": fact.why} for fact in facts]
 
 
-def as_json_value(value: Any) -> Any:
+def as_json_value(value: object) -> object:
     """Convert a value for JSON."""
     if isinstance(value, tuple | list):
         return [as_json_value(x) for x in value]
@@ -171,7 +180,7 @@ def show_broadcast(found: BroadcastReport, console: Console) -> None:
     show_facts([fact for fact in found.facts if not fact["fact"].startswith("dim ")], console)
 
 
-def show_facts(found: Sequence[dict[str, Any]], console: Console) -> None:
+def show_facts(found: Sequence[FactRecord], console: Console) -> None:
     """Print facts as a table."""
     value = Column("value", text=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
     columns = Column("fact", wraps=True), value, Column("truth"), Column("why", wraps=True)

@@ -7,7 +7,7 @@ from rich.markup import escape
 
 from ..core.errors import MinifuseError
 from ..inspect.report import make_table, number_column
-from .layout import facts_as_dicts, import_views, show_facts
+from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, print_report, report_error
 
 
@@ -28,7 +28,7 @@ def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
     return 0
 
 
-def show(rows: list[dict[str, Any]], sentence: str, facts: list[dict[str, Any]], console: Console) -> None:
+def show(rows: list[dict[str, Any]], sentence: str, facts: list[FactRecord], console: Console) -> None:
     """Print one line for each size, with a column for each player, and the facts."""
     console.print(escape(sentence) + "\n")
     names = list(dict.fromkeys(row["who"] for row in rows))

@@ -8,7 +8,6 @@ from datetime import datetime
 from itertools import count
 from pathlib import Path
 from shlex import quote
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
@@ -32,7 +31,7 @@ class RecipeOptions:
     """The options of a run; None for the recipe's default."""
 
     name: str | None
-    asked: Mapping[str, Any]
+    asked: Mapping[str, object]
     options: Sequence[str]
     """Options of the recipe, as name=value."""
     out: Path | None
@@ -162,7 +161,7 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Stop after the current step on the first Ctrl-C, and at once on the second one."""
     asked = list[int]()
 
-    def note(number: int, frame: Any) -> None:
+    def note(number: int, frame: object) -> None:
         asked.append(number)
         signal.signal(signal.SIGINT, before)
 

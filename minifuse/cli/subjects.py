@@ -13,10 +13,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from .. import simt
 from ..backends.cuda.launch_plan import LaunchPlan
@@ -27,6 +25,7 @@ from ..core.operators import TABLE
 from ..inspect.dry_run import launches_of
 from ..simt.check import script_environment
 from ..simt.host import Line, ScriptKernel, ScriptLaunch, stand_in_modules, substitute_modules
+from ..tensors.tensor import Tensor
 from ..testing import Recipe
 from .files import RequestError as RequestError
 from .files import file_and_name
@@ -140,11 +139,12 @@ def plan_operation(request: TraceRequest) -> TraceSubject:
     return TraceSubject(format_title(name, shapes, dtype, request) + (f", dim {dim}" if dim is not None else ""), plans)
 
 
-def reduction_named(name: str, dim: int | None) -> Callable[[Any], Any]:
+def reduction_named(name: str, dim: int | None) -> Callable[[Tensor], Tensor]:
     """Return a function that reduces one dim, or all."""
 
-    def fold(x: Any) -> Any:
-        return getattr(x, name)(dim)
+    def fold(x: Tensor) -> Tensor:
+        found: Tensor = getattr(x, name)(dim)
+        return found
 
     fold.__name__ = name
     return fold
@@ -203,7 +203,7 @@ def requested_dtype(request: TraceRequest, default: str) -> str:
     return as_dtype(request.dtype).name if request.dtype else default
 
 
-def random_arrays(shapes: Sequence[Shape], dtypes: Sequence[str], layout: str | None) -> list[npt.NDArray[Any]]:
+def random_arrays(shapes: Sequence[Shape], dtypes: Sequence[str], layout: str | None) -> list[np.ndarray]:
     """Create random arrays in a layout, equal in each run."""
     random = np.random.default_rng(0)
     recipes = [layout_recipe(layout or "plain", shape) for shape in shapes]
@@ -232,7 +232,7 @@ def layout_recipe(layout: str, shape: Shape) -> Recipe:
     return Recipe((*rows, last + 1), [("index", (*others, slice(1, None)))])
 
 
-def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> npt.NDArray[Any]:
+def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> np.ndarray:
     """Create random elements away from poles of functions."""
     found = np.dtype(dtype)
     if found.kind == "b":
@@ -275,7 +275,7 @@ def plan_function(request: TraceRequest) -> TraceSubject:
     return TraceSubject(format_title(f"{name}() of {path.name},", shapes, dtype, request), plans)
 
 
-def load_kernel(path: Path, name: str) -> Callable[..., Any]:
+def load_kernel(path: Path, name: str) -> Callable[..., None]:
     """Load a function from a file. The file runs, with the interpreter in place of numba.cuda."""
     path = path.resolve()
     with (
@@ -289,7 +289,7 @@ def load_kernel(path: Path, name: str) -> Callable[..., Any]:
         known = ", ".join(kernels) or "none"
         wrong = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; choose one: FILE.py:kernel"
         raise RequestError(f"{path.name} has {wrong}")
-    kernel: Callable[..., Any] = kernels[name]
+    kernel: Callable[..., None] = kernels[name]
     return kernel
 
 
@@ -319,7 +319,7 @@ def translate_errors(path: Path) -> Iterator[None]:
         ) from error
 
 
-def is_kernel(value: Any, path: Path) -> bool:
+def is_kernel(value: object, path: Path) -> bool:
     """Return True if a value is a kernel that was defined in this file."""
     if isinstance(value, ScriptKernel):
         return not value.is_device
@@ -333,9 +333,9 @@ def parse_sizes(option: str, text: str) -> Shape:
     return tuple(map(int, text.split(",")))
 
 
-def parse_kernel_arguments(kernel: Any, name: str, given: Sequence[str]) -> tuple[Any, ...]:
+def parse_kernel_arguments(kernel: Callable[..., None], name: str, given: Sequence[str]) -> tuple[object, ...]:
     """Parse the arguments of a kernel, in the order of its parameters."""
-    random, values = np.random.default_rng(0), dict[str, Any]()
+    random, values = np.random.default_rng(0), dict[str, object]()
     parameters = inspect.signature(kernel).parameters
     for text in given:
         key, equals, value = text.partition("=")
@@ -353,7 +353,7 @@ def parse_kernel_arguments(kernel: Any, name: str, given: Sequence[str]) -> tupl
     return tuple(values.get(key, p.default) for key, p in parameters.items())
 
 
-def parse_argument(text: str, value: str, random: np.random.Generator) -> Any:
+def parse_argument(text: str, value: str, random: np.random.Generator) -> np.ndarray | np.generic | float | int:
     """Parse shape:dtype to a random array, or a number."""
     shape, colon, dtype = value.partition(":")
     if colon and dtype in ELEMENT_TYPES:

@@ -10,7 +10,7 @@ The kernels run in the interpreter, also on a machine with a GPU.
 import linecache
 import sys
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import nullcontext, redirect_stdout
 from inspect import getsourcelines
 from math import prod
@@ -109,7 +109,7 @@ def save_all(traces: Sequence[simt.Trace], path: Path) -> list[Path]:
 # Facts.
 
 
-def launch_facts(trace: simt.Trace, kernel: Any, with_source: bool) -> dict[str, Any]:
+def launch_facts(trace: simt.Trace, kernel: Callable[..., None], with_source: bool) -> dict[str, Any]:
     """Return the facts of one launch as plain data."""
     facts = trace.summary()
     for line in facts["lines"]:
@@ -124,14 +124,14 @@ def launch_facts(trace: simt.Trace, kernel: Any, with_source: bool) -> dict[str,
     return facts
 
 
-def kernel_source(kernel: Any) -> dict[str, Any]:
+def kernel_source(kernel: Callable[..., None]) -> dict[str, object]:
     """Return the source of a kernel; for a generated one, including the functions that it calls."""
     file = kernel.__code__.co_filename
     lines, first = getsourcelines(kernel) if Path(file).is_file() else (linecache.getlines(file), 1)
     return {"first_line": first, "text": "".join(lines)}
 
 
-def launch_occupancy(trace: simt.Trace) -> dict[str, Any]:
+def launch_occupancy(trace: simt.Trace) -> dict[str, object]:
     """Compute how many blocks fit on a multiprocessor at once."""
     places = {(info.base, info.itemsize * prod(info.shape)) for info in trace.arrays if info.space == "shared"}
     nbytes = max(sum(nbytes for _, nbytes in places), trace.shared)
@@ -149,7 +149,11 @@ def ratio(part: int, whole: int) -> float | None:
 
 
 def show(
-    subject: TraceSubject, traces: Sequence[simt.Trace], launches: list[Any], saved: Sequence[Path], console: Console
+    subject: TraceSubject,
+    traces: Sequence[simt.Trace],
+    launches: list[dict[str, Any]],
+    saved: Sequence[Path],
+    console: Console,
 ) -> None:
     """Print the launches in order, what is not modeled, and the verdict."""
     number, cut = len(subject.plans), len(traces) < len(subject.plans)

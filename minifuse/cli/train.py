@@ -2,14 +2,13 @@
 
 from dataclasses import dataclass
 from math import inf
-from typing import Any
 
 from rich.console import Console
 from rich.markup import escape
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from ..core.errors import MinifuseError
-from .layout import facts_as_dicts, import_views, show_facts
+from .layout import FactRecord, facts_as_dicts, import_views, show_facts
 from .output import new_console, print_json, report_error
 from .subjects import RequestError
 
@@ -45,7 +44,7 @@ def run(choice: NetworkOptions, json: bool) -> int:
     return 0
 
 
-def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[dict[str, Any]]]:
+def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[FactRecord]]:
     """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
     (train,) = import_views("train")
     for name, asked, known in (

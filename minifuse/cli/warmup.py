@@ -53,8 +53,8 @@ class WarmupSubject:
 
     name: str
     fused: Fused | None
-    inputs: Sequence[Any]
-    run: Callable[[], Any]
+    inputs: Sequence[object]
+    run: Callable[[], object]
 
 
 def run(request: WarmupRequest, json: bool) -> int:
@@ -101,7 +101,7 @@ def require_compiler(name: str | None) -> None:
 
 def compile_subjects(
     subjects: Sequence[WarmupSubject], request: WarmupRequest, console: Console, json: bool
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """Compile the kernels of the subjects, and return the facts for JSON."""
     start, before, known = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
     processes = request.jobs or count_processors()
@@ -203,14 +203,14 @@ def run_demo(backend: str | None) -> None:
     evaluate(state, course.hidden, COMPARED_DIGITS, name, "float32")
 
 
-def run_function(fused: Fused, inputs: Sequence[Any], grad: bool) -> None:
+def run_function(fused: Fused, inputs: Sequence[object], grad: bool) -> None:
     """Run a function of the user, and its gradient if requested."""
     for y in iterate_tensors(fused(*inputs)):
         if grad and y.requires_grad:
             y.sum().backward(retain_graph=True)
 
 
-def iterate_tensors(x: Any) -> Iterator[Tensor]:
+def iterate_tensors(x: object) -> Iterator[Tensor]:
     """Iterate over the tensors in a result."""
     if isinstance(x, Tensor):
         yield x

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
@@ -111,7 +111,7 @@ def show(watch: Watch, console: Console) -> None:
         console.print(watch.screen())
 
 
-def listen(function: Any, *arguments: Any) -> threading.Thread:
+def listen(function: Callable[..., None], *arguments: object) -> threading.Thread:
     """Run a function in a daemon thread and return the thread."""
     thread = threading.Thread(target=function, args=arguments, daemon=True)
     thread.start()
@@ -122,7 +122,7 @@ def watch_files(folder: Path, events: "SimpleQueue[Event]", over: threading.Even
     """Put an event with the names of saved files into the queue."""
     from watchfiles import watch
 
-    def is_of_interest(_: Any, path: str) -> bool:
+    def is_of_interest(_: object, path: str) -> bool:
         return path.endswith(".py") and Path(path).parent == folder
 
     for changes in watch(folder, watch_filter=is_of_interest, stop_event=over, step=SETTLED_MS, recursive=False):

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from itertools import islice
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Protocol
 
 from ..ir.array_methods import Array
 
@@ -20,7 +20,20 @@ MAX_TENSORS_PER_OBJECT = 1000  # members of one object that get a name
 MAX_OBJECT_DEPTH = 3  # levels of nested objects
 
 
-def name_inputs(function: Callable[..., Any], tree: Any, leaf: type, values: Sequence[Any]) -> list[str]:
+ArgumentTree = tuple[Sequence[object], dict[str, object]]  # arguments, named arguments
+
+
+class Leaf(Protocol):
+    """Stands for an input in the arguments of a call."""
+
+    @property
+    def index(self) -> int:
+        """The number of the input."""
+
+
+def name_inputs(
+    function: Callable[..., object], tree: ArgumentTree, leaf: type[Leaf], values: Sequence[object]
+) -> list[str]:
     """Return a name for each input of a call.
 
     Parameters
@@ -38,7 +51,7 @@ def name_inputs(function: Callable[..., Any], tree: Any, leaf: type, values: Seq
     for name, x in bind_parameters(function, inputs, named):
         for path, part in iter_leaves(name, x, leaf):
             if isinstance(part, leaf):
-                found[part.index] = path  # type: ignore[attr-defined]
+                found[part.index] = path
             else:
                 name_object(path, part, objects)
     for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(item[1], "named_parameters")):
@@ -46,7 +59,9 @@ def name_inputs(function: Callable[..., Any], tree: Any, leaf: type, values: Seq
     return [found.get(k) or objects.get(id(x), "") for k, x in enumerate(values)]
 
 
-def bind_parameters(function: Callable[..., Any], inputs: Sequence[Any], named: dict[str, Any]) -> Iterator[tuple[str, Any]]:
+def bind_parameters(
+    function: Callable[..., object], inputs: Sequence[object], named: dict[str, object]
+) -> Iterator[tuple[str, object]]:
     """Yield the arguments with the names of their parameters."""
     try:
         arguments = inspect.signature(function).bind(*inputs, **named).arguments
@@ -59,7 +74,7 @@ def bind_parameters(function: Callable[..., Any], inputs: Sequence[Any], named: 
             yield from x.items()
 
 
-def iter_leaves(name: str, x: Any, leaf: type) -> Iterator[tuple[str, Any]]:
+def iter_leaves(name: str, x: object, leaf: type[Leaf]) -> Iterator[tuple[str, object]]:
     """Yield the leaves of a nested argument, each with its path as an identifier."""
     if isinstance(x, tuple | list | dict):
         fields = getattr(x, "_fields", range(len(x)))
@@ -69,7 +84,7 @@ def iter_leaves(name: str, x: Any, leaf: type) -> Iterator[tuple[str, Any]]:
         yield to_identifier(name), x
 
 
-def iter_closure(function: Any) -> Iterator[tuple[str, Any]]:
+def iter_closure(function: Callable[..., object]) -> Iterator[tuple[str, object]]:
     """Yield the objects that a function refers to, by name: closure cells, globals, the object of a method."""
     if isinstance(function, partial):
         yield from function.keywords.items()
@@ -92,7 +107,7 @@ def iter_closure(function: Any) -> Iterator[tuple[str, Any]]:
             yield name, function.__globals__[name]
 
 
-def name_object(name: str, x: Any, known: dict[int, str], depth: int = MAX_OBJECT_DEPTH) -> None:
+def name_object(name: str, x: object, known: dict[int, str], depth: int = MAX_OBJECT_DEPTH) -> None:
     """Name an object and its contents: parameters of a module, entries of a container, attributes."""
     known.setdefault(id(x), to_identifier(name))
     is_plain = type(x).__module__.split(".")[0] in ("builtins", "numpy") and not isinstance(x, dict | tuple | list)
@@ -111,9 +126,9 @@ def name_object(name: str, x: Any, known: dict[int, str], depth: int = MAX_OBJEC
             name_object(f"{name}_{key}", part, known, depth - 1)
 
 
-def attributes_of(x: Any) -> dict[str, Any]:
+def attributes_of(x: object) -> dict[str, object]:
     """Return the attributes of an object."""
-    found: dict[str, Any] = getattr(x, "__dict__", {})
+    found: dict[str, object] = getattr(x, "__dict__", {})
     return found
 
 

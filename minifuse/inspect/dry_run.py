@@ -7,11 +7,14 @@ line and the visualizer use these records, with or without a GPU in the machine.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from ..backends.cuda.backend import CudaBackend
 from ..backends.cuda.device.simulated_device import SimulatedDevice
 from ..backends.cuda.geometry import LaunchGeometry
 from ..backends.cuda.launch_plan import KernelArgument, LaunchPlan
 from ..compiler.plan import Plan
+from ..compiler.trace_result import PlanInput, PlannedFunction
 from ..ir.array_methods import Array
 from ..runtime.memory_pool import MemoryBuffer, Pool
 from ..simt import Pointer
@@ -49,7 +52,7 @@ class RecordingBackend(CudaBackend):
         self.name, self.device, self.allocate = "cuda", device, device.pool.allocate
 
 
-def launches_of(function: Callable[..., Any], *inputs: Any) -> list[LaunchPlan]:
+def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> list[LaunchPlan]:
     """Return the launches of a call on the cuda backend, in order, as a GPU would run them.
 
     Parameters

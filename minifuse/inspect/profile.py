@@ -10,17 +10,19 @@ Not measured: transfers between host and device, filling memory with a number, a
 import json
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict
 from io import TextIOWrapper
 from time import perf_counter_ns
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from ..backends.base import Backend
+from ..backends.base import Backend, Clock, Launcher
 from ..compiler import pretty_print
 from ..compiler.memory_traffic import step_traffic
 from ..compiler.plan import Plan, display_name, get_inplace_plan, get_plan
+from ..compiler.trace_result import PlanInput, PlannedFunction
 from ..core.dispatch import DispatchHook, DispatchState, active_hook, active_tracer, use_dispatch_hook
+from ..core.dtypes import Number
 from ..core.errors import FuseError
 from ..ir.graph import Node
 from ..ir.steps import Step
@@ -41,15 +43,25 @@ from .timeline import (
 MAX_FORMULA_LENGTH = 200  # characters; longer formulas are cut
 
 
+class CustomKernelPlan(Protocol):
+    """A custom kernel with indexed arguments, bound for inputs of given kinds: a plan of `custom_kernels`."""
+
+    name: str
+    shape: tuple[int, ...]
+    backend: Backend
+    bound: tuple[Any, ...]
+    """The kernel, and the other arguments of `Backend.bind`."""
+
+
 class BackendTimeline(NamedTuple):
     """The clock of a backend, and the launches that it has timed."""
 
-    clock: Any
-    first: Any
+    clock: Clock
+    first: object
     """The first mark of the clock."""
     began: int
     """The time of the first mark on the host, in ns."""
-    launches: list[tuple[LaunchWork, Any, Any]]
+    launches: list[tuple[LaunchWork, object, object]]
     """The work of each launch, and its marks before and after."""
 
 
@@ -74,7 +86,7 @@ class Profile(DispatchHook):
         self.timelines: dict[Backend, BackendTimeline] = {}
         self.outer: Profile | None = None
         self.depth = self.planning = self.began = 0
-        self._context: Any = None
+        self._context: AbstractContextManager[None] | None = None
 
     # The block.
 
@@ -92,7 +104,8 @@ class Profile(DispatchHook):
         self._context.__enter__()
         return self
 
-    def __exit__(self, *error: object) -> None:
+    def __exit__(self, *error: Any) -> None:
+        assert self._context is not None
         self._context.__exit__(*error)
         for clock, first, began, launches in self.timelines.values():
             times = clock.read([first, *[mark for _, start, end in launches for mark in (start, end)]])[1:]
@@ -111,7 +124,7 @@ class Profile(DispatchHook):
 
     # Calls.
 
-    def call(self, function: Any, inputs: Sequence[Any]) -> Any:
+    def call(self, function: PlannedFunction, inputs: Sequence[object]) -> Any:
         """Run a call of the eager engine, of a backward pass or of an optimizer."""
         for x in inputs:
             if isinstance(x, Node):
@@ -122,10 +135,12 @@ class Profile(DispatchHook):
                 run = self.timed_run(plan)
             return run(*inputs)
 
-    def call_inplace(self, function: Any, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]) -> Any:
+    def call_inplace(
+        self, function: PlannedFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[PlanInput]
+    ) -> Callable[..., Any]:
         """Return a function that runs an in-place operation."""
 
-        def run(*values: Any) -> Any:
+        def run(*values: object) -> Any:
             with self.record_call(display_name(function)):
                 with self.record_planning():
                     run = self.timed_run(get_inplace_plan(function, targets, same, inputs))
@@ -133,7 +148,7 @@ class Profile(DispatchHook):
 
         return run
 
-    def inlined(self, fused: Any, inputs: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def inlined(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Run a call of a fused function."""
         with self.record_call(display_name(fused.function)):
             with self.record_planning():
@@ -142,7 +157,7 @@ class Profile(DispatchHook):
             entry.record_writes(flat)
             return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)
 
-    def launch_custom_kernel(self, plan: Any, launch: Any) -> Any:
+    def launch_custom_kernel(self, plan: CustomKernelPlan, launch: Launcher) -> Launcher:
         """Return a timed launch of a custom kernel with indexed arguments."""
         kernel = plan.bound[0]
         dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
@@ -183,11 +198,11 @@ class Profile(DispatchHook):
             self.runs[plan] = run
         return run
 
-    def timed_launch(self, launch: Callable[..., None], work: LaunchWork, backend: Backend) -> Callable[..., None]:
+    def timed_launch(self, launch: Launcher, work: LaunchWork, backend: Backend) -> Launcher:
         """Return a launch that records its time, in this profile and in those around it."""
         mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.enclosing_profiles()]
 
-        def run(*values: Any) -> None:
+        def run(*values: Number) -> None:
             start = mark()
             launch(*values)
             found = work, start, mark()
@@ -246,7 +261,7 @@ class Profile(DispatchHook):
             "limits": self.limits(),
         }
 
-    def limits(self) -> dict[str, Any]:
+    def limits(self) -> dict[str, object]:
         """Return the measured limits of each backend that was used: GB/s of a copy and GFLOP/s of matmuls."""
         used = {str(event.work.backend): event.work for event in self.events}
         found = {name: limits for name, work in used.items() if (limits := work.limits())}

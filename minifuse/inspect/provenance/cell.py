@@ -8,17 +8,18 @@ here.
 """
 
 import gc
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from ctypes import c_float
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from ... import simt
 from ...backends.registry import get_backend
 from ...compiler.plan import Plan
+from ...compiler.trace_result import PlannedFunction
 from ...core.errors import MinifuseError
 from ...core.overlap import Interval, address_range
 from ...tensors.tensor import Tensor
@@ -27,7 +28,8 @@ from .on_cuda import RecordingCudaBackend
 from .recorded_launches import ITEMSIZE, LaunchTrace, RecordedLaunch
 from .traced_values import ProvenanceNode, ProvenanceTree, ThreadId, ValueId
 
-RECORDING_BACKENDS: dict[str, Any] = {
+CellBackend = RecordingCudaBackend | RecordingParallelBackend | RecordingPythonBackend
+RECORDING_BACKENDS: dict[str, type[CellBackend]] = {
     "cuda": RecordingCudaBackend,
     "parallel": RecordingParallelBackend,
     "python": RecordingPythonBackend,
@@ -59,7 +61,7 @@ class CellProvenance:
     """The reads in order; threads of a GPU read at the same time."""
 
 
-def trace_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> CellProvenance:
+def trace_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend: str, cell: int) -> CellProvenance:
     """Trace one cell of a function's output to the elements and operators that it is computed from.
 
     Parameters
@@ -105,7 +107,7 @@ def gc_disabled() -> Iterator[None]:
 class RecordedCall:
     """A call whose launches were recorded, and the address at which it would store one cell."""
 
-    def __init__(self, function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> None:
+    def __init__(self, function: PlannedFunction, arrays: Sequence[np.ndarray], backend: str, cell: int) -> None:
         if any(array.dtype != np.float32 for array in arrays):
             raise MinifuseError(
                 f"a cell can be traced in float32 only, got {', '.join(str(array.dtype) for array in arrays)}"
@@ -123,7 +125,7 @@ class RecordedCall:
         self.inputs_alive = placed  # keeps the memory alive that the launches read
 
 
-def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: str, cell: int) -> float | None:
+def compute_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend: str, cell: int) -> float | None:
     """Compute a cell as the backend does; return None if that would take too long.
 
     Kernels of cuda run in the interpreter, kernels of the parallel backend as machine code.
@@ -132,6 +134,7 @@ def compute_cell(function: Callable[..., Any], arrays: Sequence[Any], backend: s
         return None
     if backend == "cuda":
         call = RecordedCall(function, arrays, backend, cell)
+        assert isinstance(call.recorder, RecordingCudaBackend)
         for plan in call.recorder.device.plans:
             simt.run(plan, loop_limit=None)
         return c_float.from_address(call.address).value

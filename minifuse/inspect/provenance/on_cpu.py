@@ -6,13 +6,14 @@ transforms the text is not visible here: it may reduce a row in the lanes of a v
 
 import copy
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf, nan
-from typing import Any
+from typing import Any, SupportsFloat
 
 import numpy as np
 
+from ...backends.base import Launcher
 from ...backends.codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ...backends.operand import Operand, ScalarFunction
 from ...backends.parallel.backend import ParallelBackend
@@ -40,13 +41,13 @@ class TracedMemory:
         self.log, self.address, self.within, self.stored = log, address, within, stored
         self.dtype = np.dtype(np.float32)
 
-    def __getitem__(self, k: int) -> Any:
+    def __getitem__(self, k: int) -> np.float32:
         at = self.address + ITEMSIZE * int(k)
         if not self.within[0] <= at < self.within[1]:
             return np.float32(nan)  # an input without elements, which a kernel reads ahead and does not use
         return self.log.record_load(at, sys._getframe(1).f_lineno)
 
-    def __setitem__(self, k: int, value: Any) -> None:
+    def __setitem__(self, k: int, value: SupportsFloat) -> None:
         self.stored[self.address + ITEMSIZE * int(k)] = decode_id(value)
 
 
@@ -78,7 +79,9 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
         """Record a reduction."""
         self.record_loop(PythonBackend.reduce, op, [a], out, tuple(dims))
 
-    def record_loop(self, loop: Any, op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]) -> None:
+    def record_loop(
+        self, loop: Callable[..., None], op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]
+    ) -> None:
         """Record one loop."""
         place, origin = out.layout.without_offset(), out.address
 
@@ -120,7 +123,15 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
 
     has_multi_tensor = False
 
-    def bind(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Any, inputs: Any, raws: Any = ()) -> Any:
+    def bind(
+        self,
+        kernel: Kernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        raws: Sequence[Layout] = (),
+    ) -> Launcher:
         """Return a function that records a launch, with the text that would be compiled."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
@@ -132,7 +143,7 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
         text = self.source(kernel, shape, dims, outputs, inputs, raws)
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
 
-        def note(*values: Any) -> None:
+        def note(*values: int) -> None:
             layouts = [*map(unfolded, outputs), *inputs]
             places = [address_range(at, layout, ITEMSIZE) for at, layout in zip(values, layouts, strict=False)]
             run = partial(run_kernel_text, text, nest, chunks, values, places, len(outputs))
@@ -145,7 +156,7 @@ def run_kernel_text(
     text: str,
     nest: LoopNest,
     chunks: int,
-    values: Sequence[Any],
+    values: Sequence[int],
     places: Sequence[Interval],
     outputs: int,
     requested: set[int],
@@ -158,9 +169,8 @@ def run_kernel_text(
     def pointer(address: int) -> TracedMemory:
         return TracedMemory(log, address, memory[address], stored)
 
-    def number(x: float) -> Any:
-        kind: Any = log.float_type
-        return x if isinstance(x, kind) else np.float32(x)
+    def number(x: float | np.float32) -> np.float32:
+        return x if isinstance(x, log.float_type) else np.float32(x)
 
     words = {
         "f32": number,

@@ -65,9 +65,9 @@ def pointer_range(pointer: Pointer) -> Interval:
 class TracedArray(np.ndarray):
     """Memory of an interpreted kernel whose elements are read as value IDs."""
 
-    number: Any = None
+    number: Any = None  # the type of IDs
 
-    def __array_finalize__(self, origin: Any) -> None:
+    def __array_finalize__(self, origin: object) -> None:
         self.number = getattr(origin, "number", None)
 
     def __getitem__(self, index: Any) -> Any:
@@ -78,7 +78,7 @@ class TracedArray(np.ndarray):
 class TracedSharedMemory:
     """`cuda.shared` of a traced kernel: values read from shared memory are IDs, too."""
 
-    def __init__(self, number: Any) -> None:
+    def __init__(self, number: type[np.float32]) -> None:
         self.number = number
 
     def array(self, *arguments: Any) -> Any:
@@ -95,10 +95,10 @@ class TracedCudaModule:
 
     is_word = True
 
-    def __init__(self, number: Any) -> None:
+    def __init__(self, number: type[np.float32]) -> None:
         self.shared = TracedSharedMemory(number)
 
-    def __getattr__(self, name: str) -> Any:
+    def __getattr__(self, name: str) -> object:
         return getattr(simt.cuda, name)
 
 
@@ -120,7 +120,7 @@ def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
 def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> LaunchTrace | None:
     """Run some blocks; return None if they do not compute all requested elements."""
     log, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
-    arguments, places = list(plan.arguments), dict[int, tuple[int, Any]]()
+    arguments, places = list(plan.arguments), dict[int, tuple[int, TracedArray]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
             low, _ = pointer_range(argument)
@@ -209,9 +209,9 @@ def restrict_to_blocks(kernel: FunctionType, blocks: set[int]) -> FunctionType:
     def is_chosen() -> bool:
         return current_lane()[0] in blocks
 
-    is_chosen.is_word = True  # type: ignore[attr-defined]
+    is_chosen.__dict__["is_word"] = True  # the interpreter calls it as one of its own functions
 
-    def chosen(*arguments: Any) -> None:
+    def chosen(*arguments: object) -> None:
         if is_chosen():
             kernel(*arguments)
 

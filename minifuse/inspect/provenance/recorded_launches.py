@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ... import simt
 from ...core.overlap import Interval
@@ -55,7 +55,9 @@ class RecordedLaunch(NamedTuple):
         return any(low <= address < high for low, high in self.writes)
 
 
-def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], **extra: Any) -> LaunchTrace:
+def make_launch_trace(
+    log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], total: int, chosen: tuple[int, ...]
+) -> LaunchTrace:
     """Return the trace of a launch, with the loads that the traced elements depend on."""
     ancestors = log.ancestors(*names.values())
     records, first = log.records, log.next_id
@@ -68,7 +70,7 @@ def make_launch_trace(log: ProvenanceLog, names: dict[int, ValueId], text: dict[
         assert isinstance(load, LoadRecord)
         reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
         turns[load.thread] = turns.get(load.thread, 0) + 1
-    return LaunchTrace(log, names, ancestors, reads, text, **extra)
+    return LaunchTrace(log, names, ancestors, reads, text, total, chosen)
 
 
 def allocate_forever(buffers: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:

@@ -8,7 +8,8 @@ registers, shuffles and memory like any other number. This module knows no backe
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from types import FrameType
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -65,16 +66,16 @@ class ProvenanceLog:
             raise too_many_ids()
         return first
 
-    def record_load(self, address: int, line: int = 0) -> Any:
+    def record_load(self, address: int, line: int = 0) -> np.float32:
         """Return a new ID for an element that is read."""
         return self.append(LoadRecord(address, self.current_thread(), line))
 
-    def record_op(self, operator: str, *parts: Any) -> Any:
+    def record_op(self, operator: str, *parts: SupportsFloat) -> np.float32:
         """Return an ID for the result of an operator."""
         frame = sys._getframe(2)
         return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.current_thread(), exchange_of(frame)))
 
-    def append(self, record: OpRecord | LoadRecord) -> Any:
+    def append(self, record: OpRecord | LoadRecord) -> np.float32:
         """Append a record to the log, and return its ID."""
         self.records.append(record)
         name = self.next_id + len(self.records) - 1
@@ -82,17 +83,17 @@ class ProvenanceLog:
             raise too_many_ids()
         return self.float_type(ID_UNIT * name)
 
-    def traced_operators(self) -> dict[str, Callable[..., Any]]:
+    def traced_operators(self) -> dict[str, Callable[..., np.float32]]:
         """Return the operators of the table, as functions that are logged."""
         return {name: self.traced_operator(name) for name in TABLE}
 
-    def traced_operator(self, name: str) -> Callable[..., Any]:
+    def traced_operator(self, name: str) -> Callable[..., np.float32]:
         """Return one operator as a function that is logged; the interpreter treats it as one of its own functions."""
 
-        def traced(*parts: Any) -> Any:
+        def traced(*parts: SupportsFloat) -> np.float32:
             return self.record_op(name, *parts)
 
-        traced.__name__, traced.is_word = name, True  # type: ignore[attr-defined]
+        traced.__name__, traced.__dict__["is_word"] = name, True
         return traced
 
     def op_of(self, name: ValueId) -> OpRecord | None:
@@ -128,13 +129,13 @@ def too_many_ids() -> MinifuseError:
     return MinifuseError(f"more than {ID_LIMIT:,} elements and operators; use a smaller shape")
 
 
-def decode_id(number: Any) -> ValueId:
+def decode_id(number: SupportsFloat) -> ValueId:
     """Return the ID that a number encodes; for a plain number, a tuple with the number."""
     found = float(number)
     return int(found / ID_UNIT) if 0 < found < ID_LIMIT * ID_UNIT else (found,)
 
 
-def exchange_of(frame: Any) -> str:
+def exchange_of(frame: FrameType) -> str:
     """Return how operands of other threads arrive at an operator, by the library function that calls it."""
     word = frame.f_code.co_name
     is_shared = word in ("fold_along_y", "fold_of_column")
@@ -146,16 +147,16 @@ def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
 
     class TracedFloat(np.float32):
         __array_ufunc__ = None  # so that NumPy's scalars leave `number + value` to this type
-        __hash__ = None  # type: ignore[assignment]
+        __hash__ = None  # type: ignore[assignment]  # IDs are no keys of dicts: `decode_id` returns those
 
         def __bool__(self) -> bool:
             raise MinifuseError("a kernel branches on the value of an element, so a cell of it cannot be traced")
 
     def sign(name: str, method: str) -> None:
-        def forward(*parts: Any) -> Any:
+        def forward(*parts: SupportsFloat) -> np.float32:
             return log.record_op(name, *parts)
 
-        def backward(a: Any, b: Any) -> Any:
+        def backward(a: SupportsFloat, b: SupportsFloat) -> np.float32:
             return log.record_op(name, b, a)
 
         setattr(TracedFloat, f"__{method}__", forward)
@@ -197,9 +198,9 @@ class ProvenanceTree:
 
     parts: tuple[ProvenanceNode, ...]
 
-    def values(self, inputs: dict[str, Any], dtype: Any = np.float64) -> list[Any]:
+    def values(self, inputs: Mapping[str, np.ndarray], dtype: type[np.floating] = np.float64) -> list[np.floating]:
         """Compute the value of each node in the order of the tree; the inputs are flat."""
-        found = list[Any]()
+        found = list[np.floating]()
         with np.errstate(all="ignore"):
             for part in self.parts:
                 if part.operator:
@@ -229,7 +230,7 @@ class ProvenanceTree:
         >>> ProvenanceTree(nodes).text(2)
         '0 + x[3]'
         """
-        text, waiting = "", list[Any]([root])
+        text, waiting = "", list[int | str]([root])
         while waiting and len(text) <= longest:
             one = waiting.pop()
             text += one if isinstance(one, str) else ""
@@ -238,19 +239,19 @@ class ProvenanceTree:
                 waiting += [known] if known else reversed(self.pieces(one, one == root))
         return text if not waiting and len(text) <= longest else text[:longest] + " ..."
 
-    def pieces(self, k: int, is_outer: bool) -> list[Any]:
+    def pieces(self, k: int, is_outer: bool) -> list[int | str]:
         """Return the texts and operands that one node is formatted from."""
         part = self.parts[k]
         if not part.operator:
             return [f"{part.array}[{part.element}]" if part.is_element else f"{part.number:g}"]
         symbol = TABLE[part.operator].symbol
         if symbol is None:
-            between = [x for p in part.parts for x in (p, ", ")][:-1]
-            return [f"{part.operator}(", *between, ")"]
+            between: list[int | str] = [x for p in part.parts for x in (p, ", ")]
+            return [f"{part.operator}(", *between[:-1], ")"]
         if len(part.parts) == 1:
             return [symbol, part.parts[0]]
         a, b = part.parts
-        inside = [a, f" {symbol} ", b]
+        inside: list[int | str] = [a, f" {symbol} ", b]
         return inside if is_outer else ["(", *inside, ")"]
 
 

@@ -17,7 +17,7 @@ from pathlib import Path
 import numpy as np
 
 from .. import simt
-from ..backends.cuda.launch_plan import LaunchPlan
+from ..backends.cuda.launch_plan import KernelArgument, LaunchPlan
 from ..backends.cuda.matmul.ladder import LADDER
 from ..core.dtypes import as_dtype
 from ..core.errors import SimtError
@@ -333,9 +333,9 @@ def parse_sizes(option: str, text: str) -> Shape:
     return tuple(map(int, text.split(",")))
 
 
-def parse_kernel_arguments(kernel: Callable[..., None], name: str, given: Sequence[str]) -> tuple[object, ...]:
+def parse_kernel_arguments(kernel: Callable[..., None], name: str, given: Sequence[str]) -> tuple[KernelArgument, ...]:
     """Parse the arguments of a kernel, in the order of its parameters."""
-    random, values = np.random.default_rng(0), dict[str, object]()
+    random, values = np.random.default_rng(0), dict[str, KernelArgument]()
     parameters = inspect.signature(kernel).parameters
     for text in given:
         key, equals, value = text.partition("=")
@@ -353,7 +353,7 @@ def parse_kernel_arguments(kernel: Callable[..., None], name: str, given: Sequen
     return tuple(values.get(key, p.default) for key, p in parameters.items())
 
 
-def parse_argument(text: str, value: str, random: np.random.Generator) -> np.ndarray | np.generic | float | int:
+def parse_argument(text: str, value: str, random: np.random.Generator) -> KernelArgument:
     """Parse shape:dtype to a random array, or a number."""
     shape, colon, dtype = value.partition(":")
     if colon and dtype in ELEMENT_TYPES:

@@ -5,6 +5,7 @@ line and the visualizer use these records, with or without a GPU in the machine.
 """
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -28,12 +29,7 @@ class RecordingDevice(SimulatedDevice):
         super().__init__(0)
         self.plans: list[LaunchPlan] = []
         self.memory: list[MemoryBuffer] = []  # every buffer: none is reused, so the launches can run later
-        self.pool = Pool(self.keep)
-
-    def keep(self, nbytes: int) -> MemoryBuffer:
-        """Allocate a buffer that lives as long as any recorded launch."""
-        self.memory.append(MemoryBuffer(nbytes))
-        return self.memory[-1]
+        self.pool = Pool(partial(allocate_forever, self.memory))
 
     def launch(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int, *arguments: KernelArgument) -> None:
         """Record a launch."""
@@ -82,6 +78,12 @@ def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> l
     placed = [copy_to_backend(backend, x) for x in inputs]
     Plan(function, placed).run(*placed)
     return device.plans
+
+
+def allocate_forever(buffers: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
+    """Allocate a buffer that lives as long as the list: no address is used twice."""
+    buffers.append(MemoryBuffer(nbytes))
+    return buffers[-1]
 
 
 def copy_to_backend(backend: CudaBackend, x: Any) -> Any:

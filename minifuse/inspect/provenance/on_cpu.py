@@ -24,14 +24,16 @@ from ...core.operators import Operator
 from ...core.overlap import Interval, address_range
 from ...ir.kernel_ir import Kernel, LoopNest, Shape
 from ...runtime.memory_pool import MemoryBuffer, Pool
+from ..dry_run import allocate_forever
 from .recorded_launches import (
     ITEMSIZE,
     LaunchTrace,
     RecordedLaunch,
-    allocate_forever,
     make_launch_trace,
 )
 from .traced_values import ProvenanceLog, ValueId, decode_id
+
+Layouts = Sequence[Layout]
 
 
 class TracedMemory:
@@ -124,13 +126,7 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
     has_multi_tensor = False
 
     def bind(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
+        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Layouts, inputs: Layouts, raws: Layouts = ()
     ) -> Launcher:
         """Return a function that records a launch, with the text that would be compiled."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])

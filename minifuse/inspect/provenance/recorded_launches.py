@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 from ... import simt
 from ...core.overlap import Interval
-from ...runtime.memory_pool import MemoryBuffer
 from .traced_values import LoadRecord, ProvenanceLog, ThreadId, ValueId
 
 ITEMSIZE = 4  # bytes of a float32
@@ -71,9 +70,3 @@ def make_launch_trace(
         reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
         turns[load.thread] = turns.get(load.thread, 0) + 1
     return LaunchTrace(log, names, ancestors, reads, text, total, chosen)
-
-
-def allocate_forever(buffers: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
-    """Allocate a buffer that lives as long as the list: no address is used twice."""
-    buffers.append(MemoryBuffer(nbytes))
-    return buffers[-1]

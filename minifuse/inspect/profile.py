@@ -20,7 +20,7 @@ from ..backends.base import Backend, Clock, Launcher
 from ..compiler import pretty_print
 from ..compiler.memory_traffic import step_traffic
 from ..compiler.plan import Plan, display_name, get_inplace_plan, get_plan
-from ..compiler.trace_result import PlanInput, PlannedFunction
+from ..compiler.trace_result import PlannedFunction
 from ..core.dispatch import DispatchHook, DispatchState, active_hook, active_tracer, use_dispatch_hook
 from ..core.dtypes import Number
 from ..core.errors import FuseError
@@ -136,7 +136,7 @@ class Profile(DispatchHook):
             return run(*inputs)
 
     def call_inplace(
-        self, function: PlannedFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[PlanInput]
+        self, function: PlannedFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]
     ) -> Callable[..., Any]:
         """Return a function that runs an in-place operation."""
 

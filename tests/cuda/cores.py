@@ -2,7 +2,7 @@
 
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.mma import MMA_LARGE, MMA_SMALL
-from minifuse.backends.cuda.matmul.tensor_core_heuristics import OPERAND_KIND, WgmmaConfig, mma_configs, wgmma_configs
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import WgmmaConfig, mma_configs, wgmma_configs
 
 WGMMA = {
     "along k": lambda way: (way.a, way.b) == ("k", "k"),
@@ -24,15 +24,9 @@ def take(monkeypatch, name, parts=1, right=None):
             return WGMMA[name](way) and right in (None, way.right)
         return name in MMA and way.shape is MMA[name]
 
-    def way_of(precision, p, gpu, cores):
-        found, kind = [], OPERAND_KIND.get(precision, "bf16")
-        multiprocessors, aligned, max_shared_bytes = gpu
-        for product, places in ((p, aligned), (p.transposed(), (aligned[0], aligned[2], aligned[1]))):
-            if name in MMA:
-                found += mma_configs(kind, product, multiprocessors, places, max_shared_bytes)
-            else:
-                found += wgmma_configs(kind, product, multiprocessors, places)
-        known = [way for way in found if fits(way)]
+    def way_of(p, gpu):
+        configs = mma_configs if name in MMA else wgmma_configs
+        known = [way for product in (p, p.transposed()) for way in configs(product, gpu) if fits(way)]
         assert known, f"{name} does not compute {p}"
         return min(known, key=lambda way: way.cycles)
 

@@ -25,6 +25,9 @@ SHAPES = [(9, 256), (70, 5), (6, 1001)]
 def _few_are_many(monkeypatch):
     monkeypatch.setattr(geometry, "MIN_BUSY_BLOCKS", 2)
     monkeypatch.setattr(heuristics, "MIN_TRANSPOSE_WORK", 1)
+    heuristics.choose_config.cache_clear()
+    yield
+    heuristics.choose_config.cache_clear()
 
 
 @pytest.fixture

@@ -13,27 +13,24 @@ from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
 from minifuse.backends.cuda.matmul.heuristics import (
-    BatchAxis,
-    FusedOperand,
     GpuGemmConfig,
-    GpuGemmProblem,
+    GpuLimits,
     can_store_vectors,
     candidate_configs,
     candidate_kernels,
     choose_config,
     estimate_cycles,
     operand_mode,
-    problem_of,
     transposed_configs,
 )
 from minifuse.backends.cuda.matmul.launches import plan_matmul, split_for_grid
 from minifuse.backends.cuda.matmul.operands import OUT, WORKSPACE, GpuGemmPlan, OperandAddress, plain_matmul
 from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE
+from minifuse.backends.matmul.problem import MatmulOperand, MatmulProblem, plain_problem
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
 
-ALL_ALIGNED = (True, True, True)
-H200 = {"multiprocessors": 132, "aligned": ALL_ALIGNED, "max_shared_bytes": 227 * 1024}
+H200 = GpuLimits(132, 227 * 1024)
 BATCHES = {
     "none": ((), ()),
     "one": ((3,), (3,)),
@@ -106,14 +103,13 @@ def sample(random, shape, dtype):
 def force(monkeypatch, name, shape=None, parts=1, is_transposed=False):
     """Let plans take a kernel that they would not choose for such small sizes."""
 
-    def chosen(dtype, p, multiprocessors, aligned, max_shared_bytes):
-        if is_transposed:
-            p, aligned = p.transposed(), (aligned[0], aligned[2], aligned[1])
-        for found, _, kernel in candidate_kernels(dtype, p, aligned, max_shared_bytes):
+    def chosen(p, gpu):
+        p = p.transposed() if is_transposed else p
+        for found, _, kernel in candidate_kernels(p, gpu.max_shared_bytes):
             if kernel().name == name and shape in (None, found):
                 BK = found.tile[2]
                 part_K = ceil_div(p.K, parts * BK) * BK if parts > 1 else p.K
-                return GpuGemmConfig(0, p, found, parts, part_K, can_store_vectors(p, aligned[0]), kernel)
+                return GpuGemmConfig(0, p, found, parts, part_K, can_store_vectors(p), kernel)
         raise AssertionError(f"{name} does not compute {p}")
 
     monkeypatch.setattr(planning, "choose_config", chosen)
@@ -302,8 +298,8 @@ def test_split_k_sums_are_added_in_order(monkeypatch):
 def force_turns(monkeypatch, sides):
     """Let plans turn operands over that they would take as they are for such small sizes."""
 
-    def chosen(dtype, p, *more):
-        found = [way for way in transposed_configs(dtype, p, *more) if way.shape == NARROW and way.parts == 1]
+    def chosen(p, gpu):
+        found = [way for way in transposed_configs(p, gpu) if way.shape == NARROW and way.parts == 1]
         return next(way for way in found if "".join("ab"[turn.is_b] for turn in way.transposes) == sides)
 
     monkeypatch.setattr(planning, "choose_config", chosen)
@@ -334,7 +330,7 @@ def test_operands_are_turned_over(batch, sides, K, monkeypatch):
 def test_large_matmuls_transpose_operands_contiguous_along_k():
     def turns(n, *views):
         layouts = [row_major((n, n)).transpose(0, 1) if view == "T" else row_major((n, n)) for view in views]
-        way = choose_config(float32, problem_of(row_major((n, n)), *layouts), **H200)
+        way = choose_config(plain_problem(float32, row_major((n, n)), *layouts), H200)
         return "".join("ab"[turn.is_b] for turn in way.transposes), way.problem.is_transposed
 
     assert turns(4096, "N", "N") == ("a", False)
@@ -436,8 +432,8 @@ def test_any_product(found):
 
 
 def best(M, N, K, dtype=float32, batch=(), **more):
-    p = problem_of(row_major((*batch, M, N)), row_major((*batch, M, K)), row_major((*batch, K, N)))
-    return choose_config(dtype, p, **(H200 | more))
+    p = plain_problem(dtype, row_major((*batch, M, N)), row_major((*batch, M, K)), row_major((*batch, K, N)))
+    return choose_config(p, H200._replace(**more))
 
 
 def test_shapes_of_tiles_by_size():
@@ -459,33 +455,38 @@ def test_a_few_rows_take_one_pass():
     assert column.kernel().name == "matmul_dots"
     assert column.kernel().constants[1] is True  # 16 bytes at a time, though the vector has no rows that lie apart
     assert column.parts == 1
-    turned = problem_of(row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
-    assert choose_config(float32, turned, **H200).kernel().name == "matmul_dots"
+    turned = plain_problem(float32, row_major((1, 512)), row_major((1, 512)), row_major((512, 512)).transpose(0, 1))
+    assert choose_config(turned, H200).kernel().name == "matmul_dots"
     assert best(1, 4096, 4096, float64).kernel().name == "matmul_rows"
 
 
 def test_splits_cover_k():
     for M, N, K in ((64, 64, 65536), (256, 256, 1000), (1, 4096, 4096), (40, 40, 130)):
-        p = problem_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
-        for way in candidate_configs(float32, p, **H200):
+        p = plain_problem(float32, row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        for way in candidate_configs(p, H200):
             assert (way.parts - 1) * way.part_K < K <= way.parts * way.part_K
             assert way.parts == 1 or way.part_K % way.shape.tile[2] == 0  # so that rows of parts stay aligned
 
 
 def test_a_model_of_time():
-    p = problem_of(row_major((1024, 1024)), row_major((1024, 1024)), row_major((1024, 1024)))
+    p = plain_problem(float32, row_major((1024, 1024)), row_major((1024, 1024)), row_major((1024, 1024)))
     few, many = (estimate_cycles(SMALL, (0.5, 0.6), p, n, 1, 1024) for n in (132, 16))
     assert few < many
     assert estimate_cycles(SMALL, (0.5, 0.6), p, 132, 4, 256) > estimate_cycles(SMALL, (0.5, 0.6), p, 528, 1, 256)
 
 
 def test_rows_of_a_batch_are_rows_of_one_product():
-    p = problem_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
-    assert p[:3] == (256, 10, 64)
-    assert p.batch == ()
-    p = problem_of(row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((8, 64, 10)))
-    assert p[:3] == (32, 10, 64)
-    assert p.batch == (BatchAxis(8, 320, 2048, 640),)
+    p = plain_problem(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
+    assert (p.M, p.N, p.K, p.batch) == (256, 10, 64, ())
+    p = plain_problem(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((8, 64, 10)))
+    assert (p.M, p.N, p.K, p.batch) == (32, 10, 64, (8,))
+    assert (p.out.batch, p.a.batch, p.b.batch) == ((320,), (2048,), (640,))
+
+
+def problem_of(sizes, out, a, b, batch=(), fused=()):
+    """A problem of float32 by strides: of out along m, n and the batch, of a along m, k, and of b along k, n."""
+    operands = MatmulOperand(0, "out", *out[:2], 0, out[2:]), MatmulOperand(1, "a", a[0], 0, a[1], a[2:])
+    return MatmulProblem(float32, *sizes, *operands, MatmulOperand(2, "b", 0, b[1], b[0], b[2:]), batch, fused)
 
 
 @pytest.mark.parametrize(
@@ -511,11 +512,11 @@ def test_modes_of_operands(shape, strides, aligned, mode):
 @pytest.mark.parametrize(
     "product",
     [
-        GpuGemmProblem(10, 10, 3, 10, 1, 3, 1, 10, 1, (BatchAxis(100_000, 100, 30, 30),)),
-        GpuGemmProblem(10, 10, 3, 10, 1, 3, 1, 10, 1, (BatchAxis(300, 30_000, 9_000, 0), BatchAxis(300, 100, 30, 30))),
-        GpuGemmProblem(2, 2, 3, 2, 1, 3, 1, 2, 1, (BatchAxis(2, 60, 90, 1), BatchAxis(3, 20, 30, 1), BatchAxis(5, 4, 6, 0))),
-        GpuGemmProblem(1_000_000, 7, 3, 7, 1, 3, 1, 7, 1),
-        GpuGemmProblem(7, 1_000_000, 3, 1_000_000, 1, 3, 1, 1_000_000, 1),
+        problem_of((10, 10, 3), (10, 1, 100), (3, 1, 30), (10, 1, 30), (100_000,)),
+        problem_of((10, 10, 3), (10, 1, 30_000, 100), (3, 1, 9_000, 30), (10, 1, 0, 30), (300, 300)),
+        problem_of((2, 2, 3), (2, 1, 60, 20, 4), (3, 1, 90, 30, 6), (2, 1, 1, 1, 0), (2, 3, 5)),
+        problem_of((1_000_000, 7, 3), (7, 1), (3, 1), (7, 1)),
+        problem_of((7, 1_000_000, 3), (1_000_000, 1), (3, 1), (1_000_000, 1)),
     ],
     ids=["many matrices", "many in two axes", "three axes", "many rows", "many columns"],
 )
@@ -528,36 +529,42 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
         assert len(p.batch) <= 2
         assert ceil_div(max(p.M, p.N), 4) <= MAX_GRID_YZ
     assert sum(p.matrices * p.M * p.N for p in found) == product.matrices * product.M * product.N
-    assert len({p.start for p in found}) == len(found)
-    last = max(
-        p.start[0] + (p.M - 1) * p.out_row + (p.N - 1) * p.out_col + sum((x.size - 1) * x.out for x in p.batch)
-        for p in found
-    )
-    whole = (product.M - 1) * product.out_row + (product.N - 1) * product.out_col
-    assert last == whole + sum((x.size - 1) * x.out for x in product.batch)
+    assert len({(p.out.start, p.a.start, p.b.start) for p in found}) == len(found)
+
+    def last(p):
+        along_batch = sum((size - 1) * stride for size, stride in zip(p.batch, p.out.batch, strict=True))
+        return p.out.start + (p.M - 1) * p.out.m + (p.N - 1) * p.out.n + along_batch
+
+    assert max(map(last, found)) == last(product)
 
 
 def test_batch_offsets_move_with_the_splits():
     """A bias of columns, one of rows of b, and an operand of the epilogue in a batch, each by its own strides."""
-    beside = (FusedOperand(3, 0, 1, 0, "out"), FusedOperand(4, 0, 2, 7, "b"), FusedOperand(5, 11, 1, 0, "out"))
-    rows = GpuGemmProblem(300_000, 300_000, 3, 7, 1, 3, 1, 7, 1, fused=beside)
+    beside = (("out", 0, 1, 0, (0,)), ("b", 0, 2, 7, (21,)), ("out", 11, 1, 0, (55,)))
+    fused = tuple(MatmulOperand(3 + k, *x) for k, x in enumerate(beside))
+    many = problem_of((5, 5, 3), (5, 1, 25), (3, 1, 15), (5, 1, 0), (100_000,), fused)
+    fused = tuple(x._replace(batch=()) for x in fused)
+    rows = problem_of((300_000, 300_000, 3), (7, 1), (3, 1), (7, 1), (), fused)
     for p in split_for_grid(rows):
-        j = p.start[2]
-        i = (p.start[0] - j) // 7
-        assert p.start[1] == 3 * i
+        j = p.b.start
+        i = (p.out.start - j) // 7
+        assert p.a.start == 3 * i
         assert [x.start for x in p.fused] == [j, 2 * j, 11 * i + j]
-    many = GpuGemmProblem(5, 5, 3, 5, 1, 3, 1, 5, 1, (BatchAxis(100_000, 25, 15, 0, (0, 21, 55)),), fused=beside)
     for p in split_for_grid(many):
-        k = p.start[0] // 25
+        k = p.out.start // 25
         assert [x.start for x in p.fused] == [0, 21 * k, 55 * k]
     assert len(list(split_for_grid(rows))) == 4
     assert len(list(split_for_grid(many))) == 2
 
 
 def test_a_swapped_product_is_its_transpose():
-    p = GpuGemmProblem(2, 3, 5, 30, 1, 50, 1, 7, 2, (BatchAxis(4, 100, 200, 300),), (1, 2, 3))
+    p = problem_of((2, 3, 5), (30, 1, 100), (50, 1, 200), (7, 2, 300), (4,))._replace(cost_a=6)
     q = p.transposed()
-    assert q == GpuGemmProblem(3, 2, 5, 1, 30, 2, 7, 1, 50, (BatchAxis(4, 100, 300, 200),), (1, 3, 2), True)
+    assert (q.M, q.N, q.K, q.batch, q.cost_a, q.cost_b) == (3, 2, 5, (4,), 0, 6)
+    assert q.out.matrix == (1, 30)
+    assert (q.a.m, q.a.k, q.a.batch, q.a.value) == (2, 7, (300,), 2)
+    assert (q.b.k, q.b.n, q.b.batch, q.b.value) == (1, 50, (200,), 1)
+    assert q.is_transposed
     assert q.transposed() == p
 
 

@@ -9,11 +9,12 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.geometry import MAX_SHARED_BYTES
-from minifuse.backends.cuda.matmul.heuristics import problem_of
+from minifuse.backends.cuda.matmul.heuristics import GpuLimits
 from minifuse.backends.cuda.matmul.launches import plan_matmul
 from minifuse.backends.cuda.matmul.operands import WORKSPACE, TensorMapArgument
 from minifuse.backends.cuda.matmul.tensor_core_heuristics import wgmma_configs, wgmma_operand_mode
 from minifuse.backends.cuda.matmul.wgmma import LEFT_ROWS, RIGHT_ROWS, STRIP_TILES, pipeline_sizes, tile_work
+from minifuse.backends.matmul.problem import MatmulOperand, plain_problem
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32
 from minifuse.core.layout import row_major
 from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
@@ -199,15 +200,16 @@ def test_operand_modes_follow_the_layout():
         ("packed", 36, 1, [0], True, 2),
         ("packed", 72, 2, [0], True, 0),
     ):
-        assert wgmma_operand_mode("tf32", 9, x, k, moves, is_aligned, change) == want
-    assert wgmma_operand_mode("bf16", 9, 36, 1, [0], True, 0) == "packed"
+        operand = MatmulOperand(1, "a", x, 0, k, tuple(moves), is_aligned=is_aligned)
+        assert wgmma_operand_mode("tf32", x, operand, change) == want
+    assert wgmma_operand_mode("bf16", 36, MatmulOperand(1, "a", 36, 0, 1), 0) == "packed"
 
 
 def test_a_model_of_time_that_prefers_fewer_steps():
     """A cut of K for few tiles; none where there are enough."""
     for (M, N, K), is_cut in (((256, 256, 65536), True), ((8192, 8192, 512), False)):
-        product = problem_of(row_major((M, N)), row_major((M, K)), row_major((K, N)))
-        found = wgmma_configs("tf32", product, 132, (True, True, True))
+        product = plain_problem(float32, row_major((M, N)), row_major((M, K)), row_major((K, N)))
+        found = wgmma_configs(product._replace(precision="high"), GpuLimits(132))
         assert (min(found, key=lambda way: way.cycles).parts > 1) == is_cut
 
 

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from minifuse.backends.matmul.problem import MatmulOperand, MatmulProblem
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.backends.parallel.fused_gemm import THREAD_LOCAL, FusedMatmul
 from minifuse.backends.parallel.gemm_config import (
@@ -22,7 +23,6 @@ from minifuse.backends.parallel.gemm_config import (
     ROWS,
     SET_BYTES,
     SUMS_BYTES,
-    GemmProblem,
     candidate_configs,
     ceil_div,
     max_accumulated_rows,
@@ -366,9 +366,9 @@ def test_batches_that_merge_with_the_rows_and_those_that_do_not():
     x, g, w, bias = operands_of(rng, float32, types, (5, 7, 9), batch=(4, 3))
     one_w, row = np.broadcast_to(w[:1, :1], w.shape), np.broadcast_to(bias[:1, :1, :1], bias.shape)
     out = like((4, 3, 5, 7), float32)
-    assert product_of(kernel, [out], [x, g, one_w, row]).matrices[:2] == (60, 7)
+    assert product_of(kernel, [out], [x, g, one_w, row]).problem.M == 60
     check(kernel, [out], [x, g, one_w, row])
-    assert product_of(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)]).matrices.batch
+    assert product_of(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)]).problem.batch
     check(kernel, [out], [x, g, one_w, bias.swapaxes(0, 1).copy().swapaxes(0, 1)])
     check(kernel, [out], [x, g, w, row])
 
@@ -480,9 +480,11 @@ SIZES = st.sampled_from([0, 1, 2, 9, 64, 301, 513, 4097]) | st.integers(1, 2000)
 def test_blocks_fit_their_reserved_memory(sizes, dtype, choices):
     rows, columns, depth = [max(n, least) for n, least in zip(sizes, (1, 1, 0), strict=True)]
     a_turned, b_turned, evaluates_a, evaluates_b, keeps_sums = choices
-    a, b = ((1, 2) if turned else (2, 1) for turned in (a_turned, b_turned))
-    product = GemmProblem(rows, columns, depth, columns, 1, *a, *b, keeps_sums, evaluates_a * 1.0, evaluates_b * 1.0, 1.0)
-    for way in candidate_configs(product, dtype):
+    (a_m, a_k), (b_k, b_n) = ((1, 2) if turned else (2, 1) for turned in (a_turned, b_turned))
+    out = MatmulOperand(0, "out", columns, 1, 0, in_memory=not keeps_sums)
+    a, b = MatmulOperand(1, "a", a_m, 0, a_k), MatmulOperand(2, "b", 0, b_n, b_k)
+    product = MatmulProblem(dtype, rows, columns, depth, out, a, b, (), (), evaluates_a * 1.0, evaluates_b * 1.0, 1.0)
+    for way in candidate_configs(product):
         p, n = way.problem, dtype.itemsize
         block_n, block_k = min(way.block_n, columns), min(way.block_k, depth)
         assert way.block_m >= rows or way.block_m % way.panel_m == 0
@@ -490,15 +492,15 @@ def test_blocks_fit_their_reserved_memory(sizes, dtype, choices):
         if way.packs_b:
             assert ceil_div(block_n, way.panel_n) * way.panel_n * block_k * n <= PACKED_B_BYTES
         if evaluates_a:
-            last = (min(way.block_m, rows) - 1) * p.a_m + (block_k - 1) * p.a_k
+            last = (min(way.block_m, rows) - 1) * p.a.m + (block_k - 1) * p.a.k
             assert (last + 1) * n <= PACKED_A_BYTES
         if evaluates_b:
-            last = (min(way.stage_k, block_k) - 1) * p.b_k + (block_n - 1) * p.b_n
+            last = (min(way.stage_k, block_k) - 1) * p.b.k + (block_n - 1) * p.b.n
             assert (last + 1) * n <= PACKED_A_BYTES
         if keeps_sums:
-            kept = max_accumulated_rows(way, dtype)
+            kept = max_accumulated_rows(way)
             assert kept >= way.panel_m
-            assert kept * p.out_m * n <= SUMS_BYTES
+            assert kept * p.out.m * n <= SUMS_BYTES
 
 
 # What runs, in words.

@@ -165,7 +165,7 @@ def test_a_batch_of_several_axes_that_do_not_merge():
     rng = np.random.default_rng(7)
     a = random(rng, (4, 5, 2, 3, 6), float32).transpose(3, 2, 0, 1, 4)
     b = random(rng, (2, 3, 4, 6, 7), float32).swapaxes(0, 1)
-    assert [size for size, *_ in plan_of(output_of(a, b), a, b).batch] == [4, 2, 3]
+    assert plan_of(output_of(a, b), a, b).problem.batch == (3, 2, 4)
     check(multiply(output_of(a, b), a, b), a, b)
 
 
@@ -228,24 +228,25 @@ def test_an_empty_output_needs_no_launch(shapes):
 
 def test_batch_dims_along_which_b_does_not_move_are_rows():
     out, a, b = row_major((4, 5, 6, 2)), row_major((4, 5, 6, 3)), row_major((3, 2))
-    assert plan_matmul(float32, out, a, b).batch == ()
-    assert plan_matmul(float32, out, a, b).config.problem[:3] == (120, 2, 3)
+    rows = plan_matmul(float32, out, a, b).problem
+    assert (rows.batch, rows.M, rows.N, rows.K) == ((), 120, 2, 3)
     sliced = a.slice((0, 1, 4), (0, 1, 5), (0, 2, 3), (0, 1, 3))
-    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).config.problem[:3] == (60, 2, 3)
+    assert plan_matmul(float32, row_major((4, 5, 3, 2)), sliced, b).problem.M == 60
     own = row_major((5, 3, 2))
-    assert plan_matmul(float32, out, a, own).batch == ((5, 12, 18, 6), (4, 60, 90, 0))
+    p = plan_matmul(float32, out, a, own).problem
+    assert (p.batch, p.out.batch, p.a.batch, p.b.batch) == ((4, 5), (60, 12), (90, 18), (0, 6))
 
 
 def test_out_that_is_stored_by_columns_swaps_the_operands():
     square = row_major((64, 64))
-    assert not plan_matmul(float32, square, square, square).is_swapped
-    assert plan_matmul(float32, square.transpose(0, 1), square, square).is_swapped
+    assert not plan_matmul(float32, square, square, square).problem.is_transposed
+    assert plan_matmul(float32, square.transpose(0, 1), square, square).problem.is_transposed
 
 
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_loops_know_each_number_of_a_plan_by_name(dtype):
     plan = plan_matmul(dtype, row_major((3, 2, 2)), row_major((3, 2, 2)), row_major((3, 2, 2)))
-    assert len(plan.numbers()) == len(ARGUMENT_NAMES) + 4 * len(plan.batch)
+    assert len(plan.numbers()) == len(ARGUMENT_NAMES) + 4 * len(plan.problem.batch)
     assert all(f"{name} = args[" in gemm_text(dtype) for name in ARGUMENT_NAMES)
     assert "{" not in gemm_text(dtype)
 

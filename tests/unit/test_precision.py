@@ -1,13 +1,15 @@
 """core.precision: names of precisions, errors, and plans that are never shared between two precisions."""
 
 import threading
+from functools import partial
 
 import numpy as np
 import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.matmul import launches as planning
-from minifuse.backends.cuda.matmul.tensor_core_heuristics import choose_tensor_core_config
+from minifuse.backends.cuda.matmul.tensor_core_heuristics import tensor_core_configs
+from minifuse.backends.matmul.search import cheapest
 from minifuse.core.dispatch import mode
 from minifuse.core.dtypes import PRECISIONS
 from minifuse.ir.array_functions import Matmul
@@ -22,7 +24,7 @@ def _highest(monkeypatch):
     monkeypatch.setattr(
         planning,
         "choose_rounded_config",
-        lambda precision, p, gpu, cores: choose_tensor_core_config(precision, p, *gpu, cores),
+        lambda p, gpu: cheapest(p, partial(tensor_core_configs, gpu=gpu)),
     )
     yield
     mf.set_float32_matmul_precision("highest")

@@ -18,6 +18,7 @@ from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
+from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
 from .codegen.select import GeneratedKernel, generate_kernel
@@ -44,7 +45,6 @@ from .matmul.operands import (
     OperandAddress,
     PointerOf,
     TensorMapArgument,
-    matmul_operands,
 )
 from .tile_shapes import GpuKernel
 
@@ -216,10 +216,11 @@ class CudaMatmulLauncher:
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
         self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
         self.number_dtypes = [p.dtype for p in kernel.parameters()]
-        operands = matmul_operands(kernel, outputs, inputs)
-        self.index_values = {k for k, _, in_memory, _ in operands.fused if not in_memory}  # operands without address
-        fused = [k for k, space, in_memory, x in operands.fused if space == "out" and in_memory and 1 in x.strides[-2:]]
-        self.aligned_operands = (OUT, *fused), (operands.a,), (operands.b,)
+        problem = matmul_problem(kernel, outputs, inputs)
+        self.index_values = {x.value for x in problem.fused if not x.in_memory}  # operands without address
+        beside = [x.value for x in problem.fused if x.space == "out" and x.in_memory]
+        vectors = [k for k in beside if 1 in layouts[k].strides[-2:]]
+        self.aligned_operands = (OUT, *vectors), (problem.a.value,), (problem.b.value,)
         self.prepared: dict[AlignmentFlags, tuple[list[tuple[DeviceLaunch, GpuGemmLaunch]], int]] = {}
         self.fast_paths: dict[AlignmentFlags, Launcher] = {}  # fast launch paths by alignment
         self.prepare(ALL_ALIGNED)

@@ -31,11 +31,12 @@ from ...ir.kernel_ir import (
     replace,
     stride_kind,
 )
+from ..matmul.problem import matmul_problem
 from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text
 from .driver import THREADS
-from .gemm import GemmPlan, batch_matrices, compile_loops, make_problem, plan_gemm
-from .gemm_config import ceil_div, choose_config, lanes_of
+from .gemm import compile_loops, plan_gemm
+from .gemm_config import ceil_div, choose_config, lanes_of, with_stored_operands, with_unit_strides
 from .launcher import CpuKernelLauncher
 
 THREAD_LOCAL = -1  # operand of a stage: the array of the loops with a block of an operand, or with unfinished sums
@@ -122,43 +123,33 @@ class FusedMatmul:
     def __init__(
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], threads: int = THREADS
     ) -> None:
-        self.kernel, self.dtype, self.outputs = kernel, kernel.a.dtype, len(outputs)
-        layouts, loads = [*outputs, *inputs], kernel.loads()
-        self.address_count = len(layouts)
+        self.kernel, self.dtype = kernel, kernel.a.dtype
+        self.address_count = len(outputs) + len(inputs)
         self.units = [e.dtype.itemsize for e in kernel.pointwise_outputs]  # bytes of an element; index values count elements
-        self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for group in loads for e in group]
-        left, right, others = [[self.outputs + e.index for e in group] for group in loads]  # of a, of b, of the epilogue
-        spaces = [*range(self.outputs), *others], left, right  # values over (M, N), over (M, K), over (K, N)
-        *shape, columns = outputs[0].shape
-        depth = layouts[left[0]].shape[-1]
-        self.matrices = batch_matrices(shape, columns, depth, *[[layouts[v].strides for v in space] for space in spaces])
-        self.order = {v: k for k, v in enumerate(v for space in spaces for v in space)}  # value -> index in `matrices`
+        self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for group in kernel.loads() for e in group]
+        p = matmul_problem(kernel, outputs, inputs)
+        self.operands = {x.value: x for x in sorted((p.out, p.a, p.b, *p.fused))}
 
         self.sums = self.accumulator_output()
-        self.gemm_values = max(self.sums, 0), left[0], right[0]  # the values that the loops take as out, a and b
+        out = self.operands[max(self.sums, 0)]._replace(in_memory=self.sums != THREAD_LOCAL)
         self.a, self.b, self.epilogue = make_stages(kernel, self.sums)
         costs = [stage.cost(self.dtype) if stage else 0 for stage in (self.a, self.b, self.epilogue)]
-        problem = make_problem(self.matrices, *map(self.strides, self.gemm_values), self.sums == THREAD_LOCAL, *costs)
+        p = with_unit_strides(p._replace(out=out, fused=(), cost_a=costs[0], cost_b=costs[1], cost_out=costs[2]))
+        strides = {space: [x.matrix for x in self.operands.values() if x.space == space] for space in ("a", "b")}
         if self.a:
-            a_m, a_k = contiguous_strides([self.strides(v) for v in left], (problem.M, problem.K))
-            problem = problem._replace(a_m=a_m, a_k=a_k)
+            m, k = contiguous_strides(strides["a"], (p.M, p.K))
+            p = p._replace(a=p.a._replace(m=m, k=k))
         if self.b:
-            b_k, b_n = contiguous_strides([self.strides(v) for v in right], (problem.K, problem.N))
-            problem = problem._replace(b_k=b_k, b_n=b_n)
-        self.problem = problem
-        out, a, b = [self.order[v] for v in self.gemm_values]
-        self.plan: GemmPlan = plan_gemm(self.dtype, self.matrices, problem, (out, a, b), threads)
-
-    def strides(self, value: int) -> tuple[int, int]:
-        """Return the strides of one matrix of a value."""
-        return self.matrices.matrix[self.order[value]]
+            k, n = contiguous_strides(strides["b"], (p.K, p.N))
+            p = p._replace(b=p.b._replace(k=k, n=n))
+        self.problem, self.plan = p, plan_gemm(p, threads)
 
     def accumulator_output(self) -> int:
         """Return an output that can hold the sums until the epilogue, preferably one that needs none; else THREAD_LOCAL."""
         elements = self.kernel.pointwise_outputs
         read = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
         fits = [k for k, e in enumerate(elements) if e.dtype is self.dtype and k not in read]
-        fits = [k for k in fits if isinstance(elements[k], Accumulator) or 1 in self.strides(k)]
+        fits = [k for k in fits if isinstance(elements[k], Accumulator) or 1 in self.operands[k].matrix]
         return min(fits, key=lambda k: not isinstance(elements[k], Accumulator), default=THREAD_LOCAL)
 
     # Whether stages should be fused.
@@ -185,47 +176,45 @@ class FusedMatmul:
         if they take longer, provided that each element is computed once. At 512 x 512 x 512, where it is computed three
         times, relu took as long as two launches, and gelu 1.2 times as long.
         """
-        config, p = self.plan.config, self.plan.config.problem
+        config, p = self.plan.config, self.plan.problem
         if (reason := self.why_too_many_arguments()) or not (self.a or self.b):
             return reason
-        a, b = (self.b, self.a) if self.plan.is_swapped else (self.a, self.b)
+        a, b = (self.b, self.a) if p.is_transposed else (self.a, self.b)
         times_a = ceil_div(p.N, self.plan.tile_n) * ceil_div(self.plan.tile_n, config.block_n)
         times_b = ceil_div(p.M, self.plan.tile_m)
         again = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
-        batches = prod(size for size, _ in self.matrices.batch)
-        separate = choose_config(self.problem.with_stored_operands(), self.dtype)[0].cost * batches
+        separate = choose_config(with_stored_operands(self.problem)).cycles * p.matrices
         for stage, cost, size in ((a, p.cost_a, p.M * p.K), (b, p.cost_b, p.K * p.N)):
             if stage:
-                values = [self.order[v] for v in stage.operands if v != THREAD_LOCAL]
-                copies = prod(n for n, strides in self.matrices.batch if any(strides[v] for v in values))
+                batches = [self.operands[v].batch for v in stage.operands if v != THREAD_LOCAL]
+                copies = prod(n for n, *strides in zip(p.batch, *batches, strict=True) if any(strides))
                 separate += LAUNCH_COST + (cost + RELOAD_COST) * size * copies
-        if (config.cost + again) * batches <= MAX_SLOWDOWN * separate:
+        if (config.cycles + again) * p.matrices <= MAX_SLOWDOWN * separate:
             return ""
         times = max(times_a if a else 1, times_b if b else 1)
-        if times > 1 or batches > 1:
-            return f"it would be computed {times * batches} times, once for each block of the output that reads it"
+        if times > 1 or p.matrices > 1:
+            return f"it would be computed {times * p.matrices} times, once for each block of the output that reads it"
         return "with so few rows or columns, a matmul of operands in memory is faster"
 
     # How stages run.
 
     def traversals(self) -> tuple[StageTraversal | None, ...]:
         """Return the loops of the prologues of the configuration's a and b, and of the epilogue; None if there is none."""
-        config, p = self.plan.config, self.plan.config.problem
-        a, b = (self.b, self.a) if self.plan.is_swapped else (self.a, self.b)
+        config, p = self.plan.config, self.plan.problem
+        a, b = (self.b, self.a) if p.is_transposed else (self.a, self.b)
         is_one_block = self.plan.tile_n == p.N and config.block_n >= p.N
         return (
-            a and self.traverse(a, (p.a_m, p.a_k), (p.M, p.K), config.block_k >= p.K),
-            b and self.traverse(b, (p.b_k, p.b_n), (p.K, p.N), is_one_block),
-            self.epilogue and self.traverse(self.epilogue, (p.out_m, p.out_n), (p.M, p.N), is_one_block),
+            a and self.traverse(a, (p.a.m, p.a.k), (p.M, p.K), config.block_k >= p.K),
+            b and self.traverse(b, (p.b.k, p.b.n), (p.K, p.N), is_one_block),
+            self.epilogue and self.traverse(self.epilogue, p.out.matrix, (p.M, p.N), is_one_block),
         )
 
     def traverse(
         self, stage: FusedStage, local: tuple[int, int], size: tuple[int, int], has_whole_rows: bool
     ) -> StageTraversal:
         """Return the loops of one stage. `local` are the strides of the array of the loops, `size` is that of all parts."""
-        seen = [
-            local if v == THREAD_LOCAL else self.strides(v)[:: -1 if self.plan.is_swapped else 1] for v in stage.operands
-        ]
+        direction = -1 if self.plan.problem.is_transposed else 1
+        seen = [local if v == THREAD_LOCAL else self.operands[v].matrix[::direction] for v in stage.operands]
         strides = [(outer if size[0] > 1 else 0, inner if size[1] > 1 else 0) for outer, inner in seen]
         stored = [*zip(*strides[: len(stage.kernel.pointwise_outputs)], strict=True)]
         if size[1] == 1 or (1 in stored[0] and 1 not in stored[1]):
@@ -239,25 +228,24 @@ class FusedMatmul:
         units = [0 if v == THREAD_LOCAL else self.units[v] for v in operands]
         words = [part_kernel(), compile_stage(loops.text()), loops.is_transposed, loops.is_flat]
         constants = [s for strides in loops.strides for s in strides if stride_kind(s) == "s"]
-        words += len(self.matrices.batch), len(operands), len(numbers), len(constants)
-        words += [size for size, _ in self.matrices.batch]
+        batch = self.problem.batch
+        words += len(batch), len(operands), len(numbers), len(constants), *reversed(batch)
         for v, (outer, inner), unit in zip(operands, loops.strides, units, strict=True):
             words += v, outer * unit, inner * unit
-        for _, strides in self.matrices.batch:
-            words += [strides[self.order.get(v, 0)] * unit for v, unit in zip(operands, units, strict=True)]
+        for axis in reversed(range(len(batch))):
+            words += [self.operands[max(v, 0)].batch[axis] * unit for v, unit in zip(operands, units, strict=True)]
         return [*words, *numbers, *constants]
 
     def bind(self) -> CpuKernelLauncher:
         """Compile the loops and the stages, and return the launch."""
-        out, a, b = self.gemm_values
         words = [self.encode(stage) if stage else [] for stage in self.traversals()]
-        numbers = self.plan.numbers((out, b, a) if self.plan.is_swapped else (out, a, b), words)
+        numbers = self.plan.numbers(words)
         loops, given = compile_loops(self.dtype), self.kernel.parameters()
         return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.address_count, given, header=numbers)
 
     def source(self) -> str:
         """Return the source texts of the stages, each with a comment that says when it is called."""
-        names = ("b", "a") if self.plan.is_swapped else ("a", "b")
+        names = ("b", "a") if self.plan.problem.is_transposed else ("a", "b")
         parts = [*[f"each block of {name}, before it is multiplied" for name in names], "each strip of finished sums"]
         stages = [(part, loops.text()) for part, loops in zip(parts, self.traversals(), strict=True) if loops]
         texts = [f"# its loops call this kernel for {part}\n{text}" for part, text in stages]

@@ -16,17 +16,16 @@ one or two threads.
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import accumulate, chain
-from math import prod
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ...core.dtypes import DType, bool_, float32, float64, int32, int64
-from ...core.layout import Layout, collapse
+from ...core.layout import Layout
+from ..matmul.problem import MatmulProblem, plain_problem
 from .compiler import compile_kernel_text
 from .driver import CHUNKS_PER_THREAD, THREADS, address_of_stop_check
-from .gemm_config import GemmConfig, GemmProblem, ceil_div, choose_config, choose_tile, lanes_of, max_accumulated_rows
+from .gemm_config import GemmConfig, ceil_div, choose_config, choose_tile, lanes_of, max_accumulated_rows, with_unit_strides
 from .launcher import CpuKernelLauncher
 
-Strides = Sequence[int]
 Launch = Callable[[int, int, int], None]  # arguments: the addresses of out, a and b
 
 PARALLEL_COST = 180_000  # cycles (50 us) above which waking threads saves time
@@ -124,16 +123,6 @@ def kernel(start, stop, args):
 """
 
 
-class BatchedMatrices(NamedTuple):
-    """All operands of a matmul as batches of matrices, with strides in elements for each operand."""
-
-    rows: int
-    columns: int
-    depth: int
-    batch: tuple[tuple[int, Strides], ...]  # innermost axis first: size, strides
-    matrix: tuple[tuple[int, int], ...]  # strides of a matrix: (m, n) of outputs, (m, k) of a, (k, n) of b
-
-
 class GemmPlan(NamedTuple):
     """The plan of a matmul: all arguments of `LOOPS` and the driver except addresses.
 
@@ -142,32 +131,37 @@ class GemmPlan(NamedTuple):
     """
 
     config: GemmConfig
-    is_swapped: bool  # computed as out.T = b.T @ a.T, so the configuration's a is b
     tile_m: int
     tile_n: int
-    batch: tuple[tuple[int, int, int, int], ...]  # innermost axis first: size, strides of out, config's a, its b
     tiles: int
     chunks: int
 
-    def numbers(self, places: Sequence[int] = (0, 1, 2), stages: Sequence[Sequence[int]] = ((), (), ())) -> tuple[int, ...]:
+    @property
+    def problem(self) -> MatmulProblem:
+        """The problem of the configuration, which may be transposed."""
+        return self.config.problem
+
+    def numbers(self, stages: Sequence[Sequence[int]] = ((), (), ())) -> tuple[int, ...]:
         """Return the arguments of the kernel, except the last ones, which are the values of the launch.
 
-        `places` are the indices of the values that are the addresses of out, of the configuration's a and of its b. `stages`
-        are the encoded prologues of these two and the epilogue, each empty if there is none.
+        `stages` are the encoded prologues of the problem's a and b, and the epilogue, each empty if there is none.
         """
-        axes = [n for axis in self.batch for n in axis]
+        p = self.problem
+        out, a, b = operands = p.out, p.a, p.b
+        axes = [*chain(*reversed([*zip(p.batch, *[x.batch for x in operands], strict=True)]))]  # innermost first
         *starts, values = accumulate(map(len, stages), initial=len(ARGUMENT_NAMES) + len(axes))
         begins = [start if words else 0 for start, words in zip(starts, stages, strict=True)]
-        problem, config = self.config.problem[:PROBLEM_NUMBERS], self.config[2:]
+        strides = *out.matrix, *(a.m, a.k), *(b.k, b.n)
+        config: tuple[int, ...] = self.config[2:]
         check = address_of_stop_check() if self.chunks > 1 else 0
-        sizes = self.tile_m, self.tile_n, len(self.batch)
-        named: tuple[Any, ...] = (*problem, *config, *sizes, *begins, values, *places, check)
-        return (*named, *axes, *chain.from_iterable(stages))
+        sizes = self.tile_m, self.tile_n, len(p.batch)
+        named = p.M, p.N, p.K, *strides, not out.in_memory, *config, *sizes, *begins, values, *[x.value for x in operands]
+        return (*named, check, *axes, *chain.from_iterable(stages))
 
 
-PROBLEM_NUMBERS = GemmProblem._fields.index("cost_a")  # the fields before this one are arguments of the loops
 ARGUMENT_NAMES = (  # of the first arguments, in LOOPS
-    *(*GemmProblem._fields[:PROBLEM_NUMBERS], *GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
+    *("M", "N", "K", "out_m", "out_n", "a_m", "a_k", "b_k", "b_n", "keeps_sums"),
+    *(*GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
     *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at", "stop_check"),
 )
 
@@ -182,64 +176,24 @@ def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     --------
     >>> from minifuse.core.layout import row_major
     >>> plan = plan_matmul(float32, row_major((8, 32, 10)), row_major((8, 32, 64)), row_major((64, 10)))
-    >>> plan.config.problem[:3], plan.batch, plan.is_swapped
-    ((256, 10, 64), (), False)
+    >>> plan.problem.M, plan.problem.batch, plan.problem.is_transposed
+    (256, (), False)
     """
-    *batch, rows, columns = out.shape
-    depth = a.shape[-1]
-    a, b = a.expand(*batch, rows, depth), b.expand(*batch, depth, columns)
-    matrices = batch_matrices([*batch, rows], columns, depth, [out.strides], [a.strides], [b.strides])
-    return plan_gemm(dtype, matrices, make_problem(matrices, *matrices.matrix), (0, 1, 2), threads)
+    return plan_gemm(with_unit_strides(plain_problem(dtype, out, a, b)), threads)
 
 
-def batch_matrices(
-    shape: Sequence[int],
-    columns: int,
-    depth: int,
-    outs: Sequence[Strides],
-    lefts: Sequence[Strides],
-    rights: Sequence[Strides],
-) -> BatchedMatrices:
-    """Convert strides of operands over (*shape, columns), (*shape, depth) and (*shape[:-1], depth, columns) to matrices."""
-    strides = [*[s[:-1] for s in (*outs, *lefts)], *[(*s[:-2], 0) for s in rights]]
-    axes = collapse(shape, strides)
-    count = len(outs) + len(lefts)
-    b_varies = not axes or any(axes[-1][1][count:])
-    rows, down = (1, (0,) * len(strides)) if b_varies else axes.pop()
-    matrix = [(down[k], s[-1]) for k, s in enumerate((*outs, *lefts))] + [(s[-2], s[-1]) for s in rights]
-    return BatchedMatrices(rows, columns, depth, tuple(reversed(axes)), tuple(matrix))
-
-
-def make_problem(
-    matrices: BatchedMatrices, out: tuple[int, int], a: tuple[int, int], b: tuple[int, int], *more: Any
-) -> GemmProblem:
-    """Return the problem for one matrix of each operand. A stride along an axis of size 1 is set to 1."""
-    rows, columns, depth = matrices.rows, matrices.columns, matrices.depth
-    sizes = rows, columns, rows, depth, depth, columns
-    strides: list[Any] = [stride if size > 1 else 1 for stride, size in zip((*out, *a, *b), sizes, strict=True)]
-    return GemmProblem(rows, columns, depth, *strides, *more)
-
-
-def plan_gemm(
-    dtype: DType,
-    matrices: BatchedMatrices,
-    problem: GemmProblem,
-    which: tuple[int, int, int] = (0, 1, 2),
-    threads: int = THREADS,
-) -> GemmPlan:
-    """Plan a matmul of matrices. `which` are the indices of the output, of a and of b among the operands."""
-    config, is_swapped = choose_config(problem, dtype)
-    batches = prod(size for size, _ in matrices.batch)
-    threads = threads if config.cost * batches > PARALLEL_COST else 1
-    tile_m, tile_n = choose_tile(config, batches, threads, lanes_of(dtype))
-    if config.problem.keeps_sums:
-        tile_m = min(tile_m, max_accumulated_rows(config, dtype))
-    tiles = batches * ceil_div(config.problem.M, tile_m) * ceil_div(config.problem.N, tile_n)
+def plan_gemm(problem: MatmulProblem, threads: int = THREADS) -> GemmPlan:
+    """Plan a matmul for an output that is not empty."""
+    config = choose_config(problem)
+    p, cycles = config.problem, config.cycles * config.problem.matrices
+    threads = threads if cycles > PARALLEL_COST else 1
+    tile_m, tile_n = choose_tile(config, threads)
+    if not p.out.in_memory:
+        tile_m = min(tile_m, max_accumulated_rows(config))
+    tiles = p.matrices * ceil_div(p.M, tile_m) * ceil_div(p.N, tile_n)
     chunks = min(tiles, threads * CHUNKS_PER_THREAD) if threads > 1 else 1
-    chunks = max(chunks, 2) if config.cost * batches > LONG_COST else chunks  # for one tile: an empty chunk, then all
-    out, a, b = (which[0], which[2], which[1]) if is_swapped else which
-    batch = tuple((size, strides[out], strides[a], strides[b]) for size, strides in matrices.batch)
-    return GemmPlan(config, is_swapped, tile_m, tile_n, batch, tiles, chunks)
+    chunks = max(chunks, 2) if cycles > LONG_COST else chunks  # for one tile: an empty chunk, then all
+    return GemmPlan(config, tile_m, tile_n, tiles, chunks)
 
 
 def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = THREADS) -> Launch:
@@ -282,8 +236,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     if out.size == 0:
         return lambda out_address, a_address, b_address: None
     plan = plan_matmul(dtype, out, a, b, threads)
-    numbers = plan.numbers((0, 2, 1) if plan.is_swapped else (0, 1, 2))
-    return CpuKernelLauncher(compile_loops(dtype), plan.tiles, plan.chunks, 3, header=numbers)
+    return CpuKernelLauncher(compile_loops(dtype), plan.tiles, plan.chunks, 3, header=plan.numbers())
 
 
 @cache

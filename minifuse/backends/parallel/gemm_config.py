@@ -5,10 +5,13 @@ on integers only; `gemm` has the loops over blocks and panels.
 """
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from ...core.dtypes import DType
 from ..llvm_linker import VECTOR_BYTES
+from ..matmul.problem import MatmulOperand, MatmulProblem
+from ..matmul.search import cheapest
 from .driver import CHUNKS_PER_THREAD
 
 ROWS = 8 if VECTOR_BYTES == 64 else 4  # ROWS * VECTORS sums fill most of the 32 or 16 vector registers
@@ -33,44 +36,11 @@ LOOK_PRODUCTS = 1 << 16  # multiplications of a panel (about 3 us); before a lar
 OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 
 
-class GemmProblem(NamedTuple):
-    """A matmul out[m, n] = sum over k of a[m, k] * b[k, n]: sizes, strides in elements, costs of prologues and epilogue.
-
-    If a prologue computes a or b, its strides are those of the block that the prologue writes. Before a configuration is
-    chosen, they only tell along which axis the operand is contiguous.
-    """
-
-    M: int
-    N: int
-    K: int
-    out_m: int
-    out_n: int
-    a_m: int
-    a_k: int
-    b_k: int
-    b_n: int
-    keeps_sums: bool = False  # whether a thread-local array holds the sums until the epilogue, as no output can
-    cost_a: float = 0  # cycles of the prologue for an element of a; 0 without a prologue
-    cost_b: float = 0
-    cost_out: float = 0  # cycles of the epilogue for a sum
-
-    def with_stored_operands(self) -> "GemmProblem":
-        """Return this problem for operands that separate launches have computed and stored."""
-        a = ((self.K, 1) if self.a_k == 1 else (1, self.M)) if self.cost_a else (self.a_m, self.a_k)
-        b = ((self.N, 1) if self.b_n == 1 else (1, self.K)) if self.cost_b else (self.b_k, self.b_n)
-        return GemmProblem(*self[:5], *a, *b, self.keeps_sums, cost_out=self.cost_out)
-
-    def transposed(self) -> "GemmProblem":
-        """Return this problem as out.T = b.T @ a.T."""
-        strides = self.out_n, self.out_m, self.b_n, self.b_k, self.a_k, self.a_m
-        return GemmProblem(self.N, self.M, self.K, *strides, self.keeps_sums, self.cost_b, self.cost_a, self.cost_out)
-
-
 class GemmConfig(NamedTuple):
-    """A way to compute a matmul, and its estimated cost in cycles on one thread."""
+    """A way to compute a matmul, and its estimated cycles on one thread."""
 
-    cost: float
-    problem: GemmProblem
+    cycles: float
+    problem: MatmulProblem
     kind: int
     packs_a: bool
     packs_b: bool
@@ -82,107 +52,128 @@ class GemmConfig(NamedTuple):
     stage_k: int  # rows of b for which prologue and packing run at once
 
 
-def choose_config(problem: GemmProblem, dtype: DType) -> tuple[GemmConfig, bool]:
-    """Return the fastest configuration for a problem, and whether it computes out.T = b.T @ a.T."""
-    both = ((problem, False), (problem.transposed(), True))
-    configs = [(config, is_swapped) for p, is_swapped in both for config in candidate_configs(p, dtype)]
-    return min(configs, key=lambda pair: pair[0].cost)
+@lru_cache(1024)
+def choose_config(problem: MatmulProblem) -> GemmConfig:
+    """Return the fastest configuration for a problem or its transpose.
+
+    If a prologue computes an operand, the strides of the problem only tell along which axis it is contiguous; those of the
+    configuration are of the block that the prologue writes. Sums that are not in memory are in an array of the thread.
+    """
+    return cheapest(problem, candidate_configs)
 
 
-def candidate_configs(p: GemmProblem, dtype: DType) -> Iterator[GemmConfig]:
+def with_unit_strides(p: MatmulProblem) -> MatmulProblem:
+    """Set strides along axes of size 1 to 1: that they are contiguous decides about vectors."""
+
+    def unit(x: MatmulOperand) -> MatmulOperand:
+        return x._replace(m=x.m if p.M > 1 else 1, n=x.n if p.N > 1 else 1, k=x.k if p.K > 1 else 1)
+
+    return p.map_operands(unit)
+
+
+def with_stored_operands(p: MatmulProblem) -> MatmulProblem:
+    """Return the problem for operands that separate launches have computed and stored."""
+    a = p.a._replace(m=p.K, k=1) if p.a.k == 1 else p.a._replace(m=1, k=p.M)
+    b = p.b._replace(k=p.N, n=1) if p.b.n == 1 else p.b._replace(k=1, n=p.K)
+    return p._replace(a=a if p.cost_a else p.a, b=b if p.cost_b else p.b, cost_a=0, cost_b=0)
+
+
+def candidate_configs(p: MatmulProblem) -> Iterator[GemmConfig]:
     """Yield the configurations for a problem that is not transposed.
 
     Costs are rough; they need only rank the configurations correctly. A cycle is one vector of multiplications. The factors
     were fitted to an AVX-512 processor.
     """
-    yield outer_config(p, dtype)
-    if p.b_k == 1 and not p.cost_b:
-        yield dot_config(p, dtype)
-    if p.M == 1 and p.b_n == 1 and not p.cost_b and (not p.cost_a or p.K * dtype.itemsize <= PACKED_A_BYTES):
-        yield row_config(p, dtype)
+    yield outer_config(p)
+    if p.b.k == 1 and not p.cost_b:
+        yield dot_config(p)
+    if p.M == 1 and p.b.n == 1 and not p.cost_b and (not p.cost_a or p.K * p.dtype.itemsize <= PACKED_A_BYTES):
+        yield row_config(p)
 
 
-def outer_config(p: GemmProblem, dtype: DType) -> GemmConfig:
+def outer_config(p: MatmulProblem) -> GemmConfig:
     """Return the configuration with vectors along n, for any problem."""
-    lanes, nbytes = lanes_of(dtype), dtype.itemsize
+    lanes, nbytes = lanes_of(p.dtype), p.dtype.itemsize
     vectors, panel_n = ceil_div(p.N, lanes), VECTORS * lanes
-    packs_b = p.cost_b > 0 or p.b_n != 1 or p.M >= MIN_ROWS_TO_PACK
-    collides = p.a_m == 1 and p.a_k != 0 and p.a_k * nbytes % SET_BYTES == 0  # all k share cache sets
+    packs_b = p.cost_b > 0 or p.b.n != 1 or p.M >= MIN_ROWS_TO_PACK
+    collides = p.a.m == 1 and p.a.k != 0 and p.a.k * nbytes % SET_BYTES == 0  # all k share cache sets
     packs_a = collides and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
     block_k = stage_k = BLOCK_BYTES // nbytes
-    block_n = BLOCK_N if packs_b or p.M > ROWS or p.keeps_sums else p.N
+    block_n = p.N if p.out.in_memory and p.M <= ROWS and not packs_b else BLOCK_N
     if p.cost_a:  # it is computed once for each block, so a block has as many panels as fit
         block_n = PACKED_B_BYTES // (max(min(p.K, block_k), block_k // 8) * panel_n * nbytes) * panel_n
-    packing = packs_b * p.K * (2 * vectors if p.b_n == 1 else 0.7 * p.N if p.b_k == 1 else 2 * p.N)
+    packing = packs_b * p.K * (2 * vectors if p.b.n == 1 else 0.7 * p.N if p.b.k == 1 else 2 * p.N)
     evaluating = p.K * (p.cost_b * p.N + p.cost_a * p.M * ceil_div(p.N, block_n))
-    cost = ceil_div(p.M, ROWS) * ROWS * vectors * p.K + packing + evaluating + store_cost(p, dtype)
+    cost = ceil_div(p.M, ROWS) * ROWS * vectors * p.K + packing + evaluating + store_cost(p)
 
-    block_m = BLOCK_M if packs_a or p.cost_a else rows_per_strip(p, ROWS, block_n, dtype)
+    block_m = BLOCK_M if packs_a or p.cost_a else rows_per_strip(p, ROWS, block_n)
     p = with_accumulator_strides(p, block_n)
     if p.cost_a:
-        p = p._replace(a_m=min(p.K, block_k), a_k=1) if p.a_k == 1 else p._replace(a_m=1, a_k=BLOCK_M)
+        p = p._replace(a=p.a._replace(m=min(p.K, block_k), k=1) if p.a.k == 1 else p.a._replace(m=1, k=BLOCK_M))
     if p.cost_b:
         columns = min(p.N, block_n)
         stage_k = min(block_k, STAGE_BYTES // (columns * nbytes))
-        p = p._replace(b_k=columns, b_n=1) if p.b_n == 1 else p._replace(b_k=1, b_n=stage_k)
+        p = p._replace(b=p.b._replace(k=columns, n=1) if p.b.n == 1 else p.b._replace(k=1, n=stage_k))
     return GemmConfig(cost, p, OUTER, packs_a, packs_b, ROWS, panel_n, block_n, block_k, block_m, stage_k)
 
 
-def dot_config(p: GemmProblem, dtype: DType) -> GemmConfig:
+def dot_config(p: MatmulProblem) -> GemmConfig:
     """Return the configuration with vectors along k, for columns of b that are contiguous."""
     panel_m = 1 if p.M == 1 else DOT_ROWS
-    sums, block_n = panel_m * DOT_COLUMNS, BLOCK_N if p.keeps_sums else p.N
-    panel = max(sums + 2, 12) * ceil_div(p.K, lanes_of(dtype)) + 3 * sums + 30
-    preparing = p.M * p.K * ((0 if p.a_k == 1 else 2) + p.cost_a * ceil_div(p.N, block_n))
-    cost = ceil_div(p.M, panel_m) * ceil_div(p.N, DOT_COLUMNS) * panel + preparing + store_cost(p, dtype)
+    sums, block_n = panel_m * DOT_COLUMNS, p.N if p.out.in_memory else BLOCK_N
+    panel = max(sums + 2, 12) * ceil_div(p.K, lanes_of(p.dtype)) + 3 * sums + 30
+    preparing = p.M * p.K * ((0 if p.a.k == 1 else 2) + p.cost_a * ceil_div(p.N, block_n))
+    cost = ceil_div(p.M, panel_m) * ceil_div(p.N, DOT_COLUMNS) * panel + preparing + store_cost(p)
 
-    row_bytes = panel_m * dtype.itemsize
-    block_k, block_m = PACKED_B_BYTES // row_bytes, rows_per_strip(p, panel_m, block_n, dtype)
+    row_bytes = panel_m * p.dtype.itemsize
+    block_k, block_m = PACKED_B_BYTES // row_bytes, rows_per_strip(p, panel_m, block_n)
     p = with_accumulator_strides(p, block_n)
     if p.cost_a:
         block_k = PACKED_A_BYTES // row_bytes
-        p = p._replace(a_m=min(p.K, block_k), a_k=1)
-        block_m = PACKED_A_BYTES // (max(p.a_m, 1) * row_bytes) * panel_m
+        p = p._replace(a=p.a._replace(m=min(p.K, block_k), k=1))
+        block_m = PACKED_A_BYTES // (max(p.a.m, 1) * row_bytes) * panel_m
     return GemmConfig(cost, p, DOT, False, False, panel_m, DOT_COLUMNS, block_n, block_k, block_m, block_k)
 
 
-def row_config(p: GemmProblem, dtype: DType) -> GemmConfig:
+def row_config(p: MatmulProblem) -> GemmConfig:
     """Return the configuration for a single row: b is read once, in order."""
-    vectors, max_columns = ceil_div(p.N, lanes_of(dtype)), SUMS_BYTES // dtype.itemsize
+    vectors, max_columns = ceil_div(p.N, lanes_of(p.dtype)), SUMS_BYTES // p.dtype.itemsize
     # A panel that is not stored directly must fit in the small array.
-    panel_n = max_columns if p.keeps_sums else p.N if p.out_n == 1 else ROWS * VECTORS * lanes_of(dtype)
-    block_n, block_k = max_columns if p.keeps_sums else p.N, max(p.K, 1)
-    cost = 3 * vectors * p.K + p.cost_a * p.K * ceil_div(p.N, block_n) + store_cost(p, dtype)
+    panel_n = p.N if p.out.n == 1 else ROWS * VECTORS * lanes_of(p.dtype)
+    panel_n, block_n = (panel_n, p.N) if p.out.in_memory else (max_columns, max_columns)
+    block_k = max(p.K, 1)
+    cost = 3 * vectors * p.K + p.cost_a * p.K * ceil_div(p.N, block_n) + store_cost(p)
     p = with_accumulator_strides(p, block_n)
-    p = p._replace(a_m=p.K, a_k=1) if p.cost_a else p
+    p = p._replace(a=p.a._replace(m=p.K, k=1)) if p.cost_a else p
     return GemmConfig(cost, p, ROW, False, False, 1, panel_n, block_n, block_k, 1, block_k)
 
 
-def store_cost(p: GemmProblem, dtype: DType) -> float:
+def store_cost(p: MatmulProblem) -> float:
     """Return the cycles of the epilogue and of storing the sums."""
-    vectors = ceil_div(p.N, lanes_of(dtype))
-    return p.cost_out * p.M * p.N + (p.M * vectors if p.out_n == 1 or p.keeps_sums else 2 * p.M * p.N)
+    vectors = ceil_div(p.N, lanes_of(p.dtype))
+    return p.cost_out * p.M * p.N + (p.M * vectors if p.out.n == 1 or not p.out.in_memory else 2 * p.M * p.N)
 
 
-def with_accumulator_strides(p: GemmProblem, block_n: int) -> GemmProblem:
+def with_accumulator_strides(p: MatmulProblem, block_n: int) -> MatmulProblem:
     """Return the problem with the strides of the accumulator array, if it uses one."""
-    return p._replace(out_m=min(p.N, block_n), out_n=1) if p.keeps_sums else p
+    return p if p.out.in_memory else p._replace(out=p.out._replace(m=min(p.N, block_n), n=1))
 
 
-def rows_per_strip(p: GemmProblem, panel_m: int, block_n: int, dtype: DType) -> int:
+def rows_per_strip(p: MatmulProblem, panel_m: int, block_n: int) -> int:
     """Return how many rows the epilogue processes at once: as many as fit in the L1 cache, or all without an epilogue."""
-    row_bytes = min(p.N, block_n) * dtype.itemsize
+    row_bytes = min(p.N, block_n) * p.dtype.itemsize
     return max(STRIP_BYTES // row_bytes // panel_m, 1) * panel_m if p.cost_out else p.M
 
 
-def max_accumulated_rows(config: GemmConfig, dtype: DType) -> int:
+def max_accumulated_rows(config: GemmConfig) -> int:
     """Return how many rows of a block of sums fit in the accumulator array of a thread."""
-    return SUMS_BYTES // (config.problem.out_m * dtype.itemsize) // config.panel_m * config.panel_m
+    return SUMS_BYTES // (config.problem.out.m * config.problem.dtype.itemsize) // config.panel_m * config.panel_m
 
 
-def choose_tile(config: GemmConfig, batches: int, threads: int, lanes: int) -> tuple[int, int]:
+def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
     """Return a tile size that keeps all threads busy and rereads little of a and b: a few square tiles for each thread."""
     p = config.problem
+    batches, lanes = p.matrices, lanes_of(p.dtype)
     if threads == 1 or batches >= CHUNKS_PER_THREAD * threads:
         return p.M, p.N
 

@@ -10,14 +10,14 @@ from math import prod
 
 from ....core.layout import Layout
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load, MatmulKernel
+from ...matmul.problem import is_matrix
 from ..geometry import MAX_SHARED_BYTES
-from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, choose_config
+from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, GpuLimits, choose_config
 from .launches import split_for_grid
-from .operands import is_matrix, matmul_problem
+from .operands import gpu_problem
 
 MAX_EPILOGUE_COST = 160  # in additions; a product has too few threads for more
 MAX_EPILOGUE_ARRAYS = 8  # loaded and stored: four elements of each are in registers, beside the accumulators
-ALL_ALIGNED = (True, True, True)
 
 
 def why_not_fused_matmul(
@@ -89,18 +89,17 @@ def why_not_prologue(
     kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout], multiprocessors: int, max_shared_bytes: int
 ) -> str:
     """Return why a fused prologue would take longer than a separate kernel, or ""."""
-    problem, _ = matmul_problem(kernel, outputs, inputs)
-    if not any(problem.prologue_costs):
+    problem, gpu = gpu_problem(kernel, outputs, inputs), GpuLimits(multiprocessors, max_shared_bytes)
+    if not (problem.cost_a or problem.cost_b):
         return ""
 
-    def cycles(costs: tuple[int, int]) -> float:
-        pieces = split_for_grid(problem._replace(prologue_costs=costs))
-        return sum(choose_config(kernel.a.dtype, p, multiprocessors, ALL_ALIGNED, max_shared_bytes).cycles for p in pieces)
+    def cycles(cost_a: float, cost_b: float) -> float:
+        return sum(choose_config(p, gpu).cycles for p in split_for_grid(problem._replace(cost_a=cost_a, cost_b=cost_b)))
 
-    without_prologue = cycles((0, 0))
+    without_prologue = cycles(0, 0)
     for k, (name, e) in enumerate((("a", kernel.a), ("b", kernel.b))):
-        alone = (problem.prologue_costs[0], 0) if k == 0 else (0, problem.prologue_costs[1])
-        if any(alone) and cycles(alone) - without_prologue > unfused_cycles(e, inputs, multiprocessors):
+        alone = (problem.cost_a, 0) if k == 0 else (0, problem.cost_b)
+        if any(alone) and cycles(*alone) - without_prologue > unfused_cycles(e, inputs, multiprocessors):
             return (
                 f"each block would recompute the prologue of {name} for the elements that it reads; "
                 "a separate kernel computes it once"

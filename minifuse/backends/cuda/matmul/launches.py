@@ -9,25 +9,26 @@ reproducible.
 from collections.abc import Iterator, Sequence
 from math import prod
 
-from ....core.dtypes import HIGHEST, DType, float32
+from ....core.dtypes import HIGHEST, float32
 from ....core.layout import Layout
 from ....ir.kernel_ir import MatmulKernel
+from ...matmul.problem import MatmulOperand, MatmulProblem
 from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
-from .heuristics import GpuGemmConfig, GpuGemmProblem, choose_config
+from .heuristics import GpuGemmConfig, GpuLimits, choose_config
 from .operands import (
     MAX_BATCH_AXES,
     OUT,
     WORKSPACE,
     GpuGemmLaunch,
-    GpuGemmOperands,
     GpuGemmPlan,
     OperandAddress,
+    dense_output,
+    gpu_problem,
     hooks_and_arguments,
-    matmul_problem,
-    padded_batch,
     sum_parts_launch,
+    with_all_batch_axes,
 )
-from .tensor_core_heuristics import WgmmaConfig, choose_tensor_core_config
+from .tensor_core_heuristics import WgmmaConfig, choose_rounded_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
 
@@ -88,87 +89,75 @@ def plan_matmul(
     """
     if outputs[0].size == 0:
         return GpuGemmPlan()
-    problem, operands = matmul_problem(kernel, outputs, inputs)
-    dtype = kernel.a.dtype
-    gpu = multiprocessors, aligned, max_shared_bytes
-    is_rounded = kernel.precision != HIGHEST and dtype is float32 and cores != ""
-    configs = [
-        choose_rounded_config(kernel.precision, p, gpu, cores) if is_rounded else choose_config(dtype, p, *gpu)
-        for p in split_for_grid(problem)
-    ]
-    launches = [launch for config in configs for launch in launches_of_config(kernel, operands, config)]
-    return GpuGemmPlan(tuple(launches), max(workspace_bytes(dtype, config) for config in configs))
+    p, gpu = gpu_problem(kernel, outputs, inputs), GpuLimits(multiprocessors, max_shared_bytes, cores)
+    out, a, b = (x._replace(is_aligned=is_aligned) for x, is_aligned in zip((p.out, p.a, p.b), aligned, strict=True))
+    is_rounded = p.precision != HIGHEST and p.dtype is float32 and cores != ""
+    choose = choose_rounded_config if is_rounded else choose_config
+    configs = [choose(part, gpu) for part in split_for_grid(p._replace(out=out, a=a, b=b))]
+    launches = [launch for config in configs for launch in launches_of_config(kernel, config)]
+    return GpuGemmPlan(tuple(launches), max(map(workspace_bytes, configs)))
 
 
-def choose_rounded_config(
-    precision: str, p: GpuGemmProblem, gpu: tuple[int, tuple[bool, bool, bool], int], cores: str
-) -> GpuGemmConfig | WgmmaConfig:
-    """Choose the fastest configuration: on tensor cores or, if these have too little to do, in float32."""
-    exact, rounded = choose_config(float32, p, *gpu), choose_tensor_core_config(precision, p, *gpu, cores)
-    return exact if rounded is None or exact.cycles < rounded.cycles else rounded
-
-
-def split_for_grid(p: GpuGemmProblem) -> Iterator[GpuGemmProblem]:
-    """Split a product into pieces that fit one grid, with at most MAX_BATCH_AXES axes of a batch."""
+def split_for_grid(p: MatmulProblem) -> Iterator[MatmulProblem]:
+    """Split a product into pieces that fit one grid, each with MAX_BATCH_AXES axes of a batch."""
     if len(p.batch) > MAX_BATCH_AXES or p.matrices > MAX_GRID_YZ:
-        axis, *inner = p.batch
-        step = max(1, MAX_GRID_YZ // prod(x.size for x in inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
-        for i in range(0, axis.size, step):
-            size = min(step, axis.size - i)
-            batch = (*[axis._replace(size=size)] * (size > 1), *inner)
-            offsets = i * axis.out, i * axis.a, i * axis.b, [i * stride for stride in axis.fused]
-            yield from split_for_grid(p._replace(batch=batch).shifted(*offsets))
+        count, *inner = p.batch
+        step = max(1, MAX_GRID_YZ // prod(inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
+        for i in range(0, count, step):
+            size = min(step, count - i)
+
+            def along_batch(x: MatmulOperand, i: int = i, is_one: bool = size == 1) -> MatmulOperand:
+                return x._replace(start=x.start + i * x.batch[0], batch=x.batch[is_one:])
+
+            yield from split_for_grid(p._replace(batch=(size, *inner)[size == 1 :]).map_operands(along_batch))
     elif max(p.M, p.N) > MAX_LAUNCH_ROWS:
         for i in range(0, p.M, MAX_LAUNCH_ROWS):
             for j in range(0, p.N, MAX_LAUNCH_ROWS):
+
+                def along_matrix(x: MatmulOperand, i: int = i, j: int = j) -> MatmulOperand:
+                    return x._replace(start=x.start + i * x.m + j * x.n)
+
                 part = p._replace(M=min(MAX_LAUNCH_ROWS, p.M - i), N=min(MAX_LAUNCH_ROWS, p.N - j))
-                fused = [i * x.m + j * x.n for x in p.fused]
-                yield part.shifted(i * p.out_row + j * p.out_col, i * p.a_row, j * p.b_col, fused)
+                yield from split_for_grid(part.map_operands(along_matrix))
     else:
-        yield p
+        yield with_all_batch_axes(p)
 
 
-def launches_of_config(
-    matmul: MatmulKernel, operands: GpuGemmOperands, config: GpuGemmConfig | WgmmaConfig
-) -> Iterator[GpuGemmLaunch]:
+def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig) -> Iterator[GpuGemmLaunch]:
     """Return the launches of one configuration: the product, and the sum of its parts if K is split."""
     if isinstance(config, WgmmaConfig):
-        yield from plan_wgmma(matmul, operands, config)
+        yield from plan_wgmma(matmul, config)
         return
-    p, dtype = config.problem, matmul.a.dtype
+    p, dtype = config.problem, config.problem.dtype
     BM, BN, _ = config.shape.tile
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
-    hooks, extra = hooks_and_arguments(matmul, operands, p, True, not is_split)
-    stored = p.with_dense_output() if is_split else p
-    (outer, inner), (stored_outer, stored_inner) = padded_batch(p), padded_batch(stored)
-    out, to = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE) if is_split else OperandAddress(OUT, p.start[0])
-    a, b = (operands.b, operands.a) if p.is_transposed else (operands.a, operands.b)
-    places = [OperandAddress(a, p.start[1]), OperandAddress(b, p.start[2])]
+    hooks, extra = hooks_and_arguments(matmul, p, True, not is_split)
+    stored, a, b = dense_output(p) if is_split else p.out, p.a, p.b
+    to = OperandAddress(WORKSPACE if is_split else OUT, stored.start)
+    places = [OperandAddress(a.value, a.start), OperandAddress(b.value, b.start)]
     at = config.parts * size if is_split else 0  # offset in the workspace: parts come first
     for transpose in config.transposes:
-        source, places[transpose.is_b] = (
-            OperandAddress((a, b)[transpose.is_b], transpose.start),
-            OperandAddress(WORKSPACE, at),
-        )
+        source = OperandAddress((a, b)[transpose.is_b].value, transpose.start)
+        places[transpose.is_b] = OperandAddress(WORKSPACE, at)
         kernel = make_transpose(dtype)
         yield GpuGemmLaunch(kernel, transpose.grid, (*LANES, 1), (OperandAddress(WORKSPACE, at), source, *transpose.numbers))
         at += transpose.size
-    strides = stored.out_row, stored.out_col, p.a_row, p.a_col, p.b_row, p.b_col
-    batch = inner.size, stored_inner.out, inner.a, inner.b, stored_outer.out, outer.a, outer.b
+    strides = stored.m, stored.n, a.m, a.k, b.k, b.n
+    outer, inner = zip(stored.batch, a.batch, b.batch, strict=True)
     kernel, is_wide = config.kernel(hooks), p.N % 4 == 0 if is_split else config.is_wide
     alpha = 1.0 if dtype.is_float else 1
     more = () if config.shape.is_thin else (int(is_wide), alpha)
-    numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, *batch, *more
+    numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, p.batch[1], *inner, *outer, *more
     grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrices * config.parts
     yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
     if is_split:
-        yield sum_parts_launch(matmul, operands, p, to, out, config.parts, config.is_wide)
+        yield sum_parts_launch(matmul, p, to, config.parts, config.is_wide)
 
 
-def workspace_bytes(dtype: DType, config: GpuGemmConfig | WgmmaConfig) -> int:
+def workspace_bytes(config: GpuGemmConfig | WgmmaConfig) -> int:
     """Return the bytes of workspace for the parts of one configuration and its transposed operands."""
     if isinstance(config, WgmmaConfig):
         return wgmma_workspace_bytes(config)
     p = config.problem
     parts = config.parts * p.matrices * p.M * p.N if config.parts > 1 else 0
-    return (parts + sum(transpose.size for transpose in config.transposes)) * dtype.itemsize
+    return (parts + sum(transpose.size for transpose in config.transposes)) * p.dtype.itemsize

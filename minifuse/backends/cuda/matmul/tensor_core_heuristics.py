@@ -5,11 +5,13 @@ of these configurations, or one in float32 if tensor cores have too little to do
 """
 
 from collections.abc import Iterator
-from functools import partial
+from functools import lru_cache, partial
 from itertools import product
 from typing import NamedTuple
 
 from ....core.dtypes import HIGH
+from ...matmul.problem import MatmulOperand, MatmulProblem
+from ...matmul.search import Candidates, cheapest
 from ..device.tensor_maps import ITEMSIZE
 from ..geometry import MAX_GRID_YZ, ceil_div
 from ..intrinsics.wgmma import ROW_BYTES
@@ -24,15 +26,15 @@ from .heuristics import (
     SPLIT_COUNTS,
     STARTUP_CYCLES,
     GpuGemmConfig,
-    GpuGemmProblem,
+    GpuLimits,
     can_store_vectors,
     estimate_cycles,
+    exact_configs,
     operand_mode,
 )
 from .mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, mma_shared_bytes
 from .wgmma import LEFT_ROWS, RIGHT_ROWS
 
-OPERAND_KIND = {HIGH: "tf32"}  # of operands; otherwise "bf16"
 # Throughput of a multiprocessor with 1, 2, ... blocks of `mma.sync`, in units of 128 fma per cycle.
 OCCUPANCY_MMA = {"tf32": {MMA_LARGE: (1.4, 2.2), MMA_SMALL: (0.8, 1.3, 1.6, 1.7)}}
 OCCUPANCY_MMA["bf16"] = {MMA_LARGE: (2.4, 3.7), MMA_SMALL: (0.9, 1.4, 1.7, 1.8)}
@@ -56,7 +58,7 @@ class WgmmaConfig(NamedTuple):
     """
 
     cycles: float
-    problem: GpuGemmProblem
+    problem: MatmulProblem
     kind: str  # "tf32" or "bf16"
     a: str
     b: str
@@ -78,37 +80,30 @@ class WgmmaConfig(NamedTuple):
         return (self.right, LEFT_ROWS) if self.is_output_transposed else (LEFT_ROWS, self.right)
 
 
-def choose_tensor_core_config(
-    precision: str,
-    p: GpuGemmProblem,
-    multiprocessors: int,
-    aligned: tuple[bool, bool, bool],
-    max_shared_bytes: int,
-    cores: str,
-) -> GpuGemmConfig | WgmmaConfig | None:
-    """Choose the fastest tensor core configuration in either orientation, or None if there is none."""
-    kind, found = OPERAND_KIND.get(precision, "bf16"), list[GpuGemmConfig | WgmmaConfig]()
-    if min(p.M, p.N) < MIN_TENSOR_CORE_SIZE or not p.K:
-        return None
-    for seen, places in ((p, aligned), (p.transposed(), (aligned[0], aligned[2], aligned[1]))):
-        found += mma_configs(kind, seen, multiprocessors, places, max_shared_bytes)
-        if cores == "wgmma":
-            found += wgmma_configs(kind, seen, multiprocessors, places)
-    return min(found, key=lambda config: config.cycles, default=None)
+@lru_cache(1024)
+def choose_rounded_config(problem: MatmulProblem, gpu: GpuLimits) -> GpuGemmConfig | WgmmaConfig:
+    """Choose the fastest configuration: on tensor cores or, if these have too little to do, in float32."""
+    rounded: Candidates[GpuGemmConfig | WgmmaConfig] = partial(tensor_core_configs, gpu=gpu)
+    return cheapest(problem, rounded, *exact_configs(problem, gpu))
 
 
-def mma_configs(
-    kind: str, p: GpuGemmProblem, multiprocessors: int, aligned: tuple[bool, bool, bool], max_shared_bytes: int
-) -> Iterator[GpuGemmConfig]:
+def tensor_core_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig | WgmmaConfig]:
+    """Return the configurations on tensor cores; none for products that memory limits."""
+    if min(p.M, p.N) >= MIN_TENSOR_CORE_SIZE and p.K:
+        yield from mma_configs(p, gpu)
+        if gpu.cores == "wgmma":
+            yield from wgmma_configs(p, gpu)
+
+
+def mma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
     """Return the configurations by `mma.sync`, like those of `heuristics.candidate_configs`."""
-    a_moves, b_moves = batch_offsets(p)
-    a_along = operand_mode(p.M, p.a_row, p.a_col, a_moves, aligned[1])
-    b_along = operand_mode(p.N, p.b_col, p.b_row, b_moves, aligned[2])
-    is_wide = can_store_vectors(p, aligned[0])
+    kind, multiprocessors, is_wide = operand_kind(p), gpu.multiprocessors, can_store_vectors(p)
+    a_along = operand_mode(p.M, p.a.m, p.a.k, p.a.offsets, p.a.is_aligned)
+    b_along = operand_mode(p.N, p.b.n, p.b.k, p.b.offsets, p.b.is_aligned)
     for shape in MMA_SHAPES:
         BM, BN, BK = shape.tile
         is_guarded = p.M < BM or p.N < BN
-        if mma_shared_bytes(shape) > max_shared_bytes or (shape is MMA_LARGE and is_guarded):
+        if mma_shared_bytes(shape) > gpu.max_shared_bytes or (shape is MMA_LARGE and is_guarded):
             continue
         factor = TRANSPOSED_COPY_FACTOR ** [a_along, b_along].count("k") * (GUARDED_FACTOR if is_guarded else 1)
         busy = tuple(factor * part for part in OCCUPANCY_MMA[kind][shape])
@@ -126,14 +121,13 @@ def mma_configs(
             )
 
 
-def wgmma_configs(
-    kind: str, p: GpuGemmProblem, multiprocessors: int, aligned: tuple[bool, bool, bool]
-) -> Iterator[WgmmaConfig]:
+def wgmma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[WgmmaConfig]:
     """Return the configurations by `wgmma`. The right operand is read along k, the left one along k or, in tf32, along x."""
     if p.K > MAX_PACKED_DEPTH:
         return
-    is_wide, deep = can_store_vectors(p, aligned[0]), ROW_BYTES // ITEMSIZE[kind]
-    lie = [wgmma_operand_mode(kind, *operand) for operand in operand_strides(p, aligned)]
+    kind, multiprocessors, is_wide = operand_kind(p), gpu.multiprocessors, can_store_vectors(p)
+    deep = ROW_BYTES // ITEMSIZE[kind]
+    lie = [wgmma_operand_mode(kind, *x) for x in ((p.a.m, p.a, p.cost_a), (p.b.n, p.b, p.cost_b))]
     choices = [(False, lie[0], lie[1] if lie[1] == "k" else "packed")]
     choices += [(True, lie[0] if lie[0] == "k" else "packed", "x")] * (lie[1] == "x")
     for (is_output_transposed, a, b), right in product(choices, RIGHT_ROWS):
@@ -158,7 +152,7 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     cycles = begin + most * LEFT_ROWS * config.right * config.part_K / rate
     for mode, rows in ((config.a, p.M), (config.b, p.N)):
         cycles += pack_cycles(rows * p.K * p.matrices, config.multiprocessors) if mode == "packed" else 0
-    cycles += 32 * size / L2_BYTES_PER_CYCLE if p.out_col != 1 else 0
+    cycles += 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0
     cycles = max(cycles, begin + MEMORY_BOUND_SLOWDOWN["wgmma"] * read_cycles(p, config.multiprocessors))
     if config.parts > 1:
         cycles = (
@@ -170,7 +164,7 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     return cycles
 
 
-def split_k_choices(p: GpuGemmProblem, tiles: int, deep: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
+def split_k_choices(p: MatmulProblem, tiles: int, deep: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
     """Return the numbers of parts that K may be split into, and the length of a part."""
     for parts in SPLIT_COUNTS:
         part_K = ceil_div(p.K, parts * deep) * deep
@@ -184,33 +178,23 @@ def split_k_choices(p: GpuGemmProblem, tiles: int, deep: int, multiprocessors: i
             yield parts, part_K
 
 
-def operand_strides(
-    p: GpuGemmProblem, aligned: tuple[bool, bool, bool]
-) -> tuple[tuple[int, int, int, list[int], bool, int], ...]:
-    """Return for a and b: rows, strides along rows and k, all other steps, alignment, and the cost of the prologue."""
-    a_moves, b_moves = batch_offsets(p)
-    return (
-        (p.M, p.a_row, p.a_col, a_moves, aligned[1], p.prologue_costs[0]),
-        (p.N, p.b_col, p.b_row, b_moves, aligned[2], p.prologue_costs[1]),
-    )
+def operand_kind(p: MatmulProblem) -> str:
+    """Return the type to which tensor cores round the operands."""
+    return "tf32" if p.precision == HIGH else "bf16"
 
 
-def batch_offsets(p: GpuGemmProblem) -> tuple[list[int], list[int]]:
-    """Return the start of a and of b, and their strides along the batch."""
-    return [p.start[1], *[x.a for x in p.batch]], [p.start[2], *[x.b for x in p.batch]]
-
-
-def wgmma_operand_mode(kind: str, rows: int, x: int, k: int, moves: list[int], is_aligned: bool, change: int) -> str:
+def wgmma_operand_mode(kind: str, x: int, operand: MatmulOperand, prologue_cost: float) -> str:
     """Return "k" or "x", along which the copy engine reads an operand, or "packed" if it must be packed."""
-    if kind == "bf16" or change or not is_aligned or any(n % 4 or n < 0 for n in moves):
+    is_readable = operand.is_aligned and not any(n % 4 or n < 0 for n in operand.offsets)
+    if kind == "bf16" or prologue_cost or not is_readable:
         return "packed"
-    near, far = min(x, k), max(x, k)
+    near, far = min(x, operand.k), max(x, operand.k)
     if near != 1 or far % 4 or far < 4:
         return "packed"
-    return "k" if k == 1 else "x"
+    return "k" if operand.k == 1 else "x"
 
 
-def read_cycles(p: GpuGemmProblem, multiprocessors: int) -> float:
+def read_cycles(p: MatmulProblem, multiprocessors: int) -> float:
     """Estimate the cycles of reading both operands once."""
     return 4 * p.matrices * (p.M + p.N) * p.K / (MEMORY_BYTES_PER_CYCLE * multiprocessors)
 

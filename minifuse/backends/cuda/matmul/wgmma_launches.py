@@ -5,6 +5,7 @@ from math import prod
 from typing import NamedTuple
 
 from ....ir.kernel_ir import MatmulKernel
+from ...matmul.problem import MatmulOperand
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
 from ..geometry import ceil_div
 from ..intrinsics.wgmma import ROW_BYTES
@@ -12,11 +13,10 @@ from .operands import (
     OUT,
     WORKSPACE,
     GpuGemmLaunch,
-    GpuGemmOperands,
     OperandAddress,
     TensorMapArgument,
+    dense_output,
     hooks_and_arguments,
-    padded_batch,
     sum_parts_launch,
 )
 from .pack_operands import BLOCK, SIDE, make_pack
@@ -32,11 +32,9 @@ class WgmmaOperand(NamedTuple):
     name: str  # "a" or "b"
     mode: str  # "k", "x" or "packed"
     rows: int
-    x: int
-    k: int  # strides
+    x: int  # stride along the rows
+    source: MatmulOperand
     sizes: tuple[int, int]  # of the batch, outer and inner; 1 if all matrices share the operand
-    batch_strides: tuple[int, int]
-    start: int
 
     def depth(self, K: int) -> int:
         """Return the elements from row to row of the packed operand: rows are multiples of 16 bytes."""
@@ -50,15 +48,13 @@ class WgmmaOperand(NamedTuple):
 
 def wgmma_operands(config: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
     """Return the operands a and b."""
-    p, (outer, inner) = config.problem, padded_batch(config.problem)
-    found = []
-    for name, mode, rows, x, k, batch_strides, start, change in (
-        ("a", config.a, p.M, p.a_row, p.a_col, (outer.a, inner.a), p.start[1], p.prologue_costs[0]),
-        ("b", config.b, p.N, p.b_col, p.b_row, (outer.b, inner.b), p.start[2], p.prologue_costs[1]),
-    ):
-        counts = outer.size, inner.size  # a prologue may read arrays that vary along the batch although the operand does not
-        sizes = [n if move or (change and mode == "packed") else 1 for n, move in zip(counts, batch_strides, strict=True)]
-        found.append(WgmmaOperand(name, mode, rows, x, k, (sizes[0], sizes[1]), batch_strides, start))
+    p, found = config.problem, []
+    for name, mode, rows, x, operand, cost in (
+        ("a", config.a, p.M, p.a.m, p.a, p.cost_a),
+        ("b", config.b, p.N, p.b.n, p.b, p.cost_b),
+    ):  # a prologue may read arrays that vary along the batch although the operand does not
+        sizes = [n if move or (cost and mode == "packed") else 1 for n, move in zip(p.batch, operand.batch, strict=True)]
+        found.append(WgmmaOperand(name, mode, rows, x, operand, (sizes[0], sizes[1])))
     return found[0], found[1]
 
 
@@ -69,16 +65,15 @@ def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
     return 4 * (sum(operand.workspace_floats(p.K, config.kind) for operand in wgmma_operands(config)) + parts)
 
 
-def plan_wgmma(matmul: MatmulKernel, operands: GpuGemmOperands, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
+def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
     """Return all launches of one configuration."""
     p, at = config.problem, 0
     maps = {}
     for operand in wgmma_operands(config):
-        is_first = (operand.name == "a") != p.is_transposed
-        place = OperandAddress(operands.a if is_first else operands.b, operand.start)
+        place = OperandAddress(operand.source.value, operand.source.start)
         if operand.mode == "packed":
             packed = OperandAddress(WORKSPACE, at)
-            yield pack_launch(matmul, operands, config, operand, packed, place)
+            yield pack_launch(matmul, config, operand, packed, place)
             at += operand.workspace_floats(p.K, config.kind)
             place = packed
         is_left = (operand.name == "b") == config.is_output_transposed
@@ -87,28 +82,25 @@ def plan_wgmma(matmul: MatmulKernel, operands: GpuGemmOperands, config: WgmmaCon
             operand,
         )
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
-    out, parts = OperandAddress(OUT, p.start[0]), OperandAddress(WORKSPACE, at)
-    hooks, extra = hooks_and_arguments(matmul, operands, p, False, not is_split)
+    parts = OperandAddress(WORKSPACE, at)
+    hooks, extra = hooks_and_arguments(matmul, p, False, not is_split)
     kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
-    stored = p.with_dense_output() if is_split else p
-    _, inner = padded_batch(p)
-    stored_outer, stored_inner = padded_batch(stored)
+    stored = dense_output(p) if is_split else p.out
     (left, left_operand), (right, right_operand) = maps[True], maps[False]
     down, across = [ceil_div(n, tile) for n, tile in zip((p.M, p.N), config.tile, strict=True)]
     flags = [int(n > 1) for operand in (left_operand, right_operand) for n in reversed(operand.sizes)]
     is_wide = p.N % 4 == 0 if is_split else config.is_wide
-    numbers = p.M, p.N, p.K, stored.out_row, stored.out_col, config.parts, config.part_K, size, p.matrices
-    batch = inner.size, stored_inner.out, stored_outer.out, *flags, down, across, int(is_wide)
+    numbers = p.M, p.N, p.K, stored.m, stored.n, config.parts, config.part_K, size, p.matrices
+    batch = p.batch[1], *reversed(stored.batch), *flags, down, across, int(is_wide)
     blocks = min(config.multiprocessors, down * across * config.parts * p.matrices)
-    arguments = (parts if is_split else out), left, right, *numbers, *batch, *extra
+    arguments = (parts if is_split else OperandAddress(OUT, stored.start)), left, right, *numbers, *batch, *extra
     yield GpuGemmLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
     if is_split:
-        yield sum_parts_launch(matmul, operands, p, parts, out, config.parts, config.is_wide)
+        yield sum_parts_launch(matmul, p, parts, config.parts, config.is_wide)
 
 
 def pack_launch(
     matmul: MatmulKernel,
-    operands: GpuGemmOperands,
     config: WgmmaConfig,
     operand: WgmmaOperand,
     to: OperandAddress,
@@ -116,11 +108,11 @@ def pack_launch(
 ) -> GpuGemmLaunch:
     """Return the launch that packs an operand and applies its prologue."""
     p = config.problem
-    hooks, extra = hooks_and_arguments(matmul, operands, p, True, False)
+    hooks, extra = hooks_and_arguments(matmul, p, True, False)
     kernel = make_pack(config.kind, operand.x == 1, hooks, operand.name == "a")
-    depth, (outer, inner) = operand.depth(p.K), operand.sizes
+    depth, (outer, inner), (out_step, in_step) = operand.depth(p.K), operand.sizes, operand.source.batch
     grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner
-    numbers = operand.rows, p.K, depth, operand.x, operand.k, inner, operand.batch_strides[1], operand.batch_strides[0]
+    numbers = operand.rows, p.K, depth, operand.x, operand.source.k, inner, in_step, out_step
     return GpuGemmLaunch(kernel, grid, BLOCK, (to, source, *numbers, *extra))
 
 
@@ -134,7 +126,7 @@ def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> Ten
             (inner * operand.rows * operand.depth(p.K), operand.rows * operand.depth(p.K)),
         )
     else:
-        row, (out_step, in_step) = max(operand.x, operand.k), operand.batch_strides
+        row, (out_step, in_step) = max(operand.x, operand.source.k), operand.source.batch
     near, far = (step * size if step else 16 for step in (in_step, out_step))
     if operand.mode == "x":
         return TensorMapBox(config.kind, (operand.rows, p.K, inner, outer), (row * size, near, far), (deep, 32))

@@ -1,0 +1,1 @@
+"""Matmuls for all compiled backends: the problem, and the search for its configuration."""

@@ -221,7 +221,7 @@ def test_memory_is_that_of_the_pool():
 
     def allocate(nbytes):
         asked.append(nbytes)
-        return device.keep(nbytes)
+        return device.pool.allocate(nbytes)
 
     backend.allocate = allocate
     x, w = on(backend, X), on(backend, normal(33, 20))

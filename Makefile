@@ -51,7 +51,7 @@ test-browser: bytecode ## the app in a real Chromium, which is installed by apt 
 	@command -v chromium > /dev/null || command -v chromium-headless-shell > /dev/null || test -n "$$MINIFUSE_CHROMIUM" || { $(INSTALL_CHROMIUM); } || \
 		echo "Chromium is missing and apt could not install it: the tests of the app in a browser are skipped." \
 		"Install it (apt install chromium), or name one: make test-browser MINIFUSE_CHROMIUM=/path/to/chrome" >&2
-	@$(BIN)/python -m pytest -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
+	@$(BIN)/python -m pytest --sample -m browser tests/browser --numprocesses $(BROWSERS) --dist load $(ARGS)
 
 bytecode: $(INSTALLED) ## compile the package once for the child processes of tests, even if PYTHONDONTWRITEBYTECODE is set
 	@$(BIN)/python -m compileall -q minifuse project

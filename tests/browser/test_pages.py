@@ -79,6 +79,7 @@ def test_no_page_scrolls_sideways(opened, size):
     assert opened.too_wide == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("path", WITH_STATE)
 def test_a_change_goes_into_the_address_and_comes_back(app, visit, path, record_property):
     seen = visit(f"{app}/{path}")

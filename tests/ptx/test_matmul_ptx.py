@@ -100,6 +100,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_sums_stay_in_registers_and_in_their_type(name):
     kernel, ptx = KERNELS[name], ptx_of(name)

@@ -17,7 +17,7 @@ class KernelPart:
     reads: tuple[int, ...]
     """Parts of the same kernel."""
     memory: str = ""
-    """What a load or a store is of."""
+    """The array of a load or a store."""
     nodes: tuple[int, ...] = ()
     """Of the graph: what it computes."""
 

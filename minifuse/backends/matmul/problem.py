@@ -67,8 +67,10 @@ class MatmulProblem(NamedTuple):
     def transposed(self) -> "MatmulProblem":
         """Return this problem as out.T = b.T @ a.T."""
         p = self.map_operands(lambda x: x._replace(m=x.n, n=x.m))
-        p = p._replace(M=self.N, N=self.M, a=p.b, b=p.a, cost_a=self.cost_b, cost_b=self.cost_a)
-        return p._replace(is_transposed=not self.is_transposed)
+        is_transposed = not self.is_transposed
+        return p._replace(
+            M=self.N, N=self.M, a=p.b, b=p.a, cost_a=self.cost_b, cost_b=self.cost_a, is_transposed=is_transposed
+        )
 
 
 def plain_problem(dtype: DType, out: Layout, a: Layout, b: Layout) -> MatmulProblem:

@@ -49,7 +49,7 @@ SHARED_ROUND_TRIP_COST = 2  # of an element, in additions
 
 
 class GpuLimits(NamedTuple):
-    """What limits a configuration on a GPU."""
+    """The limits of a GPU that decide which configurations it can run."""
 
     multiprocessors: int = 132
     max_shared_bytes: int = MAX_SHARED_BYTES  # per block

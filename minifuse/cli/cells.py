@@ -1,7 +1,7 @@
-"""`minifuse trace --cell`: list the inputs that one output element is computed from, in order, and how they are combined.
+"""`minifuse trace --cell`: print the inputs of one output element in order, and the operators that combine them.
 
-    TRACED    recorded while the kernel ran on names instead of numbers: reads and operators, by which thread, in which order
-    DERIVED   computed from that: the depth of the tree, and the result of its order in float64
+    TRACED    recorded while the kernel ran on value IDs: the reads and operators, their threads and their order
+    DERIVED   computed from these: the depth of the tree of operators, and its result in float64
 
 The kernel of the parallel backend runs as Python source; LLVM may sum a row in another order.
 """
@@ -44,10 +44,10 @@ REDUCTIONS = ("sum", "prod", "max", "min", "mean")
 OPERATORS = tuple(name for name, entry in TABLE.items() if entry.result != "bool" and entry.accepts_floats)
 MAX_LINES, MAX_NUMBERS, MAX_TEXT = 12, 8, 60
 CAVEAT = (
-    "The source of the CPU kernel ran as Python. LLVM compiles it with permission to reassociate: it may sum a row in "
-    "vector lanes, in another order than the source."
+    "The source of the CPU kernel ran as Python. LLVM may reassociate sums: the compiled kernel may sum a row in vector "
+    "lanes, in another order."
 )
-POOL = "Threads of the pool take the chunks one after the other; which thread takes which chunk is decided at run time."
+POOL = "The threads of the pool take chunks in order; which thread takes which chunk is decided at run time."
 
 
 def run_cell(request: TraceRequest, cell: int, backend: str | None, json: bool) -> int:
@@ -71,14 +71,14 @@ def trace_request(
     if backend not in BACKENDS:
         raise RequestError(f"--backend {backend}: expected one of {', '.join(BACKENDS)}")
     if request.what not in (*REDUCTIONS, *OPERATORS):
-        raise RequestError(f"--cell: got {request.what}, expected {', '.join(REDUCTIONS)}, or an operator of floats")
-    of_files = f"only applies to kernels in a file, not to {request.what}"
-    request.refuse(["arguments", "grid", "block", "shared", *["dim"] * (request.what in TABLE)], of_files)
+        raise RequestError(f"--cell: got {request.what}, expected {', '.join(REDUCTIONS)}, or a float operator")
+    reason = f"only applies to kernels in a file, not to {request.what}"
+    request.refuse(["arguments", "grid", "block", "shared", *["dim"] * (request.what in TABLE)], reason)
     entry = TABLE.get(request.what)
     shapes = [parse_shape(text) for text in request.shapes] or [DEFAULT_SHAPE]
     shapes = shapes * entry.arity if entry and len(shapes) == 1 else shapes
     if len(shapes) != (entry.arity if entry else 1):
-        raise RequestError(f"{request.what}: expected one --shape, or one for each operand; got {len(shapes)}")
+        raise RequestError(f"{request.what}: got {len(shapes)} shapes, expected one --shape, or one for each operand")
     dtype = requested_dtype(request, "float32")
     arrays = random_arrays(shapes, [dtype] * len(shapes), request.layout)
     title = format_title(request.what, shapes, dtype, request) + (f", dim {request.dim}" if request.dim is not None else "")
@@ -136,7 +136,7 @@ def facts_of(origin: CellProvenance, inputs: dict[str, np.ndarray], value: float
 
 
 def part_facts(tree: ProvenanceTree, k: int) -> dict[str, object]:
-    """Return one part of a tree as plain data; `of` lists the indices of an operator's inputs."""
+    """Return one node of a tree as plain data; `of` lists the indices of an operator's inputs."""
     part = tree.parts[k]
     if part.is_element:
         return {"array": part.array, "element": part.element}
@@ -171,20 +171,20 @@ def show(facts: dict[str, Any], origin: CellProvenance, inputs: dict[str, np.nda
 def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[str, str, str]]:
     """Iterate over the summary rows: label, name and text."""
     traced, derived = facts["TRACED"], facts["DERIVED"]
-    who = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
+    unit = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
     by = (
-        f", by {traced['readers']:,} {who if traced['readers'] != 1 else (who or '')[:-1]}"
-        if who and traced["readers"]
+        f", by {traced['readers']:,} {unit if traced['readers'] != 1 else (unit or '')[:-1]}"
+        if unit and traced["readers"]
         else ""
     )
-    yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, {traced['turns']:,} one after the other"
+    yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, at most {traced['turns']:,} in sequence"
     if traced["pieces"]:
-        yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} pieces, then a reduction of their results"
+        yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} partial results, then a reduction of them"
     for k, ran in enumerate(origin.launches, start=1):
-        if who and ran.total > 1:
+        if unit and ran.total > 1:
             what = "blocks" if origin.backend == "cuda" else "chunks"
             yield "TRACED", f"launch {k}", f"{what} {format_range(ran.chosen)} of {ran.total} ran"
-    yield "DERIVED", "depth", f"{derived['depth']:,} dependent operators, of {derived['operators']:,} in total"
+    yield "DERIVED", "depth", f"{derived['depth']:,} operators on the longest path, {derived['operators']:,} in total"
     if traced["value"] is not None:
         yield "TRACED", "stored", f"{traced['value']:.9g}"
     yield "DERIVED", "this order", f"{derived['value_in_this_order']:.17g} in float64"
@@ -205,14 +205,14 @@ def format_range(numbers: tuple[int, ...]) -> str:
 
 
 def format_reader(origin: CellProvenance, launch: int, who: tuple[int, int]) -> str:
-    """Format the thread, chunk or loop that reads or combines."""
+    """Format the thread, chunk or loop that read or combined values."""
     if origin.backend == "cuda":
         return f"block {who[0]}, thread {who[1]}"
     return f"chunk {who[0]}" if origin.backend == "parallel" else "the loop"
 
 
 def format_reads(origin: CellProvenance) -> Iterator[str]:
-    """Iterate over lines with the runs of adjacent elements that one thread reads."""
+    """Iterate over lines of text: for each thread in turn, the runs of adjacent elements that it read."""
     for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
         runs: list[list[Any]] = []
         for read in group:
@@ -228,7 +228,7 @@ def format_reads(origin: CellProvenance) -> Iterator[str]:
 
 
 def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.floating], console: Console) -> None:
-    """Print one step of the tree: its first few numbers, and how they were computed."""
+    """Print one stage of the tree: its first few values, and how they were computed."""
     tree = origin.tree
     where = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
     count = len(stage.parts)
@@ -240,13 +240,13 @@ def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.f
 
 
 def format_part(origin: CellProvenance, k: int, values: list[np.floating]) -> str:
-    """Format one part: the thread that computed it, its value, and its inputs."""
+    """Format one node: the thread that computed it, its value, and its inputs."""
     tree, part = origin.tree, origin.tree.parts[k]
     if not part.operator:
         return (
             f"{float(values[k]):.6g}  =  {tree.text(k)}"
             if part.is_element
-            else f"{part.number:g}, of a thread without elements"
+            else f"{part.number:g}, from a thread that reads no element"
         )
     names = {piece: f"piece{n}" for n, piece in enumerate(earlier_results(tree))}
     text = tree.text(k, MAX_TEXT, {} if k in names else names)

@@ -71,7 +71,7 @@ def match_clamped_load(e: Expression) -> tuple[IndexedLoad, tuple[Expression, ..
 
 
 def lower_scatter_add(scatter_add: Node) -> Node:
-    """Rewrite a scatter-add as a reduction: each element of the result sums the values whose index is its own.
+    """Rewrite a scatter-add as a reduction: each element of the result sums the values whose index is its position.
 
     The dims of the index are reduced, so they have size 1 in the result.
     """

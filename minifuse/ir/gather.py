@@ -1,4 +1,4 @@
-"""Gather: select elements along a dim by an index array. Also its gradient, and the checks of an index.
+"""Gather: select elements along a dim by an index array. Scatter-add is its gradient; `require_*` check an index.
 
 `Array.index_select`, `np.take` and the embedding layer call `take`.
 """
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 
 
 class Gather(Function):
-    """Select slices of the first input along a dim, at the indices in the second: int64 or int32, of any shape.
+    """Select slices of the first input along a dim, at the indices in the second.
 
-    The shape of the index replaces the dim. An index out of range selects NaN, or 0 for integers.
+    The index is int64 or int32. Its shape, which may be any, replaces the dim. An index out of range selects NaN, or 0 for
+    integers.
     """
 
     __slots__ = ("dim",)
@@ -41,7 +42,7 @@ class Gather(Function):
 
 
 class ScatterAdd(Function):
-    """Add slices of the first input to zeros along a dim, at the indices in the second: the gradient of Gather.
+    """Start from zeros and add slices of the first input along a dim, at the indices in the second. The gradient of Gather.
 
     Slices with equal indices are summed in a deterministic order. Indices outside the `size` of the dim are dropped.
     """
@@ -66,7 +67,7 @@ class ScatterAdd(Function):
 class GatherND(Function):
     """Select elements of the first input by one index per dim. The index along `dim` may be out of range.
 
-    Kernels lower Gather to this form: it is pointwise, so a view of its result is a view of its indices.
+    The compiler lowers Gather to this op. It is pointwise in its indices, so a view of its result is a view of them.
     """
 
     __slots__ = ("dim",)
@@ -83,7 +84,7 @@ class GatherND(Function):
 
 
 def take(name: str, x: A, dim: int, index: "Array") -> A:
-    """Select slices of x along a dim at the indices in an array of any shape, which replaces the dim.
+    """Select slices of x along a dim, at the indices in an array whose shape replaces the dim.
 
     `name` is the caller's name in error messages.
 
@@ -94,8 +95,8 @@ def take(name: str, x: A, dim: int, index: "Array") -> A:
     DTypeError
         The index is not an array of int64 or int32.
     IndexingError
-        An index is out of range. The check takes 3 us and needs values: in a traced function such an index selects NaN (0
-        for integers) and has no gradient instead. No memory outside of x is ever read.
+        An index is out of range. The check reads the values of the index in 3 us. A traced function has no values, so there
+        such an index selects NaN (0 for integers) and has no gradient. No memory outside of x is ever read.
     """
     d = normalize_dim(dim, len(x.shape))
     require_integer_index(name, index)
@@ -114,7 +115,7 @@ def require_integer_index(name: str, index: object) -> None:
 
 
 def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int, dim: int, low: int = 0) -> None:
-    """Raise IndexingError unless low <= index < size everywhere. While tracing there are no values: nothing is checked."""
+    """Raise IndexingError unless low <= index < size everywhere. While tracing, values do not exist and are not checked."""
     if hasattr(index, "numpy"):
         if active_tracer() is not None or not hasattr(index, "spec"):
             return

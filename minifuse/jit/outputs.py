@@ -1,4 +1,4 @@
-"""Build the outputs of a trace: the values that the function returned become outputs of a graph, or inputs."""
+"""Build the outputs of a trace: each returned value becomes an output of the graph, or a reference to an input."""
 
 from collections.abc import Coroutine, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class OutputBuilder:
-    """The outputs of a traced function.
+    """The outputs of a traced function, under construction.
 
     Attributes
     ----------
@@ -50,11 +50,11 @@ class OutputBuilder:
         self.dependent: list[Node] = []  # results that depend on leaves
 
     def add(self, x: object) -> Any:
-        """Return the reference that replaces a returned value: a run puts its result there."""
+        """Return the reference that replaces a returned value. A run replaces the reference with a result."""
         if type(x) is TracedScalar:
             return x.concretize()
         if not isinstance(x, Tensor):
-            if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or contains_tracer(x):
+            if isinstance(x, Node | set | frozenset | Iterator | Coroutine) or contains_traced_value(x):
                 if isinstance(x, Coroutine):
                     x.close()
                 kind = f"the function returned a {type(x).__name__}"
@@ -84,9 +84,9 @@ class OutputBuilder:
                 owned = node = self.values[storage] = node.clone()
             for view in x.views:  # not copied: results may share memory
                 node = view(node)
-            under = strip_views(node)
-            if (layout := match_shape(under.shape, storage.layout)) is not None:
-                self.layouts[under] = layout
+            base = strip_views(node)
+            if (layout := match_shape(base.shape, storage.layout)) is not None:
+                self.layouts[base] = layout
         gradients = self.tracer.gradients
         is_freed, leaf = x.requires_grad and gradients.is_freed(x), x.leaf if x.requires_grad and x.is_own_leaf else None
         if x.is_detached or is_freed:
@@ -94,14 +94,14 @@ class OutputBuilder:
         index = len(self.outputs)
         self.outputs.append(node)
         grad = None if x.owner is not None or x.grad is None else self.add(x.grad)
-        depends = False
+        depends_on_leaf = False
         if leaf is not None:
             self.leaves.append(leaf)
         elif x.requires_grad and not is_freed:
             leaves = [y.leaf for y, _ in gradients.leaves if y.leaf is not None]
-            depends = gradients.depends_on_leaves(x.node, leaves)
-            self.dependent += [x.node] * depends
-        return OutputRef(index, is_freed, leaf is not None, depends, grad)
+            depends_on_leaf = gradients.depends_on_leaves(x.node, leaves)
+            self.dependent += [x.node] * depends_on_leaf
+        return OutputRef(index, is_freed, leaf is not None, depends_on_leaf, grad)
 
     def check_returned_leaves(self) -> None:
         """Raise a FuseError if a result depends on another result that became a leaf inside the function."""
@@ -113,23 +113,23 @@ class OutputBuilder:
             )
 
 
-def contains_tracer(x: object) -> bool:
+def contains_traced_value(x: object) -> bool:
     """Return True if an object has a traced tensor or scalar among its attributes or elements."""
     values = x.flat if isinstance(x, np.ndarray) and x.dtype == object else getattr(x, "__dict__", {}).values()
     return any(isinstance(y, TracedTensor) or type(y) is TracedScalar for y in values)
 
 
 def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
-    """Return the layout of a call's result without tracing: elementwise results like the inputs, others row-major."""
-    under = strip_views(result)
-    is_elementwise = under.is_elementwise or any(x.shape == under.shape for x in under.inputs)
-    is_row_major = not is_elementwise or isinstance(under.function, Copy | Matmul | ScatterAdd | Gather)
+    """Return the layout that a result would have without tracing: that of the inputs if elementwise, else row-major."""
+    base = strip_views(result)
+    is_elementwise = base.is_elementwise or any(x.shape == base.shape for x in base.inputs)
+    is_row_major = not is_elementwise or isinstance(base.function, Copy | Matmul | ScatterAdd | Gather)
     if is_row_major or all(x.spec.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     input_nodes = {x.node for x in inputs}
-    read = set(toposort([under], lambda x: () if isinstance(x.function, Matmul) or x in input_nodes else x.inputs))
-    layouts = [x.spec.layout for x in inputs if x.node in read and is_broadcast(x.shape, under.shape)]
-    layout = dense_like([x.expand(*under.shape) for x in layouts], under.shape)
+    read = set(toposort([base], lambda x: () if isinstance(x.function, Matmul) or x in input_nodes else x.inputs))
+    layouts = [x.spec.layout for x in inputs if x.node in read and is_broadcast(x.shape, base.shape)]
+    layout = dense_like([x.expand(*base.shape) for x in layouts], base.shape)
     try:
         return layout_through_views(result, layout).without_offset()
     except ViewError:

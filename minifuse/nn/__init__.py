@@ -3,7 +3,7 @@
     model = mf.nn.Sequential(mf.nn.Linear(64, 128), mf.nn.ReLU(), mf.nn.Linear(128, 10))
     loss = mf.nn.cross_entropy(model(x), y)
 
-By topic. A layer without parameters is available as a function, too.
+The names by topic. Each layer without parameters is also available as a function.
 
     building blocks    Module, Parameter, Buffer; Sequential, ModuleList, ModuleDict
     layers             Linear, Flatten, Embedding, Dropout

@@ -1,6 +1,6 @@
 """Classification losses: cross-entropy over classes, and binary cross-entropy. Each is one composite op.
 
-Options are PyTorch's and keyword-only. Not here: class weights; losses between numbers (see `regression`).
+Options have PyTorch's names and are keyword-only. Class weights are not supported. Losses of numbers are in `regression`.
 """
 
 import math
@@ -41,14 +41,14 @@ def cross_entropy(
     ignore_index : int
         Examples with this target are ignored: their loss and gradient are 0, and the mean is over the others.
     reduction : {"mean", "sum", "none"}
-        The mean over all examples that are not ignored, the sum, or one number for each.
+        The mean over all examples that are not ignored, the sum, or one loss per example.
     label_smoothing : float
         The probability, from 0 to 1, that is spread uniformly over all classes.
 
     Returns
     -------
     Tensor
-        0-d; or the shape of the targets if `reduction` is "none". The mean of no examples is NaN.
+        0-d; or the shape of the targets if `reduction` is "none". The mean is NaN if all examples are ignored.
 
     Raises
     ------
@@ -99,7 +99,7 @@ def nll_loss(
 ) -> A:
     """Compute the negative log-likelihood of the target classes, given log-probabilities (see `log_softmax`).
 
-    Parameters, results and errors are those of `cross_entropy`, which is faster by one pass.
+    The parameters, results and errors are those of `cross_entropy`, which is faster: it needs one pass less over the data.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def check_targets(name: str, loss: A, targets: Array, classes: int, ignored: int
 
 
 def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -> None:
-    """Raise IndexingError if a target is not a class. As unsigned ints, negative numbers are large: one max finds both."""
+    """Raise IndexingError if a target is not a class. Negative targets viewed as unsigned are large too."""
     array = targets.numpy()
     if array.size and array.view(f"u{array.itemsize}").max() >= classes:
         is_wrong = ((array < 0) | (array >= classes)) & (array != ignored)
@@ -138,11 +138,11 @@ def _cross_entropy(x: Array, targets: Array, ignored: Array, *more: Any) -> Arra
     check_class_shapes("cross_entropy", x, targets)
     classes, target = x.shape[1], targets.unsqueeze(1)
     z = x - reduce_dims(x, (1,), True, maximum).detach()
-    picked = where(is_target(x, target), z, 0)
+    target_z = where(is_target(x, target), z, 0)
     if smoothing:
         (s,) = smoothing
-        picked = (1 - s) * picked + (s / classes) * z
-    loss = log(reduce_dims(exp(z), (1,), True, add)) - reduce_dims(picked, (1,), True, add)
+        target_z = (1 - s) * target_z + (s / classes) * z
+    loss = log(reduce_dims(exp(z), (1,), True, add)) - reduce_dims(target_z, (1,), True, add)
     return reduce_class_losses(loss, targets, classes, ignored, reduction)
 
 
@@ -154,18 +154,18 @@ def _nll_loss(x: Array, targets: Array, ignored: Array, reduction: Reduction) ->
 
 
 def is_target(x: Array, target: Array) -> Array:
-    """Return a mask of the target class."""
+    """Return a mask over the classes that is True at each example's target."""
     classes = x.shape[1]
     return eq(target, x.positions(classes).reshape(classes, *[1] * (x.ndim - 2)))
 
 
 def reduce_class_losses(loss: Array, targets: Array, classes: int, ignored: Array, reduction: Reduction) -> Array:
     """Reduce losses (N, 1, ...). Ignored targets count as 0; targets that are not a class give NaN."""
-    counts, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
-    loss = where(counts, where(is_class, loss.squeeze(1), math.nan), 0)
+    is_counted, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
+    loss = where(is_counted, where(is_class, loss.squeeze(1), math.nan), 0)
     if reduction != "mean":
         return reduce_loss(loss, reduction)
-    return loss.sum() / counts.sum().to(loss.dtype)
+    return loss.sum() / is_counted.sum().to(loss.dtype)
 
 
 def check_class_shapes(name: str, x: Array, targets: Array) -> None:
@@ -195,7 +195,7 @@ def binary_cross_entropy_with_logits(
     targets : Tensor of floats, of the same shape
         The probability of the positive class: usually 1 or 0.
     reduction : {"mean", "sum", "none"}
-        The mean of all elements, their sum, or one number for each.
+        The mean of all elements, their sum, or one loss per element.
     pos_weight : Tensor, optional
         The weight of the positive class. It broadcasts to the shape of the logits, so (C,) applies to the last dim.
 
@@ -213,8 +213,9 @@ def binary_cross_entropy_with_logits(
 
     Notes
     -----
-    t log(1 + exp(-x)) + (1 - t) log(1 + exp(x)), computed as log(1 + exp(-|x|)) + (1 - t) x for x > 0, and - t x instead of
-    the last term elsewhere. Nothing overflows, no digits are lost if a probability is close to 1, and there is one `exp`.
+    The loss t log(1 + exp(-x)) + (1 - t) log(1 + exp(x)) is computed as log(1 + exp(-|x|)) + (1 - t) x if x > 0, and as
+    log(1 + exp(-|x|)) - t x otherwise. Nothing overflows, no digits are lost if a probability is close to 1, and each
+    element needs one `exp`.
 
     Examples
     --------
@@ -232,13 +233,13 @@ def binary_cross_entropy_with_logits(
 def _binary_cross_entropy(x: Array, t: Array, *more: Any) -> Array:
     *weights, reduction = more
     require_same_shape_and_dtype("binary_cross_entropy_with_logits", x, t)
-    yes, both = t, 1.0
+    positive_weight, total_weight = t, 1.0
     for weight in weights:
         check_pos_weight(weight, x)
-        yes = weight * t
-        both = yes + (1 - t)
-    rest = log1p(exp(where(x > 0, -x, x)))
-    return reduce_loss(both * rest + where(x > 0, 1 - t, -yes) * x, reduction)
+        positive_weight = weight * t
+        total_weight = positive_weight + (1 - t)
+    log_term = log1p(exp(where(x > 0, -x, x)))
+    return reduce_loss(total_weight * log_term + where(x > 0, 1 - t, -positive_weight) * x, reduction)
 
 
 def check_pos_weight(weight: Array, x: Array) -> None:

@@ -1,6 +1,6 @@
 """Gradient clipping, in place, between `backward` and `step`.
 
-Computing the norm of all gradients is one call, and so is scaling all of them. Independent of optimizers.
+One call computes the norm of all gradients, and one call scales all of them. Optimizers are not involved.
 """
 
 import math
@@ -32,12 +32,13 @@ def clip_grad_norm_(
     norm_type : {2.0, inf}
         2.0: the root of the sum of squares; inf: the largest absolute value.
     error_if_nonfinite : bool
-        If True, raise if the norm is NaN or infinite. Otherwise all gradients become NaN, or 0, as the factor is.
+        If True, raise an error if the norm is NaN or infinite. If False, gradients become NaN if the norm is NaN; if it is
+        infinite, finite elements become 0 and infinite ones NaN.
 
     Returns
     -------
     Tensor, 0-d
-        The norm before clipping; float64 if any gradient is. 0 if there are no gradients.
+        The norm before clipping, 0 if there are no gradients. It is float64 if any gradient is.
 
     Raises
     ------
@@ -54,8 +55,8 @@ def clip_grad_norm_(
 
     Notes
     -----
-    Each gradient is multiplied by min(max_norm / (norm + 1e-6), 1), as in `torch.nn.utils.clip_grad_norm_` [1]_. Squares are
-    summed in the dtype of each gradient, tensor by tensor, and these sums pairwise.
+    Each gradient is multiplied by min(max_norm / (norm + 1e-6), 1), as in `torch.nn.utils.clip_grad_norm_` [1]_. Each
+    gradient's squares are summed in its dtype; then these sums are added pairwise.
 
     References
     ----------
@@ -106,7 +107,7 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
     Raises
     ------
     OverlapError, ValueError, DTypeError
-        As `clip_grad_norm_`.
+        In the same cases as for `clip_grad_norm_`.
 
     Examples
     --------
@@ -139,23 +140,23 @@ def params_with_grad(name: str, parameters: Tensor | Iterable[Tensor]) -> list[T
 def check_limit(what: str, x: float) -> None:
     """Raise ValueError if a limit is negative or NaN."""
     if not x >= 0:
-        raise ValueError(f"{what} must be at least 0, got {x}")
+        raise ValueError(f"{what} is {x}, expected a number of at least 0")
 
 
-# Functions of all gradients, followed by other inputs.
+# Functions whose inputs are all gradients, then one number.
 
 
 @cache
-def norm_function(count: int, is_largest: bool) -> Callable[..., tuple[Array, Array]]:
-    """Return a function that computes the norm of all gradients, and the factor that scales it to a limit."""
+def norm_function(count: int, is_inf_norm: bool) -> Callable[..., tuple[Array, Array]]:
+    """Return a function that computes the norm of `count` gradients, and the factor that scales it to at most a limit."""
 
     def norm(*inputs: Array) -> tuple[Array, Array]:
         *grads, max_norm = inputs
-        if is_largest:
-            found = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
+        if is_inf_norm:
+            total = maximum_of([g.abs().max() for g in grads if g.size] or [grads[0].sum()])
         else:
-            found = pairwise_sum([(g * g).sum() for g in grads]).sqrt()
-        return found, minimum(max_norm / (found + 1e-6), 1.0)
+            total = pairwise_sum([(g * g).sum() for g in grads]).sqrt()
+        return total, minimum(max_norm / (total + 1e-6), 1.0)
 
     return norm
 

@@ -1,7 +1,7 @@
 """Schedules: the learning rate as a function of the number of steps.
 
 A schedule sets `lr` in the parameter groups of an optimizer, and stores their initial rates. Each optimizer step reads the
-rate again, so changing it compiles nothing. Schedules are independent of the optimizer's update rule.
+rate again, so a new rate needs no compilation. Schedules are independent of the optimizer's update rule.
 """
 
 import math
@@ -22,9 +22,9 @@ class Schedule:
     Parameters
     ----------
     optimizer : Optimizer
-        Its rates are set, also immediately: the first step uses the rate of `factor(0)`.
+        The optimizer whose rates the schedule sets: at once to those of `factor(0)`, then in each `step()`.
     warmup : int
-        Number of steps in which the rate rises to its full value: step k, from 0, uses (k + 1) / (warmup + 1) of it.
+        Number of steps over which the rate rises linearly: step k, counted from 0, uses (k + 1) / (warmup + 1) of it.
 
     Attributes
     ----------
@@ -47,27 +47,27 @@ class Schedule:
             raise ValueError(f"{self._name}: got warmup={warmup}, expected a whole number of steps, at least 0")
         self.optimizer, self.warmup, self.last_step = optimizer, warmup, 0
         self.base_lrs = [float(group["lr"]) for group in optimizer.param_groups]
-        self._set()
+        self._set_rates()
 
     @property
     def _name(self) -> str:
         return type(self).__name__
 
     def factor(self, step: int) -> float:
-        """Return the factor of the rate after a number of steps; here 1 after the warmup."""
+        """Return the factor of the rate after `step` steps. In this class it stays 1 after the warmup."""
         return min(1.0, (step + 1) / (self.warmup + 1))
 
     def step(self) -> None:
-        """Count a step, and set the rates of the next one."""
+        """Increment `last_step`, and set the rates of the next optimizer step."""
         if active_tracer() is not None:
             raise FuseError(
-                f"{self._name}.step: called inside a function that @mf.fuse traces, where it would run once only; "
+                f"{self._name}.step: called inside a function that @mf.fuse traces, where it would run only once; "
                 "call it after the fused function, which reads the rate again in each call"
             )
         self.last_step += 1
-        self._set()
+        self._set_rates()
 
-    def _set(self) -> None:
+    def _set_rates(self) -> None:
         groups = self.optimizer.param_groups
         self.base_lrs += [float(group["lr"]) for group in groups[len(self.base_lrs) :]]  # groups that were added later
         factor = self.factor(self.last_step)
@@ -94,16 +94,16 @@ class Schedule:
         Raises
         ------
         ValueError
-            It has another form, or another number of groups; nothing has changed then.
+            The state lacks an entry, or has another number of groups. The schedule is unchanged.
         """
-        known = isinstance(state, Mapping) and {"last_step", "base_lrs"} <= state.keys()
-        if not known or len(state["base_lrs"]) != len(self.optimizer.param_groups):
+        is_valid = isinstance(state, Mapping) and {"last_step", "base_lrs"} <= state.keys()
+        if not is_valid or len(state["base_lrs"]) != len(self.optimizer.param_groups):
             count = len(self.optimizer.param_groups)
             raise ValueError(
-                f"{self._name}.load_state_dict: got {state}, expected last_step, and base_lrs of {count} groups"
+                f"{self._name}.load_state_dict: got {state}, expected a dict with last_step, and base_lrs of {count} groups"
             )
         self.last_step, self.base_lrs = int(state["last_step"]), [float(lr) for lr in state["base_lrs"]]
-        self._set()
+        self._set_rates()
 
     def __repr__(self) -> str:
         return f"{self._name}(last_step={self.last_step}, lr={self.last_lrs()})"
@@ -115,9 +115,9 @@ class ConstantSchedule(Schedule):
     Parameters
     ----------
     optimizer : Optimizer
-        Its rates are set.
+        The optimizer whose rates the schedule sets.
     warmup : int
-        Number of steps in which the rate rises linearly to its full value; 0 for none.
+        Number of steps over which the rate rises linearly to its full value; 0 for no warmup.
 
     Raises
     ------
@@ -140,16 +140,16 @@ class ConstantSchedule(Schedule):
 
 
 class CosineSchedule(Schedule):
-    """A linear warmup, then half a cosine from the full rate down to a fraction of it, which then stays.
+    """A linear warmup, then half a cosine wave down to `minimum` times the full rate, where the rate stays.
 
     Parameters
     ----------
     optimizer : Optimizer
-        Its rates are set.
+        The optimizer whose rates the schedule sets.
     steps : int
-        Number of steps, warmup included, until the rate is lowest.
+        Number of steps, including the warmup, after which the rate is lowest.
     warmup : int
-        Number of these steps in which the rate rises linearly to its full value; 0 for none.
+        Number of these steps over which the rate rises linearly to its full value; 0 for no warmup.
     minimum : float
         The lowest rate, as a fraction of the full rate of each group, from 0 to 1.
 

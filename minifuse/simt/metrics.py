@@ -4,8 +4,9 @@ Pure functions of `record.Events`. A warp request consists of the events with eq
 and its cost follows from its addresses alone. Cache hits, latency, scheduling, and instructions that the compiler moves or
 merges are unknown and not estimated.
 
-    sectors      distinct byte // 32 of a request to global memory; cache lines are distinct byte // 128
-    wavefronts   passes of a request to shared memory over its 32 banks of 4 bytes; lanes with the same word share a pass
+    sectors      distinct values of address // 32 in a request to global memory; cache lines: of address // 128
+    wavefronts   passes of a request to shared memory over its 32 banks of 4 bytes; lanes that access
+                 the same word share a pass
 
 References
 ----------
@@ -33,7 +34,7 @@ class Requests(NamedTuple):
 
     block: Ints
     warp: Ints
-    """Linear index in its block."""
+    """Linear index of the warp in its block."""
     instruction: Ints
     occurrence: Ints
     array: Ints
@@ -45,13 +46,13 @@ class Requests(NamedTuple):
     sectors: Ints
     """32-byte sectors that the lanes touch; 0 unless the memory is global."""
     ideal_sectors: Ints
-    """ceil(nbytes / 32): the sectors of adjacent elements. More than `sectors` if lanes access equal elements."""
+    """ceil(nbytes / 32): the sectors if elements were adjacent. Greater than `sectors` if lanes share elements."""
     lines: Ints
     """128-byte cache lines; 0 unless the memory is global."""
     wavefronts: Ints
     """Passes over the banks; 0 unless the memory is shared."""
     ideal_wavefronts: Ints
-    """Passes without bank conflicts: 1; 2 for 8 bytes per lane, 4 for 16 bytes; fewer if whole parts of the warp idle."""
+    """Passes without bank conflicts: 1 for up to 4 bytes per lane, 2 for 8, 4 for 16; fewer if a half or quarter is idle."""
 
 
 def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
@@ -59,9 +60,9 @@ def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
 
     Notes
     -----
-    If the lanes of one instruction access different arrays, or some load and some store, each group is a request. Atomics
-    count as the loads that they start with; the serialization of equal addresses is not counted. Constant memory has no
-    sectors and no wavefronts.
+    If the lanes of one instruction access several arrays, or some load and some store, there is one request for each array
+    and kind of access. An atomic is counted as a load, without the serialization of lanes with equal addresses. Constant
+    memory has no sectors and no wavefronts.
 
     Examples
     --------
@@ -161,7 +162,7 @@ class Divergence(NamedTuple):
     lanes: Ints
     """Active lanes of all requests."""
     possible: Ints
-    """Lanes that the warps of these requests have."""
+    """Lanes of the warps of all requests, active or not."""
 
 
 def divergence(found: Requests, threads: int) -> Divergence:
@@ -171,7 +172,7 @@ def divergence(found: Requests, threads: int) -> Divergence:
     ----------
     found : Requests
     threads : int
-        Threads per block. If 32 does not divide them, the last warp has fewer than 32 lanes; that is not divergence.
+        Threads per block. If it is not a multiple of 32, the last warp has fewer than 32 lanes; that is not divergence.
 
     Notes
     -----
@@ -198,7 +199,7 @@ class Reuse(NamedTuple):
     distinct: int
     """Elements that are loaded at least once. Elements of a shared array count once per block."""
     minimum: int
-    """Fewest loads of an element, among the loaded ones."""
+    """Fewest loads of one element, among those that are loaded."""
     maximum: int
     mean: float
 
@@ -210,9 +211,9 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
     ----------
     events : Events
     array : int
-        The row of the array in the table of arrays.
+        The index of the array in the trace's table of arrays.
     info : ArrayInfo
-        That row.
+        The row of the table at that index.
 
     Notes
     -----

@@ -249,7 +249,7 @@ def test_the_command_prints_sentences():
         "sum of float32 (4, 12), plain, dim 1: cell 1 on the cuda backend",
         "  block 0, thread 4: in0[12..15]",
         "shuffle: each lane adds the value of lane ^ 2 (2 numbers)",
-        "  0, of a thread without elements",
+        "  0, from a thread that reads no element",
     ):
         assert line in told.splitlines()
     loop = invoke("max", "--shape", "3,5", "--cell", 0, "--backend", "parallel").stdout
@@ -260,7 +260,7 @@ def test_the_command_prints_sentences():
 def test_a_long_reduction_fits_the_terminal():
     told = invoke("sum", "--shape", "2,65536", "--dim", 1, "--cell", 1).stdout
     assert max(map(len, told.splitlines())) <= 80
-    assert "2: 4 pieces, then a reduction of their results" in told
+    assert "2: 4 partial results, then a reduction of them" in told
     assert "0 + ((piece0 + piece1) + (piece2 + piece3))" in told
 
 
@@ -270,7 +270,7 @@ def test_a_long_reduction_fits_the_terminal():
         (["sum", "--shape", "4,3", "--cell", 1], "cell 1 does not exist: the output has shape (), which has cells 0 to 0"),
         (["exp", "--shape", "0,3", "--cell", 0], "cell 0 does not exist: the output has shape (0, 3), which has no cells"),
         (["sum", "--cell", 0, "--backend", "gpu"], "--backend gpu: expected one of cuda, parallel, python"),
-        (["softmax", "--cell", 0], "--cell: got softmax, expected sum, prod, max, min, mean, or an operator of floats"),
+        (["softmax", "--cell", 0], "--cell: got softmax, expected sum, prod, max, min, mean, or a float operator"),
         (["sum", "--cell", 0, "--dtype", "float64"], "a cell can be traced in float32 only, got float64"),
         (["sum", "--backend", "parallel"], "--backend only applies with --cell"),
     ],

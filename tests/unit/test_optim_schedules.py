@@ -154,6 +154,6 @@ def test_objects_that_are_no_optimizers_are_errors():
 @pytest.mark.parametrize("state", [{}, {"last_step": 3}, {"last_step": 3, "base_lrs": [1.0, 2.0]}, [3]])
 def test_invalid_states_are_errors(state):
     schedule = CosineSchedule(optimizer(), 5)
-    with pytest.raises(ValueError, match="expected last_step, and base_lrs of 1 groups"):
+    with pytest.raises(ValueError, match="expected a dict with last_step, and base_lrs of 1 groups"):
         schedule.load_state_dict(state)
     assert schedule.last_step == 0

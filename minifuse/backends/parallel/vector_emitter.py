@@ -1,4 +1,4 @@
-"""Emit LLVM vector instructions and loops. `micro_kernel` has the functions that are written with it."""
+"""Emit LLVM vector instructions and loops. `micro_kernel` and `stage_call` are written with it."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -89,8 +89,8 @@ class VectorEmitter:
 
     def first_lanes(self, count: Value) -> Value:
         """Return the mask of the first `count` lanes: all lanes if `count` is larger, none if it is negative."""
-        steps = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
-        return self.builder.icmp_signed("<", steps, self.broadcast(self.builder.trunc(count, I32)))
+        numbers = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
+        return self.builder.icmp_signed("<", numbers, self.broadcast(self.builder.trunc(count, I32)))
 
     def at(self, base: Value, *steps: tuple[Value, Value]) -> Value:
         """Return the pointer to an element: base plus index * stride, summed over pairs (index, stride)."""
@@ -99,36 +99,38 @@ class VectorEmitter:
         return base
 
     def row_pointers(self, base: Value, stride: Value, count: Value, number: int) -> list[Value]:
-        """Return pointers to `number` rows or columns. Past `count`, the last one is repeated, which handles edges."""
+        """Return pointers to `number` rows or columns. If `count` is smaller, repeat the last valid one."""
         last = self.builder.sub(count, const_i64(1))
         return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(number)]
 
     def minimum(self, x: Value, y: Value) -> Value:
-        """Return the smaller of two int64."""
+        """Return the smaller of two int64 values."""
         return self.builder.select(self.builder.icmp_signed("<", x, y), x, y)
 
-    def load(self, place: Value, mask: Value | None = None, lanes: int | None = None) -> Value:
+    def load(self, pointer: Value, mask: Value | None = None, lanes: int | None = None) -> Value:
         """Load the vector that begins at an element. Lanes with a false mask are 0, and their memory is not accessed."""
         kind = ir.VectorType(self.element, lanes or self.lanes)
-        place = self.builder.bitcast(place, kind.as_pointer())
+        pointer = self.builder.bitcast(pointer, kind.as_pointer())
         if mask is None:
-            return self.builder.load(place, align=1)
-        return self._call(f"masked.load.v{self.lanes}{self._short()}.p0", kind, place, ir.Constant(I32, 1), mask, self.zeros)
+            return self.builder.load(pointer, align=1)
+        name = f"masked.load.v{self.lanes}{self._suffix()}.p0"
+        return self._call(name, kind, pointer, ir.Constant(I32, 1), mask, self.zeros)
 
-    def store(self, x: Value, place: Value, mask: Value | None = None) -> None:
+    def store(self, x: Value, pointer: Value, mask: Value | None = None) -> None:
         """Store a vector that begins at an element, or only the lanes whose mask is true."""
-        place = self.builder.bitcast(place, x.type.as_pointer())
+        pointer = self.builder.bitcast(pointer, x.type.as_pointer())
         if mask is None:
-            self.builder.store(x, place, align=1)
+            self.builder.store(x, pointer, align=1)
         else:
-            self._call(f"masked.store.v{self.lanes}{self._short()}.p0", ir.VoidType(), x, place, ir.Constant(I32, 1), mask)
+            name = f"masked.store.v{self.lanes}{self._suffix()}.p0"
+            self._call(name, ir.VoidType(), x, pointer, ir.Constant(I32, 1), mask)
 
-    def prefetch(self, place: Value, is_written: bool = False) -> None:
+    def prefetch(self, pointer: Value, is_written: bool = False) -> None:
         """Prefetch the cache line of an element that will be read or written."""
         to_write, into_all_caches, data = (ir.Constant(I32, n) for n in (int(is_written), 3, 1))
-        self._call("prefetch.p0", ir.VoidType(), place, to_write, into_all_caches, data)
+        self._call("prefetch.p0", ir.VoidType(), pointer, to_write, into_all_caches, data)
 
-    def _short(self) -> str:
+    def _suffix(self) -> str:
         return {"float": "f32", "double": "f64"}.get(str(self.element), str(self.element))
 
     def _call(self, name: str, result: ir.Type, *args: Value) -> Value:
@@ -143,7 +145,7 @@ class VectorEmitter:
         values: Sequence[Value],
         body: Callable[[Value, list[Value]], Iterable[Value]],
     ) -> tuple[Value, list[Value]]:
-        """Emit `while k + step <= stop: values = body(k, values); k += step`, in registers. Return the last k and values."""
+        """Emit `while k + step <= stop: values = body(k, values); k += step` in registers; return the last k and values."""
         builder, before = self.builder, self.builder.block
         head, inside, after = [builder.append_basic_block(name) for name in ("head", "inside", "after")]
         builder.branch(head)
@@ -177,7 +179,7 @@ class VectorEmitter:
 
 
 def emitted_function(body: Callable[..., None]) -> Callable[..., None]:
-    """Decorate a function that emits instructions, so that kernels can call it. It becomes a Numba intrinsic without result.
+    """Turn a function that emits instructions into a Numba intrinsic without a result, which kernels can call.
 
     The function receives a VectorEmitter for the element type of the first pointer among the arguments, then the arguments.
     """

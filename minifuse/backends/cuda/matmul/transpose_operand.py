@@ -1,7 +1,7 @@
 """Transpose an operand of a matrix product in memory once, so that all blocks can copy it 16 bytes at a time.
 
-A matrix that is contiguous along k is copied to shared memory element by element, and each block that reads it pays for that
-again. Transposing it first costs one pass of memory in each direction, which pays off many times for a large product.
+Blocks copy a matrix that is contiguous along k to shared memory element by element, and each block that reads it does so
+again. Transposing the matrix first costs one read and one write of it. For a large product, this is much cheaper.
 """
 
 from functools import cache
@@ -19,8 +19,8 @@ SIDE, LANES = 64, (8, 32)  # elements along a tile's sides; threads of a block a
 def make_transpose(dtype: DType) -> GpuKernel:
     """Return the kernel for out[z][k, row] = source[z][row, k], in tiles of SIDE x SIDE, with 16-byte loads and stores.
 
-    Rows of out have `rows` elements, a multiple of four. Rows of the source may start anywhere; `wide` says whether each
-    starts at a multiple of 16 bytes. The matrices of a batch are along z, on one or two axes.
+    Rows of out have `rows` elements, a multiple of four. Rows of the source may start anywhere; `wide` is true if each
+    starts at a multiple of 16 bytes. Blocks along z transpose the matrices of a batch, which has one or two axes.
     """
     name = element_name(dtype)
     element = getattr(base, name)

@@ -1,6 +1,6 @@
 """LLVM text of the C functions that launch kernels: `run` on the CPU, `launch` on a GPU.
 
-`fast_call` writes the records that they read, and explains them. The functions allocate no heap memory and raise no errors.
+`fast_call` writes the records that they read, and documents them. The functions allocate no heap memory and raise no errors.
 
 References
 ----------
@@ -14,7 +14,7 @@ FAST_CALL_TEXT = """
   ptr, ptr,        ; 0 on a GPU: cuLaunchKernel, the stream
   ptr, ptr,        ; 2 cuCtxSetCurrent (null if there is one GPU), the context
   i64, i64, i64,   ; 4 number of values in a call, number of launches, largest number of arguments of a launch
-  i64, i64         ; 7 value -1 if all checked addresses are multiples of 16 (else value -1 is 0); whether they must be
+  i64, i64         ; 7 value -1 if all checked addresses are multiples of 16 (0 if not); 1 if they must be, else 0
 }                  ; it is followed by the kind of each value, then the launches
 
 %Launch = type {
@@ -60,7 +60,7 @@ define internal i32 @size_of(ptr %launch, i32 %field) {
   ret i32 %number
 }
 
-; Converts the values of a call to 8 bytes each, and sets values -2 and -1. Returns whether no value is unusual.
+; Converts the values of a call to 8 bytes each, and sets values -2 and -1. Returns false if the fallback must run.
 define internal i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values) {
 entry:
   %count = call i64 @load_of(ptr %record, i32 0)
@@ -107,18 +107,18 @@ store:
 converted:
   %low = and i64 %ored, 15
   %is_aligned = icmp eq i64 %low, 0
-  %whole_number = call i64 @load_of(ptr %record, i32 3)
-  %chosen = select i1 %is_aligned, i64 %whole_number, i64 0
-  %chosen_at = getelementptr i64, ptr %values, i64 -1
-  store i64 %chosen, ptr %chosen_at
-  %nothing_at = getelementptr i64, ptr %values, i64 -2
-  store i64 0, ptr %nothing_at
+  %if_aligned = call i64 @load_of(ptr %record, i32 3)
+  %aligned = select i1 %is_aligned, i64 %if_aligned, i64 0
+  %aligned_at = getelementptr i64, ptr %values, i64 -1
+  store i64 %aligned, ptr %aligned_at
+  %zero_at = getelementptr i64, ptr %values, i64 -2
+  store i64 0, ptr %zero_at
   %must_be = call i64 @load_of(ptr %record, i32 4)
   %need_not_be = icmp eq i64 %must_be, 0
   %fits = or i1 %is_aligned, %need_not_be
   %error = call ptr @PyErr_Occurred()
-  %is_usual = icmp eq ptr %error, null
-  %result = and i1 %is_usual, %fits
+  %is_valid = icmp eq ptr %error, null
+  %result = and i1 %is_valid, %fits
   ret i1 %result
 failed:
   ret i1 0
@@ -169,8 +169,8 @@ entry:
   %before = alloca i64, i64 %words
   %values = getelementptr i64, ptr %before, i64 2
   %slots = alloca i64, i64 %max_arguments
-  %is_usual = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
-  br i1 %is_usual, label %go, label %fallback
+  %is_valid = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
+  br i1 %is_valid, label %go, label %fallback
 go:
   %kinds = getelementptr %Record, ptr %record, i64 1
   %launch = getelementptr i64, ptr %kinds, i64 %count
@@ -197,13 +197,13 @@ entry:
   %values = getelementptr i64, ptr %before, i64 2
   %slots = alloca i64, i64 %max_arguments
   %pointers = alloca ptr, i64 %max_arguments
-  %is_usual = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
-  br i1 %is_usual, label %point, label %fallback
+  %is_valid = call i1 @convert(ptr %record, ptr %objects, i64 %length, ptr %values)
+  br i1 %is_valid, label %point, label %fallback
 
 point:                                                   ; a pointer to each argument
   %i = phi i64 [ 0, %entry ], [ %i_next, %point_one ]
-  %is_pointed = icmp eq i64 %i, %max_arguments
-  br i1 %is_pointed, label %setup, label %point_one
+  %is_complete = icmp eq i64 %i, %max_arguments
+  br i1 %is_complete, label %setup, label %point_one
 point_one:
   %slot = getelementptr i64, ptr %slots, i64 %i
   %pointer = getelementptr ptr, ptr %pointers, i64 %i
@@ -215,17 +215,17 @@ setup:
   %launch_kernel = load ptr, ptr %record
   %stream_at = getelementptr %Record, ptr %record, i64 0, i32 1
   %stream = load ptr, ptr %stream_at
-  %use_at = getelementptr %Record, ptr %record, i64 0, i32 2
-  %use = load ptr, ptr %use_at
+  %set_context_at = getelementptr %Record, ptr %record, i64 0, i32 2
+  %set_context = load ptr, ptr %set_context_at
   %context_at = getelementptr %Record, ptr %record, i64 0, i32 3
   %context = load ptr, ptr %context_at
   %kinds = getelementptr %Record, ptr %record, i64 1
   %first = getelementptr i64, ptr %kinds, i64 %count
   %state = call ptr @PyEval_SaveThread()                 ; the driver may wait until its queue has space
-  %is_only = icmp eq ptr %use, null
-  br i1 %is_only, label %begin, label %use_gpu
+  %is_only_gpu = icmp eq ptr %set_context, null
+  br i1 %is_only_gpu, label %begin, label %use_gpu
 use_gpu:
-  %used = call i32 %use(ptr %context)                    ; if it fails, so does the launch
+  %set_status = call i32 %set_context(ptr %context)      ; if it fails, so does the launch
   br label %begin
 begin:
   br label %next

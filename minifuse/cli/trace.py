@@ -1,10 +1,10 @@
-"""`minifuse trace`: report the memory accesses of a kernel, launch by launch and line by line. Numbers have labels:
+"""`minifuse trace`: report the memory accesses of a kernel, launch by launch and line by line. Each number has a label:
 
     TRACED    recorded while it ran: accesses, bytes, barriers
-    DERIVED   computed from those by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
+    DERIVED   computed from these by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
     THEORY    computed from hardware limits: occupancy
 
-The kernels run in the interpreter, also on a machine with a GPU.
+The kernels run in the interpreter, even on a machine with a GPU.
 """
 
 import linecache
@@ -63,12 +63,12 @@ def run(
     cell: int | None = None,
     backend: str | None = None,
 ) -> int:
-    """Trace and print; return 1 if there is a hazard, 2 if the request is invalid."""
+    """Trace the kernels and print the report; return 1 if there is a hazard, 2 if the request is invalid."""
     if cell is not None:
         return run_cell(request, cell, backend, json)
     try:
         if backend is not None:
-            raise RequestError("--backend only applies with --cell; otherwise the kernels of cuda are traced")
+            raise RequestError("--backend only applies with --cell; without it, the kernels of the cuda backend are traced")
         with redirect_stdout(sys.stderr) if json else nullcontext():
             subject = plan_subject(request)
             traces = run_launches(subject, seed, limit, loop_limit)
@@ -85,7 +85,7 @@ def run(
 
 
 def run_launches(subject: TraceSubject, seed: int, limit: int, loop_limit: int) -> list[simt.Trace]:
-    """Run the launches in order, until one is cut short, since later launches may depend on it."""
+    """Run the launches in order. If one is cut short, stop there, since later launches may depend on it."""
     traces: list[simt.Trace] = []
     for plan in subject.plans:
         traces.append(simt.trace(plan, seed=seed, limit=limit, loop_limit=loop_limit))
@@ -95,7 +95,7 @@ def run_launches(subject: TraceSubject, seed: int, limit: int, loop_limit: int) 
 
 
 def save_all(traces: Sequence[simt.Trace], path: Path) -> list[Path]:
-    """Save each trace to its own file; several are numbered."""
+    """Save each trace to its own file. If there are several, number the files."""
     path = path.with_suffix(".npz")
     paths = [path] if len(traces) == 1 else [path.with_stem(f"{path.stem}-{k}") for k, _ in enumerate(traces, start=1)]
     for trace, target in zip(traces, paths, strict=True):
@@ -133,15 +133,15 @@ def kernel_source(kernel: Callable[..., None]) -> dict[str, object]:
 
 def launch_occupancy(trace: simt.Trace) -> dict[str, object]:
     """Compute how many blocks fit on a multiprocessor at once."""
-    places = {(info.base, info.itemsize * prod(info.shape)) for info in trace.arrays if info.space == "shared"}
-    nbytes = max(sum(nbytes for _, nbytes in places), trace.shared)
+    regions = {(info.base, info.itemsize * prod(info.shape)) for info in trace.arrays if info.space == "shared"}
+    nbytes = max(sum(nbytes for _, nbytes in regions), trace.shared)
     found = occupancy(trace.threads, nbytes, None, CAPABILITY)
     capability = ".".join(map(str, CAPABILITY))
     return {**found._asdict(), "capability": capability, "shared_nbytes": nbytes, "registers": None}
 
 
 def ratio(part: int, whole: int) -> float | None:
-    """Divide; return None if the whole is 0."""
+    """Return part / whole, or None if the whole is 0."""
     return part / whole if whole else None
 
 
@@ -155,24 +155,24 @@ def show(
     saved: Sequence[Path],
     console: Console,
 ) -> None:
-    """Print the launches in order, what is not modeled, and the verdict."""
+    """Print each launch, the effects that are not modeled, and the number of hazards."""
     number, cut = len(subject.plans), len(traces) < len(subject.plans)
     console.print(f"[bold]{subject.title}[/]")
     console.print(f"{pluralize(number, 'launch', 'launches')}, run lane by lane in the interpreter")
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
-        show_head(facts, f"launch {k} of {number}", console)
+        show_launch_size(facts, f"launch {k} of {number}", console)
         occupancy = "THEORY", "occupancy", format_occupancy(facts["THEORY"]["occupancy"])
         print_report(overview_table([*traced_rows(facts), *derived_rows(facts), occupancy]), console)
-        show_places(facts, console)
-        for k, error in enumerate(trace.hazards()):
-            console.print("\n" * (k == 0), end="")
+        show_access_table(facts, console)
+        for n, error in enumerate(trace.hazards()):
+            console.print("\n" * (n == 0), end="")
             show_finding(HazardFinding(error, None, None, ("", 0)), console)
         if "source" in facts:
             show_source(facts, console)
     console.print()
     if launches:
-        show_wrapped(f"Not modelled: {', '.join(launches[0]['not_modelled'])}.", console)
+        show_wrapped(f"Not modeled: {', '.join(launches[0]['not_modelled'])}.", console)
     if cut:
         left = number - len(traces)
         show_wrapped(f"Launch {len(traces)} was cut short, so {left} of {number} launches did not run.", console)
@@ -187,7 +187,7 @@ def show_wrapped(text: str, console: Console) -> None:
     console.print(textwrap.fill(text, console.width), style="dim", soft_wrap=True)
 
 
-def show_head(facts: dict[str, Any], title: str, console: Console) -> None:
+def show_launch_size(facts: dict[str, Any], title: str, console: Console) -> None:
     """Print the kernel and the size of its launch."""
     place = f"{Path(facts['file']).name}:{facts['line']}"
     console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({place})"))
@@ -198,7 +198,7 @@ def show_head(facts: dict[str, Any], title: str, console: Console) -> None:
     )
 
 
-def format_sizes(along: Sequence[int], what: str) -> str:
+def format_sizes(sizes: Sequence[int], what: str) -> str:
     """Format sizes along x, y and z, without trailing ones that are 1.
 
     Examples
@@ -206,7 +206,7 @@ def format_sizes(along: Sequence[int], what: str) -> str:
     >>> format_sizes([4, 8, 1], "block"), format_sizes([1, 1, 1], "thread")
     ('4 x 8 blocks', '1 thread')
     """
-    shown = list(along)
+    shown = list(sizes)
     while len(shown) > 1 and shown[-1] == 1:
         shown.pop()
     return f"{' x '.join(f'{size:,}' for size in shown)} {what}{'s' * (shown != [1])}"
@@ -216,10 +216,14 @@ def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
     """Iterate over the summary rows of traced numbers."""
     found, spaces = facts["TRACED"], facts["spaces"]
     kinds = {kind: sum(space["TRACED"][kind] for space in spaces.values()) for kind in ("loads", "stores", "atomics")}
-    told = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number) or "none"
-    yield "TRACED", "events", f"{found['events']:,} accesses: {told}"
-    asked = {name: space["TRACED"]["bytes_requested"] for name, space in spaces.items()}
-    yield "TRACED", "bytes", ", ".join(f"{nbytes:,} of {name} memory" for name, nbytes in asked.items() if nbytes) or "none"
+    counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number) or "none"
+    yield "TRACED", "events", f"{found['events']:,} accesses: {counts}"
+    requested = {name: space["TRACED"]["bytes_requested"] for name, space in spaces.items()}
+    yield (
+        "TRACED",
+        "bytes",
+        ", ".join(f"{nbytes:,} of {name} memory" for name, nbytes in requested.items() if nbytes) or "none",
+    )
     yield "TRACED", "barriers", format_counts(found["barriers"]) + " over all blocks" * bool(found["barriers"])
     yield "TRACED", "collectives", format_counts(found["collectives"])
     if found["elements_not_written"]:
@@ -230,7 +234,7 @@ def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
     """Iterate over the summary rows of derived numbers."""
     found, memory, shared = facts["DERIVED"], *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared"))
     partial = found["partial_requests"]
-    lanes = f"{partial:,} of them with idle lanes" if partial else "all with every lane of their warp"
+    lanes = f"{partial:,} of them with idle lanes" if partial else "all lanes active in each"
     yield "DERIVED", "requests", f"{found['requests']:,} by warps, {lanes}"
     lines = [line["DERIVED"] for line in facts["lines"]]
     active, possible = (sum(line[name] for line in lines) for name in ("active_lanes", "possible_lanes"))
@@ -239,7 +243,7 @@ def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
         is_shared = memory["efficiency"] > 1
         efficiency = f"efficiency {format_percent(memory['efficiency'])}{', since lanes share elements' * is_shared}"
         yield "DERIVED", "sectors", f"{memory['sectors']:,} of 32 bytes, ideal {memory['ideal_sectors']:,}: {efficiency}"
-        yield "DERIVED", "bytes moved", f"{memory['bytes_moved']:,} between memory and the kernel, caches aside"
+        yield "DERIVED", "bytes moved", f"{memory['bytes_moved']:,} between memory and the kernel, if nothing is cached"
     if shared["wavefronts"]:
         yield "DERIVED", "wavefronts", f"{shared['wavefronts']:,}, of which {shared['bank_conflicts']:,} for bank conflicts"
     yield "DERIVED", "hazards", format_counts(found["hazards"])
@@ -248,20 +252,20 @@ def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
 def format_occupancy(found: dict[str, Any]) -> str:
     """Format the occupancy as a sentence."""
     if not found["blocks"]:
-        return f"none: a block has more than a multiprocessor of compute capability {found['capability']}"
+        return f"none: a block needs more resources than a multiprocessor of compute capability {found['capability']} has"
     limits = " and ".join(
         {"blocks": "the number of blocks", "shared": "shared memory"}.get(x, x) for x in found["limited_by"]
     )
-    most = MULTIPROCESSORS[CAPABILITY].warps
+    max_warps = MULTIPROCESSORS[CAPABILITY].warps
     return (
-        f"{found['warps']} of {most} warps ({format_percent(found['fraction'])}) on compute capability "
+        f"{found['warps']} of {max_warps} warps ({format_percent(found['fraction'])}) on compute capability "
         f"{found['capability']}, limited by {limits}; registers not counted"
     )
 
 
-def format_counts(numbers: dict[str, int], of: str = "") -> str:
-    """Format numbers with their names."""
-    return ", ".join(f"{number:,} {of}{name}" for name, number in numbers.items()) or "none"
+def format_counts(numbers: dict[str, int], prefix: str = "") -> str:
+    """Format numbers with their names, each preceded by a prefix."""
+    return ", ".join(f"{number:,} {prefix}{name}" for name, number in numbers.items()) or "none"
 
 
 def format_percent(fraction: float | None) -> str:
@@ -269,8 +273,8 @@ def format_percent(fraction: float | None) -> str:
     return "-" if fraction is None else f"{fraction:.0%}"
 
 
-def show_places(facts: dict[str, Any], console: Console) -> None:
-    """Print the numbers of each array and each source line in columns, with the source above them."""
+def show_access_table(facts: dict[str, Any], console: Console) -> None:
+    """Print a table with a row of numbers for each array and each source line. Each row has its title above it."""
     arrays = [row for row in facts["arrays"] if row["DERIVED"]["requests"]]
     rows = [*arrays, *facts["lines"]]
     columns = [key for key in COLUMNS if any(cell_number(row, key) for row in rows)]
@@ -329,10 +333,10 @@ def run_list(json: bool) -> int:
     console = new_console()
     rows = [
         ("operators", " ".join(TABLE)),
-        ("folds", f"{' '.join(REDUCTIONS)}  (along one dim with --dim)"),
-        ("matmul", "as computed by the library; --shape M,N,K"),
+        ("reductions", f"{' '.join(REDUCTIONS)}  (along one dim with --dim)"),
+        ("matmul", "the kernels that minifuse launches; --shape M,N,K"),
         *rungs.items(),
-        ("FILE.py:kernel", "your own kernel, for numba.cuda or plain, with --grid, --block and --arg"),
+        ("FILE.py:kernel", "your own kernel, with or without @cuda.jit; give --grid, --block and --arg"),
     ]
     columns = Column("subject", style="bold"), Column("text", wraps=True)
     print_report(make_table(columns, rows, 0, False), console)

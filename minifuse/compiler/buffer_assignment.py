@@ -14,7 +14,7 @@ ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of 
 
 
 class Lifetime(NamedTuple):
-    """The steps between which a buffer is needed, both included, and its size."""
+    """The first and the last step that need a buffer, and its size."""
 
     first_step: int
     last_step: int
@@ -29,7 +29,7 @@ class Assignment(NamedTuple):
 
 
 def assign_offsets(lifetimes: Sequence[Lifetime]) -> Assignment:
-    """Give each buffer an offset in one arena; two buffers overlap only if their lifetimes do not.
+    """Assign each buffer an offset in one arena. Buffers share bytes only if their lifetimes are disjoint.
 
     A step reads its inputs while it writes its outputs, so a buffer is freed after the outputs of its last step are
     allocated, never before.
@@ -93,7 +93,7 @@ class Arena:
         return start
 
     def free(self, start: int, nbytes: int) -> None:
-        """Return a block to the arena. `start` and `nbytes` are those of its `alloc`."""
+        """Return a block to the arena: `start` is the offset that `alloc(nbytes)` returned."""
         end = start + align_up(nbytes)
         left = next((s for s, e in self.free_blocks.items() if e == start), start)
         self.free_blocks.pop(left, None)

@@ -1,7 +1,7 @@
 """`summary`: a table of a model's layers, with their output shapes for given inputs.
 
-Modules have no hooks. While the model runs once, each module has a wrapped `forward` among its attributes that records the
-outputs. Afterwards it is removed, so normal calls cost nothing extra.
+Modules have no hooks. Instead, while the model runs once, a wrapper of each module's `forward` records the outputs. It is
+removed afterwards, so normal calls cost nothing extra.
 """
 
 from collections.abc import Iterator
@@ -47,11 +47,11 @@ class Layer(NamedTuple):
     calls: int
     """Number of calls; a shared module has one row and several calls."""
     parameters: int
-    """Number of elements of its own parameters, learned or frozen. Parameters of a row above are not counted again."""
+    """Number of elements of its own parameters, learned or frozen. A parameter that a row above has is not counted again."""
 
 
 class Summary(NamedTuple):
-    """The layers of a model, with totals. Its str is a table."""
+    """The layers of a model, with totals. `print` shows it as a table."""
 
     layers: tuple[Layer, ...]
     """The model itself, then the modules below it, in the order of `named_modules`."""
@@ -62,7 +62,7 @@ class Summary(NamedTuple):
     nbytes: int
     """Bytes of all parameters and buffers."""
     output_nbytes: int
-    """Bytes of the outputs of the innermost modules: about the memory that a training step keeps."""
+    """Bytes of the outputs of the innermost modules: about the memory of the activations of a training step."""
 
     def __str__(self) -> str:
         rows = [HEADINGS, *[format_row(row) for row in self.layers]]
@@ -87,20 +87,21 @@ def summary(model: Module, *inputs: object) -> Summary:
     Parameters
     ----------
     model : Module
-        Runs as after `eval()`, without recording. Its mode, its buffers and the random state do not change.
+        The model, which runs in evaluation mode without recording gradients. Its mode, its buffers and the random state do
+        not change.
     inputs
-        Its inputs. A tuple of ints is a shape, and is replaced by zeros of the dtype and on the backend of the first
+        The model's inputs. A tuple of ints is a shape, and is replaced by zeros of the dtype and on the backend of the first
         parameter. Anything else, such as a tensor of indices, is passed as it is.
 
     Returns
     -------
     Summary
-        Its str is a table of at most 80 columns; its `layers` are the rows.
+        Printed, it is a table of at most 80 columns; its `layers` are the rows.
 
     Raises
     ------
     DTypeError
-        The model is not a module.
+        `model` is not an `nn.Module`.
 
     Notes
     -----
@@ -172,12 +173,12 @@ def record_calls(model: Module) -> Iterator[dict[int, Calls]]:
 
 
 def is_shape(x: object) -> TypeGuard[Shape]:
-    """Return True for a tuple of ints, which stands for zeros of that shape."""
+    """Return True for a tuple of ints, which `summary` replaces by zeros of that shape."""
     return isinstance(x, tuple) and all(isinstance(n, int) for n in x)
 
 
 def format_row(row: Layer) -> tuple[str, str, str, str]:
-    """Return the texts of a row."""
+    """Return the cells of a row as text."""
     shapes = ", ".join(map(str, row.outputs)) + f" x {row.calls}" * (row.calls > 1)
     return row.name, row.layer, shapes, f"{row.parameters:,}" if row.parameters else ""
 

@@ -27,7 +27,7 @@ class LeNet(Digits):
             MaxPool2d(2),  # (N, channels, 4, 4)
             Conv2d(channels, 2 * channels, 3, padding=1),
             ReLU(),
-            MaxPool2d(2),  # (N, 2 channels, 2, 2)
+            MaxPool2d(2),  # (N, 2 * channels, 2, 2)
             Flatten(),
             Linear(8 * channels, hidden),
             ReLU(),
@@ -35,7 +35,7 @@ class LeNet(Digits):
         )
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
-        """Create SGD with momentum, and a cosine schedule of the rate down to 0."""
+        """Create SGD with momentum, and a cosine schedule that lowers the rate to 0."""
         optimizer = SGD(model.parameters(), lr=settings.rate, momentum=0.9, weight_decay=1e-3)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
 

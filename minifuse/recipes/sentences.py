@@ -47,15 +47,16 @@ class Sentences(Recipe):
     settings = Settings(epochs=40, batch=32, rate=0.03, options={"width": 32, "dropout": 0.5})
 
     def data(self, settings: Settings) -> Data:
-        """Load the sentences in shuffled batches; words that only occur in held-out sentences are unknown."""
+        """Load the sentences in shuffled batches; words that only occur in held-out sentences are encoded as unknown."""
         texts, y, names = sentences("parallel")
-        numbers = tensor(list(range(len(texts))), backend="parallel")
-        (first, y_first), (other, y_other) = split(numbers, y, fraction=0.8, seed=settings.seed, stratify=y)
-        words = Words([texts[k] for k in first.tolist()])
+        indices = tensor(list(range(len(texts))), backend="parallel")
+        (train_indices, train_y), (test_indices, test_y) = split(indices, y, fraction=0.8, seed=settings.seed, stratify=y)
+        words = Words([texts[k] for k in train_indices.tolist()])
         longest = words.encode(texts).shape[1]
-        train, held_out = (words.encode([texts[k] for k in part.tolist()], longest, "parallel") for part in (first, other))
-        loader = Loader(train, y_first, batch_size=settings.batch, seed=settings.seed, backend=settings.backend)
-        return Data(loader, (held_out.to(settings.backend), y_other.to(settings.backend)), (words, names))
+        parts = ([texts[k] for k in part.tolist()] for part in (train_indices, test_indices))
+        train, test = (words.encode(part, longest, "parallel") for part in parts)
+        loader = Loader(train, train_y, batch_size=settings.batch, seed=settings.seed, backend=settings.backend)
+        return Data(loader, (test.to(settings.backend), test_y.to(settings.backend)), (words, names))
 
     def model(self, settings: Settings, data: Data) -> Module:
         """Create the network."""
@@ -63,7 +64,7 @@ class Sentences(Recipe):
         return BagOfWords(len(words), settings["width"], len(names), settings["dropout"])
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
-        """Create AdamW, and a cosine schedule of the rate down to 0."""
+        """Create AdamW, and a cosine schedule that lowers the rate to 0."""
         optimizer = AdamW(model.parameters(), lr=settings.rate, weight_decay=0.05)
         return optimizer, CosineSchedule(optimizer, steps, warmup=steps // 20)
 
@@ -83,8 +84,8 @@ class Sentences(Recipe):
         text = "The band played on while snow fell on the roof of the station."
         backend = next(model.parameters()).backend
         with no_grad():
-            shares = model(words.encode([text], backend=backend)).softmax(1).tolist()[0]
-        ranking = ", ".join(f"{name} {share:.0%}" for share, name in sorted(zip(shares, names, strict=True), reverse=True))
+            probabilities = model(words.encode([text], backend=backend)).softmax(1).tolist()[0]
+        ranking = ", ".join(f"{name} {p:.0%}" for p, name in sorted(zip(probabilities, names, strict=True), reverse=True))
         return f"{text!r}: {ranking}"
 
 

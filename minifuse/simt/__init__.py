@@ -3,14 +3,14 @@
 The files, from low level to high:
 
     record, bytecode_locations   the columns and tables of a trace
-    arithmetic, libdevice        numbers in kernels
+    arithmetic, libdevice        arithmetic of the numbers in kernels
     lanes, loops, collectives, fragments, deadlock, machine   threads, warps and barriers
     memory, pointers, struct_arrays, address_spaces           arrays in kernels, and their addresses
     cuda_api, atomics, random    the names that a kernel uses
-    rebind, launch               from a function written for Numba to a launch of the interpreter
+    rebind, launch               turn a function written for Numba into a launch of the interpreter
     metrics, races, fences, columnar, diagnostics, summary, trace, trace_file   analyses of a trace
     occupancy                    theoretical occupancy of a kernel
-    host, check                  unmodified numba.cuda scripts
+    host, check                  run and check unmodified numba.cuda scripts
 
 The package imports neither Numba nor a GPU library. It executes the kernel's Python code, and does not model time: there
 are no caches, no latencies and no compiler optimizations.

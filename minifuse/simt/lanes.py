@@ -18,9 +18,9 @@ try:
     from greenlet import getcurrent as getcurrent  # type: ignore[import-untyped]  # ships no types
     from greenlet import greenlet
 except ImportError as error:
-    raise MissingPartError('minifuse.simt runs each lane as a greenlet: pip install "minifuse[simt]"') from error
+    raise MissingPartError('minifuse.simt needs the package greenlet to run lanes: pip install "minifuse[simt]"') from error
 
-KERNEL_BUILTINS: Final[dict[str, object]] = {}  # of kernel code, filled by arithmetic; they also identify its frames
+KERNEL_BUILTINS: Final[dict[str, object]] = {}  # of kernels, filled by `arithmetic`; a frame that has them runs kernel code
 
 
 class Dim3(NamedTuple):
@@ -32,7 +32,7 @@ class Dim3(NamedTuple):
 
 
 class LaunchState(Protocol):
-    """The launch that lanes and arrays belong to: `machine.Machine`, as the modules below it use it."""
+    """The launch that lanes and arrays belong to: the part of `machine.Machine` that other modules use."""
 
     grid: Dim3
     block: Dim3
@@ -72,7 +72,7 @@ class WritableArray(Protocol):
     """An array that an asynchronous copy writes."""
 
     def mark(self, index: int, width: int, is_written: bool) -> None:
-        """Set whether adjacent elements count as written."""
+        """Mark `width` adjacent elements as written or not written."""
 
 
 CopyInFlight = tuple[WritableArray, int, int]  # array, index, width

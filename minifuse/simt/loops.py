@@ -1,8 +1,8 @@
 """Count the loop iterations and calls of a kernel, so that an endless kernel is stopped.
 
 `count_loops` adds a few bytecode instructions to a function, at its entry and at every backward jump. They take one element
-of `COUNTER`, an iterator in C, which costs about 20 ns. After every `CHUNK_SIZE` elements it asks the running launch for
-more, and `Machine.next_chunk` raises if the launch has reached its limit. `rebind` uses it.
+of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE` elements it asks the running
+launch for more, and `Machine.next_chunk` raises if the launch has reached its limit. `rebind` calls `count_loops`.
 
 It knows the bytecode layout of CPython 3.11 to 3.13. Other versions run the code unchanged, without a limit.
 """
@@ -55,7 +55,7 @@ class CounterChunks:
 
 
 class RaisingIterator:
-    """An iterator that raises an error once. (An error raised by `CounterChunks` itself would end `COUNTER` for good.)"""
+    """An iterator that raises an error once. (An error raised by `CounterChunks` itself would exhaust `COUNTER`.)"""
 
     def __init__(self, error: SimtError) -> None:
         self._error: SimtError | None = error
@@ -86,7 +86,7 @@ class BytecodeInstruction:
 
     @property
     def name(self) -> str:
-        """Its name in `dis`."""
+        """The name of the opcode in `dis`."""
         return dis.opname[self.opcode]
 
     @property
@@ -96,7 +96,7 @@ class BytecodeInstruction:
 
     @property
     def units(self) -> int:
-        """Its length in units, with EXTENDED_ARGs and caches."""
+        """The length of the instruction in units, with EXTENDED_ARGs and caches."""
         return self.prefixes + 1 + self.caches
 
 
@@ -148,7 +148,7 @@ def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if step.is_backward:
             jump, (first, *others) = replace(step), counter_instructions(constant, step.position)
-            vars(step).update(vars(first))  # a jump to the jump now goes to the counter
+            vars(step).update(vars(first))  # whatever jumped to this jump now jumps to its counter
             yield from (step, *others, jump)
         else:
             yield step
@@ -157,7 +157,7 @@ def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator
 
 
 def counter_instructions(constant: int, position: SourcePosition) -> Iterator[BytecodeInstruction]:
-    """Yield the instructions that take one element of the counter. Debuggers see no line of their own."""
+    """Yield the instructions that take one element of the counter. Their source position adds no line in debuggers."""
     pop = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
     yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant, 0, position)
     # COUNTER is never exhausted, so FOR_ITER never jumps
@@ -197,14 +197,14 @@ def resolve_jumps(steps: list[BytecodeInstruction]) -> None:
 
     Repeat both until nothing changes, because an EXTENDED_ARG makes other jumps longer.
     """
-    is_settled = False
-    while not is_settled:
+    is_unchanged = False
+    while not is_unchanged:
         ends = dict(zip(map(id, steps), accumulate(step.units for step in steps), strict=True))
         for step in steps:
             if step.target is not None:
                 step.argument = abs(ends[id(step.target)] - step.target.units - ends[id(step)])
         needed = [max(step.prefixes, (step.argument.bit_length() - 1) // 8) for step in steps]
-        is_settled = all(step.prefixes == count for step, count in zip(steps, needed, strict=True))
+        is_unchanged = all(step.prefixes == count for step, count in zip(steps, needed, strict=True))
         for step, count in zip(steps, needed, strict=True):
             step.prefixes = count
 
@@ -217,7 +217,7 @@ def encode_instruction(step: BytecodeInstruction) -> bytes:
 
 
 def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
-    """Return the table of source positions, which starts at this line."""
+    """Return the table of source positions, of which the first is relative to `line`."""
     table = bytearray()
     for step in steps:
         first, last, begin, end = step.position

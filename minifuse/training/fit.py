@@ -65,7 +65,7 @@ def train(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None) ->
                 raise BadLoss(record["step"], record["loss"])
         folder.note(*records)
         numbers = None
-        if trainer.is_time_to_look:
+        if trainer.is_evaluation_due:
             numbers = trainer.measure()
             folder.note({"step": trainer.done, "epoch": records[-1]["epoch"], "held_out": numbers})
         is_stopped = bool(tell and tell(records, numbers))

@@ -1,6 +1,6 @@
 """The training loop: one step for each batch of a loader, and a record of each step.
 
-Every training run of the package is this loop: recipes (`Trainer`), `minifuse demo`, and the page "Train".
+Every training run of the package uses this loop: recipes (`Trainer`), `minifuse demo`, and the page "Train".
 """
 
 import sys
@@ -16,11 +16,11 @@ from ..nn import Module
 from ..optim import Optimizer, Schedule, clip_grad_norm_
 from ..tensors.tensor import Tensor
 
-LossFunction = Callable[..., Tensor]  # of a model and the tensors of a batch
+LossFunction = Callable[..., Tensor]  # (model, *batch) -> loss
 
 
 class StepRecord(TypedDict):
-    """A step: its number and epoch, from 1 on, the learning rate, the loss, and its seconds, batch included."""
+    """A step: its number and epoch, counted from 1, the learning rate, the loss, and the seconds with data loading."""
 
     step: int
     epoch: int
@@ -59,14 +59,14 @@ class TrainingLoop:
     steps: int = sys.maxsize
     """Number of steps in total."""
     between: int = sys.maxsize
-    """Number of steps between two evaluations; there is one at the end of each epoch, too."""
+    """Number of steps between two evaluations; another one follows each epoch."""
     at_once: int = 1
     """Number of losses that are copied from a device together."""
     done: int = 0
     """Number of steps done."""
 
     @property
-    def is_time_to_look(self) -> bool:
+    def is_evaluation_due(self) -> bool:
         """True if held-out data should be evaluated now."""
         return self.done % len(self.loader) % self.between == 0 or self.done >= self.steps
 
@@ -80,7 +80,7 @@ class TrainingLoop:
     def advance(self, goal: int | None = None) -> Iterator[list[StepRecord]]:
         """Run the remaining steps, or those up to a step number.
 
-        Yields the records of the last few steps. When an evaluation is due, the last record is that of the last step.
+        Yields lists of at most `at_once` records. A list ends at each step after which an evaluation is due.
         """
         goal = self.steps if goal is None else goal
         records, losses, began = list[StepRecord](), list[Tensor](), perf_counter()
@@ -92,7 +92,7 @@ class TrainingLoop:
             if self.schedule is not None:
                 self.schedule.step()
             self.done += 1
-            if len(losses) < self.at_once and not self.is_time_to_look and self.done < goal:
+            if len(losses) < self.at_once and not self.is_evaluation_due and self.done < goal:
                 continue
             values = [float(loss.item()) for loss in losses]
             seconds = (perf_counter() - began) / len(values)

@@ -171,7 +171,7 @@ def test_the_report_fits_a_terminal_and_labels_its_numbers(what):
     result = invoke(what, "--shape", "33,32,31" if "matmul" in what else "33,31")
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80
-    for word in ("TRACED ", "DERIVED ", "THEORY ", "by array", "by line", "Not modelled: cache hits", "no hazards"):
+    for word in ("TRACED ", "DERIVED ", "THEORY ", "by array", "by line", "Not modeled: cache hits", "no hazards"):
         assert word in result.stdout
     assert ("fronts" in result.stdout) is ("matmul" in what)  # of shared memory
 

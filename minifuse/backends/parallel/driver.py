@@ -1,8 +1,9 @@
 """The driver: one compiled function that runs every CPU kernel, on the calling thread or on several threads.
 
 A kernel processes a range of its first axis. The driver splits that axis into chunks, and the threads of a pool take chunks
-one after the other. Driver and pool are LLVM text (`thread_pool_llvm.py`) that uses the C API of Python: a call costs 35 ns
-plus the kernel, needs no compiler, and a thread that works or waits does not hold Python's lock (the GIL).
+one after the other. Driver and pool are LLVM text (`thread_pool_llvm.py`) that uses the C API of Python. A call costs
+35 ns plus the kernel and needs no compiler. If it has several chunks, no thread holds Python's lock (the GIL) while it works
+or waits.
 """
 
 import ctypes
@@ -30,7 +31,7 @@ def count_threads(root: Path = Path("/")) -> int:
     """Return how many threads run a kernel, at most MAX_THREADS.
 
     The first of these that is set decides: MINIFUSE_THREADS, NUMBA_NUM_THREADS, the first number of OMP_NUM_THREADS. By
-    default it is the number of processors that this process may use, at most the quota of its control groups, rounded up.
+    default it is the number of processors that this process may use, at most the CPU quota of its cgroups, rounded up.
 
     Parameters
     ----------
@@ -57,7 +58,7 @@ THREADS = count_threads()
 
 
 def count_chunks(count: int, work: float) -> int:
-    """Return into how many chunks to split `count` elements of the first axis, given the work (points times cost).
+    """Return the number of chunks for `count` elements of the first axis, given the work (points times cost).
 
     The result is 1 if waking the threads would take longer than the work.
     """
@@ -81,13 +82,16 @@ def driver() -> Drive:
     Notes
     -----
     Workers start at the first call with several chunks. After a call they poll for the next one for 50 us, then sleep.
-    Waking one takes 5 us of the caller, and up to 50 us until it works. A worker without a chunk delays no one. On Linux, a
-    worker that last ran on the caller's processor is moved to another one (2.5 us). The pool serves one call at a time: if
-    it is busy, a call runs its chunks alone, since the processors have work already. Between chunks, about 50 times a
-    second, Python's main thread runs the handlers of signals that arrived. If a handler raises an error such as
-    KeyboardInterrupt, the remaining chunks are skipped and the call raises it. A call with one chunk does not check for
-    signals, nor does a call from another thread, where Python runs no handlers. After a fork the child starts its own
-    workers. OpenMP, Numba's threading layers and `numba.set_num_threads` have no effect.
+    Waking one takes the caller 5 us, and the worker starts up to 50 us later. A call does not wait for workers that took no
+    chunk. On Linux, a worker that last ran on the caller's processor is moved to another one (2.5 us). The pool serves one
+    call at a time: if it is busy, a call runs its chunks alone, since the processors are busy, too.
+
+    Between chunks, about 50 times a second, Python's main thread runs the handlers of signals that arrived. If a handler
+    raises an error such as KeyboardInterrupt, the remaining chunks are skipped and the call raises it. A call with one chunk
+    does not check for signals, nor does a call from another thread, where Python runs no handlers.
+
+    After a fork the child starts its own workers. OpenMP, Numba's threading layers and `numba.set_num_threads` have no
+    effect.
 
     Examples
     --------
@@ -109,7 +113,7 @@ def driver() -> Drive:
 def address_of_stop_check() -> int:
     """Return the address of a C function `bool(int64 *args)`: true if a signal stopped the call with these arguments.
 
-    Kernels that take long for one point of the first axis call it, if the call has several chunks.
+    In a call with several chunks, a kernel that takes long for one point of the first axis calls it.
     """
     return _pool().addresses["is_stopped"]
 
@@ -138,13 +142,13 @@ class _Pool:
             os.register_at_fork(after_in_child=self._forget_threads)
 
     def _start(self) -> None:
-        """Start the workers. `drive` calls this when it needs them first."""
+        """Start the workers. `drive` calls this when it first needs them."""
         with self._starting:
             if self._word("started").value:
                 return
             self._word("main_thread").value = main_thread().ident or 0
             self._word("done").value = _new_locked_lock()
-            movable = self._set_processors()
+            movable_workers = self._set_processors()
             for worker in range(1, THREADS):
                 self._word("locks", worker).value = _new_locked_lock()
                 thread = Thread(target=self._work, args=(worker,), name=f"minifuse-{worker}", daemon=True)
@@ -152,7 +156,7 @@ class _Pool:
                     thread.start()
                 except RuntimeError:  # no more threads from the system, or Python is shutting down: use fewer
                     break
-                self._word("ids", worker).value = (thread.native_id or 0) if worker <= movable else 0
+                self._word("ids", worker).value = (thread.native_id or 0) if worker <= movable_workers else 0
                 self._word("workers").value = worker
             self._word("started").value = 1
 

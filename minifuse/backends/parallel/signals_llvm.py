@@ -3,7 +3,7 @@
 Python runs signal handlers on its main thread, between Python instructions. During a call of the driver, the main thread
 runs a kernel instead. So between chunks, about 50 times a second, it acquires the GIL and lets Python run the handlers. If
 a handler raises an error, the job is marked as stopped: the address of its arguments is stored. Workers, and kernels that
-check, read this mark.
+call `is_stopped`, read this mark.
 
 No handler is installed and no file descriptor is read, so the program's own handlers work as usual. A job that another
 thread launched is never stopped.
@@ -16,19 +16,19 @@ ARM_CLOCK = 'call i64 asm sideeffect "mrs $0, cntvct_el0", "=r"()'
 # The clock, and its ticks between two checks for signals: about 20 ms at 3 GHz, or at 24 to 50 MHz.
 CLOCKS = {"x86_64": (X86_CLOCK, 1 << 26), "AMD64": (X86_CLOCK, 1 << 26)}
 CLOCKS |= {"aarch64": (ARM_CLOCK, 1 << 19), "arm64": (ARM_CLOCK, 1 << 19)}
-NO_CLOCK = "add i64 0, 0", 0  # checks every time
+NO_CLOCK = "add i64 0, 0", 0  # without a clock, check every time
 
 
 def signals_text() -> str:
     """Return the LLVM text for this machine."""
     clock, ticks = CLOCKS.get(platform.machine(), NO_CLOCK)
-    return SIGNALS_TEXT.replace("CLOCK", clock).replace("LOOK_TICKS", str(ticks))
+    return SIGNALS_TEXT.replace("CLOCK", clock).replace("CHECK_TICKS", str(ticks))
 
 
 SIGNALS_TEXT = """
-@main_thread = global i64 0                                 ; Python's id of its main thread
-@looked   = internal global i64 0                        ; time of its last check for signals
-@stopped  = internal global ptr null, align 64           ; arguments of a stopped job; only the main thread writes it
+@main_thread = global i64 0                              ; Python's id of its main thread
+@last_check = internal global i64 0                      ; time of the main thread's last check for signals
+@stopped = internal global ptr null, align 64            ; arguments of a stopped job; only the main thread writes it
 
 declare i64  @PyThread_get_thread_ident()
 declare i32  @PyGILState_Ensure()
@@ -39,10 +39,10 @@ declare i64  @llvm.readcyclecounter()
 ; Records the time when a job begins, so that short jobs never check for signals.
 define internal void @begin_job() {
   %is_main = call i1 @is_main_thread()
-  br i1 %is_main, label %note, label %return
-note:
+  br i1 %is_main, label %record, label %return
+record:
   %now = CLOCK
-  store i64 %now, ptr @looked
+  store i64 %now, ptr @last_check
   br label %return
 return:
   ret void
@@ -60,18 +60,18 @@ define internal i1 @is_main_thread() {
 define i1 @is_stopped(ptr %args) {
   %stopped = load atomic ptr, ptr @stopped monotonic, align 8
   %was_stopped = icmp eq ptr %stopped, %args
-  br i1 %was_stopped, label %yes, label %ask
-ask:
+  br i1 %was_stopped, label %yes, label %which_thread
+which_thread:
   %is_main = call i1 @is_main_thread()
   br i1 %is_main, label %read_clock, label %no
 read_clock:
   %now = CLOCK
-  %then = load i64, ptr @looked
+  %then = load i64, ptr @last_check
   %passed = sub i64 %now, %then
-  %is_time = icmp uge i64 %passed, LOOK_TICKS
-  br i1 %is_time, label %look, label %no
-look:
-  store i64 %now, ptr @looked
+  %is_time = icmp uge i64 %passed, CHECK_TICKS
+  br i1 %is_time, label %check, label %no
+check:
+  store i64 %now, ptr @last_check
   %state = call i32 @PyGILState_Ensure()
   %result = call i32 @PyErr_CheckSignals()
   call void @PyGILState_Release(i32 %state)

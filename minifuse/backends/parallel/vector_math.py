@@ -5,7 +5,7 @@ signed zeros and subnormal numbers give correct results. A loop over any of thes
 and pow in float64 and the remainder of floats (calls of libm), division of int64, and pow of integers.
 
 `ULP` bounds the errors of the functions, in units in the last place of the exact result. Processors without a fused
-multiply-add have slightly larger errors. `polynomials` has the mathematics.
+multiply-add have slightly larger errors. `polynomials` explains the mathematics.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ ULP = {  # largest error in float32 and in float64; None if libm computes it
     "pow": (0.51, None),
 }
 
-# maximum(0.0, -0.0) may be either zero, as in NumPy; ordering them would double the time of a reduction.
+# maximum(0.0, -0.0) may return either zero, as in NumPy; ordering them would double the time of a reduction.
 EITHER_ZERO = ("nsz",)
 
 pointer_f32, pointer_f64, pointer_i32, pointer_i64 = [pointer_to(kind) for kind in (f32, f64, i32, i64)]
@@ -68,13 +68,13 @@ def where(condition: LlvmValue, a: LlvmValue, b: LlvmValue) -> LlvmValue:
 
 @kernel_function()
 def maximum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return the larger one; NaN if either is NaN."""
+    """Return the larger number; NaN if either is NaN."""
     return a.call("llvm.maximum", b, flags=EITHER_ZERO) if a.is_float else select(a > b, a, b)
 
 
 @kernel_function()
 def minimum(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return the smaller one; NaN if either is NaN."""
+    """Return the smaller number; NaN if either is NaN."""
     return a.call("llvm.minimum", b, flags=EITHER_ZERO) if a.is_float else select(a < b, a, b)
 
 
@@ -108,28 +108,28 @@ def invert(x: LlvmValue) -> LlvmValue:
     return ~x
 
 
-def width(x: LlvmValue) -> int:
+def bit_width(x: LlvmValue) -> int:
     """Return the number of bits of an integer."""
     return 32 if x.type is i32 else 64
 
 
 @kernel_function()
 def lshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return a << b; 0 if b is negative or at least the width of the type, where LLVM defines no result."""
-    highest = width(a) - 1
-    return select((b & highest) == b, a << (b & highest), a.number(0))
+    """Return a << b; 0 if b is negative or at least the number of bits, where LLVM's shift is undefined."""
+    max_shift = bit_width(a) - 1
+    return select((b & max_shift) == b, a << (b & max_shift), a.number(0))
 
 
 @kernel_function()
 def rshift(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return a >> b, which keeps the sign; 0 or -1 if b is negative or at least the width of the type."""
-    highest = width(a) - 1
-    return a >> select((b & highest) == b, b, b.number(highest))
+    """Return a >> b, which keeps the sign; 0 or -1 if b is negative or at least the number of bits."""
+    max_shift = bit_width(a) - 1
+    return a >> select((b & max_shift) == b, b, b.number(max_shift))
 
 
 @kernel_function()
 def abs(x: LlvmValue) -> LlvmValue:  # noqa: A001  # NumPy's name
-    """Return the absolute value. For the smallest integer it does not exist, and the result is the integer itself."""
+    """Return the absolute value. The smallest integer has none, and is returned unchanged."""
     if x.is_float:
         return polynomials.magnitude(x)
     return x if x.type is bool_ else select(x < 0, -x, x)
@@ -137,7 +137,7 @@ def abs(x: LlvmValue) -> LlvmValue:  # noqa: A001  # NumPy's name
 
 @kernel_function()
 def floor(x: LlvmValue) -> LlvmValue:
-    """Return the largest integer that is not above x, in the type of x."""
+    """Return the largest integer that is not above x, with the type of x."""
     return x.call("llvm.floor") if x.is_float else x
 
 
@@ -162,8 +162,8 @@ def rsqrt(x: LlvmValue) -> LlvmValue:
 
 def divide_integers(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return (a // b, a % b), rounded down; (0, 0) if b is 0. The smallest integer divided by -1 is itself."""
-    divisor = select((b == 0) | (b == -1), 1, b)  # the processor traps on these two
-    if a.type is i32:  # exact in float64: vector instructions, and no quotient is rounded up to an integer
+    divisor = select((b == 0) | (b == -1), 1, b)  # processors trap on division by 0, and on overflow by -1
+    if a.type is i32:  # float64 has vector instructions, and never rounds a quotient up to an integer
         quotient = (a.convert(f64) / divisor.convert(f64)).call("llvm.floor").convert(i32)
     else:
         quotient = a / divisor
@@ -174,7 +174,7 @@ def divide_integers(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 
 def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
-    """Return (a // b, a % b) as NumPy's `divmod`: the remainder is exact and has the sign of b."""
+    """Return (a // b, a % b) like NumPy's `divmod`: the remainder is exact and has the sign of b."""
     zero, ratio = a.number(0.0), a / b
     rest = (a.convert(f64) % b.convert(f64)).convert(a.type)  # exact, and faster than fmod in float32
     is_below = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0))  # fmod returns the sign of a
@@ -189,13 +189,13 @@ def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 @kernel_function()
 def floordiv(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return a // b as `np.floor_divide`, rounded down. Division by 0 returns 0 for integers, inf or NaN for floats."""
+    """Return a // b like `np.floor_divide`, rounded down. Division by 0 returns 0 for integers, inf or NaN for floats."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[0]
 
 
 @kernel_function()
 def mod(a: LlvmValue, b: LlvmValue) -> LlvmValue:
-    """Return a % b as `np.remainder`, with the sign of b. Modulo 0 returns 0 for integers, NaN for floats."""
+    """Return a % b like `np.remainder`, with the sign of b. Modulo 0 returns 0 for integers, NaN for floats."""
     return (divide_floats if a.is_float else divide_integers)(a, b)[1]
 
 
@@ -208,8 +208,8 @@ def atomic_add(
 
     def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
         number = context.cast(builder, values[2], value, element)
-        place = builder.gep(values[0], [context.cast(builder, values[1], position, i64)])
-        builder.atomic_rmw("fadd" if element in FORMATS else "add", place, number, "monotonic")
+        pointer = builder.gep(values[0], [context.cast(builder, values[1], position, i64)])
+        builder.atomic_rmw("fadd" if element in FORMATS else "add", pointer, number, "monotonic")
         return context.get_dummy_value()
 
     return (types.void(target, position, value), emit) if element in (f32, f64, i32, i64) else None
@@ -242,7 +242,7 @@ def tanh(x: LlvmValue) -> LlvmValue:
 @kernel_function(floats=True)
 def sigmoid(x: LlvmValue) -> LlvmValue:
     """Return 1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
-    e = polynomials.exponential(x, largest=40.0)  # above, the result is 1
+    e = polynomials.exponential(x, largest=40.0)  # above 40 the result is 1
     return e / (e + 1.0)
 
 

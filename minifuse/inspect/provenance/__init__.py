@@ -1,4 +1,4 @@
-"""Trace one element of an output to the inputs it is computed from: the launches of a call run again on value IDs.
+"""Trace one element of an output to the inputs it is computed from, by running the launches again on value IDs.
 
     traced_values       floats whose bits are IDs, and the log of what each ID stands for
     recorded_launches   the elements that one launch reads and stores
@@ -6,7 +6,7 @@
     on_cuda             kernels of the cuda backend, in the interpreter
     cell                the provenance of one cell of an output
 
-The visualizer and the command line use this package; nothing that computes depends on it.
+The visualizer and the command line use this package; tensors and backends do not.
 """
 
 from .cell import BACKENDS, CellProvenance, CellRead, compute_cell, trace_cell

@@ -1,7 +1,7 @@
-"""Integer arithmetic of CUDA kernels as in NumPy: it wraps around, and division by 0 gives 0.
+"""Integer arithmetic of CUDA kernels as in NumPy: it wraps around on overflow, and division by 0 returns 0.
 
-Numba compiles sums and products of signed integers so that LLVM may assume that none overflows; x + 1 > x would always be
-true. Those of unsigned integers carry no such assumption.
+Numba marks sums and products of signed integers as never overflowing, so LLVM may simplify x + 1 > x to true. It does not
+mark those of unsigned integers, so these functions compute with uint64.
 """
 
 from .base import device, i64, u64
@@ -9,19 +9,19 @@ from .base import device, i64, u64
 
 @device
 def integer_add(a, b):
-    """Return a + b of int64."""
+    """Return a + b of int64, wrapping around."""
     return i64(u64(a) + u64(b))
 
 
 @device
 def integer_sub(a, b):
-    """Return a - b of int64."""
+    """Return a - b of int64, wrapping around."""
     return i64(u64(a) - u64(b))
 
 
 @device
 def integer_mul(a, b):
-    """Return a * b of int64."""
+    """Return a * b of int64, wrapping around."""
     return i64(u64(a) * u64(b))
 
 
@@ -45,7 +45,7 @@ def integer_mod(a, b):
 
 @device
 def integer_pow(base, exponent):
-    """Return base ** exponent, wrapped. For a negative exponent, truncate the exact result to an integer."""
+    """Return base ** exponent, wrapping around. For a negative exponent, truncate the exact result to an integer."""
     result = i64(1)
     factor = i64(base)
     rest = i64(exponent)
@@ -66,12 +66,12 @@ def integer_lshift(a, b):
     """Return a << b, or 0 if b is negative or at least 64. The caller truncates results of int32 to 32 bits."""
     if b < 0 or b > 63:
         return i64(0)
-    return i64(u64(a) * (u64(1) << u64(b)))  # LLVM makes it a shift; in the interpreter, << raises if bits are lost
+    return i64(u64(a) * (u64(1) << u64(b)))  # LLVM makes it a << b, which the interpreter rejects if bits are lost
 
 
 @device
 def integer_rshift(a, b):
-    """Return a >> b with the sign kept: 0 or -1 if b is negative or at least 64."""
+    """Return a >> b with the sign of a: 0 or -1 if b is negative or at least 64."""
     if b < 0 or b > 63:
         return i64(a) >> i64(63)
     return i64(a) >> i64(b)

@@ -26,14 +26,14 @@ def unpack(builder: ir.IRBuilder, acc: ir.Value, count: int) -> list[ir.Value]:
 def element_addresses(
     context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, count: int
 ) -> list[ir.Value]:
-    """Return the addresses of the first elements of a local array."""
+    """Return the addresses of the first `count` elements of a local array."""
     return [address(context, builder, kind, value, ir.Constant(I64, k)) for k in range(count)]
 
 
 def load_elements(
     context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, count: int
 ) -> list[ir.Value]:
-    """Load the first elements of a local array."""
+    """Load the first `count` elements of a local array."""
     return [builder.load(place) for place in element_addresses(context, builder, kind, value, count)]
 
 
@@ -63,8 +63,8 @@ def exp2() -> object:
 
 
 def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
-    """Emit the mask of scores: acc where the column is below the end and near enough to its row, else -inf."""
-    across = len(columns)
+    """Return an intrinsic that masks scores: acc if column < end and low <= column - row <= high, else -inf."""
+    column_count = len(columns)
 
     @intrinsic
     def keep(
@@ -74,15 +74,17 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             given = zip(values[1:], signature.args[1:], strict=True)
             row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in given]
-            sums = unpack(builder, values[0], len(rows) * across)
-            apart = builder.sub(column, row)
-            for c, there in enumerate(columns):
-                inside = builder.icmp_signed("<", builder.add(column, ir.Constant(I64, there)), end)
-                for r, here in enumerate(rows):
-                    far = builder.add(apart, ir.Constant(I64, there - here))
-                    near = builder.and_(builder.icmp_signed("<=", low, far), builder.icmp_signed("<=", far, high))
-                    e = r * across + c
-                    sums[e] = builder.select(builder.and_(inside, near), sums[e], MINUS_INF)
+            sums = unpack(builder, values[0], len(rows) * column_count)
+            first_distance = builder.sub(column, row)
+            for c, column_step in enumerate(columns):
+                is_before_end = builder.icmp_signed("<", builder.add(column, ir.Constant(I64, column_step)), end)
+                for r, row_step in enumerate(rows):
+                    distance = builder.add(first_distance, ir.Constant(I64, column_step - row_step))
+                    is_near = builder.and_(
+                        builder.icmp_signed("<=", low, distance), builder.icmp_signed("<=", distance, high)
+                    )
+                    e = r * column_count + c
+                    sums[e] = builder.select(builder.and_(is_before_end, is_near), sums[e], MINUS_INF)
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, row, column, end, low, high), codegen
@@ -91,7 +93,7 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
 
 
 def row_reduction(rows: int, columns: int, reduce: BinaryEmitter) -> object:
-    """Return an intrinsic that reduces row r into array[r]."""
+    """Return an intrinsic that reduces each row r of acc into array[r]."""
 
     @intrinsic
     def reduce_rows(typingctx: CUDATypingContext, array: Memory, acc: types.UniTuple) -> Typed:
@@ -110,7 +112,7 @@ def row_reduction(rows: int, columns: int, reduce: BinaryEmitter) -> object:
 
 
 def row_maxima(rows: int, columns: int) -> object:
-    """Emit the maximum of each row. NaN is ignored: the maximum of a number and NaN is the number."""
+    """Return an intrinsic that updates the maximum of each row, ignoring NaN: the maximum of x and NaN is x."""
 
     def larger(builder: ir.IRBuilder, x: ir.Value, y: ir.Value) -> ir.Value:
         return call_ptx(builder, "max", x, y)
@@ -119,12 +121,12 @@ def row_maxima(rows: int, columns: int) -> object:
 
 
 def add_rows(rows: int, columns: int) -> object:
-    """Emit the sum of each row."""
+    """Return an intrinsic that adds each row to its sum."""
     return row_reduction(rows, columns, lambda builder, x, y: builder.fadd(x, y))
 
 
 def exponentials(rows: int, columns: int, along: str) -> object:
-    """Emit 2 ** (scale * acc - shift)."""
+    """Return an intrinsic that computes 2 ** (scale * acc - shift), with one shift per row or per column (`along`)."""
 
     @intrinsic
     def exponential(typingctx: CUDATypingContext, acc: types.UniTuple, scale: types.Float, shift: Memory) -> Typed:
@@ -133,8 +135,8 @@ def exponentials(rows: int, columns: int, along: str) -> object:
             shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM has no fneg
             sums = unpack(builder, values[0], rows * columns)
             for e, x in enumerate(sums):
-                beside = shifts[e // columns if along == "row" else e % columns]
-                sums[e] = emit_exp2(builder, builder.fma(x, values[1], beside))
+                negated_shift = shifts[e // columns if along == "row" else e % columns]
+                sums[e] = emit_exp2(builder, builder.fma(x, values[1], negated_shift))
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, types.float32, shift), codegen
@@ -143,14 +145,14 @@ def exponentials(rows: int, columns: int, along: str) -> object:
 
 
 def scale_rows(rows: int, columns: int) -> object:
-    """Emit acc * factors."""
+    """Return an intrinsic that multiplies each row of acc by its factor."""
 
     @intrinsic
     def scale(typingctx: CUDATypingContext, acc: types.UniTuple, factors: Memory) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            by = load_elements(context, builder, factors, values[1], rows)
+            row_factors = load_elements(context, builder, factors, values[1], rows)
             sums = unpack(builder, values[0], rows * columns)
-            found = [builder.fmul(x, by[e // columns]) for e, x in enumerate(sums)]
+            found = [builder.fmul(x, row_factors[e // columns]) for e, x in enumerate(sums)]
             return context.make_tuple(builder, signature.return_type, found)
 
         return acc(acc, factors), codegen
@@ -159,7 +161,7 @@ def scale_rows(rows: int, columns: int) -> object:
 
 
 def softmax_gradients(rows: int, columns: int, along: str) -> object:
-    """Emit p * (g - delta)."""
+    """Return an intrinsic that computes p * (g - delta), with one delta per row or per column (`along`)."""
 
     @intrinsic
     def gradient(typingctx: CUDATypingContext, p: types.UniTuple, g: types.UniTuple, delta: Memory) -> Typed:
@@ -167,9 +169,9 @@ def softmax_gradients(rows: int, columns: int, along: str) -> object:
             deltas = load_elements(context, builder, delta, values[2], rows if along == "row" else columns)
             found = []
             for e in range(rows * columns):
-                beside = deltas[e // columns if along == "row" else e % columns]
+                shift = deltas[e // columns if along == "row" else e % columns]
                 x, y = (builder.extract_value(acc, e) for acc in values[:2])
-                found.append(builder.fmul(x, builder.fsub(y, beside)))
+                found.append(builder.fmul(x, builder.fsub(y, shift)))
             return context.make_tuple(builder, signature.return_type, found)
 
         return p(p, g, delta), codegen
@@ -178,8 +180,8 @@ def softmax_gradients(rows: int, columns: int, along: str) -> object:
 
 
 def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) -> object:
-    """Emit stores of 16 bytes: four rows of a column."""
-    element, across = ELEMENTS["f32"], len(columns)
+    """Return an intrinsic that stores acc transposed, 16 bytes at a time: four rows of a column."""
+    element, column_count = ELEMENTS["f32"], len(columns)
 
     @intrinsic
     def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, acc: types.UniTuple) -> Typed:
@@ -189,7 +191,7 @@ def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) ->
                 for r in range(0, len(rows), 4):
                     vector = ir.Constant(ir.VectorType(element.memory, 4), ir.Undefined)
                     for q in range(4):
-                        x = builder.extract_value(values[2], (r + q) * across + c)
+                        x = builder.extract_value(values[2], (r + q) * column_count + c)
                         vector = builder.insert_element(vector, x, ir.Constant(I32, q))
                     place = builder.gep(base, [ir.Constant(I64, column * pitch + rows[r])])
                     builder.store(vector, vector_at(builder, place, element), align=16)

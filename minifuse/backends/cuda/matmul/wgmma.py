@@ -9,34 +9,34 @@ copy engine and waits until their stages are free; two warpgroups wait for tiles
 The hardware's requirements, and how the kernel meets them:
 
 - Both operands are contiguous along k, in rows of 128 bytes whose 16-byte pieces are swizzled: piece p of row r is at
-  p xor r % 8. The copy engine writes tiles in this order. Only the left operand in tf32 may be stored otherwise
-  (`is_crosswise`): the rows of its tile are along x, and lanes load it into the registers from which `wgmma` can take a left
-  operand: half a tile, while the product of the other half runs. A warpgroup computes 64 rows of all columns; with 128 rows
-  of half the columns it would load twice as much.
+  p xor r % 8. The copy engine writes tiles in this order. There is one exception: in tf32, the left operand may
+  be contiguous along its rows instead (`is_crosswise`). Lanes then load it into registers, from which `wgmma` can read a
+  left operand. They load half a tile while the product of the other half runs. A warpgroup computes 64 rows of all columns;
+  with 128 rows of half the columns it would load twice as much.
 - tf32 is rounded to nearest. The tensor cores would truncate 13 bits, which reduces every magnitude. With a tensor map of
   the type TF32, the copy engine rounds while copying, ties to even, at no cost.
-- bf16 is stored in memory: `pack_operands` writes bf16 copies of float32 operands, and copies of operands that the copy
-  engine cannot read.
+- Operands in bf16 must be stored as bf16: `pack_operands` writes bf16 copies of float32 operands. It also copies operands
+  that the copy engine cannot read.
 - Addresses and strides are multiples of 16 bytes. The copy engine handles edges by filling in zeros.
-- There are enough blocks. A block's tile has 256 columns, or 128 or 64 if there are too few tiles for all multiprocessors. A
+- There must be tiles for all multiprocessors. A block's tile has 256 columns, or 128 or 64 if there are too few tiles. A
   narrow tile reads more per sum, but is cheaper than splitting K and adding the parts.
 
-Measured on one H200, relative to cuBLAS's tf32 in the same run, whose TFLOP/s follow; 4096^3:
+Measured on one H200 at 4096^3: the speed relative to cuBLAS in tf32 in the same run, and the TFLOP/s of cuBLAS:
 
     a @ b.T, from PTX: each wgmma waits for the one before (see `compile_lto_cubin`)        0.79 of 395
     a @ b.T, link-time optimized: a product starts while the one before still runs          0.96 of 411, 0.99 of 354
     a @ b, b crosswise, 128 x 128 sums per warpgroup, waiting for each product              0.90 of 400
-    a @ b, b packed by a separate kernel, which is counted                                  0.89 of 404
+    a @ b, b packed by a separate kernel, whose time is included                            0.89 of 404
     a @ b, b crosswise, 64 x 256 sums per warpgroup, two alternating halves of a tile       0.99 of 404, 1.00 of 376
     a.T @ b, a packed, b crosswise                                                          1.47 of 235
     a.T @ b.T, a crosswise                                                                  0.98 of 398, 0.99 of 360
-    a @ b in bf16, both packed, both copies counted                                         1.30 of 371
+    a @ b in bf16, both packed, the time of both copies included                            1.30 of 371
     a @ b in tf32 by `make_mma`                                                             0.29 of 400
 
-1024^3, a @ b.T, the kernels alone: 256 columns 0.56 of 133, K split in three 0.65; 128 columns 0.92; 64 columns 1.25.
+At 1024^3, a @ b.T, kernels only: 256 columns 0.56 of 133, with K split in three 0.65; 128 columns 0.92; 64 columns 1.25.
 
-No difference: strips of 1, 4, 8 or 16 tiles, and 24 registers instead of 40 for the copies. Slower by up to 8%: conditional
-loads, which make the assembler keep the former contents of their registers (they become branches).
+Strips of 1, 4, 8 or 16 tiles make no difference, nor do 24 registers instead of 40 for the copying warpgroup. Conditional
+loads are up to 8% slower: the assembler must keep the former contents of their registers, and turns them into branches.
 """
 
 from functools import cache
@@ -73,7 +73,7 @@ STRIP_TILES = 8  # columns of tiles that blocks process together, to share more 
 
 
 def signature_of(hooks: GemmHooks) -> tuple[str, ...]:
-    """Return the types of the arguments."""
+    """Return the types of the kernel's arguments."""
     return (f"*{hooks.stored or 'f32'}", "*u8", "*u8", *["i64"] * 19, *hooks.types)
 
 
@@ -81,7 +81,8 @@ def signature_of(hooks: GemmHooks) -> tuple[str, ...]:
 def tile_work(tile, across, down, parts, inner):
     """Return the row and column of tile number `tile` among tiles, its part of K, and its indices in the batch.
 
-    Tiles are numbered row by row down strips of STRIP_TILES columns. 64-bit divisions would be calls, which serialize wgmma.
+    Tiles are numbered row by row down strips of STRIP_TILES columns. All divisions are of 32 bits: those of
+    64 bits are function calls, which serialize wgmma.
     """
     z = u32(tile) // u32(across * down)
     place = u32(tile - z * across * down)
@@ -93,7 +94,7 @@ def tile_work(tile, across, down, parts, inner):
 
 
 def pipeline_sizes(right: int) -> tuple[int, int, int]:
-    """Return the number of stages, the bytes of a stage (one tile of both operands), and of shared memory with barriers."""
+    """Return the number of stages, the bytes of a stage (a tile of each operand), and those of all shared memory."""
     stage = (LEFT_ROWS + right) * ROW_BYTES
     stages = PIPELINE_BYTES // stage
     return stages, stage, stages * (stage + 16)
@@ -110,7 +111,7 @@ def make_wgmma(
     """Return the kernel for "tf32" or "bf16" operands, in tiles of LEFT_ROWS rows of left by `right` rows of right.
 
     Blocks are persistent: each computes one tile after another. So the first operand tiles of the next one are copied while
-    the sums of this one are stored. `is_output_transposed`: rows of left, which is crosswise, are columns of out.
+    the sums of this one are stored. If `is_output_transposed`, left is crosswise, and its rows are columns of out.
     """
     stages, stage, shared = pipeline_sizes(right)
     deep = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
@@ -133,7 +134,7 @@ def make_wgmma(
         t = u32(cuda.threadIdx.x)
         tile0 = shared_address(S, 0)
         full = shared_address(S, barriers)  # a barrier for each stage: its tiles have arrived
-        empty = u32(full + 8 * stages)  # ... and one for: all eight multiplying warps have read them
+        empty = u32(full + 8 * stages)  # a barrier for each stage: all eight multiplying warps have read its tiles
         if t == 0:
             for s in range(stages):
                 make_barrier(full + 8 * s, 1)
@@ -207,7 +208,7 @@ def make_wgmma(
                     else:
                         acc = multiply(acc, u32(here + t // 128 * (64 * ROW_BYTES)) // u32(16) | DESCRIPTOR, there)
                     if before >= 0 and lane == 0:
-                        arrive(empty + 8 * before)  # the product started before this one has ended
+                        arrive(empty + 8 * before)  # the previous product has ended, so its stage is free
                     if is_crosswise:
                         tail = load_fragments(here + near + 16 * ROW_BYTES, here + far + 16 * ROW_BYTES)
                         acc = multiply(acc, tail, there + ROW_BYTES // 2 // 16)

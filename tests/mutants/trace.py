@@ -24,6 +24,7 @@ TOOL = 4  # of sys.monitoring: a number that no debugger, profiler or coverage t
 lines_of: dict[str, dict[int, list[int]]] = defaultdict(lambda: defaultdict(list))  # path -> line -> mutants
 executed: dict[int, set[str]] = defaultdict(set)  # mutant -> tests
 seconds: dict[str, float] = {}
+failed: set[str] = set()  # tests that fail without a mutant too: they can kill none
 current = ""
 
 
@@ -69,11 +70,13 @@ def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object
 def pytest_runtest_logreport(report: pytest.TestReport) -> None:
     """Add up the seconds of a test: its fixtures, and itself."""
     seconds[report.nodeid] = seconds.get(report.nodeid, 0.0) + report.duration
+    if not report.passed:
+        failed.add(report.nodeid)
 
 
 def pytest_sessionfinish() -> None:
     """Write what this process has seen."""
     sys.monitoring.set_events(TOOL, sys.monitoring.events.NO_EVENTS)
     if executed:
-        found = {"tests": {number: sorted(tests - {""}) for number, tests in executed.items()}, "seconds": seconds}
+        found = {"tests": {number: sorted(tests - failed - {""}) for number, tests in executed.items()}, "seconds": seconds}
         Path(os.environ["MINIFUSE_MUTANTS"], f"trace-{os.getpid()}.json").write_text(json.dumps(found))

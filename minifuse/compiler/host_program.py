@@ -3,7 +3,7 @@
     def run(x0, x1):
         m0 = allocate(4096)
         launch0(m0.address, x0.address, x1.address)
-        return Tensor(m0, m0.address, spec0)
+        return Tensor(m0, m0.address, meta0)
 
 All decisions are made when the plan is built, so a call costs no more than these lines. The memory of a temporary is freed
 by `del` after its last use: the pool then gives it to the next `allocate` of the same call. If all launches are submitted
@@ -32,7 +32,7 @@ from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
 RESERVED_NAMES = re.compile(  # names that the program uses itself, so that no input may have them
-    r"([xmy]|spec|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
+    r"([xmy]|meta|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
 MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
@@ -188,8 +188,8 @@ class HostProgram:
             is_argument = slot < self.argument_count
             owner = self.graph.owners.get(k, slot) if is_argument else slot  # the argument that it is a view of
             buffer = self.memory[owner] + ".buffer" * (owner < self.argument_count)
-            lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * meta.dtype.itemsize)}, spec{k})")
-            self.names[f"spec{k}"] = meta
+            lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * meta.dtype.itemsize)}, meta{k})")
+            self.names[f"meta{k}"] = meta
         return lines
 
     def record_call(self) -> list[str]:

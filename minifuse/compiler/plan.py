@@ -42,7 +42,7 @@ runs = plans.fast_path  # key -> host program, which is all that a repeated call
 
 def plan_key(function: PlannedFunction, inputs: Sequence[object]) -> tuple[object, ...]:
     """Return the key of a call's plan: everything that the plan depends on."""
-    return (function, mode.is_recording, *[getattr(x, "spec", None) or type(x) for x in inputs])
+    return (function, mode.is_recording, *[getattr(x, "meta", None) or type(x) for x in inputs])
 
 
 def call(function: PlannedFunction, *inputs: object) -> Any:
@@ -50,9 +50,9 @@ def call(function: PlannedFunction, *inputs: object) -> Any:
     key: tuple[object, ...]
     if len(inputs) == 2:  # plan_key, inlined: one more Python call would slow down small operations
         a, b = inputs
-        key = function, mode.is_recording, getattr(a, "spec", None) or type(a), getattr(b, "spec", None) or type(b)
+        key = function, mode.is_recording, getattr(a, "meta", None) or type(a), getattr(b, "meta", None) or type(b)
     elif len(inputs) == 1:
-        key = function, mode.is_recording, getattr(inputs[0], "spec", None) or type(inputs[0])
+        key = function, mode.is_recording, getattr(inputs[0], "meta", None) or type(inputs[0])
     else:
         key = plan_key(function, inputs)
     run = runs.get(key)
@@ -116,7 +116,7 @@ def get_inplace_plan(
     """
 
     def make() -> Plan:
-        metas = {k: x.spec for k, x in enumerate(inputs) if isinstance(x, Array)}
+        metas = {k: x.meta for k, x in enumerate(inputs) if isinstance(x, Array)}
         check_inplace([*metas.values()], [metas[k] for k in targets])
         return Plan(function, inputs, targets, alias_of)
 
@@ -155,7 +155,7 @@ def backend_of(function: PlannedFunction, inputs: Sequence[PlanInput]) -> Backen
     example = next((x for x in inputs if isinstance(x, Array)), None)
     if example is None:
         raise FuseError(f"{function_name(function)}: got no tensor; pass at least one: its backend computes the result")
-    found: Backend = example.spec.backend
+    found: Backend = example.meta.backend
     return found
 
 
@@ -218,7 +218,7 @@ def modified_error(value: str, function: PlannedFunction) -> GradientError:
 class TensorClass(Protocol):
     """The class of tensors, as a plan uses it."""
 
-    def __call__(self, buffer: MemoryBuffer, address: int, spec: TensorMeta) -> Any:
+    def __call__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> Any:
         """Return a tensor over memory."""
 
     def from_numpy(self, array: np.ndarray, backend: Backend) -> Array:
@@ -279,7 +279,7 @@ class Plan:
         self.arguments, self.hidden, self.outputs = self.graph.arguments, self.graph.hidden, self.graph.outputs
         self.is_tuple, self.count = self.graph.is_tuple, len(self.graph.outputs)
         values = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]
-        metas = [getattr(x, "spec", None) for x in values]
+        metas = [getattr(x, "meta", None) for x in values]
         self.backward = self.backward_pass(metas) if self.outputs else None
         self.schedule([meta and meta.layout for meta in metas])
 
@@ -328,10 +328,10 @@ class Plan:
         """Return the node of input k."""
         if not isinstance(x, Array):
             return Node(Number(k), (), (), weak_type_of(x))
-        if x.spec.backend is not self.backend:
+        if x.meta.backend is not self.backend:
             raise BackendError(
                 f"{function_name(self.function)}: operands are on two backends, "
-                f'{self.backend.name} and {x.spec.backend.name}; move one with x.to("{self.backend.name}")'
+                f'{self.backend.name} and {x.meta.backend.name}; move one with x.to("{self.backend.name}")'
             )
         return Node(Argument(k), (), x.shape, x.dtype)
 
@@ -342,15 +342,15 @@ class Plan:
         if self.backward is not None:
             reached = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
             outputs_with_grad = reached - {*self.graph.nondifferentiable}
-        self.specs = []
+        self.metas = []
         for k, (node, (_, layout)) in enumerate(zip(found.results, found.buffers, strict=True)):
             requires_grad = k in outputs_with_grad
-            self.specs.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
+            self.metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
         constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
         title = getattr(self.function, "__name__", str(self.function))
         self.steps, self.refusals = found.scheduler.steps, list(found.scheduler.refusals)
         self.host = HostProgram(
-            self.graph, self.backward, found.scheduler, found.buffers, self.specs, constants, title, self.names
+            self.graph, self.backward, found.scheduler, found.buffers, self.metas, constants, title, self.names
         )
         self.text = self.host.text
 
@@ -395,7 +395,7 @@ class Plan:
         for k, n in backward.saved_outputs:
             value = saved[k]
             assert isinstance(value, Array)
-            y = self.tensor(value.buffer, value.address, self.specs[n])
+            y = self.tensor(value.buffer, value.address, self.metas[n])
             y.grad_fn = tape_node, n
             recorded.append(y.reshape(value.shape))
         input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)

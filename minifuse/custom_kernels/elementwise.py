@@ -134,7 +134,7 @@ class Elementwise:
         shape = tuple(shape) if isinstance(shape, list) else shape
         if named or tracing.stack:
             return self.compile_and_run(None, inputs, named, shape)
-        key = (self.guard.fingerprint(), mode.is_recording, shape, *[getattr(x, "spec", None) or type(x) for x in inputs])
+        key = (self.guard.fingerprint(), mode.is_recording, shape, *[getattr(x, "meta", None) or type(x) for x in inputs])
         run = self.runs.get(key)
         return self.compile_and_run(key, inputs, named, shape) if run is None else run(*inputs)
 

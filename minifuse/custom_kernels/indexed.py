@@ -227,7 +227,7 @@ class IndexedPlan:
         self.inputs = [
             self.check_input(x, name, is_raw) for x, name, is_raw in zip(inputs, names, self.is_indexed, strict=True)
         ]
-        self.specs = {k: x.spec for k, x in enumerate(self.inputs) if isinstance(x, Tensor)}
+        self.metas = {k: x.meta for k, x in enumerate(self.inputs) if isinstance(x, Tensor)}
         self.backend = self.find_backend()
         self.shape = self.find_shape(shape)
         self.trace = IndexedTrace(len(inputs))
@@ -253,7 +253,7 @@ class IndexedPlan:
 
     def find_backend(self) -> Backend:
         """Return the backend of all tensors."""
-        found = list(dict.fromkeys(spec.backend for spec in self.specs.values()))
+        found = list(dict.fromkeys(meta.backend for meta in self.metas.values()))
         if len(found) > 1:
             pair = f"{found[0].name} and {found[1].name}"
             raise BackendError(f'{self.name}: operands are on two backends, {pair}; move one with x.to("{found[0].name}")')
@@ -319,17 +319,17 @@ class IndexedPlan:
         self.changed = sorted(changed)
         self.addresses = [k for k in self.loads if k < count]
         self.index_starts = [0] * (len(self.loads) - len(self.addresses))  # every index starts at 0
-        specs = self.specs
-        check_inplace([], [specs[k] for k in self.changed])
-        inputs = [specs[k].layout.expand(*self.shape) if k < count else self.index_layout(along[k]) for k in self.loads]
+        metas = self.metas
+        check_inplace([], [metas[k] for k in self.changed])
+        inputs = [metas[k].layout.expand(*self.shape) if k < count else self.index_layout(along[k]) for k in self.loads]
         read = [layout for k, layout in zip(self.loads, inputs, strict=True) if k < count]
         outputs = [dense_like(read, self.shape)] * len(results)
         self.outputs = [TensorMeta(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
-        self.sizes = [round_to_size_class(spec.layout.size * spec.dtype.itemsize) for spec in self.outputs]
+        self.sizes = [round_to_size_class(meta.layout.size * meta.dtype.itemsize) for meta in self.outputs]
         elements = tuple(found.expressions[: len(results)])
         effects = tuple(e for e in found.expressions[len(results) :] if isinstance(e, IndexedAccess))
         kernel = Kernel(elements, (), effects) if effects else Kernel(elements, ())
-        self.bound = kernel, self.shape, (), outputs, inputs, [specs[k].layout for k in self.raws]
+        self.bound = kernel, self.shape, (), outputs, inputs, [metas[k].layout for k in self.raws]
         launch, by = self.backend.bind(*self.bound), active_hook()
         self.launch = launch if by is None else by.launch_custom_kernel(self, launch)
 
@@ -350,7 +350,7 @@ class IndexedPlan:
         for k in self.changed:
             write_clock.record_write(inputs[k].buffer)  # before the launch, which a signal may interrupt
         self.launch(*values)
-        results = tuple(Tensor(b, b.address, spec) for b, spec in zip(buffers, self.outputs, strict=True))
+        results = tuple(Tensor(b, b.address, meta) for b, meta in zip(buffers, self.outputs, strict=True))
         return None if not results else results if self.is_tuple else results[0]
 
     def copy_overlapping(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -377,14 +377,14 @@ class IndexedPlan:
 
 def copy_with_layout(x: Tensor) -> Tensor:
     """Copy a tensor with its layout, including the memory between its elements."""
-    low, high = x.spec.layout.span()
+    low, high = x.meta.layout.span()
     whole = Tensor(
         x.buffer,
         x.address + low * x.dtype.itemsize,
-        TensorMeta(Layout((high - low,), (1,), 0), x.dtype, x.spec.backend, False),
+        TensorMeta(Layout((high - low,), (1,), 0), x.dtype, x.meta.backend, False),
     )
     y = whole.clone()
-    return Tensor(y.buffer, y.address - low * x.dtype.itemsize, x.spec)
+    return Tensor(y.buffer, y.address - low * x.dtype.itemsize, x.meta)
 
 
 class OperandNumbering:

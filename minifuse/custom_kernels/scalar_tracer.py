@@ -112,7 +112,7 @@ class ScalarTracer(TracedValue[Node | Expression]):
     __rmatmul__ = __matmul__
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name == "spec":  # a tensor reads it of its other operand
+        if name == "meta":  # a tensor reads it of its other operand
             raise unsupported(
                 "an operator on a tensor and an element", "pass the tensor as an argument, or name it in raw= to index it"
             )

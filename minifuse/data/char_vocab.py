@@ -180,7 +180,7 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
             f"windows: got {len(codes)} codes for context={context}, expected at least {context + 1}; use a longer text"
         )
     both = np.lib.stride_tricks.sliding_window_view(codes.numpy(), context + 1)[::step]
-    backend = codes.spec.backend
+    backend = codes.meta.backend
     return Tensor.from_numpy(both[:, :-1], backend), Tensor.from_numpy(both[:, 1:], backend)
 
 

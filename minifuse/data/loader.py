@@ -143,7 +143,7 @@ class Loader:
             got = f"a tuple of {', '.join(kinds)}" if isinstance(kinds, list) else kinds
             raise DTypeError(f"Loader: transform returned {got}; expected a tuple of {len(self.tensors)} arrays")
         return tuple(
-            Tensor.from_numpy(array, self.backend or x.spec.backend) for array, x in zip(batch, self.tensors, strict=True)
+            Tensor.from_numpy(array, self.backend or x.meta.backend) for array, x in zip(batch, self.tensors, strict=True)
         )
 
     def order(self, epoch: int) -> Indices:

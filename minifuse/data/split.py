@@ -63,7 +63,7 @@ def split(
     if stratify is None:
         is_first[order] = np.arange(n) < first
     parts = order[is_first[order]], order[~is_first[order]]
-    one, other = (tuple(Tensor.from_numpy(gather(x.numpy(), part), x.spec.backend) for x in tensors) for part in parts)
+    one, other = (tuple(Tensor.from_numpy(gather(x.numpy(), part), x.meta.backend) for x in tensors) for part in parts)
     return one, other
 
 
@@ -112,7 +112,7 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     mean, deviation = known.mean(0), known.std(0)
     deviation = np.where(deviation > 0, deviation, 1)
     scaled = [((x.numpy() - mean) / deviation).astype(x.dtype.numpy) for x in (train, *others)]
-    return tuple(Tensor.from_numpy(array, x.spec.backend) for array, x in zip(scaled, (train, *others), strict=True))
+    return tuple(Tensor.from_numpy(array, x.meta.backend) for array, x in zip(scaled, (train, *others), strict=True))
 
 
 def gather(array: np.ndarray, rows: Indices) -> np.ndarray:

@@ -218,8 +218,8 @@ def plan_backward(plan: Plan, inputs_of_plan: Sequence[PlanInput | PerCallInput 
     needed = [inputs_of_plan[k] for k in backward.inputs]
     inputs = [x.value if isinstance(x, PerCallInput) else x for x in needed]
     output_grads = [dense_meta(y, plan.backend) for y in plan.outputs]
-    saved = plan.specs[plan.count :]
-    backward_inputs = [empty_tensor_like(getattr(x, "spec", x), plan.backend) for x in (*inputs, *output_grads, *saved)]
+    saved = plan.metas[plan.count :]
+    backward_inputs = [empty_tensor_like(getattr(x, "meta", x), plan.backend) for x in (*inputs, *output_grads, *saved)]
     with grad_recording(False):
         return Plan(backward.function, backward_inputs)
 
@@ -234,7 +234,7 @@ def backward_facts(
     found, backward = plan_backward(plan, inputs_of_plan), plan.backward
     if found is None or backward is None:
         return None
-    saved = list(zip(backward.saved, plan.specs[plan.count :], strict=True))
+    saved = list(zip(backward.saved, plan.metas[plan.count :], strict=True))
     given_names = [plan.host.memory[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
     names = given_names + [graph.name(x) for x, _ in saved]
     memory = [*names, *found.host.memory[len(names) :]]
@@ -250,7 +250,7 @@ def backward_facts(
             + [graph.describe(x) for x, _ in saved if strip_views(x) in outputs]
         ),
         tuple(
-            (graph.describe(x), spec.layout.size * spec.dtype.itemsize) for x, spec in saved if strip_views(x) not in outputs
+            (graph.describe(x), meta.layout.size * meta.dtype.itemsize) for x, meta in saved if strip_views(x) not in outputs
         ),
         tuple(graph.describe(x) for x in needed if x in forward and x not in kept),
     )

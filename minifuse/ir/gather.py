@@ -117,7 +117,7 @@ def require_integer_index(name: str, index: object) -> None:
 def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int, dim: int, low: int = 0) -> None:
     """Raise IndexingError unless low <= index < size everywhere. While tracing, values do not exist and are not checked."""
     if hasattr(index, "numpy"):
-        if active_tracer() is not None or not hasattr(index, "spec"):
+        if active_tracer() is not None or not hasattr(index, "meta"):
             return
         index = index.numpy()
     if not index.size or (index.min() >= low and index.max() < size):

@@ -103,7 +103,7 @@ class AliasAnalysis:
     def copies(self, group: Mapping[int, Tensor]) -> Iterator[int]:
         """Yield the inputs of a group that can be read from a copy, and whose distance to a modified one would matter."""
         for k, x in group.items():
-            if k in self.stored or k in self.exposed or x.spec.requires_grad:
+            if k in self.stored or k in self.exposed or x.meta.requires_grad:
                 continue
             near = [j for j, y in group.items() if j in self.stored and shares_memory(y, x)]
             is_read_before = not any((j, k) in self.read_after for j in near)
@@ -184,7 +184,7 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[CallInput], 
                 first, second = (labels[i] or f"input {i}" for i in (j, k))
                 if k in facts.stored:
                     use = f"{second} is changed too"
-                elif k in facts.exposed or y.spec.requires_grad:
+                elif k in facts.exposed or y.meta.requires_grad:
                     use = f"a result or a gradient refers to {second}"
                 else:
                     use = f"{second} is read after a change of its bytes"
@@ -205,4 +205,4 @@ def first_occurrences(tensors: Sequence[Tensor]) -> tuple[int, ...]:
 
 def are_equal_views(x: Tensor, y: Tensor) -> bool:
     """Return True if two tensors are the same view of the same memory."""
-    return x.address == y.address and x.spec.layout is y.spec.layout and x.dtype is y.dtype
+    return x.address == y.address and x.meta.layout is y.meta.layout and x.dtype is y.dtype

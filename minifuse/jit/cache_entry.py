@@ -133,7 +133,7 @@ class CacheEntry:
 
 def set_opaque_history(y: Tensor, call: "OpaqueBackward") -> None:
     """Make a tensor require a gradient that is not propagated further than this backward node."""
-    y.spec, y.grad_fn = TensorMeta(y.spec.layout, y.dtype, y.spec.backend, bool(mode.is_recording)), (call, 0)
+    y.meta, y.grad_fn = TensorMeta(y.meta.layout, y.dtype, y.meta.backend, bool(mode.is_recording)), (call, 0)
 
 
 class OpaqueBackward:

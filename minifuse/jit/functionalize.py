@@ -52,7 +52,7 @@ class Functionalizer:
         for x in traced:
             if x.storage.tensor is not None:
                 check_writable(x.storage.tensor)
-        check_inplace([x.spec for x in xs if isinstance(x, Tensor)], [x.spec for x in traced])
+        check_inplace([x.meta for x in xs if isinstance(x, Tensor)], [x.meta for x in traced])
         for k, x in enumerate(traced):
             for y in traced[:k]:
                 if x.storage is y.storage and not are_disjoint_views(x.views, y.views):
@@ -113,7 +113,7 @@ class Functionalizer:
         self.windows[node] = indices[0], layout
         whole = TracedStorage(node, layout, node)
         for x, storage in zip(tensors, storages, strict=True):
-            own, start = x.spec.layout, (x.address - tensors[0].address) // itemsize
+            own, start = x.meta.layout, (x.address - tensors[0].address) // itemsize
             assert storage.argument is not None
             self.windows[storage.argument] = indices[0], Layout(own.shape, own.strides, start)
             storage.whole = whole

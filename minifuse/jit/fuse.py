@@ -43,7 +43,7 @@ from .tracer import Tracer
 
 ArgumentTree = tuple[Any, Any]  # arguments and named arguments, with a Placeholder for each tensor and number
 
-get_spec = attrgetter("spec")
+get_meta = attrgetter("meta")
 DYNAMIC_NUMBER_TYPES = {
     int,
     float,
@@ -116,10 +116,10 @@ class Fused:
         if not named:
             tensors: Sequence[object] = inputs
             try:
-                run = self.runs.get((mode.is_recording, self.fingerprint(), *map(get_spec, inputs)))
+                run = self.runs.get((mode.is_recording, self.fingerprint(), *map(get_meta, inputs)))
             except AttributeError:  # some inputs are numbers
                 run = self.runs.get(
-                    (mode.is_recording, self.fingerprint(), *[getattr(x, "spec", None) or type(x) for x in inputs])
+                    (mode.is_recording, self.fingerprint(), *[getattr(x, "meta", None) or type(x) for x in inputs])
                 )
                 tensors = [x for x in inputs if isinstance(x, Tensor)]
             if self.guard.tensors:
@@ -167,7 +167,7 @@ class Fused:
         self.entries.put(whole_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
         is_simple = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
         if is_simple and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
-            kinds = [x.spec if isinstance(x, Tensor) else type(x) for x in inputs]
+            kinds = [x.meta if isinstance(x, Tensor) else type(x) for x in inputs]
             entry.key = (mode.is_recording, fingerprints[0], *kinds)
         elif not is_simple:
             self.runs.clear()
@@ -186,7 +186,7 @@ class Fused:
 
     def aliasing(self, flat: Sequence[CallInput]) -> Aliasing:
         """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
-        is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.spec.requires_grad for x in flat)
+        is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.meta.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
         return self.aliases.aliasing(flat, is_recorded, grads)
 
@@ -201,14 +201,14 @@ class Fused:
         """Return the values that a call depends on besides its arguments, as far as traces have found them."""
         known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
-        grads = tuple(x.grad.spec if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
+        grads = tuple(x.grad.meta if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
         backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
         return values, grads, backend
 
     def trace(self, original: list[CallInput], tree: ArgumentTree, copies: Collection[int]) -> CacheEntry:
         """Trace the function for these inputs, some of which it reads from copies."""
         example = next((x for x in original if isinstance(x, Tensor)), None)
-        backend = example.spec.backend if example is not None else get_backend(None)
+        backend = example.meta.backend if example is not None else get_backend(None)
         flat = replace_inputs(original, copies, lambda x: Tensor.empty(x.shape, x.dtype, backend))
         tracer = Tracer(function_name(self.function), flat, backend, original)
 
@@ -237,7 +237,7 @@ class Fused:
             if isinstance(x, np.ndarray):
                 x = self.as_input(x, arrays)
             if isinstance(x, Tensor):
-                key.append(x.spec)
+                key.append(x.meta)
             elif type(x) in DYNAMIC_NUMBER_TYPES:
                 key.append(type(x))
             elif isinstance(x, tuple | list | dict):

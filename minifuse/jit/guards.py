@@ -113,7 +113,7 @@ class ClosureGuard:
                 if not self._tensors:
                     return self.key
                 self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
-                return (self.key, *[x.spec for x in self.tensors])
+                return (self.key, *[x.meta for x in self.tensors])
             except (AttributeError, IndexError, ValueError):  # an object was removed, or is no longer a tensor
                 pass
         return self.rebuild()
@@ -132,7 +132,7 @@ class ClosureGuard:
             self.tensors = []
             return self.key
         self.tensors = [as_tensor(get(name)) for get, name in self._tensors]
-        return (self.key, *[x.spec for x in self.tensors])
+        return (self.key, *[x.meta for x in self.tensors])
 
 
 class GuardBuilder:

@@ -124,11 +124,11 @@ def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
     base = strip_views(result)
     is_elementwise = base.is_elementwise or any(x.shape == base.shape for x in base.inputs)
     is_row_major = not is_elementwise or isinstance(base.function, Copy | Matmul | ScatterAdd | Gather)
-    if is_row_major or all(x.spec.layout.is_contiguous for x in inputs):
+    if is_row_major or all(x.meta.layout.is_contiguous for x in inputs):
         return row_major(result.shape)
     input_nodes = {x.node for x in inputs}
     read = set(toposort([base], lambda x: () if isinstance(x.function, Matmul) or x in input_nodes else x.inputs))
-    layouts = [x.spec.layout for x in inputs if x.node in read and is_broadcast(x.shape, base.shape)]
+    layouts = [x.meta.layout for x in inputs if x.node in read and is_broadcast(x.shape, base.shape)]
     layout = dense_like([x.expand(*base.shape) for x in layouts], base.shape)
     try:
         return layout_through_views(result, layout).without_offset()

@@ -129,8 +129,8 @@ class TracedBackward:
                 check_float_argument(inputs[k], k)
                 x = tracer.lift(inputs[k])
                 node = Identity(("variable", len(tracer.calls), k))(x.node)
-                spec = TensorMeta(row_major(x.shape), x.dtype, tracer.backend, True)
-                variables[k] = TracedTensor(tracer, TracedStorage(node, spec.layout), spec)
+                meta = TensorMeta(row_major(x.shape), x.dtype, tracer.backend, True)
+                variables[k] = TracedTensor(tracer, TracedStorage(node, meta.layout), meta)
             nodes = [variables[k].node for k in chosen]
             y = function(*variables)
             if not isinstance(y, Tensor) or y.size != 1:

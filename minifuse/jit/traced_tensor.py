@@ -124,11 +124,11 @@ class TracedTensor(Tensor):
         self,
         tracer: "Tracer",
         storage: TracedStorage,
-        spec: TensorMeta,
+        meta: TensorMeta,
         views: tuple[View, ...] = (),
         is_detached: bool = False,
     ) -> None:
-        self.tracer, self.storage, self.spec, self.views, self.is_detached = tracer, storage, spec, views, is_detached
+        self.tracer, self.storage, self.meta, self.views, self.is_detached = tracer, storage, meta, views, is_detached
         self._grad: Tensor | None = None
         self.leaf: TracedLeaf | None = None
         self.grad_fn = None
@@ -180,25 +180,25 @@ class TracedTensor(Tensor):
         """Return a view of the same storage; if no strides describe it, return a copy."""
         requires_grad = self.requires_grad and bool(mode.is_recording)
         try:
-            layout = view.layout(self.spec.layout).without_offset()
+            layout = view.layout(self.meta.layout).without_offset()
         except ViewError:
             node = view(self.node)
             producer = self.tracer.record_call(view, [self])
             if requires_grad:
                 self.tracer.calls_with_grad.add(producer)
-            spec = TensorMeta(row_major(node.shape), self.dtype, self.spec.backend, requires_grad)
-            storage = TracedStorage(node, spec.layout, producer=producer)
+            meta = TensorMeta(row_major(node.shape), self.dtype, self.meta.backend, requires_grad)
+            storage = TracedStorage(node, meta.layout, producer=producer)
             storage.is_copy = True
-            return TracedTensor(self.tracer, storage, spec)
-        spec = TensorMeta(layout, self.dtype, self.spec.backend, requires_grad)
-        y = TracedTensor(self.tracer, self.storage, spec, (*self.views, view), self.is_detached or not mode.is_recording)
+            return TracedTensor(self.tracer, storage, meta)
+        meta = TensorMeta(layout, self.dtype, self.meta.backend, requires_grad)
+        y = TracedTensor(self.tracer, self.storage, meta, (*self.views, view), self.is_detached or not mode.is_recording)
         y.leaf = self.leaf if requires_grad else None
         return y
 
     def detach(self) -> "TracedTensor":
         """Return a tensor of the same storage that is not part of the autograd graph."""
-        spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False)
-        return TracedTensor(self.tracer, self.storage, spec, self.views, is_detached=True)
+        meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, False)
+        return TracedTensor(self.tracer, self.storage, meta, self.views, is_detached=True)
 
     def backward(self, gradient: Tensor | None = None, create_graph: bool = False, retain_graph: bool | None = None) -> None:
         """Add the gradient to `grad` of every leaf when the call runs."""
@@ -207,7 +207,7 @@ class TracedTensor(Tensor):
     @property
     def requires_grad(self) -> bool:
         """Return True if `backward` computes a gradient for it."""
-        return self.spec.requires_grad
+        return self.meta.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
@@ -226,7 +226,7 @@ class TracedTensor(Tensor):
             )
         if self.leaf is None:
             self.tracer.gradients.make_leaf(self)
-        self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
+        self.meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, bool(flag))
 
     def _fetch(self) -> NoReturn:
         raise self.tracer.no_value_error("read the elements of a tensor", "return the tensor, and read it after the call")
@@ -256,7 +256,7 @@ class TracedTensor(Tensor):
     __reduce__ = _fetch
 
     def __copy__(self) -> "TracedTensor":
-        y = TracedTensor(self.tracer, self.storage, self.spec, self.views, self.is_detached)
+        y = TracedTensor(self.tracer, self.storage, self.meta, self.views, self.is_detached)
         y.leaf = self.leaf
         if self.is_own_leaf:
             self.tracer.gradients.make_leaf(y)

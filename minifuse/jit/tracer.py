@@ -119,14 +119,14 @@ class Tracer(DispatchHook):
         """Return a traced tensor for an input that is a tensor."""
         if isinstance(x, TracedTensor):
             raise self.leaked_tracer_error()
-        if x.spec.backend is not self.backend:
+        if x.meta.backend is not self.backend:
             raise BackendError(
                 f"{self.name}: operands are on two backends, {self.backend.name} and {x.backend}; "
                 f'move one with x.to("{self.backend.name}")'
             )
         if id(x) in self.traced_tensors:
             return self.traced_tensors[id(x)]
-        traced = TracedTensor(self, TracedStorage(node, x.spec.layout, node, x), x.spec)
+        traced = TracedTensor(self, TracedStorage(node, x.meta.layout, node, x), x.meta)
         self.traced_tensors[id(x)] = traced
         if x.requires_grad:
             self.gradients.leaves.append((traced, traced.storage.leaves))
@@ -249,12 +249,12 @@ class Tracer(DispatchHook):
 
     def record_call(self, function: TraceableFunction, inputs: Sequence[Any], targets: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
-        specs = tuple(getattr(x, "spec", x.value if type(x) is TracedScalar else x) for x in inputs)
+        metas = tuple(getattr(x, "meta", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
         reads = tuple(-1 if x is None else x.storage.producer for x in xs)
         identities = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
         same = tuple(identities.index(identity) for identity in identities)
-        self.calls.append(CallRecord(function, specs, users_line(), reads, same, targets))
+        self.calls.append(CallRecord(function, metas, users_line(), reads, same, targets))
         self.gradients.note_call(len(self.calls) - 1, xs)
         return len(self.calls) - 1
 
@@ -319,7 +319,7 @@ class Tracer(DispatchHook):
         self.hidden.append(x)
         self.inputs.append(x)
         self.initial_grads.append(None)
-        return TracedTensor(self, TracedStorage(node.clone(), x.spec.layout), x.spec)
+        return TracedTensor(self, TracedStorage(node.clone(), x.meta.layout), x.meta)
 
     def full(self, shape: Shape, value: float | TracedScalar, dtype: DType) -> TracedTensor:
         """Record a tensor filled with one number."""
@@ -350,7 +350,7 @@ class Tracer(DispatchHook):
             return Tensor.from_numpy(make(), self.backend)
 
         node = self.add_hidden_input(f"{name}()", {name: drawn}, example)
-        return TracedTensor(self, TracedStorage(node, example.spec.layout), example.spec)
+        return TracedTensor(self, TracedStorage(node, example.meta.layout), example.meta)
 
     def check_backend(self, backend: Backend | None) -> None:
         """Raise a BackendError if a tensor is created on another backend than the traced one."""

@@ -61,7 +61,7 @@ class Parameter(Tensor):
                 f"Parameter: expected a tensor, got {type(data).__name__}; write nn.Parameter(mf.tensor(...)) with floats"
             )
         x = data.detach()
-        super().__init__(x.buffer, x.address, x.spec)
+        super().__init__(x.buffer, x.address, x.meta)
         self.requires_grad = requires_grad
 
     def __reduce__(self) -> tuple[type, tuple[Tensor, bool]]:
@@ -100,7 +100,7 @@ class Buffer(Tensor):
         if not isinstance(data, Tensor):
             raise DTypeError(f"Buffer: expected a tensor, got {type(data).__name__}; write nn.Buffer(mf.tensor(...))")
         x = data.detach()
-        super().__init__(x.buffer, x.address, x.spec)
+        super().__init__(x.buffer, x.address, x.meta)
 
     def __reduce__(self) -> tuple[type, tuple[Tensor]]:
         """Copy and pickle with separate memory, also as part of a module."""
@@ -265,9 +265,9 @@ class Module:
                 )
         moved = [x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, moved, strict=True)]
         for p, x in zip(tensors, moved, strict=True):
-            if x.spec.dtype is not p.spec.dtype or x.spec.backend is not p.spec.backend:
+            if x.meta.dtype is not p.meta.dtype or x.meta.backend is not p.meta.backend:
                 p.buffer, p.address = x.buffer, x.address
-                p.spec = TensorMeta(x.spec.layout, x.spec.dtype, x.spec.backend, p.requires_grad)
+                p.meta = TensorMeta(x.meta.layout, x.meta.dtype, x.meta.backend, p.requires_grad)
                 if p.grad is not None:
                     p.grad = p.grad.detach().to(*wanted, dtype=dtype, backend=backend)
                 # a graph recorded with the old memory must not be differentiated with the new one

@@ -150,7 +150,7 @@ class Optimizer:
         tensors = []
         for p in params:  # each call of the fused function looks them up
             known = self.state.get(p, {}).get(name)
-            example = Tensor.empty(p.shape, p.dtype, p.spec.backend) if known is None else known
+            example = Tensor.empty(p.shape, p.dtype, p.meta.backend) if known is None else known
             tensors.append(tracer.external_tensor((id(self), id(p), name), partial(self.state_tensor, p, name), example))
         return tensors
 

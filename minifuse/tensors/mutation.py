@@ -46,7 +46,7 @@ def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> 
         for k, j in product(group, group):
             if k < len(targets) and j != k:
                 x, target = group[j], group[k]
-                is_same = x.address == target.address and x.spec.layout is target.spec.layout and x.dtype is target.dtype
+                is_same = x.address == target.address and x.meta.layout is target.meta.layout and x.dtype is target.dtype
                 if j < len(targets) and (is_same or shares_memory(target, x)):
                     shapes = f"shapes {target.shape} and {x.shape}"
                     raise OverlapError(f"in-place write to two tensors that share memory, {shapes}; write to one at a time")
@@ -83,11 +83,11 @@ def store_in(function: TraceableFunction, target: "Tensor", value: Any) -> "Tens
     A call with a cached plan, whose operands are in different buffers, takes the fast path. While a function is traced,
     the dispatch mode is another one, for which no plan is cached.
     """
-    spec = getattr(value, "spec", None)
-    run = runs.get((ONE_TARGET, DISTINCT_INPUTS, function, mode.is_recording, target.spec, spec or type(value)))
+    meta = getattr(value, "meta", None)
+    run = runs.get((ONE_TARGET, DISTINCT_INPUTS, function, mode.is_recording, target.meta, meta or type(value)))
     if run is not None and (memory := target.buffer).is_writable:
-        other = memory if spec is None else value.buffer
-        if spec is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
+        other = memory if meta is None else value.buffer
+        if meta is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
             write_clock.record_write(memory)
             run(target, value)
             return target
@@ -110,13 +110,13 @@ def groups_sharing_buffers(xs: "Inputs") -> "list[dict[int, Tensor]]":
 def shares_memory(x: "Tensor", y: "Tensor") -> bool:
     """Return whether two tensors share bytes: exactly, or True for layouts that are too hard to decide."""
     return intersects(tensor_range(x), tensor_range(y)) and share_bytes(
-        x.spec.layout, x.dtype.itemsize, y.spec.layout, y.dtype.itemsize, y.address - x.address
+        x.meta.layout, x.dtype.itemsize, y.meta.layout, y.dtype.itemsize, y.address - x.address
     )
 
 
 def tensor_range(x: "Tensor") -> Interval:
     """Return the first address of a tensor, and the address after its last byte."""
-    return address_range(x.address, x.spec.layout, x.dtype.itemsize)
+    return address_range(x.address, x.meta.layout, x.dtype.itemsize)
 
 
 def overlapping_groups(xs: "Inputs") -> "list[dict[int, Tensor]]":

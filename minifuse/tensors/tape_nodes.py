@@ -17,7 +17,7 @@ class ViewBackward:
 
     def __init__(self, view: View, x: "Tensor") -> None:
         self.view, self.edges = view, (x.grad_fn or x,)
-        self.seen: Any = x.spec.layout  # in the place of x: its VJP reads the shape alone
+        self.seen: Any = x.meta.layout  # in the place of x: its VJP reads the shape alone
 
     def backward(self, gradients: "Sequence[Tensor]") -> Sequence[Any]:
         """Apply the VJP of the view."""
@@ -34,7 +34,7 @@ class ToBackward:
     count = 1
 
     def __init__(self, x: "Tensor") -> None:
-        self.backend, self.edges = x.spec.backend, (x.grad_fn or x,)
+        self.backend, self.edges = x.meta.backend, (x.grad_fn or x,)
 
     def backward(self, gradients: "Sequence[Tensor]") -> "Sequence[Tensor]":
         """Move the gradient back."""

@@ -55,10 +55,10 @@ class Tensor(Array):
         The sum of the gradients that it has received.
     """
 
-    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "spec")
+    __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "meta")
 
-    def __init__(self, buffer: MemoryBuffer, address: int, spec: TensorMeta) -> None:
-        self.buffer, self.address, self.spec = buffer, address, spec
+    def __init__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> None:
+        self.buffer, self.address, self.meta = buffer, address, meta
         self.grad: Tensor | None = None
         self.grad_fn: autograd.GradFn | None = None
 
@@ -91,7 +91,7 @@ class Tensor(Array):
     def full(cls, shape: Shape, value: Number, dtype: DType, backend: Backend) -> "Tensor":
         """Return a tensor filled with one number."""
         result = cls.empty(shape, dtype, backend)
-        backend.fill(result.buffer, result.address, dtype, result.spec.layout, value)
+        backend.fill(result.buffer, result.address, dtype, result.meta.layout, value)
         return result
 
     def asarray_like(self, data: npt.ArrayLike) -> "Tensor":
@@ -99,17 +99,17 @@ class Tensor(Array):
         array = to_array(data)
         if array.dtype.kind not in "biuf" and array.ndim == 0:
             weak_type_of(data)  # raises an error that names the type
-        return Tensor.from_numpy(array, self.spec.backend)
+        return Tensor.from_numpy(array, self.meta.backend)
 
     @property
     def shape(self) -> Shape:
         """Return the size of each dim."""
-        return self.spec.layout.shape
+        return self.meta.layout.shape
 
     @property
     def strides(self) -> tuple[int, ...]:
         """Return the distance between neighbors along each dim, in elements."""
-        return self.spec.layout.strides
+        return self.meta.layout.strides
 
     @property
     def offset(self) -> int:
@@ -119,12 +119,12 @@ class Tensor(Array):
     @property
     def dtype(self) -> DType:
         """Return the element type."""
-        return self.spec.dtype
+        return self.meta.dtype
 
     @property
     def backend(self) -> str:
         """Return the name of the backend."""
-        return self.spec.backend.name
+        return self.meta.backend.name
 
     @property
     def is_leaf(self) -> bool:
@@ -134,7 +134,7 @@ class Tensor(Array):
     @property
     def requires_grad(self) -> bool:
         """Return True if `backward` computes a gradient for this tensor. You may set it on leaves."""
-        return self.spec.requires_grad
+        return self.meta.requires_grad
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
@@ -144,7 +144,7 @@ class Tensor(Array):
             raise non_leaf_error()
         if bool(flag) != self.requires_grad and (by := dispatch.active_tracer()) is not None:
             by.lift(self).requires_grad = flag  # which says that nothing outside can be set
-        self.spec = TensorMeta(self.spec.layout, self.dtype, self.spec.backend, bool(flag))
+        self.meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
         """Set `requires_grad`, and return the tensor itself."""
@@ -155,37 +155,37 @@ class Tensor(Array):
 
     def apply_view(self, view: View) -> "Tensor":
         """Return a view of the same memory. It needs no kernel and no plan, so a thousand different slices are cheap."""
-        key = view, self.spec, dispatch.mode.is_recording
+        key = view, self.meta, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
             if (by := dispatch.active_tracer()) is not None:
                 traced: Tensor = by.view(view, self)
                 return traced
             try:
-                layout = view.layout(self.spec.layout)
+                layout = view.layout(self.meta.layout)
             except ViewError:
                 copied: Tensor = call(view, self)  # by a kernel
                 return copied
             if len(view_cache) > MAX_CACHED_VIEWS:
                 view_cache.clear()
             requires_grad = self.requires_grad and bool(dispatch.mode.is_recording)
-            spec = TensorMeta(layout.without_offset(), self.dtype, self.spec.backend, requires_grad)
-            found = view_cache[key] = spec, layout.offset * self.dtype.itemsize
-        spec, offset = found
-        y = Tensor(self.buffer, self.address + offset, spec)
-        if spec.requires_grad:
+            meta = TensorMeta(layout.without_offset(), self.dtype, self.meta.backend, requires_grad)
+            found = view_cache[key] = meta, layout.offset * self.dtype.itemsize
+        meta, offset = found
+        y = Tensor(self.buffer, self.address + offset, meta)
+        if meta.requires_grad:
             y.grad_fn = ViewBackward(view, self), 0
         return y
 
     def view(self, *shape: ShapeLike) -> "Tensor":
         """Return a view with another shape of the same memory. Raise a ViewError if no strides describe it."""
         view = View("reshape", infer_shape(self.size, shape))
-        view.layout(self.spec.layout)  # raises a ViewError with the reason
+        view.layout(self.meta.layout)  # raises a ViewError with the reason
         return self.apply_view(view)
 
     def is_contiguous(self) -> bool:
         """Return True if the elements are in row-major order without gaps."""
-        return self.spec.layout.is_contiguous
+        return self.meta.layout.is_contiguous
 
     def contiguous(self) -> "Tensor":
         """Return the tensor itself if it is contiguous, else a contiguous copy."""
@@ -201,7 +201,7 @@ class Tensor(Array):
         if (by := dispatch.active_tracer()) is not None:
             traced: Tensor = by.detach_tensor(self)
             return traced
-        return Tensor(self.buffer, self.address, TensorMeta(self.spec.layout, self.dtype, self.spec.backend, False))
+        return Tensor(self.buffer, self.address, TensorMeta(self.meta.layout, self.dtype, self.meta.backend, False))
 
     def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
         """Convert to another element type, move to another backend, or both: x.to(mf.float64), x.to("python").
@@ -225,12 +225,12 @@ class Tensor(Array):
             else:
                 dtype = x
         y = self if dtype is None else super().to(as_dtype(dtype))
-        target = self.spec.backend if backend is None else get_backend(backend)
-        if target is self.spec.backend:
+        target = self.meta.backend if backend is None else get_backend(backend)
+        if target is self.meta.backend:
             return y
         requires_grad = y.requires_grad and dispatch.mode.is_recording
         array = y._fetch()
-        moved = Tensor.from_numpy(array.copy() if y.spec.backend.is_host and target.is_host else array, target)
+        moved = Tensor.from_numpy(array.copy() if y.meta.backend.is_host and target.is_host else array, target)
         if requires_grad:
             moved.requires_grad, moved.grad_fn = True, (ToBackward(y), 0)
         return moved
@@ -243,29 +243,29 @@ class Tensor(Array):
         For a tensor on a GPU it is a read-only copy.
         """
         array = self._fetch()
-        if not self.spec.backend.is_host:
+        if not self.meta.backend.is_host:
             array.flags.writeable = False
         return array
 
     def _fetch(self) -> NumpyArray:
         if (by := dispatch.active_tracer()) is not None:
             by.read(self)
-        return self.spec.backend.to_numpy(self.buffer, self.address, self.dtype, self.spec.layout)
+        return self.meta.backend.to_numpy(self.buffer, self.address, self.dtype, self.meta.layout)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:
         return np.array(self.numpy(), dtype=dtype, copy=copy)
 
     def __dlpack__(self, **options: Any) -> Any:
         """Export the memory to any library that supports DLPack, without a copy."""
-        return self.spec.backend.to_dlpack(self, **options)
+        return self.meta.backend.to_dlpack(self, **options)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return self.spec.backend.dlpack_device
+        return self.meta.backend.dlpack_device
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
         """Export the memory of a GPU to CuPy, torch, Numba and others, without a copy."""
-        return self.spec.backend.cuda_array_interface(self)
+        return self.meta.backend.cuda_array_interface(self)
 
     def item(self) -> Any:
         """Return the only element as a Python number."""
@@ -281,7 +281,7 @@ class Tensor(Array):
 
     def __copy__(self) -> "Tensor":
         """Return a tensor of the same memory with the same autograd history."""
-        y = Tensor(self.buffer, self.address, self.spec)
+        y = Tensor(self.buffer, self.address, self.meta)
         y.grad_fn = self.grad_fn
         return y
 
@@ -314,7 +314,7 @@ class Tensor(Array):
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
         text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
         extra = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
-        extra += [f'backend="{self.spec.backend!r}"'] if self.backend != "parallel" else []
+        extra += [f'backend="{self.meta.backend!r}"'] if self.backend != "parallel" else []
         extra += ["requires_grad=True"] if self.requires_grad else []
         return f"tensor({', '.join([text, *extra])})"
 
@@ -371,11 +371,11 @@ class Tensor(Array):
                     f"backward: got shape {self.shape} with {self.size} elements, expected one element; "
                     "call sum() or mean() first, or pass gradient="
                 )
-            gradient = ones_like_meta(self.spec)
+            gradient = ones_like_meta(self.meta)
         elif not isinstance(gradient, Tensor) or gradient.shape != self.shape or gradient.dtype is not self.dtype:
             got = f"{gradient.dtype} {gradient.shape}" if isinstance(gradient, Tensor) else type(gradient).__name__
             raise GradientError(f"backward: gradient is {got}, expected {self.dtype} {self.shape}, as this tensor")
-        elif gradient.spec.backend is not self.spec.backend:
+        elif gradient.meta.backend is not self.meta.backend:
             raise BackendError(
                 f'backward: gradient is on {gradient.backend}, expected {self.backend}; move it with x.to("{self.backend}")'
             )
@@ -386,7 +386,7 @@ class Tensor(Array):
             if leaf.grad is not None:
                 with dispatch.grad_recording(create_graph):
                     g = leaf.grad + g
-            elif id(g.buffer) in taken or not is_dense(g.spec.layout):  # leaves never share the memory of gradients
+            elif id(g.buffer) in taken or not is_dense(g.meta.layout):  # leaves never share the memory of gradients
                 with dispatch.grad_recording(create_graph):
                     g = g.clone()
             taken.add(id(g.buffer))
@@ -399,9 +399,9 @@ Plan.tensor = Tensor
 
 
 @lru_cache(MAX_CACHED_VIEWS)
-def ones_like_meta(spec: TensorMeta) -> Tensor:
+def ones_like_meta(meta: TensorMeta) -> Tensor:
     """Return the gradient of a result with respect to itself. It is cached: never modify it, never pass it to a user."""
-    return Tensor.full(spec.layout.shape, 1, spec.dtype, spec.backend)
+    return Tensor.full(meta.layout.shape, 1, meta.dtype, meta.backend)
 
 
 @lru_cache(MAX_CACHED_VIEWS)

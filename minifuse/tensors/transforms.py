@@ -62,11 +62,11 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
                 raise GradientError(f"grad: the function returned {got}, {advice}")
             edges = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
-                one = Tensor.full(y.shape, 1, y.dtype, y.spec.backend)
+                one = Tensor.full(y.shape, 1, y.dtype, y.meta.backend)
                 found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
             else:
                 found = {}
-        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].spec.backend) for k in chosen]
+        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].meta.backend) for k in chosen]
         results = [found.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
         results = results if is_inside else [g.detach() for g in results]
         return results[0] if isinstance(argnums, int) else tuple(results)
@@ -114,7 +114,7 @@ def source(function: Callable[..., Any], *inputs: Any) -> str:
     def run(x0):
         m0 = allocate(64)
         launch0(m0.address, x0.address)
-        y0 = Tensor(m0, m0.address, spec0)
+        y0 = Tensor(m0, m0.address, meta0)
         return y0
     <BLANKLINE>
     # launch0

@@ -80,10 +80,10 @@ def strided(shape: Sequence[int], steps: Sequence[Call | Index]) -> Strided:
         if x.buffer is not start.buffer:
             copies.append((k, why_copied(layouts[-1], step)))
             start = x
-            lies = dict(zip(positions(x.spec.layout).values(), x.numpy().ravel().tolist(), strict=True))
+            lies = dict(zip(positions(x.meta.layout).values(), x.numpy().ravel().tolist(), strict=True))
             storage = tuple(lies[p] for p in range(x.size))
         offset = (x.address - start.address) // x.dtype.itemsize
-        found = x.spec.layout
+        found = x.meta.layout
         layouts.append(Layout(found.shape, found.strides, found.offset + offset))
     return Strided(tuple(shape), tuple(steps), tuple(layouts), storage, tuple(copies))
 

@@ -26,7 +26,7 @@ def gpu():
         warnings.simplefilter("ignore")  # of the compiler's packages, while they are imported
         x = mf.tensor([1.0], backend="cuda")
         assert (x + 1).item() == 2
-    return x.spec.backend
+    return x.meta.backend
 
 
 @pytest.fixture

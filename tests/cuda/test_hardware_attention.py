@@ -94,4 +94,4 @@ def test_all_three_functions_are_known():
     """Otherwise the tests above would have tested products."""
     for kind, count in ((Attention, 3), (QueryGradient, 4), (KeyValueGradient, 4)):
         shapes = [(2, 5, 16)] * count + [(2, 5)] * (2 if count == 4 else 0)
-        assert mf.tensor([1.0]).spec.backend.supports(kind(True, 1.0), shapes, [mf.float32] * len(shapes))
+        assert mf.tensor([1.0]).meta.backend.supports(kind(True, 1.0), shapes, [mf.float32] * len(shapes))

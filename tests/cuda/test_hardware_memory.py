@@ -238,7 +238,7 @@ def second(gpu):
     found = driver.query_driver().gpus
     if found < 2:
         pytest.skip("there is one GPU; this needs two")
-    return mf.ones(1, backend="cuda:1").spec.backend
+    return mf.ones(1, backend="cuda:1").meta.backend
 
 
 def test_a_second_gpu_has_its_own_tensors(second):

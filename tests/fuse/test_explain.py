@@ -207,7 +207,7 @@ def test_the_peak_is_that_of_the_host_program():
     del m0
     m2 = allocate(50)
     launch2(m2.address, m1.address)
-    return Tensor(m2, m2.address, spec0)
+    return Tensor(m2, m2.address, meta0)
 """
     assert peak_bytes(text, [0, 0, 0]) == 130
     assert peak_bytes(text, [0, 0, 60]) == 140

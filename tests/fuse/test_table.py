@@ -37,7 +37,7 @@ def normal(*shape, dtype="float32"):
 
 def on(backend, *arrays):
     """Tensors with the very strides of arrays."""
-    return [mf.Tensor.from_numpy(a, mf.zeros(1, backend=backend).spec.backend) for a in arrays]
+    return [mf.Tensor.from_numpy(a, mf.zeros(1, backend=backend).meta.backend) for a in arrays]
 
 
 def kernels_of(f, *inputs, **named):

@@ -89,7 +89,7 @@ def test_temporaries_of_a_joined_program_share_one_arena():
                 m2.address, workspace.address + 512, x3.address,  # launch2
             )
             del workspace
-            y0 = Tensor(m2, m2.address, spec0)
+            y0 = Tensor(m2, m2.address, meta0)
             return y0
         """)
 

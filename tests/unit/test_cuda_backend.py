@@ -117,7 +117,7 @@ def test_later_changes_in_numpy_do_not_reach_the_device():
 def test_moves_to_the_device_and_back(view):
     array = array_of(view)
     x = mf.tensor(array, backend="parallel").to(backend=BACKEND)
-    assert x.spec.backend is BACKEND
+    assert x.meta.backend is BACKEND
     back = x.to("parallel")
     assert back.backend == "parallel"
     np.testing.assert_array_equal(back.numpy(), array)
@@ -159,7 +159,7 @@ def test_an_eager_operation_and_its_gradient():
     y = mf.relu(x * 2).sum()
     y.backward()
     assert (y.item(), x.grad.tolist()) == (8, [2, 0, 2])
-    assert y.spec.backend is BACKEND
+    assert y.meta.backend is BACKEND
 
 
 # The four methods, with any function of scalars
@@ -328,7 +328,7 @@ def test_no_launch_has_a_hazard(name, seed):
 def test_no_launch_of_a_product_has_a_hazard():
     a, b = [mf.tensor(np.ones(shape, "f4"), backend=BACKEND) for shape in ((5, 9), (9, 7))]
     out = mf.zeros(5, 7, backend=BACKEND)
-    bound = BACKEND.bind_matmul(float32, *[x.spec.layout for x in (out, a, b)])
+    bound = BACKEND.bind_matmul(float32, *[x.meta.layout for x in (out, a, b)])
     for plan in bound.plans(out.address, a.address, b.address):
         trace = mf.simt.trace(plan)
         assert trace.is_complete

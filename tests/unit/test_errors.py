@@ -48,7 +48,7 @@ def operands():
 def state(tensors):
     """All that can change of the operands."""
     return {
-        name: (x.detach().tolist(), x.spec, x.grad if x.grad is None else x.grad.tolist(), x.grad_fn)
+        name: (x.detach().tolist(), x.meta, x.grad if x.grad is None else x.grad.tolist(), x.grad_fn)
         for name, x in vars(tensors).items()
     }
 

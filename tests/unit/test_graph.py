@@ -394,7 +394,7 @@ def test_a_host_program_allocates_launches_and_wraps():
         def run(x0):
             m0 = allocate(4096)
             launch0(m0.address, x0.address, 0.5)
-            y0 = Tensor(m0, m0.address, spec0)
+            y0 = Tensor(m0, m0.address, meta0)
             return y0
         """)
 
@@ -410,7 +410,7 @@ def test_temporaries_go_after_their_last_use():
             m2 = allocate(64)
             launch2(m2.address, m1.address, x0.address)
             del m1
-            y0 = Tensor(m2, m2.address, spec0)
+            y0 = Tensor(m2, m2.address, meta0)
             return y0
         """)
 
@@ -420,8 +420,8 @@ def test_views_are_offsets_and_outputs_may_be_views():
         def run(x0):
             m0 = allocate(64)
             launch0(m0.address, x0.address + 16)
-            y0 = Tensor(x0.buffer, x0.address + 16, spec0)
-            y1 = Tensor(m0, m0.address, spec1)
+            y0 = Tensor(x0.buffer, x0.address + 16, meta0)
+            y1 = Tensor(m0, m0.address, meta1)
             return y0, y1,
         """)
 
@@ -451,10 +451,10 @@ def test_in_place_allocates_nothing():
 
 def test_a_spec_is_all_of_a_tensor_but_its_data():
     x = mf.ones(3, 4)
-    assert mf.zeros(3, 4).spec is x.spec
-    assert x[1:].spec is mf.ones(2, 4).spec  # where it starts is its address
-    assert len({x.spec, x.T.spec, x.to(float64).spec, mf.ones(3, 4, requires_grad=True).spec, x.to("python").spec}) == 5
-    assert TensorMeta(row_major((3, 4)), float32, x.spec.backend, False) is x.spec
+    assert mf.zeros(3, 4).meta is x.meta
+    assert x[1:].meta is mf.ones(2, 4).meta  # where it starts is its address
+    assert len({x.meta, x.T.meta, x.to(float64).meta, mf.ones(3, 4, requires_grad=True).meta, x.to("python").meta}) == 5
+    assert TensorMeta(row_major((3, 4)), float32, x.meta.backend, False) is x.meta
 
 
 def test_a_plan_key_contains_all_that_the_plan_depends_on():

@@ -304,7 +304,7 @@ def test_the_chrome_trace_has_every_launch_and_call(tmp_path):
 
 def test_simulated_launches_are_recorded_and_marked():
     x = mf.tensor(X, backend="cuda")
-    if not x.spec.backend.device.is_simulated:
+    if not x.meta.backend.device.is_simulated:
         pytest.skip("there is a GPU")
     with mf.profile() as p:
         (x * 2).sum(1)

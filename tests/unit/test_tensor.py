@@ -270,7 +270,7 @@ def test_python_can_copy_a_tensor(duplicate):
         y += 1
     assert x.tolist() == [[1, 2], [3, 4]]
     assert y.tolist() == [[2, 3], [4, 5]]
-    assert (y.spec, y.is_leaf) == (x.spec, True)
+    assert (y.meta, y.is_leaf) == (x.meta, True)
 
 
 def test_view_shares_and_reshape_copies_where_it_must():

@@ -262,7 +262,7 @@ class CudaBackend(Backend):
 
         require_no_copy(self.name, self.dlpack_device, **options)
         self.device.make_stream_wait(options.get("stream"))
-        return export_capsule(x.buffer, x.address, x.dtype, x.spec.layout, self.device.index)
+        return export_capsule(x.buffer, x.address, x.dtype, x.meta.layout, self.device.index)
 
     def cuda_array_interface(self, x: "Tensor") -> dict[str, object]:
         """Return the `__cuda_array_interface__` of a tensor, for CuPy, torch and others."""
@@ -270,7 +270,7 @@ class CudaBackend(Backend):
             return super().cuda_array_interface(x)
         from .device.dlpack import array_interface
 
-        return array_interface(x.address, x.dtype, x.spec.layout, x.buffer.is_writable)
+        return array_interface(x.address, x.dtype, x.meta.layout, x.buffer.is_writable)
 
     def synchronize(self) -> None:
         """Wait until the device has completed all enqueued work."""

@@ -115,13 +115,13 @@ class RecordedCall:
         self.recorder = RECORDING_BACKENDS[backend]()
         placed = [Tensor.from_numpy(array, self.recorder) for array in arrays]
         self.result = Plan(function, placed).run(*placed)
-        layout = self.result.spec.layout
+        layout = self.result.meta.layout
         if not 0 <= cell < layout.size:
             cells = f"cells 0 to {layout.size - 1:,}" if layout.size else "no cells"
             raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, which has {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
         self.address = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
-        self.inputs = {f"in{k}": address_range(x.address, x.spec.layout, ITEMSIZE) for k, x in enumerate(placed)}
+        self.inputs = {f"in{k}": address_range(x.address, x.meta.layout, ITEMSIZE) for k, x in enumerate(placed)}
         self.inputs_alive = placed  # keeps the memory alive that the launches read
 
 

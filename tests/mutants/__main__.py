@@ -64,7 +64,8 @@ def run_mutant(tree: Path, site: Site, tests: list[str]) -> dict[str, str]:
     names.write_text("\n".join(tests))
     try:
         command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--no-header", f"@{names}"]
-        environment = os.environ | {"PYTHONPATH": str(tree), "PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
+        environment = os.environ | {"PYTHONDONTWRITEBYTECODE": "1", "OMP_WAIT_POLICY": "passive"}
+        environment["PYTHONPATH"] = os.pathsep.join([str(tree), *os.environ.get("PYTHONPATH", "").split(os.pathsep)])
         environment.setdefault("MINIFUSE_CACHE", str(tree / "kernels"))
         done = subprocess.run(
             command, cwd=tree, env=environment, capture_output=True, text=True, timeout=HANG_SECONDS, check=False

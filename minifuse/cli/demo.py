@@ -12,7 +12,7 @@ from rich.table import Table
 
 import minifuse as mf
 
-from ..recipes.mlp import network
+from ..recipes.mlp import make_network
 from .output import print_json
 from .simulation import explain_simulation, format_backend, is_simulated
 from .training import TrainingResult, train_digits
@@ -135,7 +135,7 @@ def evaluate(
 ) -> tuple[np.ndarray, list[np.ndarray], float]:
     """Return logits, gradients of all parameters, and the median time of both in milliseconds, for the first digits."""
     x, y = [data.numpy()[:count] for data in mf.data.digits()]
-    model = network(hidden).to(dtype, backend=backend)
+    model = make_network(hidden).to(dtype, backend=backend)
     model.load_state_dict({name: mf.tensor(value, dtype, backend) for name, value in state.items()})
     inputs, targets = mf.tensor(x, dtype, backend), mf.tensor(y, backend=backend)
     is_slow = backend == "python" or is_simulated(backend)  # one step is enough: it takes seconds, and compiles nothing

@@ -11,7 +11,7 @@ from time import perf_counter
 
 import minifuse as mf
 
-from ..recipes.mlp import network
+from ..recipes.mlp import make_network
 from ..training.classification import accuracy, classification_loss
 from ..training.loop import TrainingLoop, train_step
 
@@ -75,7 +75,7 @@ def train_digits(
     train, test = mf.data.split(x, y, fraction=0.8, seed=seed, stratify=y)
     if digits is not None:
         train, test = tuple(x[:digits] for x in train), tuple(x[: -(-digits // 4)] for x in test)
-    model = network(hidden).to(backend=backend)
+    model = make_network(hidden).to(backend=backend)
     optimizer = mf.optim.SGD(model.parameters(), lr=0.2, momentum=0.9, weight_decay=1e-3)
     loader = mf.data.Loader(*train, batch_size=batch_size, seed=seed)
 

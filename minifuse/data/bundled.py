@@ -220,7 +220,7 @@ def names(name: str) -> DatasetNames:
 
     Returns
     -------
-    Names
+    DatasetNames
         Has the fields `features` and `targets`, tuples of str.
 
     Raises
@@ -238,22 +238,22 @@ def names(name: str) -> DatasetNames:
     """
     if name not in LOADERS:
         raise MinifuseError(f"names: unknown data set {name!r}; expected one of {', '.join(LOADERS)}")
-    found = load_bundle(name)
-    targets = ["disease progression"] if name == "diabetes" else found.target_names
-    return DatasetNames(tuple(map(str, found.feature_names)), tuple(map(str, targets)))
+    bunch = load_bundle(name)
+    targets = ["disease progression"] if name == "diabetes" else bunch.target_names
+    return DatasetNames(tuple(map(str, bunch.feature_names)), tuple(map(str, targets)))
 
 
 def load_classification(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
     """Load features, and the class of each example."""
-    found = load_bundle(name)
-    return tensor(found.data.astype(np.float32), backend=backend), tensor(found.target.astype(np.int64), backend=backend)
+    bunch = load_bundle(name)
+    return tensor(bunch.data.astype(np.float32), backend=backend), tensor(bunch.target.astype(np.int64), backend=backend)
 
 
 def load_regression(name: str, backend: str | None) -> tuple[Tensor, Tensor]:
     """Load features, and target columns."""
-    found = load_bundle(name)
-    y = found.target.reshape(len(found.data), -1)
-    return tensor(found.data.astype(np.float32), backend=backend), tensor(y.astype(np.float32), backend=backend)
+    bunch = load_bundle(name)
+    y = bunch.target.reshape(len(bunch.data), -1)
+    return tensor(bunch.data.astype(np.float32), backend=backend), tensor(y.astype(np.float32), backend=backend)
 
 
 def load_bundle(name: str) -> "Bunch":

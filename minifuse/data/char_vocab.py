@@ -1,6 +1,6 @@
 """Text as numbers, character by character: a vocabulary, windows of inputs and next characters, and Shakespeare's sonnets.
 
-A language model learns to predict the next character from those before. So an example is a window of a text, and its target
+A language model learns to predict the next character from the previous ones. So an example is a window of a text, its target
 is the same window shifted by one character. Windows are views of one array and need no memory; `Loader` makes batches of
 them, shuffled or in order. For words, see word_vocab.py.
 """
@@ -68,7 +68,7 @@ class Characters:
         if not text:
             raise DataError("Characters: got an empty text, expected at least one character")
         self.letters = "".join(sorted(set(text)))
-        self.known = np.array([ord(letter) for letter in self.letters], np.int64)
+        self.code_points = np.array([ord(letter) for letter in self.letters], np.int64)
 
     def __len__(self) -> int:
         """Return the number of characters."""
@@ -95,12 +95,12 @@ class Characters:
             A character is not in the vocabulary.
         """
         points = np.frombuffer(text.encode("utf-32-le", "surrogatepass"), np.uint32).astype(np.int64)
-        codes = np.searchsorted(self.known, points).clip(max=len(self) - 1)
-        is_unknown = self.known[codes] != points
+        codes = np.searchsorted(self.code_points, points).clip(max=len(self) - 1)
+        is_unknown = self.code_points[codes] != points
         if is_unknown.any():
-            place = int(is_unknown.argmax())
+            index = int(is_unknown.argmax())
             raise DataError(
-                f"Characters.encode: got {text[place]!r} at index {place}, expected one of the {len(self)} characters "
+                f"Characters.encode: got {text[index]!r} at index {index}, expected one of the {len(self)} characters "
                 f"{self.letters!r:.80}; remove it, or create the vocabulary from a text that contains it"
             )
         return from_numpy(codes, backend)
@@ -123,17 +123,17 @@ class Characters:
         DataError
             A number is out of range.
         """
-        found = [int(code) for code in (codes.tolist() if isinstance(codes, Tensor) else codes)]
-        wrong = next((code for code in found if not 0 <= code < len(self)), None)
+        numbers = [int(code) for code in (codes.tolist() if isinstance(codes, Tensor) else codes)]
+        wrong = next((number for number in numbers if not 0 <= number < len(self)), None)
         if wrong is not None:
             raise DataError(
                 f"Characters.decode: got {wrong}, expected numbers from 0 to {len(self) - 1} for {len(self)} characters"
             )
-        return "".join(self.letters[code] for code in found)
+        return "".join(self.letters[number] for number in numbers)
 
 
 def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
-    """Cut a row of numbers into windows, each with the same window shifted by one as its target.
+    """Cut a row of numbers into windows; the target of each is the same window shifted by one.
 
     Parameters
     ----------
@@ -185,7 +185,7 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
 
 
 class Text:
-    """A text for training: its vocabulary, windows of its first part to train on, and of its end to test with.
+    """A text for training: its vocabulary, windows of its beginning to train on, and windows of its end to test with.
 
     Parameters
     ----------
@@ -233,5 +233,5 @@ class Text:
     def __init__(self, text: str, context: int, held_out: float = 0.1, backend: str | None = None) -> None:
         self.characters, self.context = Characters(text), context
         codes = self.characters.encode(text, backend)
-        border = len(codes) - round(held_out * len(codes))
-        self.train, self.test = windows(codes[:border], context), windows(codes[border:], context, step=context)
+        train_length = len(codes) - round(held_out * len(codes))
+        self.train, self.test = windows(codes[:train_length], context), windows(codes[train_length:], context, step=context)

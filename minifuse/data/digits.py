@@ -58,15 +58,15 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
 
 @cache
 def load_arrays() -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Use scikit-learn if its file is not at the known path."""
+    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Import scikit-learn only if its file is elsewhere."""
     try:
         spec = find_spec("sklearn")
     except ValueError:  # sys.modules["sklearn"] is None: its import is blocked
         spec = None
-    for place in (spec.submodule_search_locations or ()) if spec else ():
-        file = Path(place, *DIGITS_FILE)
+    for folder in (spec.submodule_search_locations or ()) if spec else ():
+        file = Path(folder, *DIGITS_FILE)
         if file.is_file():
             table = np.loadtxt(file, delimiter=",")
             return table[:, :-1], table[:, -1]
-    found = load_bundle("digits")
-    return found.data, found.target
+    bunch = load_bundle("digits")
+    return bunch.data, bunch.target

@@ -1,8 +1,8 @@
 """Readers of array files: the idx format of MNIST, and NumPy's npz.
 
 Sizes in a header are compared with the length of the file before memory is allocated, and nothing in a file is executed
-(NumPy pickles are refused). Every fault is a `DataError` with the path, what was found and what was expected. Text files are
-read in tables.py. Not here: downloads, image formats.
+(NumPy pickles are refused). Every error is a `DataError` with the path, the content that was read, and what was expected.
+Text files are read in tables.py. Not here: downloads, image formats.
 """
 
 import gzip
@@ -58,7 +58,7 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
     Raises
     ------
     DataError
-        The file is missing or unreadable, is not an idx file, or is longer or shorter than its header says.
+        The file is missing or unreadable, is not an idx file, or its length does not match its header.
 
     Notes
     -----
@@ -77,7 +77,7 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
     >>> mf.data.read_idx(path, dtype="int64")
     tensor([7, 2, 1])
     """
-    wanted = None if dtype is None else as_dtype(dtype)
+    target_dtype = None if dtype is None else as_dtype(dtype)
     with open_file(path, "read_idx") as (file, nbytes):
         is_packed = file.read(2) == GZIP_MAGIC
         file.seek(0)
@@ -88,15 +88,15 @@ def read_idx(path: StrPath, dtype: DTypeLike = None, backend: str | None = None)
             )
         except DECOMPRESSION_ERRORS as error:
             raise DataError(f"read_idx: {path} is a damaged gzip file ({error}); download it again") from None
-    if wanted is None:
-        wanted = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype("int32")
-    return tensor(data.reshape(shape), dtype=wanted, backend=backend)
+    if target_dtype is None:
+        target_dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype("int32")
+    return tensor(data.reshape(shape), dtype=target_dtype, backend=backend)
 
 
 def read_idx_elements(
-    path: StrPath, stream: BufferedIOBase, most: int, is_packed: bool
+    path: StrPath, stream: BufferedIOBase, max_nbytes: int, is_packed: bool
 ) -> tuple[np.ndarray, tuple[int, ...]]:
-    """Return the elements of an idx file and their shape. `most` is the largest size in bytes that the file can contain."""
+    """Return the elements of an idx file and their shape. The file contains at most `max_nbytes` bytes, decompressed."""
     start = stream.read(4)
     if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in IDX_TYPES or start[3] > MAX_DIMS:
         codes = ", ".join(str(code) for code in IDX_TYPES)
@@ -112,28 +112,28 @@ def read_idx_elements(
         )
     shape = struct.unpack(f">{ndim}I", sizes)
     expected, header = math.prod(shape) * element.itemsize, 4 + 4 * ndim
-    says = f"its header says shape {shape} of {element.newbyteorder('=').name}, {expected:,} bytes"
-    if header + expected > most:
-        there = f"it cannot contain more than {most - header:,}" if is_packed else f"{most - header:,} follow"
-        raise DataError(f"read_idx: {path} is truncated or damaged: {says}, and {there}; download it again")
+    size = f"shape {shape} of {element.newbyteorder('=').name} in its header needs {expected:,} bytes"
+    if header + expected > max_nbytes:
+        got = f"it cannot contain more than {max_nbytes - header:,}" if is_packed else f"{max_nbytes - header:,} follow"
+        raise DataError(f"read_idx: {path} is truncated or damaged: {size}, but {got}; download it again")
     data = np.empty(expected, np.uint8)
-    found = read_into(stream, data.data)
-    if found < expected:
-        raise DataError(f"read_idx: {path} is truncated: {says}, and {found:,} follow; download it again")
+    count = read_into(stream, data.data)
+    if count < expected:
+        raise DataError(f"read_idx: {path} is truncated: {size}, but {count:,} follow; download it again")
     if stream.read(1):
-        raise DataError(f"read_idx: {path} is longer than its header says: {says}, and more follow; is it damaged?")
+        raise DataError(f"read_idx: {path} is too long: {size}, but more follow; is it damaged?")
     return data.view(element), shape
 
 
 def read_into(stream: BufferedIOBase, memory: memoryview) -> int:
     """Read until the memory is full or the stream ends, and return the number of bytes read."""
-    found = 0
-    while found < len(memory):
-        count = stream.readinto(memory[found : found + READ_CHUNK])
+    total = 0
+    while total < len(memory):
+        count = stream.readinto(memory[total : total + READ_CHUNK])
         if not count:
             break
-        found += count
-    return found
+        total += count
+    return total
 
 
 def read_npz(path: StrPath, backend: str | None = None) -> dict[str, Tensor]:
@@ -181,7 +181,9 @@ def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, 
     """Read one array of an npz file of the given size."""
     name = f"read_npz: {path}, array {info.filename.removesuffix('.npy')!r}"
     if info.compress_type not in ZIP_METHODS:
-        raise DataError(f"{name}: got compression method {info.compress_type}, expected that of numpy.savez; it is damaged")
+        raise DataError(
+            f"{name}: got compression method {info.compress_type}, expected a method of numpy.savez; it is damaged"
+        )
     if info.file_size > nbytes * MAX_COMPRESSION_RATIO + MIN_SIZE_LIMIT:
         raise DataError(f"{name}: got a size of {info.file_size:,} bytes in a file of {nbytes:,}; it is damaged")
     try:
@@ -215,14 +217,14 @@ def read_npy_elements(name: str, stream: BufferedIOBase, nbytes: int) -> np.ndar
             "save the fields of a record as separate arrays"
         )
     count = math.prod(shape)
-    there = nbytes - stream.tell()
-    if min(shape, default=0) < 0 or count * dtype.itemsize != there:
+    remaining = nbytes - stream.tell()
+    if min(shape, default=0) < 0 or count * dtype.itemsize != remaining:
         raise DataError(
-            f"{name}: its header says shape {shape} of {dtype}, {count * dtype.itemsize:,} bytes, and {there:,} follow; "
-            "it is damaged, write the file again with numpy.savez"
+            f"{name}: shape {shape} of {dtype} in its header needs {count * dtype.itemsize:,} bytes, but {remaining:,} "
+            "follow; it is damaged, write the file again with numpy.savez"
         )
-    memory = np.empty(there, np.uint8)
-    if read_into(stream, memory.data) < there:  # at the last byte, zipfile compares the checksum
+    memory = np.empty(remaining, np.uint8)
+    if read_into(stream, memory.data) < remaining:  # at the last byte, zipfile compares the checksum
         raise DataError(f"{name} is truncated; write the file again with numpy.savez")
     data = memory.view(dtype)
     if data.dtype == np.bool_:

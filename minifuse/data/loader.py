@@ -1,7 +1,7 @@
 """Batches of examples, shuffled by a seed, optionally prepared by a thread, and resumable at any batch.
 
 The content of a batch depends only on seed, epoch and position, not on whether a thread prepares it, or whether the
-iteration was interrupted and resumed in another process. Examples are in memory. Not here: files, multiple processes.
+iteration was interrupted and resumed in another process. All examples are in memory. Not here: files, multiple processes.
 """
 
 from collections.abc import Callable, Generator, Iterator, Mapping
@@ -61,8 +61,8 @@ class Loader:
     A batch is copied row by row into memory of the pool: when a batch is freed, the next one reuses its memory.
 
     Prefetching helps if the thread does work that releases Python's global lock, as NumPy's copies and arithmetic do, and if
-    it has a core to run on. The thread ends with the iteration, also by `break` or an error. Its errors are raised in the
-    loop.
+    it has a core to run on. The thread ends with the iteration, also after `break` or an error. The loop raises an
+    error of the thread.
 
     Several iterations at the same time are independent; `state_dict` describes the one that returned the last batch.
 
@@ -112,8 +112,8 @@ class Loader:
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
-        whole, rest = divmod(self.length, self.batch_size)
-        return whole + (rest > 0 and not self.drop_last)
+        full_batches, rest = divmod(self.length, self.batch_size)
+        return full_batches + (rest > 0 and not self.drop_last)
 
     def __iter__(self) -> Generator[tuple[Tensor, ...], None, None]:
         epoch = self._epoch
@@ -227,15 +227,15 @@ class WorkerFailure(NamedTuple):
 def prefetch_items(items: Iterator[T], count: int) -> Generator[T, None, None]:
     """Iterate over items of which a thread prepares up to `count` in advance."""
     ready: SimpleQueue[T | WorkerFailure | None] = SimpleQueue()
-    room, is_over = Semaphore(count), Event()
+    free_slots, is_closed = Semaphore(count), Event()
 
     def prepare() -> None:
         try:
-            room.acquire()
+            free_slots.acquire()
             for item in items:
                 ready.put(item)
-                room.acquire()
-                if is_over.is_set():
+                free_slots.acquire()
+                if is_closed.is_set():
                     return
         except BaseException as error:
             ready.put(WorkerFailure(error))
@@ -248,9 +248,9 @@ def prefetch_items(items: Iterator[T], count: int) -> Generator[T, None, None]:
         while (item := ready.get()) is not None:
             if isinstance(item, WorkerFailure):
                 raise item.error
-            room.release()
+            free_slots.release()
             yield item
     finally:
-        is_over.set()
-        room.release()
+        is_closed.set()
+        free_slots.release()
         thread.join()

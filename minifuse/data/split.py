@@ -47,8 +47,8 @@ def split(
     (7, 3, True)
     """
     n = common_length("split", tensors)
-    first = round(fraction * n)
-    if not 0 < first < n:
+    first_count = round(fraction * n)
+    if not 0 < first_count < n:
         raise ShapeError(
             f"split: got fraction={fraction} of {n} examples, which leaves a part empty; choose another fraction"
         )
@@ -57,25 +57,25 @@ def split(
     if stratify is not None:
         common_length("split", (*tensors, stratify))
         ranked = order[np.argsort(stratify.numpy()[order], kind="stable")]
-    # Along `ranked` the first part takes evenly spaced examples, `first` in all.
+    # The first part consists of `first_count` evenly spaced examples of `ranked`.
     is_first = np.empty(n, np.bool_)
-    is_first[ranked] = np.diff(np.arange(n + 1) * first // n) == 1
+    is_first[ranked] = np.diff(np.arange(n + 1) * first_count // n) == 1
     if stratify is None:
-        is_first[order] = np.arange(n) < first
+        is_first[order] = np.arange(n) < first_count
     parts = order[is_first[order]], order[~is_first[order]]
-    one, other = (tuple(Tensor.from_numpy(gather(x.numpy(), part), x.meta.backend) for x in tensors) for part in parts)
-    return one, other
+    first, second = (tuple(Tensor.from_numpy(gather(x.numpy(), part), x.meta.backend) for x in tensors) for part in parts)
+    return first, second
 
 
 def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
-    """Scale each feature to mean 0 and standard deviation 1, as measured in the first tensor.
+    """Scale each feature so that it has mean 0 and standard deviation 1 in the first tensor.
 
     Parameters
     ----------
     train : Tensor of floats (N, ...)
-        The examples that mean and standard deviation are computed from.
+        The examples from which mean and standard deviation are computed.
     others : Tensor of floats (M, ...)
-        More examples of the same features, such as test data, which are scaled in the same way.
+        More examples of the same features, such as test data. They are shifted and scaled by the same numbers.
 
     Returns
     -------
@@ -108,8 +108,8 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
             raise ShapeError(f"standardize: got features of shapes {train.shape[1:]} and {x.shape[1:]}, expected the same")
     if not len(train):
         raise ShapeError("standardize: got no examples, expected at least one in the first tensor")
-    known = train.numpy().astype(np.float64)
-    mean, deviation = known.mean(0), known.std(0)
+    examples = train.numpy().astype(np.float64)
+    mean, deviation = examples.mean(0), examples.std(0)
     deviation = np.where(deviation > 0, deviation, 1)
     scaled = [((x.numpy() - mean) / deviation).astype(x.dtype.numpy) for x in (train, *others)]
     return tuple(Tensor.from_numpy(array, x.meta.backend) for array, x in zip(scaled, (train, *others), strict=True))

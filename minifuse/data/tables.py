@@ -149,14 +149,14 @@ class CsvTable:
                 f"read_csv: {self.path}, line {line}: got {len(row)} entries, expected {self.width} as in the first row; "
                 "correct the line, or pass another delimiter=..."
             )
-        found = parse_numbers(row)
-        if found is None:
+        numbers = parse_numbers(row)
+        if numbers is None:
             k = next(k for k, entry in enumerate(row) if parse_numbers([entry]) is None)
             raise DataError(
                 f"read_csv: {self.path}, line {line}, column {self.format_column(k)}: got {row[k]!r:.60}, expected a "
                 "number; correct the entry, or remove the column"
             )
-        self.numbers.extend(found)
+        self.numbers.extend(numbers)
         self.lines.append(line)
         if self.integers is not None and self.target is not None:
             try:
@@ -189,21 +189,21 @@ class CsvTable:
         numbers = np.frombuffer(self.numbers, np.float64).reshape(-1, self.width)
         with np.errstate(over="ignore"):
             narrow = numbers.astype(np.float32)
-        beyond = np.isinf(narrow) & np.isfinite(numbers)
-        if beyond.any():
-            row, k = (int(i) for i in np.argwhere(beyond)[0])
+        is_too_large = np.isinf(narrow) & np.isfinite(numbers)
+        if is_too_large.any():
+            row, k = (int(i) for i in np.argwhere(is_too_large)[0])
             raise DataError(
                 f"read_csv: {self.path}, line {self.lines[row]}, column {self.format_column(k)}: got {numbers[row, k]}, "
                 "expected at most 3.4e38, the largest float32; use another unit"
             )
         if self.target is None:
             return narrow, None
-        whole = None if self.integers is None else np.array(self.integers, np.int64)
-        return np.delete(narrow, self.target, 1), narrow[:, self.target].copy() if whole is None else whole
+        classes = None if self.integers is None else np.array(self.integers, np.int64)
+        return np.delete(narrow, self.target, 1), narrow[:, self.target].copy() if classes is None else classes
 
 
 def parse_numbers(row: list[str]) -> list[float] | None:
-    """Convert entries to numbers; return None if one is not a number. Python's form 1_000 is not accepted."""
+    """Convert entries to numbers; return None if one is not a number. Python's notation 1_000 is not accepted."""
     try:
         return None if "_" in "".join(row) else list(map(float, row))
     except ValueError:

@@ -85,9 +85,9 @@ def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: 
 def spiral(n: int, rng: np.random.Generator) -> tuple[Points, Classes]:
     """Generate points alternating between two spiral arms, half a turn apart."""
     y = np.arange(n, dtype=np.int64) % 2
-    along = rng.uniform(0.1, 1, n)
-    angle = 2 * np.pi * SPIRAL_TURNS * along + np.pi * y
-    x = SPIRAL_RADIUS * np.stack([along * np.cos(angle), along * np.sin(angle)], 1)
+    radius = rng.uniform(0.1, 1, n)
+    angle = 2 * np.pi * SPIRAL_TURNS * radius + np.pi * y
+    x = SPIRAL_RADIUS * np.stack([radius * np.cos(angle), radius * np.sin(angle)], 1)
     return x.astype(np.float32), y
 
 

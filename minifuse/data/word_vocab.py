@@ -23,8 +23,8 @@ WORD = re.compile(r"[^\W_]+(?:'[^\W_]+)?")
 def sentences(backend: str | None = None) -> tuple[list[str], Tensor, tuple[str, ...]]:
     """Load 480 short English sentences of four classes, 120 each: weather, cooking, music, travel.
 
-    Written for minifuse. Most contain a word that is typical of their class; about one in twenty is hard, such as "The song
-    is about rain, though it was written in a desert."
+    They were written for minifuse. Most contain a word that is typical of their class. About one in twenty is hard, for
+    example "The song is about rain, though it was written in a desert."
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def sentences(backend: str | None = None) -> tuple[list[str], Tensor, tuple[str,
     texts : list of str
         The sentences, ordered by class: shuffle them before a split, as `split` does.
     y : Tensor of int64 (480,)
-        The class of each, 0 to 3.
+        The class of each sentence, 0 to 3.
     names : tuple of str
         The names of the classes.
 
@@ -81,11 +81,12 @@ class Words:
     Parameters
     ----------
     texts : iterable of str
-        The texts to take the words from. Use the training texts only, so that the test stays meaningful.
+        The texts that contain the words. Use the training texts only, so that test texts contain unknown words, as new
+        texts do.
     most : int, optional
         The largest number of words in the vocabulary. Default: all.
     fewest : int
-        How often a word must occur to be included.
+        The smallest number of occurrences for a word to be included.
 
     Attributes
     ----------
@@ -107,9 +108,8 @@ class Words:
         if isinstance(texts, str):
             raise DataError("Words: got one text, expected a list of texts; write Words([text])")
         counts = Counter(word for text in texts for word in split_words(text))
-        ranked = [
-            word for word, count in counts.most_common() if count >= fewest
-        ]  # stable: equally frequent words keep the order of the texts
+        # stable: equally frequent words keep the order of the texts
+        ranked = [word for word, count in counts.most_common() if count >= fewest]
         self.words = (*SPECIAL_WORDS, *ranked[:most])
         self.numbers = {word: k for k, word in enumerate(self.words)}
 
@@ -146,11 +146,11 @@ class Words:
         if length is not None and length < 1:
             raise ShapeError(f"Words.encode: got length={length}, expected at least 1")
         rows = [[self.numbers.get(word, UNKNOWN) for word in split_words(text)][:length] for text in texts]
-        wide = length or max(map(len, rows), default=0)
-        found = np.full((len(rows), wide), PADDING, np.int64)
+        width = length or max(map(len, rows), default=0)
+        codes = np.full((len(rows), width), PADDING, np.int64)
         for k, row in enumerate(rows):
-            found[k, : len(row)] = row
-        return from_numpy(found, backend)
+            codes[k, : len(row)] = row
+        return from_numpy(codes, backend)
 
     def decode(self, row: Tensor | Sequence[int]) -> str:
         """Convert a row of numbers to words separated by spaces, up to the padding.

@@ -30,7 +30,7 @@ class Adam(Optimizer):
     Raises
     ------
     ValueError, GradientError, DTypeError
-        As `add_param_group`.
+        In the same cases as `add_param_group`.
 
     Notes
     -----
@@ -89,10 +89,10 @@ class Adam(Optimizer):
             apply_rule(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)
 
     def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
-        """Group parameters by their number of steps, this one included.
+        """Group parameters by their number of steps, including the current one.
 
-        Inside a fused function each group reads its count in every call. A guard checks that the same parameters still have
-        equal counts; if one of them has taken a step alone, the function is traced again.
+        Inside a fused function, each call reads the count of each group again. A guard checks that the parameters of a group
+        still have equal counts; if one of them has taken a step alone, the function is traced again.
         """
         groups: dict[int, list[Tensor]] = {}
         for p in params:
@@ -100,7 +100,7 @@ class Adam(Optimizer):
         tracer = active_tracer()
         if tracer is None:
             return [(self.count(chosen), chosen) for chosen in groups.values()]
-        tracer.add_guard((id(self), *map(id, params)), partial(self.pattern, params))
+        tracer.add_guard((id(self), *map(id, params)), partial(self.step_count_pattern, params))
         return [(tracer.call_counter(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
 
     def steps_of(self, p: Tensor) -> int:
@@ -108,7 +108,7 @@ class Adam(Optimizer):
         taken: int = self.state[p].get("step", 0) if p in self.state else 0
         return taken
 
-    def pattern(self, params: list[Tensor]) -> tuple[int, ...]:
+    def step_count_pattern(self, params: list[Tensor]) -> tuple[int, ...]:
         """Return which parameters have equal step counts: for each, the index of the first one with the same count."""
         first: dict[int, int] = {}
         return tuple(first.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
@@ -140,7 +140,7 @@ class AdamW(Adam):
     Raises
     ------
     ValueError, GradientError, DTypeError
-        As `add_param_group`.
+        In the same cases as `add_param_group`.
 
     Notes
     -----
@@ -176,7 +176,7 @@ class AdamW(Adam):
         super().__init__(params, lr, betas, eps, weight_decay)
 
 
-# Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
+# Update rules: (parameter, its state tensors, its gradient, numbers) -> (new parameter, new state tensors).
 
 
 def adam_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:

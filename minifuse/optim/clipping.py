@@ -125,25 +125,25 @@ def clip_grad_value_(parameters: Tensor | Iterable[Tensor], clip_value: float) -
             store(clip_function(len(grads)), grads, float(clip_value))
 
 
-def params_with_grad(name: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
+def params_with_grad(caller: str, parameters: Tensor | Iterable[Tensor]) -> list[Tensor]:
     """Return the parameters that have a gradient, each once."""
     params = [parameters] if isinstance(parameters, Tensor) else parameters
-    found = {}
+    by_id = {}
     for p in params:
         if not isinstance(p, Tensor):
-            raise DTypeError(f"{name}: got a parameter of type {type(p).__name__}, expected tensors")
+            raise DTypeError(f"{caller}: got a parameter of type {type(p).__name__}, expected tensors")
         if p.grad is not None:
-            found[id(p)] = p
-    return list(found.values())
+            by_id[id(p)] = p
+    return list(by_id.values())
 
 
-def check_limit(what: str, x: float) -> None:
+def check_limit(name: str, x: float) -> None:
     """Raise ValueError if a limit is negative or NaN."""
     if not x >= 0:
-        raise ValueError(f"{what} is {x}, expected a number of at least 0")
+        raise ValueError(f"{name} is {x}, expected a number of at least 0")
 
 
-# Functions whose inputs are all gradients, then one number.
+# The inputs of these functions are all gradients, then one number.
 
 
 @cache
@@ -192,7 +192,7 @@ def pairwise_sum(xs: list[A]) -> A:
 
 def maximum_of(xs: list[A]) -> A:
     """Return the largest of a few numbers; NaN if one is NaN."""
-    found = xs[0]
+    result = xs[0]
     for x in xs[1:]:
-        found = maximum(found, x)
-    return found
+        result = maximum(result, x)
+    return result

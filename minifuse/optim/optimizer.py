@@ -27,9 +27,8 @@ IGNORED_SETTINGS = ("foreach", "fused", "capturable", "differentiable", "initial
 FIXED_SETTINGS = {"maximize": False, "amsgrad": False, "dampening": 0, "decoupled_weight_decay": False}
 
 Params = Iterable[Tensor] | Iterable[Mapping[str, Any]]  # parameters, or groups: {"params": tensors, and settings}
-UpdateRule = Callable[
-    ..., tuple[Array, ...]
-]  # parameters, state tensors, gradients and numbers -> new values of the first two
+# (parameters, state tensors, gradients, numbers) -> (new parameters, new state tensors)
+UpdateRule = Callable[..., tuple[Array, ...]]
 
 
 class Optimizer:
@@ -83,18 +82,18 @@ class Optimizer:
         """
         unknown = [name for name in group if name not in (*self.defaults, "params")]
         if unknown:
-            found = get_close_matches(unknown[0], self.defaults, n=1) or [", ".join(self.defaults)]
-            raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; did you mean {found[0]}?")
+            similar = get_close_matches(unknown[0], self.defaults, n=1) or [", ".join(self.defaults)]
+            raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; did you mean {similar[0]}?")
         known = {id(p) for other in self.param_groups for p in other["params"]}
         params = list(group["params"])
         for k, p in enumerate(params):
-            self._refuse(p, k, known)
+            self._validate_param(p, k, known)
             known.add(id(p))
         settings = DynamicDict({**self.defaults, **group, "params": params})
         self.check(settings)
         self.param_groups.append(settings)
 
-    def _refuse(self, p: object, k: int, known: set[int]) -> None:
+    def _validate_param(self, p: object, k: int, known: set[int]) -> None:
         if not isinstance(p, Tensor):
             raise DTypeError(
                 f"{self._name}: parameter {k} has type {type(p).__name__}, expected a tensor; write model.parameters()"
@@ -124,7 +123,7 @@ class Optimizer:
                 p.grad = None
 
     def step(self) -> None:
-        """Update all parameters that have a gradient. The others do not change, nor does their state."""
+        """Update all parameters that have a gradient. The others and their state do not change."""
         with no_grad():
             for group in self.param_groups:
                 params = [p for p in group["params"] if p.grad is not None]
@@ -134,7 +133,7 @@ class Optimizer:
     # Methods for subclasses.
 
     def update(self, params: list[Tensor], settings: DynamicDict) -> None:
-        """Update these parameters of one group, all of which have a gradient. Runs without recording."""
+        """Update parameters of one group, all of which have a gradient. Called with gradients disabled (`no_grad`)."""
         raise NotImplementedError(f"{self._name} has no update method; define update(self, params, settings)")
 
     def number(self, settings: DynamicDict, name: str) -> float:
@@ -148,7 +147,7 @@ class Optimizer:
         if tracer is None:
             return [self.state_tensor(p, name) for p in params]
         tensors = []
-        for p in params:  # each call of the fused function looks them up
+        for p in params:  # each call of the fused function looks its state up again
             known = self.state.get(p, {}).get(name)
             example = Tensor.empty(p.shape, p.dtype, p.meta.backend) if known is None else known
             tensors.append(tracer.external_tensor((id(self), id(p), name), partial(self.state_tensor, p, name), example))
@@ -159,8 +158,8 @@ class Optimizer:
         state = self.state.setdefault(p, {})
         if name not in state:
             state[name] = zeros_like(p)
-        found: Tensor = state[name]
-        return found
+        x: Tensor = state[name]
+        return x
 
     # State dicts.
 
@@ -178,20 +177,20 @@ class Optimizer:
         return {"state": {number[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Load a copy of settings and state, as returned by `state_dict`, here or in PyTorch's optimizer of this name.
+        """Load a copy of settings and state, returned by `state_dict` of this optimizer or of PyTorch's of the same name.
 
         Parameters
         ----------
         state
-            {"state": ..., "param_groups": ...}. Tensors may be arrays of any library. Settings that it does not contain do
-            not change.
+            {"state": ..., "param_groups": ...}. Tensors may be arrays of any library. Settings that are missing in it do not
+            change.
 
         Raises
         ------
         ShapeError
             The numbers or shapes of the parameters differ.
         ValueError
-            It has another form, or a setting that is unknown here or out of its range.
+            The state has another form, or a setting that is unknown or out of its range.
 
         Notes
         -----
@@ -217,25 +216,28 @@ class Optimizer:
         numbers = [k for group in groups for k in group["params"]]
         if unknown := [k for k in values if k not in numbers]:
             raise ShapeError(f"{where}: got a state for parameter {unknown[0]!r}, which is in no group; nothing was loaded")
-        of = dict(zip(numbers, params, strict=True))
-        new = {of[k]: copy_parameter_state(found, of[k], where, k) for k, found in values.items()}
+        param_of = dict(zip(numbers, params, strict=True))
+        new_state = {param_of[k]: copy_parameter_state(x, param_of[k], where, k) for k, x in values.items()}
         settings = [self.known_settings(group, where) for group in groups]
         for group, other in zip(self.param_groups, settings, strict=True):
             self.check(DynamicDict({**group, **other}))
         for group, other in zip(self.param_groups, settings, strict=True):
             group |= other
-        self.state = new
+        self.state = new_state
 
     def known_settings(self, group: Mapping[str, Any], where: str) -> dict[str, object]:
-        """Return the settings of a state that exist here; raise ValueError for one that would change the update."""
-        found = dict[str, object]()
+        """Return the settings of a loaded group that this optimizer has.
+
+        Settings that only choose an implementation are ignored. Raise ValueError for others that would change the update.
+        """
+        settings = dict[str, object]()
         for name, x in group.items():
             if name in self.defaults:
-                known = self.defaults[name]
-                found[name] = tuple(x) if isinstance(known, tuple) else x if isinstance(known, bool) else float(x)
+                default = self.defaults[name]
+                settings[name] = tuple(x) if isinstance(default, tuple) else x if isinstance(default, bool) else float(x)
             elif name not in ("params", *IGNORED_SETTINGS) and (name not in self.fixed or x != self.fixed[name]):
                 raise ValueError(f"{where}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
-        return found
+        return settings
 
     def __repr__(self) -> str:
         groups = [{name: x for name, x in group.items() if name != "params"} for group in self.param_groups]
@@ -247,18 +249,18 @@ class Optimizer:
 
 
 def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Tensor | int]:
-    """Copy the state of a parameter: tensors like it, and its number of steps."""
-    found: dict[str, Tensor | int] = {}
+    """Copy the loaded state of a parameter: tensors of its shape, dtype and backend, and its number of steps."""
+    state: dict[str, Tensor | int] = {}
     for name, x in values.items():
         expected = () if name == "step" else p.shape
-        if x is None:  # PyTorch's state without momentum
+        if x is None:  # PyTorch stores None without momentum
             continue
         if np.shape(x) != expected:
             raise ShapeError(
                 f"{where}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; nothing was loaded"
             )
-        found[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
-    return found
+        state[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
+    return state
 
 
 @cache

@@ -22,7 +22,7 @@ class Schedule:
     Parameters
     ----------
     optimizer : Optimizer
-        The optimizer whose rates the schedule sets: at once to those of `factor(0)`, then in each `step()`.
+        The optimizer whose rates the schedule sets, when it is created and in each `step()`.
     warmup : int
         Number of steps over which the rate rises linearly: step k, counted from 0, uses (k + 1) / (warmup + 1) of it.
 

@@ -25,7 +25,7 @@ class SGD(Optimizer):
     Raises
     ------
     ValueError, GradientError, DTypeError
-        As `add_param_group`; ValueError also for `nesterov` without momentum.
+        In the same cases as `add_param_group`; ValueError also for `nesterov` without momentum.
 
     Notes
     -----
@@ -79,7 +79,7 @@ class SGD(Optimizer):
             apply_rule(sgd_step, [params], grads, lr, decay)
 
 
-# Update rules: parameter, its state tensors, its gradient and numbers -> new parameter and new state tensors.
+# Update rules: (parameter, its state tensors, its gradient, numbers) -> (new parameter, new state tensors).
 
 
 def sgd_step(p: Array, g: Array, lr: Array, decay: Array) -> tuple[Array, ...]:

@@ -24,8 +24,8 @@ def recipe_named(name: str) -> Recipe:
     """
     if name not in MODULES:
         raise TrainingError(f"unknown recipe {name!r}; expected one of {', '.join(MODULES)}")
-    found: Recipe = import_module(f"{__name__}.{name}").RECIPE
-    return found
+    recipe: Recipe = import_module(f"{__name__}.{name}").RECIPE
+    return recipe
 
 
 __all__ = ["MODULES", "recipe_named"]

@@ -11,7 +11,7 @@ class Digits(Recipe):
     """A recipe that classifies scikit-learn's digits: four fifths for training, one fifth held out."""
 
     images = False
-    """If True, keep rows and columns of a digit, as (1, 8, 8)."""
+    """If True, the shape of an example is (1, 8, 8) instead of (64,)."""
 
     def data(self, settings: Settings) -> Data:
         """Load the digits in shuffled batches."""

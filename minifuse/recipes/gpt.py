@@ -59,7 +59,7 @@ class GPT(Module):
     vocabulary : int
         Number of characters.
     context : int
-        Number of characters it sees at once.
+        Largest number of characters in an input.
     layers, heads, width : int
         Number of blocks, number of heads of each block, and size of the vector of a character.
     dropout : float
@@ -83,13 +83,13 @@ class GPT(Module):
 
 @no_grad()
 def generate(model: GPT, start: Sequence[int], count: int, seed: int = 0, temperature: float = TEMPERATURE) -> list[int]:
-    """Generate characters after a beginning, sampling each from the model's probabilities.
+    """Continue a text: sample one character after another from the model's probabilities.
 
     Parameters
     ----------
     model : GPT
     start : list of int
-        Codes of the beginning, at least one.
+        Codes of the text to continue, at least one.
     count : int
         Number of characters to generate.
     seed : int
@@ -97,15 +97,15 @@ def generate(model: GPT, start: Sequence[int], count: int, seed: int = 0, temper
     temperature : float
         Less than 1 makes likely characters more likely, more than 1 less likely.
     """
-    chance, text = np.random.default_rng(seed), list(start)
+    rng, text = np.random.default_rng(seed), list(start)
     backend = model.head.weight.backend
     for _ in range(count):
-        seen = text[-model.context :]
-        # padded to one shape, so that one plan is reused; the model does not see later positions
-        padded = seen + [0] * (model.context - len(seen))
-        logits = model(tensor([padded], dtype="int64", backend=backend)).numpy()[0, len(seen) - 1].astype(np.float64)
-        shares = np.exp((logits - logits.max()) / temperature)
-        text.append(int(chance.choice(len(shares), p=shares / shares.sum())))
+        window = text[-model.context :]
+        # padded to one shape, so that one plan is reused; attention is causal, so padding does not change the logits
+        padded = window + [0] * (model.context - len(window))
+        logits = model(tensor([padded], dtype="int64", backend=backend)).numpy()[0, len(window) - 1].astype(np.float64)
+        weights = np.exp((logits - logits.max()) / temperature)
+        text.append(int(rng.choice(len(weights), p=weights / weights.sum())))
     return text[len(start) :]
 
 
@@ -123,8 +123,8 @@ class Sonnets(Recipe):
     target = "loss"
 
     def data(self, settings: Settings) -> Data:
-        """Load all windows of the text in shuffled batches; the last tenth of the text is held out."""
-        text = Text(sonnets(), settings["context"], backend="parallel")  # views, from which batches are copied
+        """Load all windows of the text in shuffled batches, and hold out the last tenth of the text."""
+        text = Text(sonnets(), settings["context"], backend="parallel")  # windows are views; batches are copies
         loader = Loader(
             *text.train, batch_size=settings.batch, seed=settings.seed, drop_last=True, backend=settings.backend, prefetch=1
         )
@@ -147,22 +147,22 @@ class Sonnets(Recipe):
 
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
         """Compute the cross-entropy of the next character at all positions."""
-        index, following = batch
+        index, targets = batch
         logits = model(index)
-        found: Tensor = cross_entropy(logits.reshape(-1, logits.shape[-1]), following.reshape(-1))
-        return found
+        loss: Tensor = cross_entropy(logits.reshape(-1, logits.shape[-1]), targets.reshape(-1))
+        return loss
 
     @no_grad()
     def measure(self, model: Module, data: Data) -> dict[str, float]:
         """Compute the loss on held-out text."""
-        index, following = data.held_out
+        index, targets = data.held_out
         size = data.loader.batch_size
         parts = [slice(k, k + size) for k in range(0, len(index), size)]
-        sums = [float(self.loss(model, index[part], following[part]).item()) * len(index[part]) for part in parts]
+        sums = [float(self.loss(model, index[part], targets[part]).item()) * len(index[part]) for part in parts]
         return {"loss": sum(sums) / len(index)}
 
     def says(self, model: Module, data: Data, seed: int) -> str:
-        """Generate text after an empty line."""
+        """Generate text that starts on a new line."""
         assert isinstance(model, GPT)
         characters = data.about.characters
         start = characters.encode("\n", backend="parallel").tolist()

@@ -6,7 +6,7 @@ from ..training import Data, Settings
 from .digits import Digits
 
 
-def network(hidden: int) -> Module:
+def make_network(hidden: int) -> Module:
     """Create a network with 64 inputs, one hidden layer and 10 outputs."""
     return Sequential(Linear(64, hidden), ReLU(), Linear(hidden, 10))
 
@@ -19,7 +19,7 @@ class MLP(Digits):
 
     def model(self, settings: Settings, data: Data) -> Module:
         """Create the network: (N, 64) -> (N, 10)."""
-        return network(settings["hidden"])
+        return make_network(settings["hidden"])
 
     def optimizer(self, settings: Settings, model: Module, steps: int) -> tuple[Optimizer, Schedule | None]:
         """Create SGD with momentum and weight decay, at a constant rate."""

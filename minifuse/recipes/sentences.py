@@ -71,8 +71,8 @@ class Sentences(Recipe):
     def loss(self, model: Module, *batch: Tensor) -> Tensor:
         """Compute the cross-entropy with label smoothing, since some sentences are about two subjects."""
         index, y = batch
-        found: Tensor = cross_entropy(model(index), y, label_smoothing=0.05)
-        return found
+        loss: Tensor = cross_entropy(model(index), y, label_smoothing=0.05)
+        return loss
 
     def measure(self, model: Module, data: Data) -> dict[str, float]:
         """Compute the loss and the accuracy."""

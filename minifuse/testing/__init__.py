@@ -1,4 +1,4 @@
-"""Checks for tests (backends agree, gradients are right), and strategies for Hypothesis.
+"""Checks for tests (all backends agree, gradients are correct), and strategies for Hypothesis.
 
     mf.testing.assert_backends_agree(lambda x: x.softmax(1), array)
     mf.testing.gradcheck(lambda x: x.softmax(1), mf.randn(3, 5, dtype=mf.float64, requires_grad=True))

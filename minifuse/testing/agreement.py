@@ -1,6 +1,6 @@
 """Compare a function across backends: values, shapes, dtypes, gradients and errors.
 
-The reference is the python backend in float64, or NumPy's result if the caller passes one. Independent of how backends work.
+The reference is the python backend in float64, or expected values that the caller passes, for instance from NumPy.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -116,14 +116,14 @@ def assert_backends_agree(
     def allowed(got: ndarray, right: ndarray) -> Tolerance:
         if rtol is not None or atol is not None:
             return Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
-        n = max((a.size for a in given), default=1)  # a result may combine all elements of the inputs
-        return tolerance_for(kind, BY_NUMPY[got.dtype], n, max_magnitude(right, *given))
+        n = max((a.size for a in inputs), default=1)  # a result may combine all elements of the inputs
+        return tolerance_for(kind, BY_NUMPY[got.dtype], n, max_magnitude(right, *inputs))
 
     rows = []
-    for wanted in dtypes or (None,):
-        given = [as_float_dtype(with_whole_strides(np.asarray(a)), wanted) for a in arrays]
-        reference = run_on_backend(fn, [as_float_dtype(a, "float64") for a in given], "python", gradients)
-        runs = [run_on_backend(fn, given, name, gradients) for name in backend_names(backends)]
+    for dtype in dtypes or (None,):
+        inputs = [as_float_dtype(with_element_strides(np.asarray(a)), dtype) for a in arrays]
+        reference = run_on_backend(fn, [as_float_dtype(a, "float64") for a in inputs], "python", gradients)
+        runs = [run_on_backend(fn, inputs, name, gradients) for name in backend_names(backends)]
         compare_errors(runs)
         if runs[0].error:
             raise runs[0].error
@@ -180,7 +180,7 @@ def backend_names(chosen: Sequence[str] | None) -> tuple[str, ...]:
     return tuple(get_backend(name).name for name in (backends() if chosen is None else chosen))
 
 
-def with_whole_strides(array: ndarray) -> ndarray:
+def with_element_strides(array: ndarray) -> ndarray:
     """Return an array whose strides are multiples of its itemsize: itself, or a copy."""
     return array.copy() if any(stride % array.itemsize for stride in array.strides) else array
 
@@ -194,19 +194,19 @@ def as_float_dtype(array: ndarray, dtype: DType | str | None) -> ndarray:
 
 
 def run_on_backend(fn: Callable[..., object], arrays: Sequence[ndarray], backend: str, wants_gradients: bool) -> BackendRun:
-    """Call the function with copies of the arrays, and compute gradients."""
-    found = BackendRun(backend, [copy_to_tensor(array, backend, wants_gradients) for array in arrays])
+    """Call the function with copies of the arrays, and compute gradients if asked to."""
+    run = BackendRun(backend, [copy_to_tensor(array, backend, wants_gradients) for array in arrays])
     with use_backend(backend):
         try:
-            found.outputs = as_tensor_list(fn(*found.inputs))
+            run.outputs = as_tensor_list(fn(*run.inputs))
             if wants_gradients:
-                for y, weight in weighted_outputs(found.outputs):
+                for y, weight in weighted_outputs(run.outputs):
                     if y.requires_grad:
                         y.backward(weight, retain_graph=True)
         except Exception as error:  # any error: all backends must raise the same one
-            found.error = error
-    found.gradients = [None if x.grad is None else x.grad.numpy() for x in found.inputs]
-    return found
+            run.error = error
+    run.gradients = [None if x.grad is None else x.grad.numpy() for x in run.inputs]
+    return run
 
 
 def copy_to_tensor(array: ndarray, backend: str, requires_grad: bool) -> Tensor:
@@ -280,12 +280,12 @@ def compare_with_expected(
     value = gradient = 0.0
     for k, (y, right) in enumerate(zip([y.numpy() for y in r.outputs], values, strict=True)):
         value = max(value, compare_arrays(y, right, allowed(y, right), f"output {k}", r))
-    for k, (got, wanted) in enumerate(zip(r.gradients, gradients, strict=True)):
-        if (got is None) is not (wanted is None):
+    for k, (got, exact) in enumerate(zip(r.gradients, gradients, strict=True)):
+        if (got is None) is not (exact is None):
             what = "no gradient" if got is None else "a gradient"
             raise AssertionError(f"{r.backend}: input {k} got {what}, unlike the reference\n{format_inputs(r)}")
-        if got is not None and wanted is not None:
-            gradient = max(gradient, compare_arrays(got, wanted, allowed(got, wanted), f"the gradient of input {k}", r))
+        if got is not None and exact is not None:
+            gradient = max(gradient, compare_arrays(got, exact, allowed(got, exact), f"the gradient of input {k}", r))
     return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient)
 
 

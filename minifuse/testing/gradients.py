@@ -66,22 +66,22 @@ def gradcheck(
     >>> gradcheck(lambda x: x.log() * x, x, second=True)
     True
     """
-    chosen = {k: x for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
-    if not chosen:
+    checked = {k: x for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
+    if not checked:
         raise GradientError("gradcheck: no input requires a gradient; make one with requires_grad=True")
-    for k, x in chosen.items():
+    for k, x in checked.items():
         if x.dtype is not float64:
             raise DTypeError(f"gradcheck: input {k} is {x.dtype}, expected float64; convert it with x.to(mf.float64)")
     allowed = tolerance_for("difference", float64)
     allowed = allowed if rtol is None and atol is None else Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
 
     def values(xs: Sequence[Tensor]) -> list[Tensor]:
-        given = list(tensors)
-        for k, x in zip(chosen, xs, strict=True):
-            given[k] = x
-        return as_tensor_list(fn(*given))
+        arguments = list(tensors)
+        for k, x in zip(checked, xs, strict=True):
+            arguments[k] = x
+        return as_tensor_list(fn(*arguments))
 
-    leaves, names = [as_leaf(x) for x in chosen.values()], list(chosen)
+    leaves, names = [as_leaf(x) for x in checked.values()], list(checked)
     check_gradients(values, leaves, names, "gradient", eps, allowed)
     if second:
         check_gradients(lambda xs: weighted_gradients(values, xs, True), leaves, names, "second derivative", eps, allowed)
@@ -97,8 +97,8 @@ def check_gradients(
     outputs: Outputs, leaves: Sequence[Tensor], names: Sequence[int], what: str, eps: float, allowed: Tolerance
 ) -> None:
     """Compare the gradients of autodiff with central differences."""
-    found = weighted_gradients(outputs, leaves, False)
-    for k, (name, g) in enumerate(zip(names, found, strict=True)):
+    gradients = weighted_gradients(outputs, leaves, False)
+    for k, (name, g) in enumerate(zip(names, gradients, strict=True)):
         right, scale = central_differences(outputs, leaves, k, eps)
         floor = 0.0 if allowed.reason == "given by the caller" else allowed.rtol * scale
         compare_arrays(

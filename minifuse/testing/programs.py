@@ -1,8 +1,8 @@
 """Programs as data: a few lines of arithmetic that run on tensors, on graph nodes and on NumPy arrays in float64.
 
-A program is a list of steps. Each step is an operation on values computed before. Operations are written in terms of an
-`ArrayNamespace`, which exists for tensors (`TENSORS`) and for NumPy (`NUMPY`), so the NumPy reference shares no code with
-minifuse. For random programs, see `strategies.expressions`.
+A program is a list of steps. Each step is an operation on inputs or on results of earlier steps. Operations call functions
+of an `ArrayNamespace`, of which there is one for tensors (`TENSORS`) and one for NumPy (`NUMPY`). So the NumPy reference
+shares no code with minifuse. For random programs, see `strategies.expressions`.
 """
 
 import math
@@ -106,60 +106,60 @@ NUMPY = ArrayNamespace[np.ndarray](
 
 
 class Operation(NamedTuple):
-    """One kind of step: its source text, and its function of an `ArrayNamespace` and the operands."""
+    """One kind of step: its source text, and a function of an `ArrayNamespace` and the operands."""
 
     text: str  # {0}, {1}: the operands
-    run: Callable[..., Any]  # (words, *operands)
+    run: Callable[..., Any]  # (namespace, *operands)
 
 
 # Bounded and well-conditioned, so that a difference is a bug. Thresholds are numbers that values rarely hit exactly.
 UNARY = {
-    "neg": Operation("-{0}", lambda w, x: -x),
-    "exp": Operation("mf.exp({0} * 0.3)", lambda w, x: w.exp(x * 0.3)),
-    "log": Operation("mf.log({0} * {0} + 0.5)", lambda w, x: w.log(x * x + 0.5)),
-    "log1p": Operation("mf.log1p({0} * {0})", lambda w, x: w.log1p(x * x)),
-    "sqrt": Operation("mf.sqrt({0} * {0} + 0.1)", lambda w, x: w.sqrt(x * x + 0.1)),
-    "tanh": Operation("mf.tanh({0})", lambda w, x: w.tanh(x)),
-    "sin": Operation("mf.sin({0})", lambda w, x: w.sin(x)),
-    "erf": Operation("mf.erf({0})", lambda w, x: w.erf(x)),
-    "sigmoid": Operation("mf.sigmoid({0})", lambda w, x: w.sigmoid(x)),
-    "inverse": Operation("1 / ({0} * {0} + 1)", lambda w, x: 1 / (x * x + 1)),
-    "complement": Operation("2.0 - {0}", lambda w, x: 2.0 - x),
-    "relu": Operation("mf.maximum({0}, 0)", lambda w, x: w.maximum(x, 0)),
-    "mask": Operation("({0} > 0.13).to({0}.dtype)", lambda w, x: w.asarray_like(x > 0.13, x)),
+    "neg": Operation("-{0}", lambda xp, x: -x),
+    "exp": Operation("mf.exp({0} * 0.3)", lambda xp, x: xp.exp(x * 0.3)),
+    "log": Operation("mf.log({0} * {0} + 0.5)", lambda xp, x: xp.log(x * x + 0.5)),
+    "log1p": Operation("mf.log1p({0} * {0})", lambda xp, x: xp.log1p(x * x)),
+    "sqrt": Operation("mf.sqrt({0} * {0} + 0.1)", lambda xp, x: xp.sqrt(x * x + 0.1)),
+    "tanh": Operation("mf.tanh({0})", lambda xp, x: xp.tanh(x)),
+    "sin": Operation("mf.sin({0})", lambda xp, x: xp.sin(x)),
+    "erf": Operation("mf.erf({0})", lambda xp, x: xp.erf(x)),
+    "sigmoid": Operation("mf.sigmoid({0})", lambda xp, x: xp.sigmoid(x)),
+    "inverse": Operation("1 / ({0} * {0} + 1)", lambda xp, x: 1 / (x * x + 1)),
+    "complement": Operation("2.0 - {0}", lambda xp, x: 2.0 - x),
+    "relu": Operation("mf.maximum({0}, 0)", lambda xp, x: xp.maximum(x, 0)),
+    "mask": Operation("({0} > 0.13).to({0}.dtype)", lambda xp, x: xp.asarray_like(x > 0.13, x)),
 }
 BINARY = {
-    "add": Operation("{0} + {1}", lambda w, x, y: x + y),
-    "sub": Operation("{0} - {1}", lambda w, x, y: x - y),
-    "mul": Operation("{0} * {1}", lambda w, x, y: x * y),
-    "div": Operation("{0} / ({1} * {1} + 0.7)", lambda w, x, y: x / (y * y + 0.7)),
-    "maximum": Operation("mf.maximum({0}, {1})", lambda w, x, y: w.maximum(x, y)),
-    "minimum": Operation("mf.minimum({0}, {1})", lambda w, x, y: w.minimum(x, y)),
-    "where": Operation("mf.where({0} > 0.13, {0} * 2, {1})", lambda w, x, y: w.where(x > 0.13, x * 2, y)),
-    "hold": Operation("mf.where({0} < {1} + 0.17, {1}, 0.5)", lambda w, x, y: w.where(x < y + 0.17, y, 0.5)),
+    "add": Operation("{0} + {1}", lambda xp, x, y: x + y),
+    "sub": Operation("{0} - {1}", lambda xp, x, y: x - y),
+    "mul": Operation("{0} * {1}", lambda xp, x, y: x * y),
+    "div": Operation("{0} / ({1} * {1} + 0.7)", lambda xp, x, y: x / (y * y + 0.7)),
+    "maximum": Operation("mf.maximum({0}, {1})", lambda xp, x, y: xp.maximum(x, y)),
+    "minimum": Operation("mf.minimum({0}, {1})", lambda xp, x, y: xp.minimum(x, y)),
+    "where": Operation("mf.where({0} > 0.13, {0} * 2, {1})", lambda xp, x, y: xp.where(x > 0.13, x * 2, y)),
+    "hold": Operation("mf.where({0} < {1} + 0.17, {1}, 0.5)", lambda xp, x, y: xp.where(x < y + 0.17, y, 0.5)),
 }
-ROUNDING = Operation('{0}.to("float32")', lambda w, x: w.cast(x, "float32"))
-SQUASH = Operation("mf.tanh({0} * 0.1)", lambda w, x: w.tanh(x * 0.1))
+ROUNDING = Operation('{0}.to("float32")', lambda xp, x: xp.cast(x, "float32"))
+SQUASH = Operation("mf.tanh({0} * 0.1)", lambda xp, x: xp.tanh(x * 0.1))
 
 
 def reduce_operation(name: str, dim: int, keepdim: bool) -> Operation:
     """Return the operation that reduces a dim."""
     arguments = f"{dim}" if name in KEEPS_SHAPE else f"{dim}, 0, {keepdim}" if name == "var" else f"{dim}, {keepdim}"
-    return Operation(f"{{0}}.{name}({arguments})", lambda w, x: w.reduce(name, x, dim, keepdim))
+    return Operation(f"{{0}}.{name}({arguments})", lambda xp, x: xp.reduce(name, x, dim, keepdim))
 
 
 def view_operation(method: str, argument: views.ViewArguments) -> Operation:
     """Return the operation of a view."""
     if method == "reshape":
-        return Operation(f"{{0}}.reshape({', '.join(map(str, argument))})", lambda w, x: x.reshape(argument))
-    return Operation("{0}" + views.format_view(method, argument), lambda w, x: views.METHODS[method](x, argument))
+        return Operation(f"{{0}}.reshape({', '.join(map(str, argument))})", lambda xp, x: x.reshape(argument))
+    return Operation("{0}" + views.format_view(method, argument), lambda xp, x: views.METHODS[method](x, argument))
 
 
 def matmul_operation(size: int, transposed: bool = False) -> Operation:
     """Return the operation that multiplies two matrices, or one by its transpose, divided by K = size."""
     if transposed:
-        return Operation(f"({{0}} @ {{0}}.mT) / {size}", lambda w, x: (x @ x.mT) / size)
-    return Operation(f"({{0}} @ {{1}}) / {size}", lambda w, x, y: (x @ y) / size)
+        return Operation(f"({{0}} @ {{0}}.mT) / {size}", lambda xp, x: (x @ x.mT) / size)
+    return Operation(f"({{0}} @ {{1}}) / {size}", lambda xp, x, y: (x @ y) / size)
 
 
 class ProgramStep(NamedTuple):
@@ -176,7 +176,7 @@ class Program:
     ----------
     shapes : sequence of tuples
         Shapes of the inputs.
-    steps : sequence of Step
+    steps : sequence of ProgramStep
         The operations in order.
     outputs : sequence of int
         Indices of the results.
@@ -212,10 +212,10 @@ class Program:
         """Return True if a step casts to float32, which limits the precision of results."""
         return any(step.operation is ROUNDING for step in self.steps)
 
-    def _run(self, words: ArrayNamespace[V], inputs: Sequence[V]) -> V | tuple[V, ...]:
+    def _run(self, namespace: ArrayNamespace[V], inputs: Sequence[V]) -> V | tuple[V, ...]:
         values = list(inputs)
         for operation, operands in self.steps:
-            values.append(words.array(operation.run(words, *[values[k] for k in operands])))
+            values.append(namespace.array(operation.run(namespace, *[values[k] for k in operands])))
         results = tuple(values[k] for k in self.outputs)
         return results if len(results) > 1 else results[0]
 

@@ -75,13 +75,15 @@ def layouts(draw: st.DrawFn, shape: Shape) -> Recipe:
     """
     steps: list[tuple[str, ViewArguments]] = []
     for _ in range(draw(st.integers(0, MAX_VIEWS))):  # from the last view back to the first
-        method, argument, shape = draw(st.sampled_from([_permuted, _sliced, _chosen, _expanded, _without_new]))(draw, shape)
+        method, argument, shape = draw(st.sampled_from([_permuted, _sliced, _indexed, _expanded, _with_new_dims]))(
+            draw, shape
+        )
         if argument:
             steps.insert(0, (method, argument))
     return Recipe(shape, steps)
 
 
-View = tuple[str, ViewArguments, Shape]  # method, argument, and the shape before
+View = tuple[str, ViewArguments, Shape]  # method, argument, and the shape to which the view is applied
 
 
 def _permuted(draw: st.DrawFn, shape: Shape) -> View:
@@ -91,25 +93,25 @@ def _permuted(draw: st.DrawFn, shape: Shape) -> View:
 
 
 def _sliced(draw: st.DrawFn, shape: Shape) -> View:
-    """Take every dim as a slice of a longer one: with a step, reversed, or away from the ends."""
+    """Slice each dim from a longer one: with a step, reversed, or away from the ends."""
     entries, before = [], []
     for n in shape:
         step, start, rest = draw(st.sampled_from([1, -1, 2, -2, 3])), draw(st.integers(0, 2)), draw(st.integers(0, 2))
         span = abs(step) * (n - 1) + 1 if n else 0
         size = start + span + rest
-        last = start + span  # one after the highest place that is taken
-        entries.append(slice(start, last, step) if step > 0 else slice(last - 1, start - 1 if start else None, step))
+        stop = start + span  # one after the highest selected index
+        entries.append(slice(start, stop, step) if step > 0 else slice(stop - 1, start - 1 if start else None, step))
         before.append(size)
         if not n:
             entries[-1] = slice(start, start)
     return "index", tuple(entries), tuple(before)
 
 
-def _chosen(draw: st.DrawFn, shape: Shape) -> View:
+def _indexed(draw: st.DrawFn, shape: Shape) -> View:
     """Select an index of an additional dim."""
     dim, size = draw(st.integers(0, len(shape))), draw(st.integers(2, 3))
-    place = draw(st.integers(-size, size - 1))
-    return "index", (*[slice(None)] * dim, place), (*shape[:dim], size, *shape[dim:])
+    i = draw(st.integers(-size, size - 1))
+    return "index", (*[slice(None)] * dim, i), (*shape[:dim], size, *shape[dim:])
 
 
 def _expanded(draw: st.DrawFn, shape: Shape) -> View:
@@ -119,7 +121,7 @@ def _expanded(draw: st.DrawFn, shape: Shape) -> View:
     return "expand", shape, before
 
 
-def _without_new(draw: st.DrawFn, shape: Shape) -> View:
+def _with_new_dims(draw: st.DrawFn, shape: Shape) -> View:
     """Add new dims of size 1."""
     is_new = [n == 1 and draw(st.booleans()) for n in shape]
     entries = tuple(None if new else slice(None) for new in is_new)
@@ -183,11 +185,11 @@ def expressions(
     Parameters
     ----------
     depth : int
-        The largest number of steps; a value that grows large costs one more.
+        The largest number of steps. One more step is added for each large value, to reduce its magnitude.
     inputs : int
         Number of inputs.
     max_dims, max_side : int
-        Limits of the input shapes; sizes are at most 7. In most programs all sizes differ, in some they are equal.
+        Limits of the input shapes; sizes are at most 7. In most programs all sizes differ, in some all are equal.
     rounding : bool
         If True, values may be cast to float32.
 
@@ -207,18 +209,19 @@ def expressions(
     """
     sides = [n for n in DIM_SIZES if n <= max_side]
 
-    def grown(seed: int, count: int) -> Program:
+    def build(seed: int, count: int) -> Program:
         random = Random(seed)
-        whole = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
-        whole = whole if random.random() < 0.8 else whole[:1] * len(whole)  # where dims can be mixed up unseen by shapes
-        shapes = [whole] + [_broadcasting(random, whole) for _ in range(inputs - 1)]
+        full = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
+        # with equal sizes, exchanged dims do not change a shape, so only the values are wrong
+        full = full if random.random() < 0.8 else full[:1] * len(full)
+        shapes = [full] + [_broadcasting(random, full) for _ in range(inputs - 1)]
         return _ProgramBuilder(random, shapes, rounding).program(count)
 
-    return st.builds(grown, st.integers(0, 2**32 - 1), st.integers(1, depth))
+    return st.builds(build, st.integers(0, 2**32 - 1), st.integers(1, depth))
 
 
 def _broadcasting(random: Random, shape: Shape) -> Shape:
-    """Return a shape that broadcasts to a shape; half of the time the same shape."""
+    """Return a shape that broadcasts to the given shape; half of the time that shape itself."""
     if random.random() < 0.5:
         return shape
     return tuple(random.choice([n, 1]) for n in shape)[random.randint(0, 1) :]
@@ -229,7 +232,7 @@ def _broadcasts(a: Shape, b: Shape) -> bool:
 
 
 class _ProgramBuilder:
-    """Builds a program, with a sample of each value, which gives its shape and magnitude."""
+    """A program under construction, with a sample of each value, from which its shape and magnitude are read."""
 
     def __init__(self, random: Random, shapes: Sequence[Shape], rounding: bool) -> None:
         self.random, self.shapes, self.steps = random, shapes, list[ProgramStep]()
@@ -252,28 +255,28 @@ class _ProgramBuilder:
         self.samples.append(np.asarray(operation.run(programs.NUMPY, *[self.samples[k] for k in operands])))
         self.steps.append(ProgramStep(operation, operands))
 
-    def place(self, fits: Callable[[np.ndarray], bool] = lambda x: True) -> int:
-        """Choose a value that fits, half of the time the newest; return -1 if none fits."""
-        found = [k for k, x in enumerate(self.samples) if fits(x)]
-        return -1 if not found else found[-1] if self.random.random() < 0.5 else self.random.choice(found)
+    def choose(self, fits: Callable[[np.ndarray], bool] = lambda x: True) -> int:
+        """Return the index of a value that fits, half of the time the newest, or -1 if none fits."""
+        fitting = [k for k, x in enumerate(self.samples) if fits(x)]
+        return -1 if not fitting else fitting[-1] if self.random.random() < 0.5 else self.random.choice(fitting)
 
     def unary(self) -> StepChoice:
-        return self.random.choice(list(programs.UNARY.values())), self.place()
+        return self.random.choice(list(programs.UNARY.values())), self.choose()
 
     def binary(self) -> StepChoice:
-        k = self.place()
+        k = self.choose()
         others = [j for j, x in enumerate(self.samples) if j != k and _broadcasts(x.shape, self.samples[k].shape)]
         operands = [k, self.random.choice(others or [k])]
         self.random.shuffle(operands)
         return self.random.choice(list(programs.BINARY.values())), *operands
 
     def reduce(self) -> StepChoice:
-        k = self.place(lambda x: x.ndim > 0)
+        k = self.choose(lambda x: x.ndim > 0)
         dim = self.random.choice(range(-self.samples[k].ndim, self.samples[k].ndim))
         return programs.reduce_operation(self.random.choice(list(programs.REDUCTIONS)), dim, self.random.random() < 0.6), k
 
     def view(self) -> StepChoice:
-        k = self.place()
+        k = self.choose()
         shape = self.samples[k].shape
         kinds = [self.slices, self.repeats, self.flat] + [self.permutation] * (len(shape) > 1)
         return programs.view_operation(*self.random.choice(kinds)(shape)), k
@@ -282,8 +285,8 @@ class _ProgramBuilder:
         return "permute", tuple(self.random.sample(range(len(shape)), len(shape)))
 
     def slices(self, shape: Shape) -> tuple[str, ViewArguments]:
-        few: list[Entry] = [slice(None), slice(None), slice(None, None, -1), slice(None, None, 2), slice(-2, None)]
-        entries = [self.random.choice([*few, n - 1]) for n in shape]
+        slices: list[Entry] = [slice(None), slice(None), slice(None, None, -1), slice(None, None, 2), slice(-2, None)]
+        entries = [self.random.choice([*slices, n - 1]) for n in shape]
         if not shape or self.random.random() < 0.3:
             entries.insert(self.random.randint(0, len(shape)), None)
         return "index", tuple(entries)
@@ -296,14 +299,14 @@ class _ProgramBuilder:
 
     def product(self) -> StepChoice:
         """Multiply two values whose inner sizes match, or a matrix and its transpose."""
-        k = self.place(lambda x: x.ndim > 1)
+        k = self.choose(lambda x: x.ndim > 1)
         if k < 0:
             return self.binary()
         a = self.samples[k]
-        j = self.place(lambda b: b.ndim > 0 and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
+        j = self.choose(lambda b: b.ndim > 0 and b.shape[-2:][0] == a.shape[-1] and _broadcasts(a.shape[:-2], b.shape[:-2]))
         if j < 0:
             return programs.matmul_operation(a.shape[-1], transposed=True), k
         return programs.matmul_operation(a.shape[-1]), k, j
 
     def cast(self) -> StepChoice:
-        return programs.ROUNDING, self.place()
+        return programs.ROUNDING, self.choose()

@@ -26,7 +26,7 @@ class Tolerance(NamedTuple):
 
 
 class ErrorModel(NamedTuple):
-    """An entry of the table: errors in ULP (2**-23 or 2**-52 of a number), and the reason for them."""
+    """An entry of the table: error bounds in ULP (2**-23 or 2**-52 of a number), and the reason for them."""
 
     float32: float
     float64: float
@@ -36,19 +36,19 @@ class ErrorModel(NamedTuple):
 
 
 TOLERANCES = {
-    "exact": ErrorModel(0, 0, False, False, "nothing is rounded: integers, bools, moves, comparisons and choices"),
-    "rounded": ErrorModel(2, 2, False, False, "one rounding; a second one where a quotient is a product with a reciprocal"),
+    "exact": ErrorModel(0, 0, False, False, "nothing is rounded: integers, bools, copies, comparisons and selections"),
+    "rounded": ErrorModel(2, 2, False, False, "one rounding; two if a quotient is computed as a product with a reciprocal"),
     "transcendental": ErrorModel(
-        4, 8, False, False, "polynomials err by less than 3 ULP, C and NumPy, which judges, by less than 4"
+        4, 8, False, False, "the error of our polynomials is less than 3 ULP, that of C and of NumPy less than 4"
     ),
     "composed": ErrorModel(
-        32, 32, True, False, "a few operations in a row, of which one may cancel the leading digits of another"
+        32, 32, True, False, "a few operations in a row; a difference of nearly equal values loses leading digits"
     ),
     "fold": ErrorModel(4, 4, True, True, "a rounding for each element, in any order of summation"),
     "product": ErrorModel(4, 4, True, True, "a rounding for each of K products and sums, in any order of summation"),
-    "program": ErrorModel(256, 256, True, True, "any number of operations and folds over all elements"),
+    "program": ErrorModel(256, 256, True, True, "any number of operations, with reductions over all elements"),
     "difference": ErrorModel(
-        2.0**18, 2.0**27, True, False, "a derivative by central differences: the step divides rounding errors"
+        2.0**18, 2.0**27, True, False, "a derivative by central differences: rounding errors are divided by the small step"
     ),
 }
 
@@ -71,7 +71,8 @@ def tolerance_for(kind: str, dtype: DType | str, n: int = 1, scale: float = 0.0)
     Returns
     -------
     Tolerance
-        `rtol`, `atol` and the reason. `atol` is at least a few of the smallest floats, which have few digits.
+        `rtol`, `atol` and the reason. `atol` is at least a few times the smallest float, since subnormal floats have few
+        digits.
 
     Raises
     ------

@@ -32,14 +32,14 @@ METHODS: Mapping[str, Callable[..., Any]] = {"permute": permute, "expand": expan
 
 
 class Recipe:
-    """A chain of views of something of shape `base`. Call it with an array, a tensor or a graph node to apply them.
+    """A chain of views. Call it with an array, a tensor or a graph node of shape `base` to apply them.
 
     Parameters
     ----------
     base : tuple of int
         The shape of the argument.
     steps : sequence of (str, tuple)
-        Each ("permute", dims), ("expand", shape) or ("index", entries).
+        The views in order: ("permute", dims), ("expand", shape) or ("index", entries).
 
     Examples
     --------
@@ -55,7 +55,7 @@ class Recipe:
         self.base, self.steps = base, tuple(steps)
 
     def __call__(self, x: X) -> X:
-        """Apply the views to something of shape `base`."""
+        """Apply the views to an array, a tensor or a graph node of shape `base`."""
         for method, argument in self.steps:
             x = METHODS[method](x, argument)
         return x

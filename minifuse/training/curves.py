@@ -26,7 +26,9 @@ def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
             'curves need matplotlib, which is not installed; run: pip install "minifuse[train]"'
         ) from None
     steps = [line for line in lines if "loss" in line]
-    looks = [(line["step"], line["held_out"][recipe.target]) for line in lines if recipe.target in line.get("held_out", ())]
+    metrics = [
+        (line["step"], line["held_out"][recipe.target]) for line in lines if recipe.target in line.get("held_out", ())
+    ]
     figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     axes.plot([x["step"] for x in steps], [x["loss"] for x in steps], color=BLUE, alpha=0.35, linewidth=0.8, label="loss")
@@ -40,16 +42,16 @@ def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
     axes.set_ylabel("loss")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25)
-    other = axes.twinx() if looks and recipe.target != "loss" else axes
-    if looks:
-        other.plot(*zip(*looks, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
+    metric_axes = axes.twinx() if metrics and recipe.target != "loss" else axes
+    if metrics:
+        metric_axes.plot(*zip(*metrics, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
     handles, labels = axes.get_legend_handles_labels()
-    if other is not axes:
-        other.set_ylabel(f"{recipe.target} on held-out data")
-        more_handles, more_labels = other.get_legend_handles_labels()
+    if metric_axes is not axes:
+        metric_axes.set_ylabel(f"{recipe.target} on held-out data")
+        more_handles, more_labels = metric_axes.get_legend_handles_labels()
         handles, labels = handles + more_handles, labels + more_labels
     axes.legend(handles, labels, frameon=False)
     axes.set_title(f"{recipe.name}: {recipe.about}", fontsize=10, loc="left")
-    held = io.BytesIO()
-    figure.savefig(held, format="png")
-    return held.getvalue()
+    png = io.BytesIO()
+    figure.savefig(png, format="png")
+    return png.getvalue()

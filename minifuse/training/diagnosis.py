@@ -1,6 +1,6 @@
 """Find the source of a loss that is NaN or infinite: repeat training from the last checkpoint, and check each layer.
 
-Steps are reproducible, so the second run reaches the same state; there the layers run one by one.
+Steps are reproducible, so the repetition reaches the state before the bad step. In that step the layers run one by one.
 """
 
 import numpy as np
@@ -25,25 +25,25 @@ def diagnose(error: BadLoss, recipe: Recipe, settings: Settings, folder: RunFold
     """
     trainer = Trainer(recipe, settings)
     trainer.restore(folder.load(settings.backend))
-    before: tuple[Tensor, ...] = ()
+    previous_batch: tuple[Tensor, ...] = ()
     if trainer.done < error.step - 1:
         advance_to(trainer, error.step - 2)
-        before = next(trainer.batches(error.step - 1))
+        previous_batch = next(trainer.batches(error.step - 1))
     advance_to(trainer, error.step - 1)
     batch = next(trainer.batches(error.step))
-    return BadLoss(error.step, error.loss, describe_first_nonfinite(recipe, trainer.model, batch, before))
+    return BadLoss(error.step, error.loss, describe_first_nonfinite(recipe, trainer.model, batch, previous_batch))
 
 
 def advance_to(trainer: Trainer, goal: int) -> None:
-    """Run the steps up to a step number."""
+    """Run all steps up to step `goal`."""
     for _ in trainer.advance(goal):
         pass
 
 
 def describe_first_nonfinite(
-    recipe: Recipe, model: Module, batch: tuple[Tensor, ...], before: tuple[Tensor, ...] = ()
+    recipe: Recipe, model: Module, batch: tuple[Tensor, ...], previous_batch: tuple[Tensor, ...] = ()
 ) -> str:
-    """Describe the first tensor with numbers that are not finite, from the batch to the loss."""
+    """Describe the first tensor that is not finite, in the order of computation: batch, parameters, outputs of layers."""
     for k, x in enumerate(batch):
         if count := count_nonfinite(x):
             return f"input {k} of the batch contains {count:,} numbers that are not finite: check the data"
@@ -51,22 +51,22 @@ def describe_first_nonfinite(
         if count := count_nonfinite(p):
             why = next(
                 (
-                    f"input {k} of that batch contains {n:,} of them"
-                    for k, x in enumerate(before)
+                    f"input {k} of its batch contains {n:,} numbers that are not finite: check the data"
+                    for k, x in enumerate(previous_batch)
                     if (n := count_nonfinite(x))
                 ),
                 "",
             )
-            return f"{name} contains {count:,} numbers that are not finite after the previous step: {why or ADVICE}"
-    seen = list[tuple[str, Module, object]]()
-    with no_grad(), watch_outputs(model, lambda *output: seen.append(output)):
+            return f"{name} contains {count:,} numbers that are not finite after the previous step; {why or ADVICE}"
+    outputs = list[tuple[str, Module, object]]()
+    with no_grad(), watch_outputs(model, lambda *output: outputs.append(output)):
         recipe.loss(model, *batch)
-    for name, module, output in seen:
+    for name, module, output in outputs:
         for y in output if isinstance(output, tuple | list) else [output]:
             if isinstance(y, Tensor) and (count := count_nonfinite(y)):
                 title = f"{name} ({type(module).__name__})" if name else type(module).__name__
-                return f"the first such layer is {title}: {count:,} of its {y.size:,} outputs are not finite; {ADVICE}"
-    return "the outputs of all layers are finite, and their loss is not: they are too large, or have no logarithm"
+                return f"in the first non-finite layer, {title}, {count:,} of {y.size:,} outputs are not finite; {ADVICE}"
+    return "the outputs of all layers are finite, but too large for the loss, or outside the domain of its logarithm"
 
 
 def count_nonfinite(x: Tensor) -> int:

@@ -22,11 +22,11 @@ def fit(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None = Non
     Parameters
     ----------
     trainer : Trainer
-        At its beginning, or restored.
+        A new trainer, or a restored one.
     folder : RunFolder
         Stores the log, checkpoints at each evaluation and at least every half minute, and the curves.
-    tell : function of (last steps, numbers of what is held out or None), optional
-        Called after every few steps with their records, and with the metrics after an evaluation. Returns True to stop.
+    tell : function of (list of StepRecord, metrics or None), optional
+        Called after every few steps with their records and, after an evaluation, with its metrics. Returns True to stop.
 
     Returns
     -------
@@ -36,7 +36,8 @@ def fit(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None = Non
     Raises
     ------
     BadLoss
-        A loss is NaN or infinite. The message names the step and the first such layer. The last checkpoint is from before.
+        A loss is NaN or infinite. The message names the step, and the first layer whose output is not finite. The last
+        checkpoint was saved before that step.
     TrainingError, CheckpointError
         Another process trains in the folder, or a file cannot be written. The last checkpoint is intact.
 
@@ -57,34 +58,34 @@ def fit(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None = Non
 
 
 def train(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None) -> None:
-    """Run the remaining steps, or those until `tell` returns True; log, evaluate and save meanwhile."""
-    saved = monotonic()
+    """Run steps until all are done or `tell` returns True; log them, and evaluate and save when due."""
+    saved_at = monotonic()
     for records in trainer.advance():
         for record in records:
             if not isfinite(record["loss"]):
                 raise BadLoss(record["step"], record["loss"])
         folder.note(*records)
-        numbers = None
+        metrics = None
         if trainer.is_evaluation_due:
-            numbers = trainer.measure()
-            folder.note({"step": trainer.done, "epoch": records[-1]["epoch"], "held_out": numbers})
-        is_stopped = bool(tell and tell(records, numbers))
-        if numbers or is_stopped or monotonic() - saved > SAVE_INTERVAL_S:
+            metrics = trainer.measure()
+            folder.note({"step": trainer.done, "epoch": records[-1]["epoch"], "held_out": metrics})
+        is_stopped = bool(tell and tell(records, metrics))
+        if metrics or is_stopped or monotonic() - saved_at > SAVE_INTERVAL_S:
             save_checkpoint(trainer, folder)
-            saved = monotonic()
+            saved_at = monotonic()
         if is_stopped:
             break
 
 
 def save_checkpoint(trainer: Trainer, folder: RunFolder) -> None:
-    """Save a checkpoint, unless weights are not finite: it would overwrite a good one."""
+    """Save a checkpoint. Raise BadLoss if a weight is not finite, since the checkpoint would overwrite a good one."""
     if any(count_nonfinite(p) for p in trainer.model.parameters()):
         raise BadLoss(trainer.done + 1, nan)
     folder.save(trainer.state())
 
 
 def resume(trainer: Trainer, folder: RunFolder) -> None:
-    """Restore the last checkpoint, remove later lines from the log, and keep the folder locked for `fit`.
+    """Restore the last checkpoint, remove the log lines of later steps, and keep the folder locked for `fit`.
 
     Parameters
     ----------

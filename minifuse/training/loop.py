@@ -20,7 +20,7 @@ LossFunction = Callable[..., Tensor]  # (model, *batch) -> loss
 
 
 class StepRecord(TypedDict):
-    """A step: its number and epoch, counted from 1, the learning rate, the loss, and the seconds with data loading."""
+    """The record of a step: number and epoch, counted from 1, learning rate, loss, and seconds, with data loading."""
 
     step: int
     epoch: int
@@ -58,32 +58,32 @@ class TrainingLoop:
     """Its `step` is called after each step."""
     steps: int = sys.maxsize
     """Number of steps in total."""
-    between: int = sys.maxsize
-    """Number of steps between two evaluations; another one follows each epoch."""
-    at_once: int = 1
-    """Number of losses that are copied from a device together."""
+    eval_interval: int = sys.maxsize
+    """Number of steps between two evaluations in an epoch; each epoch ends with one."""
+    losses_per_fetch: int = 1
+    """Number of losses that are copied from the device together."""
     done: int = 0
     """Number of steps done."""
 
     @property
     def is_evaluation_due(self) -> bool:
         """True if held-out data should be evaluated now."""
-        return self.done % len(self.loader) % self.between == 0 or self.done >= self.steps
+        return self.done % len(self.loader) % self.eval_interval == 0 or self.done >= self.steps
 
     def batches(self, goal: int) -> Iterator[tuple[Tensor, ...]]:
-        """Iterate over the batches of the steps up to a step number."""
+        """Iterate over the batches of the remaining steps up to step `goal`."""
         while self.done < goal:
             epoch, position = divmod(self.done, len(self.loader))
             self.loader.load_state_dict({**self.loader.state_dict(), "epoch": epoch, "position": position})
             yield from islice(self.loader, goal - self.done)
 
     def advance(self, goal: int | None = None) -> Iterator[list[StepRecord]]:
-        """Run the remaining steps, or those up to a step number.
+        """Run the remaining steps, or those up to step `goal`.
 
-        Yields lists of at most `at_once` records. A list ends at each step after which an evaluation is due.
+        Yields lists of at most `losses_per_fetch` records. A list ends at each step after which an evaluation is due.
         """
         goal = self.steps if goal is None else goal
-        records, losses, began = list[StepRecord](), list[Tensor](), perf_counter()
+        records, losses, start = list[StepRecord](), list[Tensor](), perf_counter()
         self.model.train()
         for batch in self.batches(goal):
             epoch, rate = self.done // len(self.loader) + 1, float(self.optimizer.param_groups[0]["lr"])
@@ -92,11 +92,11 @@ class TrainingLoop:
             if self.schedule is not None:
                 self.schedule.step()
             self.done += 1
-            if len(losses) < self.at_once and not self.is_evaluation_due and self.done < goal:
+            if len(losses) < self.losses_per_fetch and not self.is_evaluation_due and self.done < goal:
                 continue
             values = [float(loss.item()) for loss in losses]
-            seconds = (perf_counter() - began) / len(values)
+            seconds = (perf_counter() - start) / len(values)
             for record, value in zip(records, values, strict=True):
                 record["loss"], record["seconds"] = value, seconds
             yield records
-            records, losses, began = [], [], perf_counter()
+            records, losses, start = [], [], perf_counter()

@@ -57,7 +57,7 @@ class Settings:
         """Return an option."""
         return self.options[name]
 
-    def changed(self, asked: Mapping[str, object]) -> "Settings":
+    def changed(self, changes: Mapping[str, object]) -> "Settings":
         """Return a copy with other values; None keeps a value.
 
         Raises
@@ -65,38 +65,36 @@ class Settings:
         TrainingError
             A setting or option is unknown, or its value has the wrong type or is out of range.
         """
-        asked = {name: value for name, value in asked.items() if value is not None}
-        options = asked.pop("options", {})
+        changes = {name: value for name, value in changes.items() if value is not None}
+        options = changes.pop("options", {})
         if not isinstance(options, Mapping):
             raise TrainingError(f"got options={options!r:.60}, expected a mapping of numbers by name")
-        kinds = {one.name: one.type for one in fields(self) if one.name != "options"}
-        for name in asked.keys() - kinds.keys():
-            raise TrainingError(f"unknown setting {name!r}{suggest_names(name, kinds)}")
+        types = {f.name: f.type for f in fields(self) if f.name != "options"}
+        for name in changes.keys() - types.keys():
+            raise TrainingError(f"unknown setting {name!r}{suggest_names(name, types)}")
         for name in options:
             if name not in self.options:
                 raise TrainingError(f"unknown option {name!r}{suggest_names(name, self.options)}")
-        values = {name: convert_setting(name, value, kinds[name]) for name, value in asked.items()}
-        chosen = {name: convert_option(name, value, type(self.options[name])) for name, value in options.items()}
-        found = replace(self, **values, options=MappingProxyType({**self.options, **chosen}))
-        for name, least in {"epochs": 1, "batch": 1, "seed": 0}.items():
-            if getattr(found, name) < least:
-                raise TrainingError(f"{name} is {getattr(found, name)}; expected at least {least}")
-        if not 0 < found.rate < float("inf"):
-            raise TrainingError(f"rate is {found.rate}; expected a number above 0")
-        get_backend(found.backend)
-        return found
+        values = {name: convert_setting(name, value, types[name]) for name, value in changes.items()}
+        new_options = {name: convert_option(name, value, type(self.options[name])) for name, value in options.items()}
+        settings = replace(self, **values, options=MappingProxyType({**self.options, **new_options}))
+        for name, minimum in {"epochs": 1, "batch": 1, "seed": 0}.items():
+            if getattr(settings, name) < minimum:
+                raise TrainingError(f"{name} is {getattr(settings, name)}; expected at least {minimum}")
+        if not 0 < settings.rate < float("inf"):
+            raise TrainingError(f"rate is {settings.rate}; expected a number above 0")
+        get_backend(settings.backend)
+        return settings
 
     def as_dict(self) -> dict[str, object]:
         """Return the settings as plain data for JSON."""
-        return {one.name: getattr(self, one.name) for one in fields(self) if one.name != "options"} | {
-            "options": dict(self.options)
-        }
+        return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"} | {"options": dict(self.options)}
 
 
 def suggest_names(name: object, known: Iterable[str]) -> str:
-    """Return a hint: the nearest known name, or all of them."""
+    """Return a hint for an unknown name: the most similar known name, or all of them."""
     close = get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; there are {', '.join(known) or 'none'}"
+    return f"; did you mean {close[0]}?" if close else f"; the known names are {', '.join(known) or 'none'}"
 
 
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
@@ -123,7 +121,7 @@ def convert_option(name: str, value: object, kind: type) -> Number:
     Raises
     ------
     TrainingError
-        The value is not such a number.
+        The value is not a number of this type, is negative, or is not finite.
     """
     number = value
     if isinstance(value, str):
@@ -133,10 +131,10 @@ def convert_option(name: str, value: object, kind: type) -> Number:
         number = int(value)
     if isinstance(number, str):
         raise TrainingError(f"option {name} is {value!r:.60}; expected {TYPE_NAMES[kind]}")
-    found: Number = convert_setting(f"option {name}", number, kind)
-    if not 0 <= found < float("inf"):
-        raise TrainingError(f"option {name} is {value!r}; expected at least 0 and finite")
-    return found
+    option: Number = convert_setting(f"option {name}", number, kind)
+    if not 0 <= option < float("inf"):
+        raise TrainingError(f"option {name} is {value!r}; expected a finite number of at least 0")
+    return option
 
 
 class Data(NamedTuple):
@@ -160,7 +158,7 @@ class Recipe:
     settings : Settings
         The default settings.
     max_norm : float or None
-        The norm to which gradients are clipped, if any.
+        If not None, gradients are clipped to this norm.
     target : str
         The most important metric of `measure`.
     """
@@ -192,5 +190,5 @@ class Recipe:
         raise NotImplementedError
 
     def says(self, model: Module, data: Data, seed: int) -> str:
-        """Return a text produced by the trained model, if it produces texts."""
+        """Return a text that shows what the trained model does, or "" if there is none."""
         return ""

@@ -29,7 +29,7 @@ class LogLine(TypedDict):
 
 
 class Config(TypedDict):
-    """The config of a run: the version of its form, a recipe and the settings, which are not validated yet."""
+    """The config of a run: the version of the format, a recipe, and the settings, which are not validated yet."""
 
     format: int
     recipe: str
@@ -51,18 +51,18 @@ def is_finite(x: object) -> bool:
     return type(x) is int or (type(x) is float and math.isfinite(x))
 
 
-def is_measured(x: object) -> bool:
+def is_metrics(x: object) -> bool:
     """Return True for a dict of numbers."""
     return isinstance(x, dict) and all(map(is_number, x.values()))
 
 
 LINE_FIELDS: Mapping[str, tuple[Callable[[object], bool], str]] = {
-    "step": (is_count, "a whole number from 1 on"),
-    "epoch": (is_count, "a whole number from 1 on"),
+    "step": (is_count, "a whole number of at least 1"),
+    "epoch": (is_count, "a whole number of at least 1"),
     "rate": (is_finite, "a number"),
     "loss": (is_finite, "a finite number"),
     "seconds": (is_finite, "a number"),
-    "held_out": (is_measured, "an object of numbers by name"),
+    "held_out": (is_metrics, "an object of numbers by name"),
 }
 REQUIRED_FIELDS = ("step", "epoch")  # in addition to "loss" or "held_out"
 
@@ -79,26 +79,26 @@ def read_line(text: bytes, path: Path, number: int) -> LogLine:
     Raises
     ------
     TrainingError
-        It is not a JSON object, or a field is missing or has the wrong type.
+        The line is not a JSON object, or a field is missing or has the wrong type.
     """
 
-    def damaged(what: str) -> TrainingError:
-        return TrainingError(f"{path}, line {number} is damaged: {what}; delete the line; it is only used for the curves")
+    def damaged(details: str) -> TrainingError:
+        return TrainingError(f"{path}, line {number} is damaged: {details}; delete the line; it is only used for the curves")
 
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
         raise damaged(str(error)) from None
-    if not isinstance(found, dict):
-        raise damaged(f'got {format_value(found)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
-    for name in REQUIRED_FIELDS if found.keys() & {"loss", "held_out"} else (*REQUIRED_FIELDS, "loss"):
-        if name not in found:
-            raise damaged(f'"{name}" is missing, got {format_value(found)}')
-    for name in found.keys() & LINE_FIELDS.keys():
-        is_right, expected = LINE_FIELDS[name]
-        if not is_right(found[name]):
-            raise damaged(f'"{name}" is {format_value(found[name])}, expected {expected}')
-    return cast(LogLine, found)
+    if not isinstance(content, dict):
+        raise damaged(f'got {format_value(content)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
+    for name in REQUIRED_FIELDS if content.keys() & {"loss", "held_out"} else (*REQUIRED_FIELDS, "loss"):
+        if name not in content:
+            raise damaged(f'"{name}" is missing, got {format_value(content)}')
+    for name in content.keys() & LINE_FIELDS.keys():
+        is_valid, expected = LINE_FIELDS[name]
+        if not is_valid(content[name]):
+            raise damaged(f'"{name}" is {format_value(content[name])}, expected {expected}')
+    return cast(LogLine, content)
 
 
 def read_config(path: Path) -> Config:
@@ -112,26 +112,26 @@ def read_config(path: Path) -> Config:
         The file cannot be read, or a field is missing or has the wrong type.
     """
     try:
-        found = json.loads(path.read_bytes().decode("utf-8-sig"))  # some editors add a byte order mark
+        config = json.loads(path.read_bytes().decode("utf-8-sig"))  # some editors add a byte order mark
     except FileNotFoundError:
         raise
     except (OSError, ValueError, RecursionError) as error:
         raise TrainingError(f"{path} cannot be read: {error}; restore it; it contains the settings of the run") from None
     expected = f'expected format {FORMAT}: an object with "format", "recipe" and "settings", as `minifuse train` writes it'
-    if not isinstance(found, dict):
-        raise TrainingError(f"{path} is not the config of a run: got {format_value(found)}, {expected}")
-    if found.get("format") != FORMAT:
+    if not isinstance(config, dict):
+        raise TrainingError(f"{path} is not the config of a run: got {format_value(config)}, {expected}")
+    if (version := config.get("format")) != FORMAT:
         raise TrainingError(
-            f'{path} is not the config of a run of this version: "format" is {format_value(found.get("format"))}, {expected}'
+            f'{path} is not the config of a run of this version: "format" is {format_value(version)}, {expected}'
         )
     for name, kind in {"recipe": str, "settings": dict}.items():
-        if not isinstance(found.get(name), kind):
-            raise TrainingError(f'{path}: "{name}" is {format_value(found.get(name))}, {expected}')
-    return cast(Config, found)
+        if not isinstance(config.get(name), kind):
+            raise TrainingError(f'{path}: "{name}" is {format_value(config.get(name))}, {expected}')
+    return cast(Config, config)
 
 
 def recorded_settings(path: Path, recorded: Mapping[str, object], recipe: Recipe) -> Settings:
-    """Read the settings in a config: all of them and nothing else.
+    """Convert the settings of a config, which must contain all settings and no others.
 
     Raises
     ------
@@ -139,7 +139,7 @@ def recorded_settings(path: Path, recorded: Mapping[str, object], recipe: Recipe
         A setting or an option is missing, unknown, or has the wrong type or range.
     """
     defaults, known = recipe.settings.as_dict(), recipe.settings.options
-    for name in (one.name for one in fields(Settings)):
+    for name in (f.name for f in fields(Settings)):
         if name not in recorded:
             raise TrainingError(f'{path}: setting "{name}" is missing; add the value of the run, such as {defaults[name]}')
     options = recorded["options"]

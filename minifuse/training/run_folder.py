@@ -3,11 +3,11 @@
     config.json               recipe, settings, versions; written once
     log.jsonl                 one line of JSON for each step, and for each evaluation
     checkpoint.safetensors    everything needed to resume training with identical results
-    curves.png                loss and accuracy
-    run.lock                  the training process, while it runs
+    curves.png                a plot of the loss and the target metric
+    run.lock                  a lock, with a description of the training process
 
-Only one process at a time writes to a folder. A file is written beside its place and then renamed, so it is complete
-whenever the process ends. The log is append-only; when a run is resumed, lines after the checkpoint are removed.
+Only one process at a time writes to a folder. A file is written under a temporary name and then renamed, so it is complete
+even if the process is killed. The log is append-only; when a run is resumed, lines after the checkpoint are removed.
 """
 
 import json
@@ -92,7 +92,7 @@ class RunFolder:
         Raises
         ------
         TrainingError
-            Another process, or another object of this process, writes into the folder; or it cannot be written.
+            Another process, or another object of this process, has the lock; or the folder cannot be written.
         """
         if self._lock.is_held:
             return
@@ -144,7 +144,7 @@ class RunFolder:
     # The log.
 
     def note(self, *lines: Mapping[str, object]) -> None:
-        """Append lines to the log: all of them, or none if it raises."""
+        """Append lines to the log. If an error is raised, none of them is appended."""
         self.lock()
         data = "".join(json.dumps(line) + "\n" for line in lines).encode()
         with self._writing(self.path / LOG):
@@ -179,7 +179,7 @@ class RunFolder:
             yield read_line(line, path, number)
 
     def forget_after(self, step: int) -> None:
-        """Remove the log lines after a step, which will be repeated."""
+        """Remove the log lines of all later steps, since they will be repeated."""
         self.lock()
         kept = [line for line in self.lines() if line["step"] <= step]
         self._close_log()
@@ -204,7 +204,7 @@ class RunFolder:
         Raises
         ------
         CheckpointError
-            It cannot be written; the previous one is unchanged.
+            The checkpoint cannot be written; the previous one is unchanged.
         """
         self.lock()
         path = self.path / CHECKPOINT
@@ -212,9 +212,9 @@ class RunFolder:
             if self._log is not None:
                 os.fsync(self._log)  # after a power failure the log must not be older than the checkpoint
             save_state(dict(state), path)
-        except OSError as error:  # a CheckpointError is one too
+        except OSError as error:  # CheckpointError is a subclass of OSError
             cause = error.__cause__ if isinstance(error.__cause__, OSError) else error
-            raise CheckpointError(self._said(path, cause)) from error
+            raise CheckpointError(self._format_failure(path, cause)) from error
 
     def load(self, backend: str) -> dict[str, object]:
         """Load the state of the last checkpoint.
@@ -222,20 +222,20 @@ class RunFolder:
         Raises
         ------
         TrainingError, CheckpointError
-            There is no checkpoint, or it is damaged, or no checkpoint of a run.
+            There is no checkpoint, or the file is damaged or not a checkpoint.
         """
         path = self.path / CHECKPOINT
         if not path.exists():
             raise TrainingError(
-                f"{self.path} has no {CHECKPOINT}; restore it, or delete {LOG}, too, and --resume starts at the first step"
+                f"{self.path} has no {CHECKPOINT}; restore it, or also delete {LOG} to start at the first step with --resume"
             )
-        found: dict[str, object] = load_state(path, backend)
-        return found
+        state: dict[str, object] = load_state(path, backend)
+        return state
 
     # Writing files.
 
     def put(self, name: str, content: bytes) -> None:
-        """Replace a file of the folder, all or nothing."""
+        """Replace a file of the folder atomically."""
         self.lock()
         with self._writing(self.path / name):
             replace_content(self.path / name, content)
@@ -246,18 +246,18 @@ class RunFolder:
         try:
             yield
         except OSError as error:
-            raise TrainingError(self._said(path, error)) from error
+            raise TrainingError(self._format_failure(path, error)) from error
 
-    def _said(self, path: Path, error: OSError) -> str:
+    def _format_failure(self, path: Path, error: OSError) -> str:
         """Format the message of a failed write: path, reason, state of the run, and how to continue."""
-        again = f"--resume {quote(str(self.path))}"
+        resume = f"--resume {quote(str(self.path))}"
         if (self.path / CHECKPOINT).exists():
-            left = f"the last checkpoint is intact: {remedy(error)}, and continue with {again}"
+            advice = f"the last checkpoint is intact: {remedy(error)}, and continue with {resume}"
         elif (self.path / CONFIG).exists():
-            left = f"no step was recorded: {remedy(error)}, and start with {again}"
+            advice = f"no step was recorded: {remedy(error)}, and start with {resume}"
         else:
-            left = f"no run was created: {remedy(error)}, or choose another folder"
-        return f"{path} cannot be written: {reason(error)}; {left}"
+            advice = f"no run was created: {remedy(error)}, or choose another folder"
+        return f"{path} cannot be written: {reason(error)}; {advice}"
 
 
 def version_of(package: str) -> str:

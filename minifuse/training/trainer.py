@@ -53,17 +53,17 @@ class Trainer(TrainingLoop):
             model, loader = recipe.model(settings, self.data).to(backend=settings.backend), self.data.loader
         if not len(loader):
             raise TrainingError(
-                f"{recipe.name}: got batch={settings.batch} for {loader.length} examples, which make no batch; use a "
-                "smaller one"
+                f"{recipe.name}: got batch={settings.batch}, but the {loader.length} examples do not fill one batch; use a "
+                "smaller batch"
             )
         steps = settings.epochs * len(loader)
         with translate_errors(recipe, settings):
             optimizer, schedule = recipe.optimizer(settings, model, steps)
         step = make_step(recipe, model, optimizer)
         step = fuse(step) if settings.fuse else step
-        between = min(len(loader), max(steps // MIN_EVALUATIONS, 1))
-        at_once = 1 if get_backend(settings.backend).is_host else LOSSES_PER_FETCH
-        super().__init__(model, optimizer, loader, step, schedule, steps, between, at_once)
+        eval_interval = min(len(loader), max(steps // MIN_EVALUATIONS, 1))
+        losses_per_fetch = 1 if get_backend(settings.backend).is_host else LOSSES_PER_FETCH
+        super().__init__(model, optimizer, loader, step, schedule, steps, eval_interval, losses_per_fetch)
 
     # State.
 
@@ -110,7 +110,7 @@ class Trainer(TrainingLoop):
             )
         if (parts["schedule"] is not None) is not has_schedule:
             raise CheckpointError(
-                f"{origin} {'lacks a' if has_schedule else 'has a'} schedule of rates, unlike this run's recipe"
+                f"{origin} {'lacks' if has_schedule else 'has'} a learning rate schedule, unlike this run's recipe"
             )
         try:
             self.model.load_state_dict(parts["model"])
@@ -154,6 +154,6 @@ class BadLoss(TrainingError):  # noqa: N818  # named after the fault
         The first step with such a loss.
     """
 
-    def __init__(self, step: int, loss: float, found: str = "") -> None:
-        super().__init__(f"the loss of step {step} is {loss}{found and '; '}{found}")
+    def __init__(self, step: int, loss: float, details: str = "") -> None:
+        super().__init__(f"the loss of step {step} is {loss}{details and '; '}{details}")
         self.step, self.loss = step, loss

@@ -152,7 +152,7 @@ def test_steps_without_a_checkpoint_are_not_thrown_away(tmp_path):
     folder = stopped(tmp_path / "run")
     (folder.path / CHECKPOINT).unlink()
     before = (folder.path / LOG).read_bytes()
-    with pytest.raises(TrainingError, match=r"has no checkpoint\.safetensors; restore it, or delete log\.jsonl, too"):
+    with pytest.raises(TrainingError, match=r"has no checkpoint\.safetensors; restore it, or also delete log\.jsonl"):
         go_on(folder.path)
     assert (folder.path / LOG).read_bytes() == before
     (folder.path / LOG).unlink()
@@ -345,7 +345,7 @@ def test_each_setting_that_is_missing_is_named(tmp_path, name):
         ("options", {"width": "5", "dropout": 0}, 'option "width" is "5", expected a number, such as 5'),
         ("options", {"width": 5.5, "dropout": 0}, "option width is 5.5; expected a whole number"),
         ("options", {"width": True, "dropout": 0}, 'option "width" is true, expected a number'),
-        ("options", {"width": 5, "dropout": float("inf")}, "option dropout is inf; expected at least 0 and finite"),
+        ("options", {"width": 5, "dropout": float("inf")}, "option dropout is inf; expected a finite number of at least 0"),
         ("options", {"width": 5, "dropout": 0, "depth": 1}, "unknown option 'depth'"),
         ("rat", 1, "unknown setting 'rat'; did you mean rate"),
     ],
@@ -389,7 +389,7 @@ LINE = {"step": 1, "epoch": 1, "rate": 0.1, "loss": 0.5, "seconds": 0.1}
         ({**LINE, "step": 1.0}, '"step" is 1.0, expected a whole number'),
         ({**LINE, "step": True}, '"step" is true, expected a whole number'),
         ({**LINE, "step": float("nan")}, '"step" is NaN, expected a whole number'),
-        ({**LINE, "step": 0}, '"step" is 0, expected a whole number from 1 on'),
+        ({**LINE, "step": 0}, '"step" is 0, expected a whole number of at least 1'),
         ({**LINE, "epoch": [1]}, r'"epoch" is \[1\], expected a whole number'),
         ({**LINE, "loss": "low"}, '"loss" is "low", expected a finite number'),
         ({**LINE, "loss": float("inf")}, '"loss" is Infinity, expected a finite number'),
@@ -441,7 +441,7 @@ def with_part(state, name, value):
         (lambda state: with_part(state, "step", True), "is at step True, expected 0 to 4"),
         (lambda state: with_part(state, "step", 5), "is at step 5, expected 0 to 4; use the checkpoint of this run"),
         (lambda state: with_part(state, "step", -1), "is at step -1, expected 0 to 4"),
-        (lambda state: with_part(state, "schedule", None), "lacks a schedule of rates"),
+        (lambda state: with_part(state, "schedule", None), "lacks a learning rate schedule"),
         (lambda state: with_part(state, "schedule", {"last_step": 1}), "does not fit this run: .*base_lrs"),
         (lambda state: with_part(state, "schedule", 3), "does not fit this run: .*base_lrs"),
         (lambda state: with_part(state, "rng", {}), "does not fit this run: set_rng_state"),

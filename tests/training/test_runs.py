@@ -131,10 +131,10 @@ class Divide(mf.nn.Module):
 @pytest.mark.parametrize(
     ("where", "step", "words"),
     [
-        ("layer", 1, "the first such layer is scale (Divide)"),
+        ("layer", 1, "in the first non-finite layer, scale (Divide)"),
         ("loss", 1, "the outputs of all layers are finite"),
         ("nan", 3, "input 0 of the batch contains 1 numbers that are not finite"),
-        ("inf", 4, "0.0.weight contains 10 numbers that are not finite after the previous step: input 0 of that batch"),
+        ("inf", 4, "0.0.weight contains 10 numbers that are not finite after the previous step; input 0 of its batch"),
     ],
 )
 def test_nonfinite_loss_stops_training_and_names_its_step_and_origin(tmp_path, where, step, words):
@@ -250,7 +250,7 @@ def test_a_folder_with_a_run_is_not_used_again(tmp_path):
         ({"rat": 1}, "unknown setting 'rat'; did you mean rate?"),
         ({"options": {"widht": 3}}, "unknown option 'widht'; did you mean width?"),
         ({"options": {"width": "many"}}, "option width is 'many'; expected a whole number"),
-        ({"options": {"dropout": -1}}, "option dropout is -1; expected at least 0"),
+        ({"options": {"dropout": -1}}, "option dropout is -1; expected a finite number of at least 0"),
         ({"backend": "gpu"}, "gpu"),
     ],
 )
@@ -285,5 +285,5 @@ def test_data_without_batches_is_refused():
             x = mf.zeros(3, 2)
             return Data(mf.data.Loader(x, x[:, :1], batch_size=8, drop_last=True), (x, x[:, :1]))
 
-    with pytest.raises(TrainingError, match="no batch"):
+    with pytest.raises(TrainingError, match="do not fill one batch"):
         Trainer(Empty(), SETTINGS)

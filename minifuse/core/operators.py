@@ -24,9 +24,31 @@ import math
 import numpy as np
 
 from .dtypes import Number
-from .operator_entry import TABLE, Operator, T, operator, primitive, reducible_names
+from .operator_entry import TABLE as TABLE  # with `as`, other modules may import it from here
+from .operator_entry import Operator as Operator
+from .operator_entry import T, operator, primitive
+from .operator_entry import reducible_names as reducible_names
 
-__all__ = ["TABLE", "Operator", "reducible_names"]  # besides the entries
+__all__ = [  # the entries that `minifuse` exports, as in `mf.exp`
+    "abs",
+    "cos",
+    "erf",
+    "exp",
+    "gelu",
+    "isnan",
+    "log",
+    "log1p",
+    "maximum",
+    "minimum",
+    "neg",
+    "relu",
+    "rsqrt",
+    "sigmoid",
+    "sin",
+    "sqrt",
+    "tanh",
+    "where",
+]
 
 
 # Comparisons and logic. They have no gradient.

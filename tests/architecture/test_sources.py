@@ -9,6 +9,8 @@ MAX_LINES = 450
 
 # They run text that minifuse has printed itself, of names and numbers: there is no other way to a function made to measure.
 RUN_TEXT = ("compiler.host_program", "backends.parallel.compiler", "backends.cuda.compiler", "inspect.provenance.on_cpu")
+# (module, imported module): a new operator is public by its name in one file.
+STAR_IMPORTS = {("minifuse", "core.operators")}
 MODULES = modules().values()
 
 
@@ -44,5 +46,6 @@ def test_every_module_imports_by_name():
     found = []
     for module in MODULES:
         imports = [node for node in ast.walk(module.tree) if isinstance(node, ast.ImportFrom)]
-        found += [f"{module.path}:{node.lineno}" for node in imports if node.names[0].name == "*"]
+        stars = [node for node in imports if node.names[0].name == "*" and (module.name, node.module) not in STAR_IMPORTS]
+        found += [f"{module.path}:{node.lineno}" for node in stars]
     assert not found, f"{found}: name what is imported"

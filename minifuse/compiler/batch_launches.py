@@ -1,8 +1,9 @@
 """Batch launches that differ only in their arrays: the update of all parameters of a network is one launch.
 
 A step of an optimizer changes many arrays of different sizes by one formula. Each would be a launch of its own, too small to
-be shared among threads. If the backend can, launches of one kernel become one step, which runs that kernel over a table of
-arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles nothing.
+be shared among threads. If the backend supports it, launches of one kernel become one step, which runs that kernel over a
+table of arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles
+nothing.
 
 Launches are batched if their loops have one axis, with equal stride kinds and equal numbers, if none of them reads or
 writes what another writes, and if no step between them does.
@@ -17,7 +18,7 @@ from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, replace
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap
 
-MAX_BATCHED_POINTS = 1 << 22  # points; a larger launch may store past the caches, which a batched launch cannot
+MAX_BATCHED_POINTS = 1 << 22  # points; a larger launch may bypass the caches when it stores, a batched one cannot
 
 
 @dataclass
@@ -53,7 +54,7 @@ class BatchedLaunch(KernelLaunch):
 
 
 def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
-    """Return several launches as one step."""
+    """Merge several launches into one step."""
     parts = sorted(launches, key=lambda part: -prod(part.shape))  # the text of the first one runs
     expressions, outputs, inputs = list[Expression](), list[BufferView](), list[BufferView]()
     for part in parts:
@@ -65,7 +66,7 @@ def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
 
 
 def offset_operands(e: Expression, outputs: int, inputs: int) -> Expression:
-    """Renumber the outputs and inputs of an expression to follow so many others."""
+    """Add `outputs` and `inputs` to the indices of the outputs and inputs of an expression."""
     e = replace(e, Load, lambda x: Load(x.index + inputs, x.dtype))
     return replace(e, ReadOutput, lambda x: ReadOutput(x.index + outputs, x.dtype))
 
@@ -104,7 +105,7 @@ def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
 
 
 def batch_key(step: Step) -> Hashable:
-    """Return what launches of one batch have in common, or None if a step cannot be batched."""
+    """Return the key that all launches of a batch have in common, or None if a step cannot be batched."""
     if not isinstance(step, KernelLaunch) or step.dims or step.indexed_operands:
         return None
     if not prod(step.shape) or step.kernel.effects:

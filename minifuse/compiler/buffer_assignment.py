@@ -95,9 +95,9 @@ class Arena:
     def free(self, start: int, nbytes: int) -> None:
         """Return a block to the arena: `start` is the offset that `alloc(nbytes)` returned."""
         end = start + align_up(nbytes)
-        left = next((s for s, e in self.free_blocks.items() if e == start), start)
-        self.free_blocks.pop(left, None)
-        self.free_blocks[left] = self.free_blocks.pop(end, end)
+        block_start = next((s for s, e in self.free_blocks.items() if e == start), start)
+        self.free_blocks.pop(block_start, None)
+        self.free_blocks[block_start] = self.free_blocks.pop(end, end)
 
     def _extend(self, needed: int) -> int:
         """Grow the arena. A free block at its end becomes the start of the new block."""

@@ -5,8 +5,8 @@ cannot inline) becomes a kernel, which inlines as much as it can: pointwise ops 
 kernel's own rows, a matmul if the kernel is its epilogue. Values with equal loops that read a common array share a kernel.
 Pointwise values are recomputed in every kernel that needs them, unless they are in memory.
 
-`refusals` lists what a kernel loads although it could have computed it, with the reason. `log` lists all decisions, if a
-fusion log is active.
+`refusals` lists the values that a kernel loads although it could have computed them, with the reasons. `log` lists all
+decisions, if a fusion log is active.
 """
 
 from collections.abc import Iterable, Sequence
@@ -33,7 +33,7 @@ REDUCTION_IS_SHARED = "another kernel needs it as well"
 
 
 class KernelScheduler(Scheduler):
-    """Forms kernels for the nodes that it is asked for, and lists the steps that run them."""
+    """Forms kernels for requested nodes, and lists the steps that launch them."""
 
     def begin_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
         """Return an empty kernel for some nodes."""
@@ -65,7 +65,7 @@ class KernelScheduler(Scheduler):
                 yield self.emit_kernel(space, related)
 
     def merge_pointwise_into_reductions(self, groups: KernelGroups) -> None:
-        """Let the kernel of a reduction also store pointwise values of its shape, and record why other groups are apart."""
+        """Let the kernel of a reduction also store pointwise values of its shape; record why other groups are not merged."""
         keys = list(groups)
         masks = self.shared_input_masks(list(groups.values()))
         for k, key in enumerate(keys):
@@ -83,12 +83,12 @@ class KernelScheduler(Scheduler):
                 self.record_refusal(groups[keys[before[0]]][0], groups[key][0], reason)
 
     def split_unrelated(self, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
-        """Split nodes by what they read: outputs with a common input may share a kernel, others would gain nothing."""
+        """Split nodes by their inputs: outputs with a common input may share a kernel, others would gain nothing."""
         groups = connected_components(self.shared_input_masks([[node] for node in nodes]))
         return [part for members in groups for part in partition_by_inputs(self.region, space, [nodes[k] for k in members])]
 
     def shared_input_masks(self, groups: Sequence[Sequence[Node]]) -> list[int]:
-        """Return for each group a mask of the groups that read an array which it reads, too."""
+        """Return for each group a mask of the groups that read one of its arrays, too."""
 
         def reads_memory(node: Node) -> bool:
             return node in self.buffers or self.reads_memory[node]
@@ -120,7 +120,7 @@ class KernelScheduler(Scheduler):
         return self.locate_stored(node)
 
     def emit_scatter_add(self, node: Node) -> Task[None]:
-        """Add the kernel of a scatter-add, which is lowered to a reduction. The kernel stores it, and does nothing more."""
+        """Add the kernel of a scatter-add, which is lowered to a reduction. No later op is fused with it."""
         reduction = lower_scatter_add(node)
         (selected,) = reduction.inputs
         is_selected = selected.inputs[0]
@@ -147,7 +147,7 @@ class KernelScheduler(Scheduler):
         self.add_copy(step, node, "computed by the backend's own kernel for this op")
 
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """Add one kernel for those of the nodes that are not in memory; several if one is not possible."""
+        """Add a kernel that stores those of the nodes that are not in memory, or several if one cannot store them all."""
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.buffers]
         if not nodes:
             return
@@ -156,7 +156,7 @@ class KernelScheduler(Scheduler):
                 yield self.emit_kernel(space, batch)
             return
         if space.dims and all(self.space(node) != space for node in nodes):
-            yield self.schedule_nodes(nodes)  # the rows of the space are reduced by now: the rest loops over less
+            yield self.schedule_nodes(nodes)  # the reductions are stored by now, so the nodes need shorter loops
             return
         if (yield self.split_long_kernel(space, nodes)):
             yield self.emit_kernel(space, nodes)
@@ -168,7 +168,7 @@ class KernelScheduler(Scheduler):
         if builder.unmaterialized:
             builder.note(RESTARTED, dict.fromkeys(builder.unmaterialized))
             yield self.schedule_nodes(builder.unmaterialized)
-            yield self.emit_kernel(space, nodes)  # more is in memory now, so the space may be another
+            yield self.emit_kernel(space, nodes)  # more nodes are in memory now, so the loops may differ
         elif builder.matmul is not None and builder.gathers:
             for node in builder.gathers:
                 self.record_refusal(node, nodes[0], GATHER_NOT_IN_MATMUL)
@@ -224,7 +224,7 @@ class KernelScheduler(Scheduler):
         return reduction not in set(nodes) and self.is_read_outside(reduction, builder.computed, stored)
 
     def split_long_kernel(self, space: IterationSpace, nodes: Sequence[Node]) -> Task[bool]:
-        """Let other kernels compute parts of a kernel that would be too long. Return whether there were any."""
+        """Let other kernels compute parts of a kernel that would be too long. Return whether any were split off."""
         inputs, asked = self.region.inputs_in_kernel(space), set(nodes)
         with self.region.inside_kernel_of(nodes):
             parts = split_points([x for x in toposort(nodes, inputs) if not x.is_number], inputs, nodes)

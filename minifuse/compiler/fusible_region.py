@@ -1,6 +1,6 @@
-"""The subgraph that a kernel may inline before it reaches materialized inputs.
+"""Find the nodes that a kernel may inline: from its outputs back to values in memory.
 
-The scheduler asks for it again and again, so answers are cached until another node is stored.
+The scheduler asks for them many times, so results are cached until another node is stored.
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping
@@ -18,14 +18,14 @@ from .reindexing import ViewChains
 
 
 class FusibleRegion:
-    """The nodes that kernels inline.
+    """The nodes that kernels may inline.
 
     Parameters
     ----------
     buffers : mapping
-        Nodes that are in memory, and where. The scheduler adds to it.
+        The nodes in memory, each with its buffer. The scheduler adds to it.
     materialized : container of Node
-        Nodes that are not in memory yet, and will be before another kernel reads them.
+        Nodes that must be in memory before another kernel reads them.
     """
 
     def __init__(self, buffers: Mapping[Node, BufferView], materialized: Container[Node]) -> None:
@@ -34,29 +34,29 @@ class FusibleRegion:
         self.views: dict[Node, tuple[Node, tuple[Node, ...]]] = {}  # node -> (the node with its views pushed up, its inputs)
         self.needs_root: dict[Node, bool] = {}  # whether a reduction or a matmul is inlined for a node
         self.chains = ViewChains()
-        self.stored_count = 0  # nodes that were in memory when these were computed
+        self.stored_count = 0  # nodes that were in memory when the caches were filled
 
     def push_views_up(self, node: Node) -> Node:
         """Rewrite a view of a value that is not in memory: views move to the loads, and become strides."""
         return self.resolve(node)[0]
 
     def inlined_inputs(self, node: Node) -> tuple[Node, ...]:
-        """Return the nodes that a kernel computes to compute a node: the inputs of a pointwise function, else nothing."""
+        """Return the nodes that a kernel inlines to compute a node: the inputs of a pointwise function, else none."""
         return self.resolve(node)[1]
 
     def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
-        """Return a node with its views pushed up, and the inputs of that. Cached until another node is stored."""
+        """Return a node with its views pushed up, and the inputs that a kernel inlines for it. Both are cached."""
         if (stored_count := len(self.buffers)) != self.stored_count:
             self.views, self.needs_root, self.stored_count = {}, {}, stored_count
-        found = self.views.get(node)
-        if found is None:
+        resolved = self.views.get(node)
+        if resolved is None:
             x = push_views_up(node, self.is_materialized, self.chains)
-            found = self.views[node] = x, pointwise_inputs(x) if x.is_pointwise and not self.is_materialized(x) else ()
-        return found
+            resolved = self.views[node] = x, pointwise_inputs(x) if x.is_pointwise and not self.is_materialized(x) else ()
+        return resolved
 
     @contextmanager
     def inside_kernel_of(self, nodes: Collection[Node]) -> Iterator[None]:
-        """Answer for the kernel that stores these nodes: it computes them, though other kernels must load them."""
+        """In a `with` block, answer for the kernel that stores these nodes: it computes them, other kernels load them."""
         computed_here = {node for node in nodes if node in self.materialized}
         if not computed_here:
             yield
@@ -78,7 +78,7 @@ class FusibleRegion:
         return node in self.buffers or self.must_be_loaded(node)
 
     def gathered_from(self, node: Node, members: Container[Node]) -> tuple[Node, ...]:
-        """Return those of some nodes that a kernel gathers elements of to compute a node."""
+        """Return the array that a node gathers elements from, in a tuple; empty if it is no gather, or from no member."""
         x = node if node in members else self.push_views_up(node)
         if not isinstance(x.function, GatherND | Gather):
             return ()
@@ -127,10 +127,10 @@ class FusibleRegion:
 
 
 def push_views_up(node: Node, is_materialized: Callable[[Node], bool], chains: ViewChains) -> Node:
-    """Rewrite a view of a pointwise value that is not in memory: the same function of views of the value's inputs.
+    """Rewrite a view of a pointwise value that is not in memory as the same function of views: (a + b).T -> a.T + b.T.
 
-    A gather becomes the element at its indices, so views of it are views of the indices. `chains` returns one chain of
-    views for each order of elements, so that equal elements become one node.
+    A gather is lowered to a GatherND, so a view of it becomes views of its indices. `chains` returns the same chain of views
+    for all chains that select the same elements in the same order, so equal values become one node.
     """
     views = []
     x = node
@@ -147,14 +147,14 @@ def push_views_up(node: Node, is_materialized: Callable[[Node], bool], chains: V
     if chain is None:
         return node
     for view in chain:
-        whole = x.inputs[: len(x.inputs) - len(pointwise_inputs(x))]
+        sources = x.inputs[: len(x.inputs) - len(pointwise_inputs(x))]
         inputs = [i if i.is_number else view(i) for i in pointwise_inputs(x)]
-        x = Node(x.function, (*whole, *inputs), view_shape(view, x.shape)[0], x.dtype)
+        x = Node(x.function, (*sources, *inputs), view_shape(view, x.shape)[0], x.dtype)
     return x
 
 
 def strip_identities(node: Node, buffers: Container[Node]) -> Node:
-    """Return the stored node that has the same elements: without the identities that only gradients tell apart."""
+    """Return the stored node with the same elements: remove identities, which matter only for gradients."""
     views = []
     while node not in buffers and (isinstance(node.function, View | Identity) or node.function is detach):
         if isinstance(node.function, View):
@@ -166,5 +166,5 @@ def strip_identities(node: Node, buffers: Container[Node]) -> Node:
 
 
 def pointwise_inputs(node: Node) -> tuple[Node, ...]:
-    """Return the inputs of a pointwise node that are read at the point itself: of a GatherND, only its indices."""
+    """Return the inputs of a pointwise node that are read at the same index. For a GatherND, those are its indices."""
     return node.inputs[1:] if isinstance(node.function, GatherND) else node.inputs

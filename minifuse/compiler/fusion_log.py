@@ -1,7 +1,7 @@
 """The fusion log: all decisions of a scheduler, in order, for `explain` and the Fusion page.
 
 While functions run, no log is active, and nothing is logged. `record_fusion` activates one: schedulers that run inside its
-block log each decision. The log alone tells which kernel computes and stores which nodes. Nothing here makes a decision.
+block log each decision. Only the log records which kernel computes and stores which nodes. Nothing here makes a decision.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,16 +11,14 @@ from typing import NamedTuple
 
 from ..ir.graph import Node
 
-GROUPED = "joined"  # two groups of nodes will share a kernel: (a new one, one that is in the group)
+GROUPED = "joined"  # two groups of nodes will share a kernel: (a node of one group, a node of the other)
 STARTED = "begun"  # a kernel is started for some nodes
 INLINED = "taken"  # a kernel computes a pointwise op
 REDUCTION_FUSED = "held"  # a kernel computes a reduction or a matmul
 REFUSED = "refused"  # two nodes are not fused: (producer, consumer)
-RESTARTED = (
-    "again"  # a kernel is given up, and started again when these nodes are in memory; a reason says if it stores them
-)
+RESTARTED = "again"  # a kernel is discarded, and built again: these nodes are now in memory, or it stores them, too
 EMITTED = "made"  # a kernel is finished, and stores these nodes
-COPIED = "copied"  # a kernel fuses nothing, and only stores a node somewhere
+COPIED = "copied"  # a step fuses nothing, such as a copy
 IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
 
 
@@ -28,7 +26,7 @@ class Refusal(NamedTuple):
     """Two nodes that are not fused, and why."""
 
     producer: Node
-    """A node that is in memory, or that a kernel of its own computes."""
+    """A node that is in memory, or that a separate kernel computes."""
     consumer: Node
     """A node that is computed from it."""
     reason: str
@@ -39,7 +37,7 @@ class Decision(NamedTuple):
 
     kind: str
     kernel: int
-    """-1 if the decision is about no single kernel."""
+    """-1 if the decision concerns no kernel or several."""
     nodes: tuple[Node, ...]
     reason: str = ""
 
@@ -55,7 +53,7 @@ class FusionLog:
     emitted : list of int
         The numbers of the kernels that were finished, in order.
     order : list of int
-        The step of the plan that each of those became. Empty if each is the step of its own index.
+        The index of the plan's step for each of those. Empty if emitted[k] is step k.
     """
 
     def __init__(self) -> None:
@@ -77,7 +75,7 @@ class FusionLog:
         self.decisions.append(Decision(kind, kernel, tuple(nodes), reason))
 
     def copy(self, node: Node, reason: str) -> None:
-        """Log a kernel that only stores a node somewhere."""
+        """Log a step that fuses nothing, such as a copy."""
         self.count += 1
         self.note(COPIED, self.count - 1, (node,), reason)
 

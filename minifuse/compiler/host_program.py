@@ -31,7 +31,7 @@ from .scheduler import Scheduler
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
-RESERVED_NAMES = re.compile(  # names that the program uses itself, so that no input may have them
+RESERVED_NAMES = re.compile(  # names that the program uses itself: no input may have one of them
     r"([xmy]|meta|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
@@ -51,16 +51,16 @@ class HostProgram:
     scheduler : Scheduler
         The steps, and the sizes of the buffers.
     results : sequence of BufferView
-        Where the outputs of the plan are, then the values that it saves.
+        The buffers of the plan's outputs, then those of the values that it saves.
     metas : sequence of TensorMeta
         One for each of the results.
     constants : dict of str to object
-        Names that only the plan knows: `plan`, the class `Tensor`, and the class `Call` of the tape node of a recorded
+        Names that the plan defines: `plan`, the class `Tensor`, and the class `Call` of the tape node of a recorded
         call.
     title : str
         The function's name, for tracebacks.
     names : sequence of str
-        What the user calls the arguments.
+        The user's names of the arguments.
 
     Attributes
     ----------
@@ -204,7 +204,7 @@ class HostProgram:
         return lines + [f"y{k}.grad_fn = call, {k}" for k in range(self.output_count) if self.metas[k].requires_grad]
 
     def return_outputs(self) -> str:
-        """Return the last line."""
+        """Return the last line, which returns the outputs."""
         if not self.results:  # everything is stored in the targets
             return "return None"
         return f"return {', '.join(f'y{k}' for k in range(self.output_count))}{',' * self.graph.is_tuple}"
@@ -229,9 +229,9 @@ def run_in_sequence(launches: Sequence[Launcher], counts: Sequence[int]) -> Laun
 
 def choose_names(names: Sequence[str], count: int) -> list[str]:
     """Return the names of the arguments in the text: the user's if they are free identifiers, else x0, x1, ..."""
-    found: list[str] = []
+    chosen: list[str] = []
     for k in range(count):
         name = names[k] if k < len(names) else ""
-        is_free = name.isidentifier() and not (iskeyword(name) or RESERVED_NAMES.fullmatch(name) or name in found)
-        found.append(name if is_free else f"x{k}")
-    return found
+        is_free = name.isidentifier() and not (iskeyword(name) or RESERVED_NAMES.fullmatch(name) or name in chosen)
+        chosen.append(name if is_free else f"x{k}")
+    return chosen

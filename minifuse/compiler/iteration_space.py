@@ -57,7 +57,7 @@ def reduction_space(node: Node) -> IterationSpace:
 
 
 def is_read_as(leaf: Node, reindex: Reindex, expected: Reindex) -> bool:
-    """Return whether a kernel reads the value under the views of a leaf in the order that `expected` gives."""
+    """Return whether a kernel reads the value under the views of a leaf in the order of the layout from `expected`."""
     layout = row_major(strip_views(leaf).shape)
     try:
         return reindex(layout_through_views(leaf, layout)).same_traversal(expected(layout))

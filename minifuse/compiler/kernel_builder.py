@@ -1,4 +1,4 @@
-"""A fused kernel under construction: the expressions that it computes, and what they load.
+"""A fused kernel under construction: the expressions that it computes, and the buffers that they load.
 
 A kernel inlines pointwise ops and the reductions of its own rows, or it computes one matmul with its epilogue. It loads
 everything else from memory.
@@ -49,15 +49,15 @@ class KernelBuilder:
     Parameters
     ----------
     scheduler : Scheduler
-        Stores which nodes are in memory, and receives refusals.
+        Contains the nodes in memory, and records refusals.
     space : IterationSpace
         The loops of the kernel.
     parameters : dict, optional
-        Numbers of the launch, numbered. The prologue of a matmul shares those of its kernel.
+        The numbers of the launch, each with its index. The prologue of a matmul shares those of its kernel.
     is_prologue : bool
         Build an operand of a matmul: pointwise ops only.
     logs_refusals : bool
-        False for a kernel that is built on trial: nobody will run it, so its refusals mean nothing.
+        False for a kernel that is built on trial: it never runs, so its refusals are not recorded.
 
     Attributes
     ----------
@@ -99,7 +99,7 @@ class KernelBuilder:
         Parameters
         ----------
         root : Node
-            What to compute.
+            The node to compute.
         reindex : Reindex
             Maps a layout of the node's shape to the layout that the loops of the kernel read.
         consumer : Node, optional
@@ -128,7 +128,7 @@ class KernelBuilder:
         return found[root]
 
     def reindex_buffer(self, buffer: BufferView, shape: tuple[int, ...]) -> BufferView | None:
-        """Return a buffer of a shape as the kernel stores to it, or None if no strides describe that."""
+        """Return the view of a buffer of a shape in which the kernel stores to it, or None if no strides describe it."""
         slot, layout = buffer
         try:
             layout = self.space.reindex_for(shape)(layout)
@@ -137,7 +137,7 @@ class KernelBuilder:
             return None
 
     def allocate_output(self, node: Node) -> BufferView:
-        """Return the buffer in which the kernel stores a node, as its loops see it, in the layout of its inputs."""
+        """Allocate the buffer of an output, in the layout of the inputs by default. Return it in the shape of the loops."""
         scheduler = self.scheduler
         preassigned = scheduler.preassigned.pop(node, None)
         if preassigned is not None and (buffer := self.reindex_buffer(preassigned, node.shape)) is not None:

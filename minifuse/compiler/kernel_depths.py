@@ -1,4 +1,4 @@
-"""Estimate which kernels a graph becomes, before any is formed: what the passes that choose stored values need to know."""
+"""Estimate which kernels a graph becomes, before any is formed. The passes that choose which values to store use it."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
@@ -24,7 +24,7 @@ class LoopKernel(NamedTuple):
     depth: int
 
 
-Consumer = LoopKernel | Node  # a node stands for a kernel of its own: a matmul, or a materialized value
+Consumer = LoopKernel | Node  # a node means a separate kernel: of a matmul, or of a materialized value
 Depths = Mapping[Node, Depth]
 
 

@@ -19,7 +19,7 @@ TOO_MANY_PASSES = f"a kernel makes at most {MAX_PASSES} passes over each row"
 
 
 class KernelPart(NamedTuple):
-    """A part of a kernel that is split: the nodes that it stores, and why it is a kernel of its own."""
+    """A part of a kernel that is split: the nodes that it stores, and why it is a separate kernel."""
 
     stored: list[Node]
     reason: str
@@ -33,17 +33,17 @@ def split_points(
     Parameters
     ----------
     order : sequence of Node
-        All that the kernel would compute and load, inputs first.
+        The nodes that the kernel would compute and load, inputs first.
     inputs_of : function
-        Returns what a node is computed from; nothing for a node that is loaded.
+        Returns the nodes that a node is computed from; none for a node that is loaded.
     asked : collection of Node
-        The nodes of `order` that the kernel is for.
+        The nodes of `order` that the kernel must store.
 
     Returns
     -------
     list of KernelPart
-        For each part but the last, what it stores: all that later parts need of it, and nodes that are asked for. Empty if
-        one kernel is short enough.
+        All parts but the last. Each stores the nodes that later parts need, and those of `asked`. Empty if one kernel is
+        short enough.
     """
     inputs = [inputs_of(node) for node in order]
     reductions = sum(isinstance(node.function, Reduce) for node in order)

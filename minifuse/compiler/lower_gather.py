@@ -23,8 +23,8 @@ GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathere
 
 def index_along(node: Node, size: int, dim: int) -> Node:
     """Return 0, 1, ..., size - 1 along a dim of a node, expanded to the node's shape."""
-    found: Node = node.positions(size).reshape(size, *[1] * (node.ndim - dim - 1)).expand(*node.shape)
-    return found
+    positions: Node = node.positions(size).reshape(size, *[1] * (node.ndim - dim - 1)).expand(*node.shape)
+    return positions
 
 
 def lower_gather(gather: Node) -> Node:
@@ -53,8 +53,8 @@ def clamped_load(
     index = indices[dim]
     clamped = minimum(maximum(index, 0), last)
     load = IndexedLoad(operand, 0, tuple(clamped if d == dim else i for d, i in enumerate(indices)), x.dtype)
-    found: Expression = where(eq(clamped, index), load, fill)
-    return found
+    element: Expression = where(eq(clamped, index), load, fill)
+    return element
 
 
 def match_clamped_load(e: Expression) -> tuple[IndexedLoad, tuple[Expression, ...]] | None:
@@ -83,5 +83,5 @@ def lower_scatter_add(scatter_add: Node) -> Node:
     values = x.reshape(*before, 1, *index_shape, *after).expand(*shape)
     keys = index.to(int64).reshape(*index_shape, *[1] * len(after)).expand(*shape)
     is_selected = keys == index_along(keys, size, dim)
-    found: Node = Reduce(add, tuple(range(dim + 1, dim + 1 + len(index_shape))))(where(is_selected, values, 0))
-    return found
+    sums: Node = Reduce(add, tuple(range(dim + 1, dim + 1 + len(index_shape))))(where(is_selected, values, 0))
+    return sums

@@ -1,9 +1,9 @@
 """Choose which pointwise intermediates to materialize instead of recomputing them in every consumer.
 
-A kernel inlines the pointwise ops before it, which is free as long as they read what the kernel reads anyway. Recomputing
-stops being free in a residual chain `x1 = x0 + f(x0); x2 = x1 + f(x1); ...` where each f is a kernel or two: every kernel
-would add up the chain from its beginning, so code size, compile time and memory reads would grow with the square of its
-length. Materialized, each x is one array to load.
+A kernel inlines the pointwise ops before it, which is free as long as they read arrays that the kernel reads anyway.
+Recomputing stops being free in a residual chain `x1 = x0 + f(x0); x2 = x1 + f(x1); ...` where each f is a kernel or two:
+every kernel would add up the chain from its beginning, so code size, compile time and memory reads would grow with the
+square of its length. If each x is stored, a kernel loads one array.
 
 The pass runs before kernels exist, so it estimates. It changes what is stored, never what is computed.
 """
@@ -16,7 +16,7 @@ from ..ir.graph import Node, strip_views
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
 from .materialize_reindexed import reindexed_too_often
 
-MAX_COUNTED = 8  # consumers or loads counted per node: keeps the pass linear, and more would not change an answer
+MAX_COUNTED = 8  # consumers or loads counted per node: keeps the pass linear, and a higher count would not change a choice
 
 RECOMPUTING_READS_MORE = "recomputing it in each consumer would read more memory than storing it"
 
@@ -90,7 +90,7 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
                 consumers[user] = None
             elif user in roots:
                 consumers[pointwise_kernel(user, depths)] = None
-            else:  # inlined: whoever reads the user computes this node, too
+            else:  # inlined: a kernel that reads the user computes this node, too
                 consumers |= consumers_of[user]
         consumers_of[node] = dict.fromkeys(islice(consumers, MAX_COUNTED))
         if node in candidates and is_profitable(len(loads[node]), kernels := count_kernels(consumers)):
@@ -113,9 +113,9 @@ def is_profitable(arrays: int, kernels: int) -> bool:
 
 
 def arrays_loaded(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, dict[Node, None]]:
-    """List the arrays of about its own size that a kernel loads to compute each node: at most MAX_COUNTED.
+    """List for each node the arrays of about its size that a kernel loads to compute it: at most MAX_COUNTED.
 
-    A node that is `chosen` (with its number of kernels) and still profitable is one array: itself.
+    A node that is `chosen` (with its number of kernels) and still profitable counts as one array.
     """
     loads: dict[Node, dict[Node, None]] = {}
     for node in nodes:

@@ -1,4 +1,4 @@
-"""Choose values to store because kernels would compute them at many reindexings.
+"""Choose values to store because kernels would otherwise compute them at many reindexings.
 
 A kernel computes a view of a value as that value of views of its inputs. In `p = p + p[k]`, repeated, each step reads the
 one before it at one more reindexing, or at twice as many. Inlined, the text of the kernel would grow with the square of the
@@ -19,8 +19,8 @@ from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
-FREE_COPIES = 2  # copies of a value that are always computed: one more store costs more than one more copy saves
-MAX_COPIES = 256  # copies counted per value; more would not change an answer
+FREE_COPIES = 2  # copies of a value that are never charged: storing it would cost more than recomputing one more copy
+MAX_COPIES = 256  # copies counted per value; a higher count would not change a choice
 MAX_RECOMPUTED = 128  # ops on one path through a kernel that are computed for copies beyond the free ones
 
 TOO_MANY_REINDEXINGS = "kernels read it through many different views, and would compute it again for each"
@@ -71,11 +71,11 @@ def reindexed_too_often(
     value is stored, and the count starts again. So the number of copies of a value is bounded, and the walk is linear in the
     length of the graph.
     """
-    reads, found = collect_reads(nodes)
+    reads, reasons = collect_reads(nodes)
     views = {node: {read.views for read in reads[node]} for node in nodes if node.is_pointwise}
     if not any(len(chains) > 1 for chains in views.values()):
-        return found
-    in_memory = {*stored, *found}
+        return reasons
+    in_memory = {*stored, *reasons}
     ends = {node for node, chains in views.items() if any(chains)}  # values that are read through views: each is charged
     lengths, chains = chain_lengths(nodes, in_memory | ends), ViewChains()
     inlined: dict[Node, InlinedCopies] = {}
@@ -90,14 +90,14 @@ def reindexed_too_often(
         if node in roots:
             copies |= own
         users = [inlined[user] for user, _ in reads[node] if user in inlined]
-        # The ops of a node that is no end are in the charge of its users, for each copy of those.
+        # If a node is no end, its users are charged for its ops, once for each of their copies.
         charged = 0 if node in ends else max((len(user.copies) for user in users), default=0)
         recomputed = max((user.recomputed for user in users), default=0)
         recomputed += max(len(copies) - max(charged, FREE_COPIES), 0) * lengths[node]
         if recomputed > MAX_RECOMPUTED and not is_identity(node):
-            found[node], copies, recomputed = TOO_MANY_REINDEXINGS, own, 0
+            reasons[node], copies, recomputed = TOO_MANY_REINDEXINGS, own, 0
         inlined[node] = InlinedCopies(copies, recomputed)
-    return found
+    return reasons
 
 
 def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], dict[Node, str]]:
@@ -147,14 +147,14 @@ def iter_copies(
 
 
 def chain_lengths(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]:
-    """Return for each node the length of the longest chain of pointwise ops from the nearest of some `ends` to it."""
-    found: dict[Node, int] = {}
+    """Return for each node the length of the longest chain of pointwise ops from the nearest of `ends` to it."""
+    lengths: dict[Node, int] = {}
     for node in nodes:
         is_computed = node.is_pointwise and any(not x.is_number for x in node.inputs)
-        found[node] = 1 + max((found.get(x, 0) for x in node.inputs if x not in ends), default=0) if is_computed else 0
-    return found
+        lengths[node] = 1 + max((lengths.get(x, 0) for x in node.inputs if x not in ends), default=0) if is_computed else 0
+    return lengths
 
 
 def is_identity(node: Node) -> bool:
-    """Return whether a node is the same array as its input, told apart for gradients or for memory."""
+    """Return whether a node has the elements of its input, and is distinct only for gradients or for memory."""
     return isinstance(node.function, Identity) or node.function is detach

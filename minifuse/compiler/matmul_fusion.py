@@ -1,7 +1,7 @@
-"""Emit matmuls: fuse the pointwise ops before one as its prologue, and those after it as its epilogue.
+"""Emit matmuls. Pointwise ops before a matmul are fused as its prologue, those after it as its epilogue.
 
-The scheduler of `form_kernels` calls these functions. The backend has the last word: if it cannot run a kernel with a
-prologue, the operands are stored first; if it cannot run one with the epilogue either, the matmul is a kernel of its own.
+The scheduler of `form_kernels` calls these functions. The backend decides: if it cannot run a kernel with a prologue, the
+operands are stored first; if it cannot run one with the epilogue either, the matmul is a separate kernel.
 """
 
 from collections.abc import Sequence
@@ -39,9 +39,9 @@ def find_matmul(scheduler: Scheduler, node: Node, space: IterationSpace) -> Node
 
 
 def emit_matmul(
-    scheduler: Scheduler, matmul: Node, builder: KernelBuilder, nodes: list[Node], found: dict[Node, Expression]
+    scheduler: Scheduler, matmul: Node, builder: KernelBuilder, nodes: list[Node], expressions: dict[Node, Expression]
 ) -> Task[None]:
-    """Add the step of a matmul with its prologue and epilogue, or with less of them if the backend refuses.
+    """Add the step of a matmul with its prologue and epilogue, or without those that the backend refuses.
 
     Parameters
     ----------
@@ -50,12 +50,12 @@ def emit_matmul(
     builder : KernelBuilder
         The epilogue.
     nodes : list of Node
-        What the kernel stores, unless that is the matmul itself.
-    found : dict
+        The nodes that the kernel stores; empty for the matmul alone.
+    expressions : dict
         The expression of each of `nodes`.
     """
     if matmul not in set(nodes) and (not nodes or scheduler.is_read_outside(matmul, builder.computed, nodes)):
-        nodes, found = [*nodes, matmul], {**found, matmul: Accumulator(matmul.dtype)}
+        nodes, expressions = [*nodes, matmul], {**expressions, matmul: Accumulator(matmul.dtype)}
     is_alone, stored_count = len(nodes) == 1 and nodes[0] is matmul, len(scheduler.buffers)
     for has_prologue in (True, False):
         operands = list[LoweredOperand]()
@@ -65,7 +65,7 @@ def emit_matmul(
             builder.note(RESTARTED, islice(scheduler.buffers, stored_count, None))
             yield scheduler.emit_kernel(builder.space, nodes)
             return
-        kernel, inputs, reason = merge_operands(scheduler, matmul, builder, [found[node] for node in nodes], operands)
+        kernel, inputs, reason = merge_operands(scheduler, matmul, builder, [expressions[node] for node in nodes], operands)
         reason = reason or scheduler.backend.why_not_fused(
             kernel, [row_major(matmul.shape)] * len(nodes), [layout.without_offset() for _, layout in inputs]
         )
@@ -136,7 +136,7 @@ def merge_operands(
     -------
     kernel : MatmulKernel
     inputs : list of BufferView
-        What the loads of the kernel read.
+        The buffers that the loads of the kernel read.
     reason : str
         Why the epilogue cannot be fused; empty if it can.
     """

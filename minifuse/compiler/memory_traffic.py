@@ -86,10 +86,10 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
             along[e] = set(range(len(step.shape)))
         elif isinstance(e, IndexedAccess):
             counts[e.index] += prod(step.shape[d] for d in along[e])
-    found = []
+    operands = []
     for (slot, layout), dtype, count in zip(step.indexed_operands, step.kernel.indexed_dtypes(), counts, strict=True):
-        found.append(OperandTraffic(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
-    return found
+        operands.append(OperandTraffic(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
+    return operands
 
 
 def stored_layout(step: Step, k: int, layout: Layout) -> Layout:

@@ -1,8 +1,8 @@
 """Merge a sum of zero-padded slice gradients into one buffer.
 
 The gradient of a slice is the gradient of its result, padded with zeros (`PadSlice`). If an array is used in slices, such as
-the weight of queries, keys and values, its gradient is a sum of such arrays: one for each slice, each as large as the whole.
-If the slices are disjoint, they are stored in one array instead.
+the weight of queries, keys and values, its gradient is a sum of padded gradients: one for each slice, each as large as the
+whole array. If the slices are disjoint, they are stored in one array instead.
 """
 
 from bisect import bisect, insort
@@ -33,10 +33,10 @@ def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
             known[node] = None
         elif node.function is add and known.keys() >= set(node.inputs):
             whole, part = sorted(node.inputs, key=lambda x: isinstance(x.function, PadSlice))
-            found = add_range(whole, known[whole], part) if isinstance(part.function, PadSlice) else None
-            if found is not None:
+            nonzero = add_range(whole, known[whole], part) if isinstance(part.function, PadSlice) else None
+            if nonzero is not None:
                 node = SliceUpdate((View("slice", part.function.ranges),))(whole, *part.inputs)
-                known[node] = found
+                known[node] = nonzero
         return node
 
     return rewrite(outputs, PadSlice, merge)

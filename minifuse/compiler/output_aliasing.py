@@ -1,4 +1,4 @@
-"""Stores in arguments: let the step that computes a value write it where the argument is, instead of copying it there."""
+"""Store values in arguments: the step that computes a value writes it to the argument's memory, which saves a copy."""
 
 from collections.abc import Collection
 
@@ -15,7 +15,7 @@ class InPlaceStores:
     ----------
     scheduler : Scheduler
     needed : collection of int
-        Slots of buffers that the call returns or saves, so that no other memory can replace them.
+        Slots of buffers that the call returns or saves: their values cannot be stored elsewhere.
     """
 
     def __init__(self, scheduler: Scheduler, needed: Collection[int]) -> None:
@@ -38,13 +38,13 @@ class InPlaceStores:
         related = set[int]().union(*(self.steps.get(slot, ()) for slot in slots)) if source[0] not in self.needed else ()
         for k in sorted(related, reverse=True):
             step = scheduler.steps[k]
-            computed, wanted = step.as_output_view(source), step.as_output_view(target)
-            if computed in step.outputs and wanted[1].shape == step.shape:
-                if can_store_in(step, wanted, target) and self.redirect(source, target, k):
+            source_view, target_view = step.as_output_view(source), step.as_output_view(target)
+            if source_view in step.outputs and target_view[1].shape == step.shape:
+                if can_store_in(step, target_view, target) and self.redirect(source, target, k):
                     if scheduler.log:
                         argument = self.nodes[target[0]][0]
                         scheduler.log.note(IN_PLACE, scheduler.log.emitted[k], (node, argument))
-                    scheduler.steps[k] = step.alias_output(step.outputs.index(computed), wanted)
+                    scheduler.steps[k] = step.alias_output(step.outputs.index(source_view), target_view)
                     self.index_step(k, scheduler.steps[k])
                     return
                 break
@@ -55,7 +55,7 @@ class InPlaceStores:
         self.index_step(len(scheduler.steps) - 1, scheduler.steps[-1])
 
     def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:
-        """Replace a buffer by a target from step `first` on, which writes it. Return False if that is not possible."""
+        """Let step `first` write to a target instead of a buffer, and later steps read it. Return False if they cannot."""
         scheduler, slot = self.scheduler, source[0]
         if slot < scheduler.first_buffer:  # another argument is stored there
             return False
@@ -77,12 +77,12 @@ class InPlaceStores:
         return True
 
 
-def can_store_in(step: Step, wanted: BufferView, target: BufferView) -> bool:
+def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
     """Return whether a step may store an output in a target that its inputs or other outputs may overlap.
 
-    An input must be the same elements, each read only by the thread that replaces it. A gather reads them at any time, and
-    of two outputs in one place only one would survive.
+    An overlapping input must be the same elements, each read only by the thread that overwrites it. A gather may read an
+    element after it is overwritten, and two outputs cannot share memory.
     """
     overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]
-    is_elementwise = all(step.inputs[k] == wanted and step.can_alias(k) for k in overlapping)
+    is_elementwise = all(step.inputs[k] == view and step.can_alias(k) for k in overlapping)
     return is_elementwise and not any(may_overlap(x, target) for x in (*step.indexed_operands, *step.outputs))

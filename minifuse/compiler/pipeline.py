@@ -1,8 +1,8 @@
-"""From a traced graph to the steps of a plan, in the order in which they run.
+"""Compile a traced graph to the steps of a plan, in the order in which they run.
 
-First rewrites of the graph, then kernels, then stores in arguments, then the order of steps. `form_kernels` decides how
-values are computed; this module decides which values are needed, and when. A value that reads the old contents of an
-argument is computed before the argument is changed; a value that reads the new contents is computed after.
+The passes, in order: rewrite the graph, form kernels, store results in arguments, reorder the steps. `form_kernels` decides
+how values are computed; this module decides which values are needed, and when. A value that reads the old contents of an
+argument is computed before the argument is changed; a value that reads the new contents is computed afterwards.
 """
 
 from collections import Counter
@@ -27,11 +27,11 @@ from .trace_result import TracedGraph
 
 
 class ScheduledPlan(NamedTuple):
-    """The steps of a plan, and where its results are."""
+    """The steps of a plan, and where its results are stored."""
 
     scheduler: KernelScheduler
     results: list[Node]
-    """The nodes that were computed for the outputs of the plan, then those for the values that it saves."""
+    """The rewritten nodes of the plan's outputs, then those of the values that it saves for the backward pass."""
     buffers: list[BufferView]
     """Where each of the results is stored."""
 
@@ -44,13 +44,13 @@ def rewrite_graph(nodes: list[Node], backend: Backend) -> list[Node]:
 def schedule_plan(
     graph: TracedGraph, backward: Backward | None, layouts: Sequence[Layout | None], backend: Backend
 ) -> ScheduledPlan:
-    """Find the steps of a plan.
+    """Return the steps of a plan, and where its results are stored.
 
     Parameters
     ----------
     graph : TracedGraph
     backward : Backward, optional
-        The backward pass: the values that it needs are results, too.
+        The backward pass: the values that it saves are results, too.
     layouts : sequence of Layout or None
         The layout of each argument; None for a number.
     backend : Backend
@@ -68,19 +68,20 @@ def schedule_plan(
         if (layout := graph.layouts.get(strip_views(output))) is not None:
             scheduler.required_layouts[strip_views(result)] = layout
     overwritten = aliasing_nodes(scheduler, [scheduler.buffers[target] for target, _ in graph.stores])
-    parts = [node.clone() if strip_views(node) in overwritten else node for node in parts]  # read before anything is stored
-    replaced = [k for k, (target, _, _) in enumerate(stores[1:]) if target is stores[k][0]]  # by the next part, perhaps
+    parts = [node.clone() if strip_views(node) in overwritten else node for node in parts]  # copied before any store
+    # Parts that the next part of the same argument may overwrite:
+    replaced = [k for k, (target, _, _) in enumerate(stores[1:]) if target is stores[k][0]]
     occurrences = Counter(strip_views(node) for node in parts)
     for k in replaced:
-        if occurrences[strip_views(parts[k])] > 1:  # a value of its own: others still read it when this part is replaced
+        if occurrences[strip_views(parts[k])] > 1:  # others read this node later, so the part stores a distinct node
             parts[k] = Identity(("stored", k))(parts[k])
     if backward:
         selected = backward.selection_inputs
         scheduler.compute([y for x, y in zip(saved, saved_results, strict=True) if x in selected])
-    updates = {node for node in values if isinstance(node.function, SliceUpdate)}  # to read one, it would be copied
+    updates = {node for node in values if isinstance(node.function, SliceUpdate)}  # read after the stores, without a copy
     late = depends_on_stores(results, updates, overwritten | {strip_views(parts[k]) for k in replaced})
     early = [node for node in results if node not in late]
-    scheduler.compute([*early, *parts])  # reductions that select read values that are saved by now
+    scheduler.compute([*early, *parts])  # selections such as max read their inputs, which are saved by now
     for node in (*early, *(node for node in parts if node not in late)):
         scheduler.locate(node)
     in_place = InPlaceStores(scheduler, {scheduler.locate(node)[0] for node in early})
@@ -91,13 +92,13 @@ def schedule_plan(
     for (target, _), value in zip(graph.stores, values, strict=True):
         scheduler.buffers[value] = scheduler.buffers[target]
     scheduler.compute(late)
-    found = [buffers[node] if node in buffers else scheduler.locate(node) for node in results]
-    finalize(scheduler, found)
-    return ScheduledPlan(scheduler, results, found)
+    result_buffers = [buffers[node] if node in buffers else scheduler.locate(node) for node in results]
+    finalize(scheduler, result_buffers)
+    return ScheduledPlan(scheduler, results, result_buffers)
 
 
 def finalize(scheduler: KernelScheduler, results: Sequence[BufferView]) -> None:
-    """Put the steps in the order in which they run, and merge launches that can be one."""
+    """Put the steps in the order in which they run, and batch launches if the backend can."""
     nbytes = dict(enumerate(scheduler.buffer_nbytes, scheduler.first_buffer))
     order = reorder_for_memory(scheduler.steps, nbytes, {slot for slot, _ in results})
     scheduler.steps, positions = [scheduler.steps[k] for k in order], [*range(len(order))]
@@ -108,15 +109,15 @@ def finalize(scheduler: KernelScheduler, results: Sequence[BufferView]) -> None:
 
 
 def split_stores(node: Node, argument: Node) -> list[tuple[SliceUpdate, Node]]:
-    """Return the updates that store a node in an argument, in order: only the slices that change, if it is such a chain."""
-    found: list[tuple[SliceUpdate, Node]] = []
+    """Return the updates that store a node in an argument, in order. A chain of slice updates stores only these slices."""
+    updates: list[tuple[SliceUpdate, Node]] = []
     while isinstance(node.function, SliceUpdate):
         old, new = node.inputs
-        found.append((node.function, new))
+        updates.append((node.function, new))
         node = old
     if node is not argument:
-        found.append((SliceUpdate(()), node))
-    return found[::-1]
+        updates.append((SliceUpdate(()), node))
+    return updates[::-1]
 
 
 def aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) -> set[Node]:
@@ -128,20 +129,20 @@ def aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) ->
     return {node for node, x in buffers if any(may_overlap(x, target) for target in targets_by_slot.get(x[0], ()))}
 
 
-def depends_on_stores(nodes: Iterable[Node], values: Collection[Node], before: Collection[Node]) -> dict[Node, None]:
-    """Return the nodes that are computed from the final contents of arguments, and from nothing that is there before.
+def depends_on_stores(nodes: Iterable[Node], final: Collection[Node], earlier: Collection[Node]) -> dict[Node, None]:
+    """Return the nodes that are computed from the final contents of arguments, and from no earlier contents.
 
     Parameters
     ----------
     nodes : iterable of Node
         The nodes to choose from.
-    values : collection of Node
-        What is stored in arguments in the end.
-    before : collection of Node
-        What is there before: the old contents, and slices that a later slice of the same argument may replace.
+    final : collection of Node
+        The final contents of arguments.
+    earlier : collection of Node
+        Earlier contents: those before the call, and slices that a later slice of the same argument may overwrite.
     """
     late: dict[Node, bool] = {}  # node -> whether it reads final contents; nodes that read old contents are not in it
-    for node in toposort(nodes if values else (), lambda x: () if x in values else x.inputs):
-        if node not in before and all(x in late for x in node.inputs if node not in values):
-            late[node] = node in values or any(late[x] for x in node.inputs)
-    return {node: None for node in nodes if late.get(node) and strip_views(node) not in values}
+    for node in toposort(nodes if final else (), lambda x: () if x in final else x.inputs):
+        if node not in earlier and all(x in late for x in node.inputs if node not in final):
+            late[node] = node in final or any(late[x] for x in node.inputs)
+    return {node: None for node in nodes if late.get(node) and strip_views(node) not in final}

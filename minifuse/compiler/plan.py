@@ -65,7 +65,7 @@ def unwrap_scalars(inputs: Sequence[object]) -> list[Any]:
 
 
 def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
-    """Make the plan of a call, cache it, and run it. If a dispatch hook is active, it gets the call instead."""
+    """Make the plan of a call, cache it, and run it. If a dispatch hook is active, the hook processes the call instead."""
     unwrapped = unwrap_scalars(inputs)
     if any(map(is_not, unwrapped, inputs)):
         return call(function, *unwrapped)
@@ -111,7 +111,7 @@ def get_inplace_plan(
     targets : tuple of int
         The inputs that the results are stored in.
     alias_of : tuple of int
-        For each input, the first input that is exactly the same elements. Apart from these, targets overlap nothing.
+        For each input, the first input with exactly the same elements in memory. Apart from these, targets overlap no input.
     inputs : sequence
     """
 
@@ -135,7 +135,7 @@ def check_inplace(metas: Sequence[TensorMeta], targets: Sequence[TensorMeta]) ->
         shape, strides = meta.layout.shape, meta.layout.strides
         if meta.layout.has_internal_overlap:
             raise OverlapError(
-                f"in-place write to shape {shape} with strides {strides}: several elements share one place in memory, "
+                f"in-place write to shape {shape} with strides {strides}: several elements share one memory location, "
                 "because the tensor is expanded or its windows overlap; write to x.clone() instead"
             )
 
@@ -155,8 +155,8 @@ def backend_of(function: PlannedFunction, inputs: Sequence[PlanInput]) -> Backen
     example = next((x for x in inputs if isinstance(x, Array)), None)
     if example is None:
         raise FuseError(f"{function_name(function)}: got no tensor; pass at least one: its backend computes the result")
-    found: Backend = example.meta.backend
-    return found
+    backend: Backend = example.meta.backend
+    return backend
 
 
 def cast_to_target(name: str, result: object, target: PlanInput) -> Node:
@@ -182,7 +182,7 @@ def cast_to_target(name: str, result: object, target: PlanInput) -> Node:
 class PlanBackward:
     """The tape node of one recorded run of a plan.
 
-    `count` is the number of outputs, `clock` the time of the run on the clock of writes to memory.
+    `count` is the number of outputs, `clock` the time of the run by `write_clock`.
     """
 
     __slots__ = ("clock", "count", "edges", "plan", "saved_tensors")
@@ -216,7 +216,7 @@ def modified_error(value: str, function: PlannedFunction) -> GradientError:
 
 
 class TensorClass(Protocol):
-    """The class of tensors, as a plan uses it."""
+    """The constructors of tensors that a plan uses."""
 
     def __call__(self, buffer: MemoryBuffer, address: int, meta: TensorMeta) -> Any:
         """Return a tensor over memory."""
@@ -248,7 +248,7 @@ class Plan:
     backend : Backend, optional
         Default: the backend of the inputs.
     names : sequence of str
-        What the user calls the arguments, for readers of the host program.
+        The user's names of the arguments, for readers of the host program.
 
     Attributes
     ----------
@@ -337,20 +337,20 @@ class Plan:
 
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Form the kernels, and write the host program that launches them."""
-        found = schedule_plan(self.graph, self.backward, layouts, self.backend)
+        scheduled = schedule_plan(self.graph, self.backward, layouts, self.backend)
         outputs_with_grad = set[int]()
         if self.backward is not None:
             reached = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
             outputs_with_grad = reached - {*self.graph.nondifferentiable}
         self.metas = []
-        for k, (node, (_, layout)) in enumerate(zip(found.results, found.buffers, strict=True)):
+        for k, (node, (_, layout)) in enumerate(zip(scheduled.results, scheduled.buffers, strict=True)):
             requires_grad = k in outputs_with_grad
             self.metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
         constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
         title = getattr(self.function, "__name__", str(self.function))
-        self.steps, self.refusals = found.scheduler.steps, list(found.scheduler.refusals)
+        self.steps, self.refusals = scheduled.scheduler.steps, list(scheduled.scheduler.refusals)
         self.host = HostProgram(
-            self.graph, self.backward, found.scheduler, found.buffers, self.metas, constants, title, self.names
+            self.graph, self.backward, scheduled.scheduler, scheduled.buffers, self.metas, constants, title, self.names
         )
         self.text = self.host.text
 
@@ -366,11 +366,11 @@ class Plan:
 
     def kernels_to_compile(self) -> dict[str, MissingKernel]:
         """Return the kernels that would have to be compiled, by name. If a launch needs several, only the first one."""
-        with cache.collect_missing() as found:
+        with cache.collect_missing() as missing:
             for step in self.steps:
                 with suppress(KernelNotCompiled):
                     step.bind(self.backend)
-        return found
+        return missing
 
     def gradients(
         self, tape_node: PlanBackward, saved_tensors: tuple[PlanInput, ...], output_grads: Sequence[Array | None]

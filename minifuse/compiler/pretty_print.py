@@ -1,7 +1,7 @@
 """Format steps for readers: a formula of what a kernel computes, and its operands. Nothing is run or compiled.
 
-The formula is made from the kernel's expressions, so it shows what is computed, not what the user wrote. It is no source
-code: reductions have no dims in it, numbers are rounded, and a repeated value is named once, after the word `where`.
+The formula is made from the kernel's expressions, so it shows what is computed, not what the user wrote. It is not source
+code: it omits the dims of reductions, rounds numbers, and defines a repeated value once, after the word `where`.
 """
 
 import re
@@ -85,8 +85,8 @@ class Formula:
 
     def text(self, e: Expression) -> FormattedExpression:
         """Return the text of an expression whose inputs are formatted."""
-        if (found := match_clamped_load(e)) is not None:
-            return self.element(*found)
+        if (load := match_clamped_load(e)) is not None:
+            return self.element(*load)
         xs = [self.formatted[x] for x in e.inputs]
         if isinstance(e, Load | ReadOutput):
             return (self.outputs if isinstance(e, ReadOutput) else self.inputs)[e.index], ATOM_PRECEDENCE
@@ -120,19 +120,19 @@ class Formula:
 
 def formula_inputs(e: Expression) -> tuple[Expression, ...]:
     """Return the expressions that the text of an expression contains."""
-    found = match_clamped_load(e)
-    return e.inputs if found is None else found[1]
+    load = match_clamped_load(e)
+    return e.inputs if load is None else load[1]
 
 
 def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the names of outputs and inputs. Other views of the same array have primes: x, x', x''."""
-    found: dict[BufferView, str] = {}
+    names_by_view: dict[BufferView, str] = {}
     views: Counter[int] = Counter()  # of each slot
     for x in (*step.outputs, *step.inputs):
-        if x not in found:
-            found[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * views[x[0]]
+        if x not in names_by_view:
+            names_by_view[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * views[x[0]]
             views[x[0]] += 1
-    return [found[x] for x in step.outputs], [found[x] for x in step.inputs]
+    return [names_by_view[x] for x in step.outputs], [names_by_view[x] for x in step.inputs]
 
 
 def format_call(name: str, symbol: str | None, xs: Sequence[FormattedExpression]) -> FormattedExpression:

@@ -33,31 +33,31 @@ class ViewChains:
         return self.by_chain[key]
 
     def keep_shorter(self, shape: Shape, views: Views) -> Views:
-        """Return the known chain of a reindexing, or this one if it is shorter, which is then the known one."""
+        """Return the shorter of a chain and the known chain of its reindexing, and remember it as the known one."""
         layout = layout_of_views(shape, views)
         if layout is None:
             return views
         if layout is row_major(shape):
             return ()
-        found = self.by_layout.get((shape, layout))
-        if found is None or len(found) > len(views):
-            found = self.by_layout[shape, layout] = views
-        return found
+        known = self.by_layout.get((shape, layout))
+        if known is None or len(known) > len(views):
+            known = self.by_layout[shape, layout] = views
+        return known
 
     def join(self, shape: Shape, first: Views, second: Views) -> Views:
-        """Return one chain for two that a kernel can compute, one after the other."""
+        """Join two chains that a kernel can compute, applied one after the other, into one."""
         if not first:
             return second
         key = shape, first, second
-        found = self.by_pair.get(key)
-        if found is None:
+        joined = self.by_pair.get(key)
+        if joined is None:
             both = [*first]
             for view in second:
                 one = merge_views(both[-1], view)
                 both[-1:] = [both[-1], view] if one is None else [one]
             chain = self.shortest(shape, tuple(both))
-            found = self.by_pair[key] = tuple(both) if chain is None else chain
-        return found
+            joined = self.by_pair[key] = tuple(both) if chain is None else chain
+        return joined
 
 
 def layout_of_views(shape: Shape, views: Views) -> Layout | None:
@@ -87,10 +87,10 @@ def is_unflatten(old: Sequence[int], new: Sequence[int]) -> bool:
     """Return whether a reshape only splits dims, or adds or drops dims of size 1: then it is a view of any layout."""
     rest = drop_ones(new)
     for size in drop_ones(old):
-        found = 1
-        while rest and found < size:
-            found *= rest.pop(0)
-        if found != size:
+        product = 1
+        while rest and product < size:
+            product *= rest.pop(0)
+        if product != size:
             return False
     return not rest
 

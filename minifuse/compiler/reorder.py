@@ -1,8 +1,8 @@
 """Reorder steps to free buffers early and reuse cached data.
 
-The scheduler forms kernels in the order in which values are asked for. A training step asks for the gradients of all weights
-at its end, so each would be computed long after the values that it is computed from. These would occupy memory until then,
-and would no longer be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and
+The scheduler forms kernels in the order in which values are requested. A training step requests the gradients of all
+weights at its end, so each would be computed long after its inputs, which would occupy memory until then and would no longer
+be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and
 they are larger than the buffers that it fills. All other steps keep their order. So do stores in arguments, because
 neighbors among them may become one launch.
 """
@@ -27,15 +27,13 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
     if len(steps) < 2:
         return [*range(len(steps))]
     slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
-    dependents = dependencies(steps, slots)
-    waiting_for = Counter(later for found in dependents for later in found)
-    uses, users = (
-        Counter[int](),
-        Counter[int](),
-    )  # of each slot, in steps that are left: how many, and the sum of their indices
-    for k, found in enumerate(slots):
-        uses.update(found)
-        for slot in found:
+    dependents = find_dependents(steps, slots)
+    waiting_for = Counter(later for later_steps in dependents for later in later_steps)
+    uses = Counter[int]()  # slot -> the number of remaining steps that use it
+    users = Counter[int]()  # slot -> the sum of the indices of these steps
+    for k, step_slots in enumerate(slots):
+        uses.update(step_slots)
+        for slot in step_slots:
             users[slot] += k
     allocated, order, done = set[int](), list[int](), [False] * len(steps)
 
@@ -68,19 +66,19 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
     return order
 
 
-def dependencies(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
+def find_dependents(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
     """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes."""
-    found: list[set[int]] = [set() for _ in steps]
+    dependents: list[set[int]] = [set() for _ in steps]
     last_writer, readers = dict[int, int](), defaultdict[int, list[int]](list)  # of each slot; readers since that writer
     for k, step in enumerate(steps):
         written = {slot for slot, _ in step.outputs}
         for slot in slots[k]:
             if slot in last_writer:
-                found[last_writer[slot]].add(k)
+                dependents[last_writer[slot]].add(k)
             if slot in written:
                 for reader in readers.pop(slot, ()):
-                    found[reader].add(k)
+                    dependents[reader].add(k)
                 last_writer[slot] = k
             else:
                 readers[slot].append(k)
-    return found
+    return dependents

@@ -1,7 +1,7 @@
-"""The state of a scheduler: the steps so far, where each value is stored, and what was refused.
+"""The state of a scheduler: the steps so far, where each value is stored, and which fusions were refused.
 
 `form_kernels` implements the methods that add steps. The modules that it calls (kernels under construction, slice updates,
-matmuls) see a scheduler only by this class, so imports have one direction.
+matmuls) import only this class, so imports have one direction.
 """
 
 from abc import ABC, abstractmethod
@@ -35,7 +35,7 @@ class Scheduler(ABC):
         The layout of each argument; None for a number.
     backend : Backend
     roots : iterable of Node
-        All nodes that will be asked for.
+        All nodes whose values the call needs.
     saved : iterable of Node
         Those of the roots that only a backward pass needs.
 
@@ -92,7 +92,7 @@ class Scheduler(ABC):
         return self.buffers[node]
 
     def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
-        """Record that a kernel loads a value that it could have computed. Without a reason: because it is in memory."""
+        """Record that a kernel loads a value that it could have computed. Without a reason, it is in memory."""
         if producer in self.buffers and self.buffers[producer][0] < self.first_buffer:
             return  # an input of the call
         refusal = Refusal(producer, consumer, reason or (SAVED_FOR_BACKWARD if producer in self.saved else ALREADY_STORED))
@@ -101,18 +101,18 @@ class Scheduler(ABC):
         self.refusals.setdefault(refusal)
 
     def origins(self, nodes: Iterable[Node]) -> list[Node]:
-        """Return the nodes of the graph that some nodes, made by lowering or not, belong to."""
-        found = (self.origin_of.get(node, node) for node in nodes)
-        return list(dict.fromkeys(node for node in found if node is not None))
+        """Return the nodes of the graph that some nodes are, or that they were lowered from."""
+        origins = (self.origin_of.get(node, node) for node in nodes)
+        return list(dict.fromkeys(node for node in origins if node is not None))
 
     def add_copy(self, step: Step, node: Node, reason: str) -> None:
-        """Add a step that fuses nothing: it only stores a node somewhere."""
+        """Add a step that fuses nothing, such as a copy, and log its reason."""
         self.steps.append(step)
         if self.log:
             self.log.copy(node, reason)
 
     def is_read_outside(self, node: Node, computed: set[Node], stored: Iterable[Node]) -> bool:
-        """Return whether a node is read by any kernel but the one that computes the nodes `computed` and stores some."""
+        """Return whether any kernel reads a node, except the one that computes the nodes `computed` and stores `stored`."""
         pending, done = [node], {*stored} - {node}
         while pending:
             x = pending.pop()
@@ -169,7 +169,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """Add one kernel for those of the nodes that are not in memory; several if one is not possible."""
+        """Add a kernel that stores those of the nodes that are not in memory, or several if one cannot store them all."""
 
 
 def copy_kernel(node: Node) -> Kernel:

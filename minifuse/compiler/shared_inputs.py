@@ -1,4 +1,4 @@
-"""Find values that read a common array: they may share a kernel. Fusing unrelated values gains nothing."""
+"""Find values that read a common array, which may share a kernel. Fusing unrelated values gains nothing."""
 
 from collections.abc import Callable, Container, Sequence
 from heapq import heappop, heappush
@@ -14,7 +14,7 @@ def shared_input_masks(
     reads_memory: Callable[[Node], bool],
     buffers: Container[Node],
 ) -> list[int]:
-    """Return for each group of values a mask of the groups that read an array which it reads, too: bit k for group k.
+    """Return for each group of values a mask of the groups that read one of its arrays, too: bit k for group k.
 
     Parameters
     ----------
@@ -36,7 +36,7 @@ def shared_input_masks(
     heap: list[tuple[float, int, Node]] = []
     if len(groups) < 2:
         return [1] * len(groups)
-    all_groups, found, seen_masks = (1 << len(groups)) - 1, [1 << k for k in range(len(groups))], set[int]()
+    all_groups, group_masks, seen_masks = (1 << len(groups)) - 1, [1 << k for k in range(len(groups))], set[int]()
 
     def push(node: Node, mask: int) -> None:
         if node not in masks:
@@ -56,11 +56,11 @@ def shared_input_masks(
             if mask == all_groups:
                 return [all_groups] * len(groups)
             for k in set_bits(mask):
-                found[k] |= mask
+                group_masks[k] |= mask
         if node not in buffers:
             for x in node.inputs:
                 push(x, mask)
-    return found
+    return group_masks
 
 
 def set_bits(mask: int) -> list[int]:
@@ -70,7 +70,7 @@ def set_bits(mask: int) -> list[int]:
 
 def connected_components(masks: Sequence[int]) -> list[list[int]]:
     """Return the connected components of groups whose masks link them, in the order of the last group of each."""
-    done, found = 0, list[list[int]]()
+    done, components = 0, list[list[int]]()
     for k in range(len(masks)):
         if done >> k & 1:
             continue
@@ -82,5 +82,5 @@ def connected_components(masks: Sequence[int]) -> list[list[int]]:
                 reached |= masks[j]
             new = reached & ~linked
         done |= linked
-        found.append(set_bits(linked))
-    return sorted(found, key=lambda members: members[-1])
+        components.append(set_bits(linked))
+    return sorted(components, key=lambda members: members[-1])

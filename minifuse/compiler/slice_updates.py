@@ -1,8 +1,8 @@
 """Slice updates: compute each slice directly in its destination buffer.
 
-An array that receives slice after slice (zeros with parts, or an older array with new parts) is a chain of updates. If no
-kernel reads the arrays between them, the chain has one buffer. The buffer is filled once before the first update, or not
-at all if its slices leave no gap.
+Assigning several slices of an array, initially zeros or an older array, is a chain of updates. If no kernel reads the
+intermediate arrays, the chain has one buffer. The buffer is filled once before the first update, or not at all if the
+slices leave no gap.
 
 The scheduler of `form_kernels` calls these functions.
 """
@@ -111,19 +111,19 @@ def preassign(scheduler: Scheduler, node: Node, target: BufferView) -> Preassign
         The node that is to be stored, and where. None if it is stored already, or if another node reads it.
     """
     x, user, (slot, layout) = slice_value(node), node, target
-    found: Preassigned | None = None
+    preassigned: Preassigned | None = None
     while x not in scheduler.buffers and has_only_user(scheduler, x, user):
         if is_computed_by_kernel(x) or isinstance(x.function, Matmul | CompositeOutput):
-            found = x, (slot, layout)
+            preassigned = x, (slot, layout)
         if not isinstance(x.function, View) and not is_identity(x):
             break
         source_layout = invert_view(x.function, layout, x.inputs[0].shape) if isinstance(x.function, View) else layout
         if source_layout is None:
             break
         (x,), user, layout = x.inputs, x, source_layout
-    if found is not None:
-        scheduler.preassigned[found[0]] = found[1]
-    return found
+    if preassigned is not None:
+        scheduler.preassigned[preassigned[0]] = preassigned[1]
+    return preassigned
 
 
 def schedule_part(scheduler: Scheduler, node: Node, target: BufferView, preassigned: Preassigned | None) -> Task[None]:
@@ -148,15 +148,15 @@ def schedule_part(scheduler: Scheduler, node: Node, target: BufferView, preassig
 
 def identities(node: Node, x: Node) -> list[Node]:
     """Return the identities on the path from `x` to a node, in the order in which they are applied."""
-    found = list[Node]()
+    passed = list[Node]()
     while node is not x:
-        found += [node] * is_identity(node)
+        passed += [node] * is_identity(node)
         (node,) = node.inputs
-    return found[::-1]
+    return passed[::-1]
 
 
 def alias_identity(scheduler: Scheduler, node: Node) -> Task[bool]:
-    """Store an identity of an update in the update's buffer, if no other node reads the update. Return whether it did."""
+    """Store an identity of an update in the update's buffer, if no other node reads the update. Return whether it did so."""
     if not is_identity(node):
         return False
     (x,) = node.inputs
@@ -181,7 +181,7 @@ def has_only_user(scheduler: Scheduler, node: Node, user: Node) -> bool:
 
 
 def is_reusable(scheduler: Scheduler, old: Node, node: Node) -> bool:
-    """Return whether a node may overwrite an update: the update has a buffer of its own, and only the node reads it."""
+    """Return whether a node may overwrite an update: the update is not in an argument, and only the node reads it."""
     if not isinstance(old.function, PadSlice | SliceUpdate):
         return False
     slot, layout = scheduler.buffers[old]
@@ -196,7 +196,7 @@ def propagate_layout(scheduler: Scheduler, old: Node, node: Node) -> None:
 
 
 def slice_ranges(node: Node) -> tuple[Range, ...] | None:
-    """Return the slice that an update writes, a range for each dim. None if it is empty, or no slice but another view."""
+    """Return the slice that an update writes, as a range for each dim; None if it is empty or not a slice."""
     function = node.function
     ranges: tuple[Range, ...] | None = None
     if isinstance(function, PadSlice):

@@ -10,9 +10,9 @@ from ..ir.array_functions import Reduce, View
 from ..ir.graph import Node, rewrite
 
 CHUNK_SIZE = 1 << 14  # elements of a long row that are reduced in one chunk
-MAX_ROWS_TO_SPLIT_EARLY = 64  # with at most so many rows, shorter ones are split, too: whole, they keep few threads busy
+MAX_ROWS_TO_SPLIT_EARLY = 64  # with at most this many rows, shorter ones are split, too, so that all threads have work
 MIN_SIZE_TO_SPLIT_COLUMNS = 1 << 18  # elements of an array whose columns are split
-MIN_CHUNKS_PER_COLUMN = 16  # chunks of a column, if its longest dim has as many elements
+MIN_CHUNKS_PER_COLUMN = 16  # chunks into which a column is split, at least
 MIN_CHUNKS_IN_ALL_COLUMNS = 1 << 14  # chunks that keep a GPU busy: fewer columns are split into more chunks
 MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep a GPU busy
 MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
@@ -48,7 +48,7 @@ def split_reduction(reduction: Node) -> Node:
 
 
 def split_columns(reduction: Node, dims: list[int], chunks: int) -> Node:
-    """Split a reduction of columns into at least `chunks` chunks. Outer dims are split first: a chunk is close in memory."""
+    """Split a reduction of columns into at least `chunks` chunks. Outer dims are split first, so a chunk is compact."""
     (x,), operator, outer = reduction.inputs, reduction.function.operator, 0
     while chunks > x.shape[dims[outer]] and outer < len(dims) - 1:
         chunks = -(-chunks // x.shape[dims[outer]])
@@ -66,10 +66,10 @@ def split_along(reduction: Node, dims: list[int], dim: int, length: int) -> Node
     """Split a reduction into chunks that have `length` elements along `dim`, and one element along the dims before it."""
     (x,), operator = reduction.inputs, reduction.function.operator
     count = x.shape[dim] // length
-    whole, rest = slice_dim(x, dim, 0, count * length), slice_dim(x, dim, count * length, x.shape[dim])
+    chunked, rest = slice_dim(x, dim, 0, count * length), slice_dim(x, dim, count * length, x.shape[dim])
     inner = tuple(d + 1 for d in dims if d >= dim)  # after unflatten, which puts the number of the chunk at `dim`
     outer = [d for d in dims if d < dim]
-    partial = Reduce(operator, inner)(View("unflatten", (dim, count))(whole))
+    partial = Reduce(operator, inner)(View("unflatten", (dim, count))(chunked))
     y: Node = Reduce(operator, (*outer, dim, *inner))(partial).reshape(reduction.shape)
     return operator(y, Reduce(operator, tuple(dims))(rest)) if rest.size else y
 

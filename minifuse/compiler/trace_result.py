@@ -28,7 +28,7 @@ class CallRecord(NamedTuple):
     line: str
     """The line of the user's code, as file:line."""
     reads: tuple[int, ...]
-    """For each input, the call that made its memory; -1 for memory that no call made."""
+    """For each input, the call that allocated its memory; -1 if no call did."""
     same: tuple[int, ...] = ()
     """For each input, the first input that is the same tensor."""
     targets: int = 0
@@ -45,7 +45,7 @@ class InputEffects(NamedTuple):
     exposed: frozenset[int]
     """Inputs that a result is a view of, or that receive a gradient."""
     hidden: list[Any]
-    """Tensors of the function's closure: they are no inputs of the call."""
+    """Tensors of the function's closure, which are not arguments of the call."""
 
 
 class TracedGraph(NamedTuple):
@@ -60,9 +60,9 @@ class TracedGraph(NamedTuple):
     """In-place changes: (argument, what is stored in its memory)."""
     is_tuple: bool = True
     aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
-    """Nodes that are memory of an argument, or around it: (the argument, their layout relative to its address)."""
+    """Nodes that share memory with an argument: node -> (index of the argument, layout relative to its address)."""
     nondifferentiable: Collection[int] = ()
-    """Outputs that carry no gradient, although they are computed from inputs that do."""
+    """Outputs without a gradient, although they are computed from inputs that have one."""
     layouts: Mapping[Node, Layout] = MappingProxyType({})
     """Required layouts of outputs."""
     leaves: Mapping[Node, Node] = MappingProxyType({})
@@ -73,10 +73,10 @@ class TracedGraph(NamedTuple):
     """Arguments that are copies of memory, because the call changes that memory after it reads them."""
 
     def changed_arguments(self) -> list[Node]:
-        """Return the arguments that are changed in place, or copied because they will be, and all nodes that alias them."""
-        found = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
-        shared = {self.aliases[node][0] for node in found if node in self.aliases}
-        return found + [node for node, (index, _) in self.aliases.items() if index in shared]
+        """Return the arguments that are changed in place, or copied before a change, and all nodes in their memory."""
+        changed = [*[argument for argument, _ in self.stores], *[self.arguments[k] for k in self.copies]]
+        shared = {self.aliases[node][0] for node in changed if node in self.aliases}
+        return changed + [node for node, (index, _) in self.aliases.items() if index in shared]
 
 
 class PerCallInput(NamedTuple):
@@ -113,7 +113,7 @@ class TraceResult(NamedTuple):
 
 @dataclass(frozen=True)
 class OutputRef:
-    """Output `index` of the run."""
+    """A reference to output `index` of the run."""
 
     index: int
     is_freed: bool = False
@@ -128,6 +128,6 @@ class OutputRef:
 
 @dataclass(frozen=True)
 class InputRef:
-    """Input `index` of the call, the same object."""
+    """A reference to input `index` of the call: the same object is returned."""
 
     index: int

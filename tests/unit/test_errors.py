@@ -412,13 +412,13 @@ IN_PLACE = {
     "expanded target": (
         lambda o: iadd(o.wide, 1),
         OverlapError,
-        "in-place write to shape (3,) with strides (0,): several elements share one place",
+        "in-place write to shape (3,) with strides (0,): several elements share one memory location",
         "write to x.clone()",
     ),
     "expanded target, set": (
         lambda o: put(o.wide, slice(1, None), 1.0),
         OverlapError,
-        "several elements share one place",
+        "several elements share one memory location",
         "write to x.clone()",
     ),
     "read-only memory": (lambda o: iadd(o.read_only, 1), OverlapError, "read-only memory (shape (3,)); write to x.clone()"),

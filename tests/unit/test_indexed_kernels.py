@@ -360,7 +360,7 @@ def test_memory_that_must_not_change_is_refused():
     frozen.flags.writeable = False
     with pytest.raises(OverlapError, match="the memory of the raw argument bins is read-only; pass a clone"):
         count(mf.tensor([1]), mf.from_numpy(frozen))
-    with pytest.raises(OverlapError, match="several elements share one place"):
+    with pytest.raises(OverlapError, match="several elements share one memory location"):
         count(mf.tensor([1]), mf.zeros(1, dtype=mf.int64).expand(3))
     assert shifted(mf.from_numpy(np.zeros(3, "f4")).expand(3), 1, shape=2).shape == (2,)  # reading is no change
 

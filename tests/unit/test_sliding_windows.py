@@ -179,7 +179,7 @@ def test_in_place_change_of_windows_is_refused_only_if_they_overlap():
 
     for how in (change, mf.fuse(change)):
         x = mf.arange(7)
-        with pytest.raises(OverlapError, match="several elements share one place"):
+        with pytest.raises(OverlapError, match="several elements share one memory location"):
             how(x, 3, 2)
         assert x.tolist() == list(range(7))
         assert how(x, 2, 3).tolist() == x.tolist() == [0, 2, 2, 6, 8, 5, 6]

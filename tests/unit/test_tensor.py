@@ -607,7 +607,7 @@ def test_in_place_through_two_arrays_of_one_memory():
 
 
 def test_an_expanded_target_is_refused_unless_it_repeats_nothing():
-    with pytest.raises(OverlapError, match="several elements share one place"):
+    with pytest.raises(OverlapError, match="several elements share one memory location"):
         mf.zeros(1, 3).expand(2, 3).zero_()
     assert mf.zeros(2, 3).expand(2, 3).fill_(1).sum().item() == 6
     assert mf.zeros(1, 3).expand(1, 3).fill_(1).sum().item() == 3

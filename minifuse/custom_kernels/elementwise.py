@@ -1,7 +1,7 @@
 """Custom kernels written as Python functions of single elements.
 
 Without indexed arguments (`raw=`), the function is traced like any other: it broadcasts, promotes dtypes,
-differentiates, and fuses with the kernels around it. With indexed arguments it becomes a kernel of its own (`indexed`),
+differentiates, and fuses with the kernels around it. With indexed arguments it becomes a separate kernel (`indexed`),
 which can read and modify any element of those arguments.
 """
 
@@ -44,7 +44,7 @@ class TracedArgument(metaclass=Interned):
 class StaticArgument(metaclass=Interned):
     """An argument that is neither an array nor a number, such as a dtype or None: a constant of the function.
 
-    Type and text tell values apart that compare equal, such as (1,) and (True,).
+    Type and text distinguish values that compare equal, such as (1,) and (True,).
     """
 
     def __init__(self, value: Hashable, kind: type, text: str) -> None:
@@ -52,7 +52,7 @@ class StaticArgument(metaclass=Interned):
 
 
 class ElementwiseCall(metaclass=Interned):
-    """A function of elements, the state that it reads from outside, and how a call passes its arguments.
+    """A function of elements, the closure and global state that it reads, and how a call passes its arguments.
 
     Called on nodes it returns nodes. A plan is compiled for it, and it is a part of the plan's key.
     """
@@ -84,7 +84,7 @@ class ElementwiseCall(metaclass=Interned):
         return tuple(nodes) if isinstance(result, tuple) else nodes[0]
 
     def result(self, x: object, shape: Shape) -> Node:
-        """Convert a result to a node of a shape, in memory of its own."""
+        """Convert a result to a node of a shape, in new memory: an argument or a view of one is copied."""
         node = x.node if isinstance(x, ScalarTracer) else literal(x) if isinstance(x, Real | np.bool_) else None
         if node is None:
             got = "None" if x is None else type(x).__name__
@@ -95,8 +95,8 @@ class ElementwiseCall(metaclass=Interned):
             dtype = ScalarTracer(node).dtype
             filled: Node = Full(shape, dtype)(Node(node.function, (), (), dtype))
             return filled
-        found: Node = node.expand(*shape)
-        return found.clone() if isinstance(found.function, View | Argument) else found
+        expanded: Node = node.expand(*shape)
+        return expanded.clone() if isinstance(expanded.function, View | Argument) else expanded
 
     def __repr__(self) -> str:
         return self.__name__
@@ -117,7 +117,7 @@ class Elementwise:
         self.names = tuple(self.signature.parameters)
         self.positional_count = len(kinds) if all(kind is inspect.Parameter.POSITIONAL_OR_KEYWORD for kind in kinds) else -1
         self.raw = frozenset(raw)
-        self.runs: dict[Hashable, Callable[..., Any]] = {}  # key of a call -> what it runs
+        self.runs: dict[Hashable, Callable[..., Any]] = {}  # key of a call -> the function that runs it
         for name in self.raw - self.signature.parameters.keys():
             raise FuseError(f"elementwise: raw= names {name!r}, which is not a parameter of {self.__name__}{self.signature}")
         if self.raw and "shape" in self.signature.parameters:
@@ -182,7 +182,7 @@ class Elementwise:
         return ElementwiseCall(self.function, self.fingerprint(), tuple(arguments), keywords), values, traced_names
 
     def fingerprint(self) -> Hashable:
-        """Return a key of the state that the function reads from outside, which must not include arrays."""
+        """Return a key of the closure and global state that the function reads, which must not include arrays."""
         key: Hashable = self.guard.fingerprint()
         if self.guard.tensors:
             advice = "reads an array from a closure or a global; pass it as an argument, or name it in raw= to index it"
@@ -221,8 +221,8 @@ class Elementwise:
 
 def function_name(function: ElementFunction) -> str:
     """Return the name of a function for messages."""
-    found: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
-    return found
+    name: str = getattr(function, "__name__", None) or getattr(function, "name", None) or type(function).__name__
+    return name
 
 
 def function_location(function: ElementFunction) -> str:
@@ -249,22 +249,20 @@ def elementwise(function: ElementFunction | None = None, *, raw: str | Sequence[
         Takes elements, and returns an element, or a tuple of elements, one per result.
     raw : sequence of str
         Names of arguments that the function indexes itself: it may read them (`x[i, j]`), store to them (`x[i] = v`) and
-        add to
-        them (`mf.atomic_add`). The function may then return None.
+        add to them (`mf.atomic_add`). The function may then return None.
 
     Returns
     -------
     Elementwise
         Call it with tensors and numbers, which broadcast as in any operator, except raw arguments. `source(*args)`
-        returns the
-        source that a call runs. With raw arguments, `shape=` is the shape to run over, if no other argument is an array.
+        returns the source that a call runs. With raw arguments, `shape=` is the shape to run over, if no other argument is
+        an array.
 
     Raises
     ------
     FuseError
         The function branches on a value, reduces, or uses an operation of whole arrays; the message has its file and
-        line. Or a
-        kernel with raw arguments is called inside a fused function.
+        line. Or a kernel with raw arguments is called inside a fused function.
     GradientError
         A kernel with raw arguments is called with a tensor that requires a gradient.
     IndexingError
@@ -273,8 +271,8 @@ def elementwise(function: ElementFunction | None = None, *, raw: str | Sequence[
     Notes
     -----
     Without raw arguments, the function is differentiable to any order, and fuses with the operations around it. With raw
-    arguments it is one kernel, without a gradient. Elements run in any order: if several store to one element, any of
-    them may be the last, and a load may or may not see a store of another element, so `x[i] += v` may lose updates.
+    arguments it is one kernel, without a gradient. Elements run in any order: if several store to one element, any of them
+    may be the last, and a load may or may not return the value that another element stored, so `x[i] += v` may lose updates.
     Computed indices are checked on the python backend only: keep them in range with `mf.minimum` and `mf.maximum`, since
     both sides of `mf.where` are computed.
 

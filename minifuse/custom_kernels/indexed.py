@@ -207,7 +207,7 @@ class IndexedPlan:
     inputs
         Tensors and numbers like those of future calls.
     names
-        The parameters of the function.
+        The parameter of each input.
     raw
         The names of indexed arguments.
     shape
@@ -248,16 +248,18 @@ class IndexedPlan:
         if isinstance(x, Tensor) and x.requires_grad and mode.is_recording:
             advice = f"pass {name}.detach(), or call it inside `with mf.no_grad():`"
             raise GradientError(f"{self.name}: a kernel with raw arguments has no gradient; {advice}")
-        found: Tensor | Number = x
-        return found
+        checked: Tensor | Number = x
+        return checked
 
     def find_backend(self) -> Backend:
         """Return the backend of all tensors."""
-        found = list(dict.fromkeys(meta.backend for meta in self.metas.values()))
-        if len(found) > 1:
-            pair = f"{found[0].name} and {found[1].name}"
-            raise BackendError(f'{self.name}: operands are on two backends, {pair}; move one with x.to("{found[0].name}")')
-        return found[0]
+        backends = list(dict.fromkeys(meta.backend for meta in self.metas.values()))
+        if len(backends) > 1:
+            first, second, *_ = (backend.name for backend in backends)
+            raise BackendError(
+                f'{self.name}: operands are on two backends, {first} and {second}; move one with x.to("{first}")'
+            )
+        return backends[0]
 
     def find_shape(self, shape: ShapeLike | None) -> Shape:
         """Return the shape that the kernel runs over."""
@@ -311,11 +313,11 @@ class IndexedPlan:
 
     def bind(self, results: Sequence[Expression]) -> None:
         """Number the operands that are used, and bind the kernel to their layouts."""
-        found = OperandNumbering([*results, *self.trace.effects])
+        numbering = OperandNumbering([*results, *self.trace.effects])
         changed = {e.index for e in self.trace.effects}
         count = len(self.inputs)
         along = {e.index: d for d, e in self.trace.positions.items()}
-        self.loads, self.raws, self.numbers = found.loads, found.raws, found.numbers
+        self.loads, self.raws, self.numbers = numbering.loads, numbering.raws, numbering.numbers
         self.changed = sorted(changed)
         self.addresses = [k for k in self.loads if k < count]
         self.index_starts = [0] * (len(self.loads) - len(self.addresses))  # every index starts at 0
@@ -326,12 +328,12 @@ class IndexedPlan:
         outputs = [dense_like(read, self.shape)] * len(results)
         self.outputs = [TensorMeta(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
         self.sizes = [round_to_size_class(meta.layout.size * meta.dtype.itemsize) for meta in self.outputs]
-        elements = tuple(found.expressions[: len(results)])
-        effects = tuple(e for e in found.expressions[len(results) :] if isinstance(e, IndexedAccess))
+        elements = tuple(numbering.expressions[: len(results)])
+        effects = tuple(e for e in numbering.expressions[len(results) :] if isinstance(e, IndexedAccess))
         kernel = Kernel(elements, (), effects) if effects else Kernel(elements, ())
         self.bound = kernel, self.shape, (), outputs, inputs, [metas[k].layout for k in self.raws]
-        launch, by = self.backend.bind(*self.bound), active_hook()
-        self.launch = launch if by is None else by.launch_custom_kernel(self, launch)
+        launch, hook = self.backend.bind(*self.bound), active_hook()
+        self.launch = launch if hook is None else hook.launch_custom_kernel(self, launch)
 
     def index_layout(self, d: int) -> Layout:
         """Return the layout of the index along a dim."""
@@ -378,20 +380,20 @@ class IndexedPlan:
 def copy_with_layout(x: Tensor) -> Tensor:
     """Copy a tensor with its layout, including the memory between its elements."""
     low, high = x.meta.layout.span()
-    whole = Tensor(
+    flat = Tensor(
         x.buffer,
         x.address + low * x.dtype.itemsize,
         TensorMeta(Layout((high - low,), (1,), 0), x.dtype, x.meta.backend, False),
     )
-    y = whole.clone()
+    y = flat.clone()
     return Tensor(y.buffer, y.address - low * x.dtype.itemsize, x.meta)
 
 
 class OperandNumbering:
-    """Expressions whose loads, indexed operands and numbers are counted from 0, and which operands these are.
+    """Expressions with their loads, indexed operands and numbers renumbered from 0, and lists of these operands.
 
-    Literals become arguments of the launch, except the few that every kernel may contain: sizes are among them, and a
-    new size must not need a new kernel.
+    Literals become arguments of the launch, except those in INLINE_LITERALS. A size is a literal, and a new size must not
+    need a new kernel.
     """
 
     def __init__(self, roots: Sequence[Expression]) -> None:

@@ -1,8 +1,8 @@
 """Custom reductions: map each element, combine the results along dims, and finish each result.
 
 All three are functions of single elements. A reduction is traced like any function of arrays, so it fuses. If `combine`
-is an operator of the table, the reduction is differentiable. Any other function becomes an operator of its own, which
-kernels contain as a small function.
+is an operator of the table, the reduction is differentiable. Any other function becomes a new operator, which kernels
+contain as a small function.
 """
 
 from collections.abc import Hashable, Sequence
@@ -32,7 +32,7 @@ DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
 
 
 class ReductionCall(metaclass=Interned):
-    """A reduction as one call uses it: its dims, and the state that it reads from outside.
+    """A reduction as one call uses it: its dims, and the closure and global state that it reads.
 
     Called on nodes it returns a node.
     """
@@ -51,8 +51,8 @@ class ReductionCall(metaclass=Interned):
         x = trace_over_nodes(reduction.map, nodes, shape, "map") if reduction.map else nodes[0]
         y = Reduce(reduction.operator(x.dtype), dims)(x) if dims else x.clone()
         y = trace_over_nodes(reduction.finish, [y], y.shape, "finish") if reduction.finish else y
-        found: Node = y if self.keepdim else y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
-        return found
+        result: Node = y if self.keepdim else y.reshape(tuple(n for d, n in enumerate(y.shape) if d not in dims))
+        return result
 
     def __repr__(self) -> str:
         return f"{self.__name__} over {'all dims' if self.dims is None else self.dims}"
@@ -111,14 +111,14 @@ class Reduction:
             raise DTypeError(
                 f"{self.__name__}: identity {self.identity} is not an {dtype}; map to a float type, or pass another identity"
             )
-        own = CustomReduceOp(self.combine, self.identity, self.refuse_gradient, self.expression)
-        e = own.expression(dtype)
+        new = CustomReduceOp(self.combine, self.identity, self.refuse_gradient, self.expression)
+        e = new.expression(dtype)
         if isinstance(e, Op) and e.operator is not None and {*e.inputs} == {Load(0, dtype), Load(1, dtype)}:
             entry = TABLE.get(e.operator.name)
-            if entry is e.operator and entry.identity is not None and entry.identity_for(dtype) == own.identity_for(dtype):
+            if entry is e.operator and entry.identity is not None and entry.identity_for(dtype) == new.identity_for(dtype):
                 return entry
-        self.check_monoid(own.identity_for(dtype), dtype)
-        return own
+        self.check_monoid(new.identity_for(dtype), dtype)
+        return new
 
     def expression(self, dtype: DType) -> Expression:
         """Trace `combine` on two values of an element type."""
@@ -140,13 +140,13 @@ class Reduction:
     def check_monoid(self, identity: Number, dtype: DType) -> None:
         """Test with a few numbers that `combine` has this identity, is commutative and is associative."""
         kind, combine = dtype.numpy.type, self.combine
-        none, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
+        one, low = kind(identity), kind(-2) if dtype is not bool_ else kind(True)
         values = (True, False, True) if dtype is bool_ else (1, 2, 3) if dtype.is_integer else PROBE_VALUES
         a, b, c = map(kind, values)
         with np.errstate(all="ignore"):
-            for x, y, expected in ((none, none, none), (none, b, b), (c, none, c), (low, none, low), (none, low, low)):
+            for x, y, expected in ((one, one, one), (one, b, b), (c, one, c), (low, one, low), (one, low, low)):
                 got = combine(x, y)
-                is_lost = expected is not low or got == none  # combine may be valid for positive numbers only
+                is_lost = expected is not low or got == one  # combine may be valid for positive numbers only
                 if is_lost and not is_near(got, expected, dtype):
                     rule = f"so {identity} is not its identity; pass another identity="
                     raise self.monoid_error(f"combine({x}, {y}) returned {got}, {rule}")
@@ -158,9 +158,9 @@ class Reduction:
                 right = f"combine({a}, combine({b}, {c})) {combine(a, combine(b, c))}"
                 raise self.monoid_error(f"{left}, and {right}; it must be associative, since threads combine in any order")
 
-    def monoid_error(self, what: str) -> FuseError:
-        """Return the error for a `combine` that is not what the reduction requires."""
-        return FuseError(f"{function_location(self.combine)}: {self.__name__}: {what}")
+    def monoid_error(self, violation: str) -> FuseError:
+        """Return the error for a `combine` that violates a requirement."""
+        return FuseError(f"{function_location(self.combine)}: {self.__name__}: {violation}")
 
     def refuse_gradient(self, *values: object) -> NoReturn:
         """Raise the error for the gradient of a `combine` that has none."""
@@ -216,14 +216,14 @@ def reduction(
     map : callable, optional
         Maps an element of each tensor to the value that is combined. Default: the element itself.
     combine : callable
-        Combines two values of one type to one of this type. It must be associative and commutative up to rounding: (a b)
-        c = a (b c) and a b = b a.
+        Combines two values of one type to one of this type. Up to rounding, it must be associative and commutative:
+        (a b) c = a (b c) and a b = b a.
     finish : callable, optional
         Applied to each result.
     identity : bool, int or float
-        The identity element: combine(identity, x) = x. It is the result of no elements. For integers, infinities become
-        the ends of the range. Identity, associativity and commutativity are tested with a few numbers at the first use
-        with an element type.
+        The identity element: combine(identity, x) = x. It is the result if there are no elements. For integers, infinities
+        become the ends of the range. Identity, associativity and commutativity are tested with a few numbers at the first
+        use with an element type.
     name : str, optional
         The name in messages. Default: the name of `combine`.
 

@@ -1,6 +1,6 @@
-"""The tracer that a user's function of single elements is called with, once, to find out what it computes.
+"""Tracers of single elements: a user's function is called with them, once, to record what it computes.
 
-A tracer stands for a node of a graph, or for an expression of a kernel; an operator on tracers is applied to those. All
+A tracer represents a node of a graph or an expression of a kernel, and an operator on tracers is applied to these. All
 other operations of arrays raise an error with the line of the user's code.
 """
 
@@ -54,18 +54,18 @@ class ScalarTracer(TracedValue[Node | Expression]):
     def dtype(self) -> DType:
         """Return the element type; for a number, its default dtype."""
         dtype: Any = self.value.dtype
-        found: DType = BY_PYTHON.get(dtype, dtype)
-        return found
+        resolved: DType = BY_PYTHON.get(dtype, dtype)
+        return resolved
 
     @property
     def expression(self) -> Expression:
-        """Return the expression that it stands for, while a kernel is traced."""
+        """Return the expression that the tracer represents. Only while a kernel is traced."""
         assert isinstance(self.value, Expression)
         return self.value
 
     @property
     def node(self) -> Node:
-        """Return the node that it stands for, while a graph is traced."""
+        """Return the node that the tracer represents. Only while a graph is traced."""
         assert isinstance(self.value, Node)
         return self.value
 
@@ -112,7 +112,7 @@ class ScalarTracer(TracedValue[Node | Expression]):
     __rmatmul__ = __matmul__
 
     def __getattr__(self, name: str) -> NoReturn:
-        if name == "meta":  # a tensor reads it of its other operand
+        if name == "meta":  # a tensor reads the `meta` of its other operand
             raise unsupported(
                 "an operator on a tensor and an element", "pass the tensor as an argument, or name it in raw= to index it"
             )
@@ -129,9 +129,9 @@ class ScalarTracer(TracedValue[Node | Expression]):
         return f"element of {self.dtype}"
 
 
-def unsupported(what: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
+def unsupported(operation: str, advice: str, kind: type[MinifuseError] = FuseError) -> MinifuseError:
     """Return the error for an operation that elements do not support, with the user's line."""
-    return kind(f"{users_line()}: {what}: {advice}")
+    return kind(f"{users_line()}: {operation}: {advice}")
 
 
 def unwrap(x: object) -> Any:
@@ -162,7 +162,7 @@ def apply_operator(operator: Operator, inputs: Sequence[Node | Expression | Numb
 
 
 def resolve_weak_dtype(x: Expression, dtype: DType) -> Expression:
-    """Convert an expression to an element type; a number with a weak dtype takes it without a conversion."""
+    """Convert an expression to an element type; a number with a weak dtype takes the type without a conversion."""
     is_weak = isinstance(x, KernelParameter) and isinstance(x.dtype, type)
     return KernelParameter(x.index, dtype) if is_weak else cast(x, dtype)
 
@@ -179,7 +179,7 @@ tracing = TraceStack()
 
 @contextmanager
 def trace_over(shape: Shape, index_along: IndexAlong) -> Iterator[None]:
-    """Trace a function over the elements of a shape, in a block of code."""
+    """Trace a function over the elements of a shape, inside a `with` block."""
     tracing.stack.append((shape, index_along))
     try:
         yield

@@ -3,7 +3,7 @@
     f(x, weights={"w": w}, layers=[a, b])      x, weights_w, layers_0, layers_1
     model(x), with `model` a global            model_0_weight
 
-Host programs and explanations print these names. A name is an identifier, or "" if none was found cheaply.
+Host programs and explanations print these names. A name is an identifier, or "" if a short search finds none.
 """
 
 import inspect
@@ -24,7 +24,7 @@ ArgumentTree = tuple[Sequence[object], dict[str, object]]  # arguments, named ar
 
 
 class Leaf(Protocol):
-    """Stands for an input in the arguments of a call."""
+    """A placeholder of an input in the arguments of a call."""
 
     @property
     def index(self) -> int:
@@ -46,17 +46,17 @@ def name_inputs(
         The inputs, followed by the tensors from closures and globals, which are found by identity.
     """
     inputs, named = tree
-    found: dict[int, str] = {}
-    objects: dict[int, str] = {}
+    paths: dict[int, str] = {}
+    object_names: dict[int, str] = {}
     for name, x in bind_parameters(function, inputs, named):
         for path, part in iter_leaves(name, x, leaf):
             if isinstance(part, leaf):
-                found[part.index] = path
+                paths[part.index] = path
             else:
-                name_object(path, part, objects)
+                name_object(path, part, object_names)
     for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(item[1], "named_parameters")):
-        name_object(name, x, objects)  # modules first: an optimizer would name its parameters params_0
-    return [found.get(k) or objects.get(id(x), "") for k, x in enumerate(values)]
+        name_object(name, x, object_names)  # modules first: an optimizer would name its parameters params_0
+    return [paths.get(k) or object_names.get(id(x), "") for k, x in enumerate(values)]
 
 
 def bind_parameters(
@@ -128,8 +128,8 @@ def name_object(name: str, x: object, known: dict[int, str], depth: int = MAX_OB
 
 def attributes_of(x: object) -> dict[str, object]:
     """Return the attributes of an object."""
-    found: dict[str, object] = getattr(x, "__dict__", {})
-    return found
+    attributes: dict[str, object] = getattr(x, "__dict__", {})
+    return attributes
 
 
 def to_identifier(name: str) -> str:

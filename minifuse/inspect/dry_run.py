@@ -75,8 +75,8 @@ def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> l
     """
     device = RecordingDevice()
     backend = RecordingBackend(device)
-    placed = [copy_to_backend(backend, x) for x in inputs]
-    Plan(function, placed).run(*placed)
+    copies = [copy_to_backend(backend, x) for x in inputs]
+    Plan(function, copies).run(*copies)
     return device.plans
 
 

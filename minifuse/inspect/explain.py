@@ -2,7 +2,7 @@
 
 All data come from the compiled plan: the traced graph, the steps, and the allocations in its host program. The calls
 that the function would make without fusion are planned for comparison. Nothing runs, and plans for comparison are not
-compiled. Bytes are those of distinct elements, the least memory traffic that is possible, however caches help.
+compiled. Bytes count distinct elements: the least memory traffic that is possible, whatever the caches do.
 
 Not counted: tensors that a function fills with a number or draws at random, and transfers between host and device.
 """
@@ -70,8 +70,8 @@ def explain_call(entry: TracedFunction, flat: Sequence[PlanInput]) -> Explanatio
 def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:
     """Map each input to the first input with the same address and dtype."""
     first: dict[object, int] = {}
-    places = [(x.address, x.dtype) if isinstance(x, Tensor) else k for k, x in enumerate(inputs)]
-    return {k: first.setdefault(place, k) for k, place in enumerate(places)}
+    keys = [(x.address, x.dtype) if isinstance(x, Tensor) else k for k, x in enumerate(inputs)]
+    return {k: first.setdefault(key, k) for k, key in enumerate(keys)}
 
 
 def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
@@ -84,20 +84,20 @@ def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | 
 
 def kernel_facts(step: Step, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
     """Describe one step of a plan."""
-    moved = step_traffic(step, plan.backend, same)
+    traffic = step_traffic(step, plan.backend, same)
 
-    def facts(operands: Sequence[OperandTraffic], known: Sequence[str]) -> tuple[OperandFacts, ...]:
-        found = []
+    def facts(operands: Sequence[OperandTraffic], known_names: Sequence[str]) -> tuple[OperandFacts, ...]:
+        operand_facts = []
         for k, (slot, layout, dtype, nbytes) in enumerate(operands):
-            name = known[k] if k < len(known) else names[slot]
-            found.append(OperandFacts(name, layout.shape, layout.strides, dtype.name, nbytes))
-        return tuple(found)
+            name = known_names[k] if k < len(known_names) else names[slot]
+            operand_facts.append(OperandFacts(name, layout.shape, layout.strides, dtype.name, nbytes))
+        return tuple(operand_facts)
 
     formula, form = pretty_print.format_step(step, names), pretty_print.describe_kernel(step)
     written, read = pretty_print.operand_names(step, names)
     read = [name for name, (slot, _) in zip(read, step.inputs, strict=True) if slot != NO_BUFFER]
-    reads, writes = facts(moved.reads, read), facts(moved.writes, written)
-    return KernelFacts(formula, form, reads, writes, moved.nbytes, moved.scratch, moved.launches, moved.flops)
+    reads, writes = facts(traffic.reads, read), facts(traffic.writes, written)
+    return KernelFacts(formula, form, reads, writes, traffic.nbytes, traffic.scratch, traffic.launches, traffic.flops)
 
 
 def peak_bytes(text: str, scratch: Sequence[int]) -> int:
@@ -133,11 +133,11 @@ class NumberedGraph:
 
     def __init__(self, plan: Plan, trace: TraceResult) -> None:
         self.plan = plan
-        written = [value for _, value in plan.graph.stores]
-        before = toposort([*plan.outputs, *written], inputs_of)
-        after = dict(zip(before, rewrite_graph(before, plan.backend), strict=True))
-        self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in after.items()}
-        values = [after[node] for node in dict.fromkeys([*plan.outputs, *written]) if not after[node].is_number]
+        stored = [value for _, value in plan.graph.stores]
+        original = toposort([*plan.outputs, *stored], inputs_of)
+        rewritten = dict(zip(original, rewrite_graph(original, plan.backend), strict=True))
+        self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in rewritten.items()}
+        values = [rewritten[node] for node in dict.fromkeys([*plan.outputs, *stored]) if not rewritten[node].is_number]
         inputs = [x for x in toposort(values, inputs_of) if isinstance(x.function, Argument)]
         self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *toposort(values, inputs_of)]))
         self.order = [x for x in self.order if not isinstance(x.function, Literal)]
@@ -166,11 +166,11 @@ class NumberedGraph:
 
     def refused(self) -> list[Refusal]:
         """Return each pair of nodes that was not fused, with the first reason."""
-        found: dict[tuple[Node, Node], Refusal] = {}
+        first_refusals: dict[tuple[Node, Node], Refusal] = {}
         for refusal in self.plan.refusals:
             if refusal.producer is not strip_views(refusal.consumer):
-                found.setdefault((refusal.producer, strip_views(refusal.consumer)), refusal)
-        return [*found.values()]
+                first_refusals.setdefault((refusal.producer, strip_views(refusal.consumer)), refusal)
+        return [*first_refusals.values()]
 
     def refusals(self) -> tuple[RefusalFacts, ...]:
         """Describe each pair of nodes that was not fused."""
@@ -180,7 +180,7 @@ class NumberedGraph:
         )
 
     def steps(self, inputs: Sequence[PlanInput]) -> tuple[StepFacts, ...]:
-        """Describe the decisions of the scheduler. The call is scheduled again, since the first time no log was kept."""
+        """Describe the decisions of the scheduler. The call is scheduled again, because no log was active the first time."""
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
@@ -188,14 +188,14 @@ class NumberedGraph:
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """Describe every node."""
-        found = []
+        node_facts = []
         for k, node in enumerate(self.order):
             is_input = isinstance(node.function, Argument)
             name = self.plan.host.memory[node.function.index] if is_input else ""
             text = ("number" if node.is_number else "input") if is_input else pretty_print.format_node(node, self.name)
             dtype = str(getattr(node.dtype, "__name__", node.dtype))  # a number has one of Python's types
-            found.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
-        return tuple(found)
+            node_facts.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
+        return tuple(node_facts)
 
 
 def empty_tensor_like(x: Any, backend: Backend) -> PlanInput:
@@ -231,19 +231,19 @@ def backward_facts(
     graph: NumberedGraph,
 ) -> BackwardFacts | None:
     """Describe the backward pass: its kernels, and the values that it reads from memory or recomputes."""
-    found, backward = plan_backward(plan, inputs_of_plan), plan.backward
-    if found is None or backward is None:
+    backward_plan, backward = plan_backward(plan, inputs_of_plan), plan.backward
+    if backward_plan is None or backward is None:
         return None
     saved = list(zip(backward.saved, plan.metas[plan.count :], strict=True))
-    given_names = [plan.host.memory[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
-    names = given_names + [graph.name(x) for x, _ in saved]
-    memory = [*names, *found.host.memory[len(names) :]]
+    input_names = [plan.host.memory[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
+    names = input_names + [graph.name(x) for x, _ in saved]
+    memory = [*names, *backward_plan.host.memory[len(names) :]]
     outputs = {strip_views(y) for y in plan.outputs}
     forward = {x for x in toposort(plan.outputs, inputs_of) if x.inputs and x.is_elementwise}
-    kept = {*backward.saved}
-    needed = toposort(backward.function.outputs, lambda x: () if x in kept else x.inputs)
+    saved_nodes = {*backward.saved}
+    needed = toposort(backward.function.outputs, lambda x: () if x in saved_nodes else x.inputs)
     return BackwardFacts(
-        pass_facts(found, memory),
+        pass_facts(backward_plan, memory),
         unfused.backward(),
         tuple(
             [plan.host.memory[k] for k in backward.inputs]
@@ -252,7 +252,7 @@ def backward_facts(
         tuple(
             (graph.describe(x), meta.layout.size * meta.dtype.itemsize) for x, meta in saved if strip_views(x) not in outputs
         ),
-        tuple(graph.describe(x) for x in needed if x in forward and x not in kept),
+        tuple(graph.describe(x) for x in needed if x in forward and x not in saved_nodes),
     )
 
 
@@ -274,19 +274,19 @@ class UnfusedCalls:
 
     def reachable_calls(self, calls: Sequence[int]) -> list[int]:
         """Return these calls and all calls that their inputs come from, the last first."""
-        found, front = set[int](), [k for k in calls if k >= 0]
-        while front:
-            k = front.pop()
-            if k not in found:
-                found.add(k)
-                front += [j for j in self.trace.calls[k].reads if j >= 0]
-        return sorted(found, reverse=True)
+        reached, pending = set[int](), [k for k in calls if k >= 0]
+        while pending:
+            k = pending.pop()
+            if k not in reached:
+                reached.add(k)
+                pending += [j for j in self.trace.calls[k].reads if j >= 0]
+        return sorted(reached, reverse=True)
 
     def gradient(self, k: int) -> PassFacts | None:
         """Describe the backward pass of one call; return None if it has none."""
         plan = self.plans[k]
-        found = plan_backward(plan, [*self.trace.calls[k].inputs, *plan.hidden]) if plan else None
-        return pass_facts(found) if found else None
+        backward_plan = plan_backward(plan, [*self.trace.calls[k].inputs, *plan.hidden]) if plan else None
+        return pass_facts(backward_plan) if backward_plan else None
 
     def forward(self) -> PassFacts:
         """Sum up all calls of the function."""
@@ -294,17 +294,17 @@ class UnfusedCalls:
 
     def backward(self) -> PassFacts:
         """Sum up the backward passes of all calls whose results the function returns."""
-        found = [facts for k in self.reachable_calls(sorted(self.trace.returned_calls)) if (facts := self.gradient(k))]
-        return sum_passes(found, max((facts.peak for facts in found), default=0))
+        passes = [facts for k in self.reachable_calls(sorted(self.trace.returned_calls)) if (facts := self.gradient(k))]
+        return sum_passes(passes, max((facts.peak for facts in passes), default=0))
 
     def peak(self) -> int:
         """Return the most bytes that exist at once, if each result is freed after its last use."""
         calls = self.trace.calls
-        last = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
+        last_use = {j: k for k, (n, _) in enumerate(self.steps) for j in (n, *calls[n].reads) if j >= 0}
         kept = {*self.trace.returned_calls}
-        done = {k for call in calls if call.function is BACKWARD for k in self.reachable_calls(call.reads)}
-        for k, plan in enumerate(self.plans):  # a recorded call keeps what its gradient needs
-            if plan is not None and plan.backward is not None and k not in done:
+        differentiated = {k for call in calls if call.function is BACKWARD for k in self.reachable_calls(call.reads)}
+        for k, plan in enumerate(self.plans):  # a recorded call keeps the values that its gradient needs
+            if plan is not None and plan.backward is not None and k not in differentiated:
                 kept |= {k} if plan.backward.saved else set()
                 kept |= {calls[k].reads[n] for n in plan.backward.inputs if n < len(calls[k].reads)}
         live: dict[int, int] = {}
@@ -312,9 +312,9 @@ class UnfusedCalls:
         for k, (n, facts) in enumerate(self.steps):
             peak = max(peak, sum(live.values()) + facts.peak)
             plan = self.plans[n]
-            if n not in live and plan is not None and plan.outputs and last[n] > k:
+            if n not in live and plan is not None and plan.outputs and last_use[n] > k:
                 live[n] = sum(live_buffers(plan.text).values())
-            live = {j: nbytes for j, nbytes in live.items() if last.get(j, -1) > k or j in kept}
+            live = {j: nbytes for j, nbytes in live.items() if last_use.get(j, -1) > k or j in kept}
         return peak
 
 

@@ -1,6 +1,6 @@
 """The data of `f.explain(...)`: records of kernels, nodes, refusals and decisions, and the report that shows them.
 
-This module sees no graphs and no plans; `explain` measures what is stored here.
+This module uses neither graphs nor plans: `explain` makes the records from them.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,7 +40,7 @@ class KernelFacts:
     nbytes: int
     """Distinct bytes read plus distinct bytes written; scratch memory between its launches counts twice."""
     scratch: int
-    """Bytes of memory that passes values from one of its launches to the next."""
+    """Bytes that one of its launches stores for the next one."""
     launches: int
     """Kernels that the backend starts."""
     flops: int
@@ -55,7 +55,7 @@ class PassFacts:
     nbytes: int
     launches: int
     peak: int
-    """The most bytes of temporaries and results that exist at once, in sizes as they are allocated."""
+    """The most bytes of temporaries and results that exist at once, rounded up as they are allocated."""
 
 
 @dataclass(frozen=True)
@@ -88,7 +88,7 @@ class BackwardFacts:
 
     run: PassFacts
     unfused: PassFacts
-    """The backward passes of the calls without fusion; adding up the gradients of one tensor is not counted."""
+    """The backward passes of the calls without fusion; additions of several gradients of one tensor are not counted."""
     kept: tuple[str, ...]
     """Inputs and results that stay in memory for the backward pass."""
     saved: tuple[tuple[str, int], ...]

@@ -1,4 +1,4 @@
-"""Describe the decisions of the scheduler in words, one sentence each. This module sees no plans and decides nothing."""
+"""Describe the decisions of the scheduler in words, one sentence each. This module uses no plans."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -34,15 +34,15 @@ class StepFacts:
     launch: int | None
     """The launch that the kernel became; None if it was discarded."""
     values: tuple[int, ...]
-    """The nodes of the graph that the decision is about."""
+    """The numbers of the nodes that the decision is about."""
     text: str
     """The decision as a sentence."""
 
 
 def describe_steps(
-    record: FusionLog, listed: Collection[Refusal], say: Callable[[Node], str], numbers: Mapping[Node, int]
+    record: FusionLog, listed: Collection[Refusal], describe: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[StepFacts]:
-    """Yield the decisions of a log in words; refusals only if they are in `listed`, and no nodes that compute nothing."""
+    """Yield the decisions of a log as sentences. Refusals not in `listed`, and nodes that compute nothing, are omitted."""
     launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
     targets: dict[int, frozenset[Node]] = {}
     matmul_kernels = set[int]()
@@ -64,7 +64,7 @@ def describe_steps(
         if kind == INLINED and not reason:
             is_target = not targets[kernel].isdisjoint(nodes)
             reason = "in its epilogue" if kernel in matmul_kernels else "inline" * (not is_target)
-        text = format_decision(Decision(kind, kernel, nodes, reason), name, [say(x) for x in nodes])
+        text = format_decision(Decision(kind, kernel, nodes, reason), name, [describe(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)
         yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)
 
@@ -79,24 +79,24 @@ def strip_detach(node: Node) -> Node:
 def format_decision(decision: Decision, name: str, values: Sequence[str]) -> str:
     """Format a decision about these values, and about the kernel with this name, as a sentence."""
     kind, _, nodes, reason = decision
-    what = format_list(values)
+    listed = format_list(values)
     if kind == GROUPED:
         return f"{values[0]} will share a kernel with {values[1]}: both read one array, and iterate over {reason}."
     if kind == STARTED:
-        return f"{name.replace('This', 'A')} over {reason} starts, to compute {what}{' together' * (len(nodes) > 1)}."
+        return f"{name.replace('This', 'A')} over {reason} starts, to compute {listed}{' together' * (len(nodes) > 1)}."
     if kind == INLINED:
-        return f"{name} computes {what}{f' {reason}' * bool(reason)}."
+        return f"{name} computes {listed}{f' {reason}' * bool(reason)}."
     if kind == REDUCTION_FUSED:
-        return f"{name} {'accumulates' if isinstance(nodes[0].function, Matmul) else 'reduces its rows:'} {what}."
+        return f"{name} {'accumulates' if isinstance(nodes[0].function, Matmul) else 'reduces its rows:'} {listed}."
     if kind == REFUSED:
         return f"{values[0]} is not fused into {values[1]}: {reason}."
     if kind == RESTARTED:
-        return f"{name} is discarded{f': {reason}' * bool(reason)}. It starts again when {what} can be loaded from memory."
+        return f"{name} is discarded{f': {reason}' * bool(reason)}. It starts again when {listed} can be loaded from memory."
     if kind == EMITTED:
-        return f"{name} is complete, and stores {what}."
+        return f"{name} is complete, and stores {listed}."
     if kind == IN_PLACE:
         return f"{name} stores {values[0]} in the memory of {values[1]}."
-    return f"{name} stores {what}, {reason}."
+    return f"{name} stores {listed}, {reason}."
 
 
 def format_list(texts: Sequence[str]) -> str:

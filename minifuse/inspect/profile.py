@@ -1,7 +1,7 @@
 """`mf.profile()`: measure the time of each kernel, and compare it with the limits of the machine.
 
-A profile is a dispatch hook. It runs each call through a copy of the plan's host program in which every launch is timed:
-by the clock of the host, or on a GPU by events that are read at the end, so that nothing waits. Kernels come from the
+A profile is a dispatch hook. It runs each call through a copy of the plan's host program in which every launch is timed: by
+the clock of the host, or on a GPU by events that are read at the end, so that the host does not wait. Kernels come from the
 cache, and results and gradients are the same. Without a profile, calls cost nothing more.
 
 Not measured: transfers between host and device, filling memory with a number, and other threads.
@@ -200,14 +200,15 @@ class Profile(DispatchHook):
 
     def timed_launch(self, launch: Launcher, work: LaunchWork, backend: Backend) -> Launcher:
         """Return a launch that records its time, in this profile and in those around it."""
-        mark, noted = self.timeline(backend).clock.mark, [x.timeline(backend).launches for x in self.enclosing_profiles()]
+        mark = self.timeline(backend).clock.mark
+        timelines = [x.timeline(backend).launches for x in self.enclosing_profiles()]
 
         def run(*values: Number) -> None:
             start = mark()
             launch(*values)
-            found = work, start, mark()
-            for launches in noted:
-                launches.append(found)
+            timed = work, start, mark()
+            for launches in timelines:
+                launches.append(timed)
 
         return run
 
@@ -225,7 +226,7 @@ class Profile(DispatchHook):
             yield profile
             profile = profile.outer
 
-    # What was found.
+    # Results.
 
     @property
     def kernels_us(self) -> float:
@@ -264,8 +265,8 @@ class Profile(DispatchHook):
     def limits(self) -> dict[str, object]:
         """Return the measured limits of each backend that was used: GB/s of a copy and GFLOP/s of matmuls."""
         used = {str(event.work.backend): event.work for event in self.events}
-        found = {name: limits for name, work in used.items() if (limits := work.limits())}
-        return {name: {"gbytes_per_s": x.gbytes_per_s, "gflops": dict(x.gflops)} for name, x in found.items()}
+        measured = {name: limits for name, work in used.items() if (limits := work.limits())}
+        return {name: {"gbytes_per_s": x.gbytes_per_s, "gflops": dict(x.gflops)} for name, x in measured.items()}
 
     def chrome_trace(self, path: str | os.PathLike[str]) -> None:
         """Write the launches and calls as a trace for Perfetto (ui.perfetto.dev) and chrome://tracing.
@@ -290,7 +291,7 @@ class Profile(DispatchHook):
         notes = [
             f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us",
             f"{format_count(len(self.calls), 'call')}: {around}",
-            *[f"{name}: {found or simulated}" for name, found in limits.items()],
+            *[f"{name}: {measured or simulated}" for name, measured in limits.items()],
         ]
         return InspectionReport("", {"": [profile_table(rows)]}, notes)
 
@@ -300,7 +301,7 @@ class Profile(DispatchHook):
 
 def launch_work(plan: Plan, step: Step) -> LaunchWork:
     """Describe the work of one step of a plan."""
-    moved, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.memory)
+    traffic, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.memory)
     short = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
     dtype = step.kernel.outputs[0].dtype.name
     return LaunchWork(
@@ -308,8 +309,8 @@ def launch_work(plan: Plan, step: Step) -> LaunchWork:
         short,
         pretty_print.describe_kernel(step),
         plan.backend,
-        moved.nbytes,
-        moved.flops,
+        traffic.nbytes,
+        traffic.flops,
         dtype,
     )
 
@@ -321,8 +322,7 @@ def profile() -> Profile:
     -------
     Profile
         A context manager. After its block, `print(p)` shows a table of kernels, the longest first. `p.rows`, `p.events`
-        and
-        `p.calls` are the data, `p.as_dict()` returns them for JSON, and `p.chrome_trace(path)` writes a file for
+        and `p.calls` are the data, `p.as_dict()` returns them for JSON, and `p.chrome_trace(path)` writes a file for
         Perfetto.
 
     Raises
@@ -334,7 +334,7 @@ def profile() -> Profile:
     -----
     A profile measures the eager engine, fused functions, backward passes, optimizers and custom kernels of this thread.
     Results are the same as without a profile. Each launch is timed by itself, which takes some microseconds on the host;
-    meanwhile the launches of a plan are not replayed as one CUDA graph. On a GPU, times are measured by the GPU; a
+    inside the block, the launches of a plan are not replayed as one CUDA graph. On a GPU, times are measured by the GPU; a
     kernel of less than about 5 us looks longer if the GPU waits for the host. If CUDA is simulated, times are those of
     the interpreter.
 

@@ -1,6 +1,6 @@
-"""One form for what is found out about a call, and its renderer: explanations, profiles and commands are reports.
+"""Reports: the common form of explanations, profiles and results of commands, and its renderer as text.
 
-A report has a headline, sections of tables and paragraphs, and notes. A table has columns, with a name and a unit, over
+A report has a headline, sections of tables and paragraphs, and notes. A table has columns, each with a name and a unit, over
 records: the dicts that are also written as JSON and shown by the app. `str(report)` is text for a terminal; the command line
 prints the same `lines` with their styles.
 """
@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 from ..compiler.pretty_print import wrap_lines
 
-WIDTH = 80  # columns
+WIDTH = 80  # characters of a line
 GAP = "  "  # between the columns of a table
-MIN_WRAPPED_WIDTH = 20  # columns that a column of a table that wraps gets in any case
+MIN_WRAPPED_WIDTH = 20  # characters; columns that wrap are at least this wide
 MIN_ROUNDED_BYTES = 1_000_000  # bytes; larger sizes are rounded
 
 Line = list[tuple[str, str]]  # texts with their styles: "bold", "dim", a color, or ""
@@ -29,7 +29,7 @@ class Column(NamedTuple):
     is_number: bool = False
     """Numbers are aligned to the right."""
     wraps: bool = False
-    """Long texts are wrapped, so that the table is no wider than the page."""
+    """Long texts are wrapped, so that the table fits the width of the page."""
     style: str = ""
 
 
@@ -42,25 +42,25 @@ class ReportTable(NamedTuple):
     has_heading: bool = True
 
     def lines(self, width: int) -> Iterator[Line]:
-        """Yield the lines, at most `width` columns wide if the columns that wrap can be narrow enough."""
+        """Yield the lines, at most `width` characters long if the columns that wrap can be narrow enough."""
         texts = [[column.text(record[column.key]) for record in self.records] for column in self.columns]
         if self.has_heading:
-            texts = [[f"{x.key} {x.unit}".rstrip(), *found] for x, found in zip(self.columns, texts, strict=True)]
-        widths = self.fit_widths([max(map(len, found), default=0) for found in texts], width - self.indent)
+            texts = [[f"{x.key} {x.unit}".rstrip(), *cells] for x, cells in zip(self.columns, texts, strict=True)]
+        widths = self.fit_widths([max(map(len, cells), default=0) for cells in texts], width - self.indent)
         for k, row in enumerate(zip(*texts, strict=True)):
             styles = ["bold" if self.has_heading and k == 0 else column.style for column in self.columns]
             for parts in zip_longest(*[wrap_cell(x, n) for x, n in zip(row, widths, strict=True)], fillvalue=""):
                 line = " " * self.indent
-                cells: Line = []
+                spans: Line = []
                 for column, text, n, style in zip(self.columns, parts, widths, styles, strict=True):
-                    cells.append((line + (text.rjust(n) if column.is_number else text.ljust(n)), style))
+                    spans.append((line + (text.rjust(n) if column.is_number else text.ljust(n)), style))
                     line = GAP
-                while cells and not cells[-1][0].strip():
-                    cells.pop()
-                yield [*cells[:-1], *[(text.rstrip(), style) for text, style in cells[-1:]]]
+                while spans and not spans[-1][0].strip():
+                    spans.pop()
+                yield [*spans[:-1], *[(text.rstrip(), style) for text, style in spans[-1:]]]
 
     def fit_widths(self, widths: list[int], room: int) -> list[int]:
-        """Narrow the columns that wrap, the widest most, until all columns fit into the room."""
+        """Narrow the columns that wrap, the widest most, until all columns fit into `room` characters."""
         room -= len(GAP) * (len(widths) - 1) + sum(n for n, x in zip(widths, self.columns, strict=True) if not x.wraps)
         wrapped = sorted((k for k, column in enumerate(self.columns) if column.wraps), key=widths.__getitem__)
         for k, count in zip(wrapped, range(len(wrapped), 0, -1), strict=True):
@@ -110,7 +110,7 @@ def make_table(
 
 
 def number_column(key: str, unit: str = "", spec: str = ",") -> Column:
-    """Return a column of numbers in a format; a missing one is a dash."""
+    """Return a column of numbers in a format; None is shown as a dash."""
     return Column(key, unit, lambda number: "-" if number is None else format(number, spec), is_number=True)
 
 
@@ -119,9 +119,9 @@ def wrap_cell(text: str, width: int) -> list[str]:
     return wrap(text, width, subsequent_indent=GAP, break_on_hyphens=False) if len(text) > width else [text]
 
 
-def format_count(number: int, what: str, several: str = "") -> str:
+def format_count(number: int, noun: str, plural: str = "") -> str:
     """Format a number with its noun, singular or plural."""
-    return f"{number:,} {what if number == 1 else several or what + 's'}"
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
 
 def format_bytes(nbytes: float) -> str:

@@ -10,7 +10,7 @@ from .roofline import MachineLimits, machine_limits
 
 @dataclass(frozen=True)
 class LaunchWork:
-    """The work of one launch, as far as its plan knows it."""
+    """The work of one launch, as far as its plan describes it."""
 
     function: str
     """The function that the user called."""
@@ -20,7 +20,7 @@ class LaunchWork:
     backend: Backend
     """The backend that ran it."""
     nbytes: int | None
-    """Distinct bytes read and written; None if only the kernel knows them."""
+    """Distinct bytes read and written; None if they depend on the data."""
     flops: int
     """Floating-point operations of a matmul; 0 for any other kernel."""
     dtype: str
@@ -91,12 +91,12 @@ def group_launches(events: Sequence[LaunchEvent]) -> list[ProfileRow]:
     groups: dict[LaunchWork, list[LaunchEvent]] = {}
     for event in events:
         groups.setdefault(event.work, []).append(event)
-    everything = max(sum(event.duration_us for event in events), 1e-9)
-    rows = [make_row(work, len(found), sum(e.duration_us for e in found), everything) for work, found in groups.items()]
+    all_us = max(sum(event.duration_us for event in events), 1e-9)
+    rows = [make_row(work, len(launches), sum(e.duration_us for e in launches), all_us) for work, launches in groups.items()]
     return sorted(rows, key=lambda row: -row.total_us)
 
 
-def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -> ProfileRow:
+def make_row(work: LaunchWork, count: int, total_us: float, all_us: float) -> ProfileRow:
     """Summarize the launches of one kernel in a row of the table."""
     each_us, limits = total_us / count, work.limits()
     speed = work.nbytes / each_us / 1e3 if work.nbytes is not None and each_us else None
@@ -107,7 +107,7 @@ def make_row(work: LaunchWork, count: int, total_us: float, everything: float) -
         peak = limits.peak(work.dtype) if work.flops else None
         least_us = max(least_us, work.flops / peak / 1e3) if peak else least_us
         roofline = least_us / each_us
-    return ProfileRow(work, count, total_us, total_us / everything, speed, gflops, roofline)
+    return ProfileRow(work, count, total_us, total_us / all_us, speed, gflops, roofline)
 
 
 def profile_table(rows: Sequence[ProfileRow]) -> ReportTable:

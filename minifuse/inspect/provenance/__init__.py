@@ -1,6 +1,6 @@
 """Trace one element of an output to the inputs it is computed from, by running the launches again on value IDs.
 
-    traced_values       floats whose bits are IDs, and the log of what each ID stands for
+    traced_values       floats whose bits are IDs, and the log of the value of each ID
     recorded_launches   the elements that one launch reads and stores
     on_cpu              loops of the python backend and kernels of the parallel backend
     on_cuda             kernels of the cuda backend, in the interpreter

@@ -94,7 +94,7 @@ def trace_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend:
 
 @contextmanager
 def gc_disabled() -> Iterator[None]:
-    """Disable the garbage collector in a block: there are no cycles, and it would visit 100,000 nodes again and again."""
+    """Disable the garbage collector in a block: there are no cycles, and it would visit 100,000 nodes many times."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -113,16 +113,16 @@ class RecordedCall:
                 f"a cell can be traced in float32 only, got {', '.join(str(array.dtype) for array in arrays)}"
             )
         self.recorder = RECORDING_BACKENDS[backend]()
-        placed = [Tensor.from_numpy(array, self.recorder) for array in arrays]
-        self.result = Plan(function, placed).run(*placed)
+        tensors = [Tensor.from_numpy(array, self.recorder) for array in arrays]
+        self.result = Plan(function, tensors).run(*tensors)
         layout = self.result.meta.layout
         if not 0 <= cell < layout.size:
             cells = f"cells 0 to {layout.size - 1:,}" if layout.size else "no cells"
             raise MinifuseError(f"cell {cell} does not exist: the output has shape {layout.shape}, which has {cells}")
         index = np.unravel_index(cell, layout.shape) if layout.shape else ()
         self.address = self.result.address + ITEMSIZE * layout.position(int(i) for i in index)
-        self.inputs = {f"in{k}": address_range(x.address, x.meta.layout, ITEMSIZE) for k, x in enumerate(placed)}
-        self.inputs_alive = placed  # keeps the memory alive that the launches read
+        self.inputs = {f"in{k}": address_range(x.address, x.meta.layout, ITEMSIZE) for k, x in enumerate(tensors)}
+        self.inputs_alive = tensors  # keeps the memory alive that the launches read
 
 
 def compute_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend: str, cell: int) -> float | None:
@@ -143,16 +143,17 @@ def compute_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backen
 
 
 def trace_back(
-    launches: Sequence[RecordedLaunch], inputs: dict[str, Interval], place: int, backend: str, cell: int
+    launches: Sequence[RecordedLaunch], inputs: dict[str, Interval], cell_address: int, backend: str, cell: int
 ) -> CellProvenance:
     """Run launches from the last to the first, each for the elements that later ones read, and build one tree."""
 
     def writer(address: int, before: int) -> int | None:
         return next((k for k in range(before - 1, -1, -1) if launches[k].writes_to(address)), None)
 
-    requested, ran, top = [set[int]() for _ in launches], dict[int, LaunchTrace](), writer(place, len(launches))
-    if top is not None:
-        requested[top].add(place)
+    requested, ran = [set[int]() for _ in launches], dict[int, LaunchTrace]()
+    writer_of_cell = writer(cell_address, len(launches))
+    if writer_of_cell is not None:
+        requested[writer_of_cell].add(cell_address)
     for k in range(len(launches) - 1, -1, -1):
         if requested[k]:
             ran[k] = launches[k].run(requested[k])
@@ -199,7 +200,7 @@ def trace_back(
             array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:
                 reads.append(CellRead(array, index_in_array, k, read.thread, read.turn))
-    root = node_of_value[top, place] if top is not None else element(place, 0)
+    root = node_of_value[writer_of_cell, cell_address] if writer_of_cell is not None else element(cell_address, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])
     return CellProvenance(backend, cell, ProvenanceTree(tuple(parts)), tuple(ran[k] for k in sorted(ran)), tuple(reads))

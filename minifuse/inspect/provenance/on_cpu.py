@@ -1,7 +1,7 @@
 """Run the loops of the python backend and the kernels of the parallel backend on value IDs: see `cell`.
 
-The text of a CPU kernel is Python, so Python runs it unchanged, with other functions behind its names. How LLVM
-transforms the text is not visible here: it may reduce a row in the lanes of a vector.
+The text of a CPU kernel is Python, so Python runs it unchanged, with its function names bound to recording
+functions. How LLVM transforms the text is not visible here: it may reduce a row in the lanes of a vector.
 """
 
 import copy
@@ -54,7 +54,7 @@ class TracedMemory:
 
 
 class LaunchRecorder:
-    """The part of a recording backend that all share: a list of launches, and memory that is never reused."""
+    """The common part of recording backends: a list of launches, and memory that is never reused."""
 
     def __init__(self) -> None:
         self.recorded: list[RecordedLaunch] = []
@@ -85,16 +85,16 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
         self, loop: Callable[..., None], op: ScalarFunction, xs: list[Operand], out: Operand, dims: tuple[int, ...]
     ) -> None:
         """Record one loop."""
-        place, origin = out.layout.without_offset(), out.address
+        layout, origin = out.layout.without_offset(), out.address
 
         def run(requested: set[int]) -> LaunchTrace:
             log, stored = ProvenanceLog(lambda: (0, 0)), dict[int, ValueId]()
             for address in sorted(requested):
-                index = place.index((address - origin) // ITEMSIZE)
+                index = layout.index((address - origin) // ITEMSIZE)
                 operands = [operand_of_element(log, x, index, dims, stored) for x in (*xs, out)]
                 extra = (dims,) if dims else ()
                 loop(PythonBackend(), traced_operator(log, op), *operands, *extra)
-            return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, total=place.size, chosen=())
+            return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, total=layout.size, chosen=())
 
         self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset(), ITEMSIZE),), run))
 
@@ -103,9 +103,9 @@ def traced_operator(log: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
     """Return an operator that is logged; other functions, which only move a value, are returned unchanged."""
     if not isinstance(op, Operator):
         return op
-    found = copy.copy(op)
-    found.body = log.traced_operator(op.name)
-    return found
+    traced = copy.copy(op)
+    traced.body = log.traced_operator(op.name)
+    return traced
 
 
 def operand_of_element(
@@ -133,19 +133,19 @@ class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
         if nest.is_empty:
             return lambda *values: None
 
-        def unfolded(layout: Layout) -> Layout:
+        def reduced(layout: Layout) -> Layout:
             return Layout(tuple(1 if d in dims else n for d, n in enumerate(layout.shape)), layout.strides, layout.offset)
 
         text = self.source(kernel, shape, dims, outputs, inputs, raws)
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
 
-        def note(*values: int) -> None:
-            layouts = [*map(unfolded, outputs), *inputs]
-            places = [address_range(at, layout, ITEMSIZE) for at, layout in zip(values, layouts, strict=False)]
-            run = partial(run_kernel_text, text, nest, chunks, values, places, len(outputs))
-            self.recorded.append(RecordedLaunch(tuple(places[: len(outputs)]), run))
+        def record(*values: int) -> None:
+            layouts = [*map(reduced, outputs), *inputs]
+            ranges = [address_range(at, layout, ITEMSIZE) for at, layout in zip(values, layouts, strict=False)]
+            run = partial(run_kernel_text, text, nest, chunks, values, ranges, len(outputs))
+            self.recorded.append(RecordedLaunch(tuple(ranges[: len(outputs)]), run))
 
-        return note
+        return record
 
 
 def run_kernel_text(
@@ -153,14 +153,14 @@ def run_kernel_text(
     nest: LoopNest,
     chunks: int,
     values: Sequence[int],
-    places: Sequence[Interval],
+    ranges: Sequence[Interval],
     outputs: int,
     requested: set[int],
 ) -> LaunchTrace:
     """Run the text of a CPU kernel as Python, in the chunks of the driver."""
     chunk, stored = [0], dict[int, ValueId]()
     log = ProvenanceLog(lambda: (chunk[0], 0))
-    memory = dict(zip(values, places, strict=False))
+    memory = dict(zip(values, ranges, strict=False))
 
     def pointer(address: int) -> TracedMemory:
         return TracedMemory(log, address, memory[address], stored)
@@ -168,7 +168,7 @@ def run_kernel_text(
     def number(x: float | np.float32) -> np.float32:
         return x if isinstance(x, log.float_type) else np.float32(x)
 
-    words = {
+    replacements = {
         "f32": number,
         "pointer_f32": pointer,
         "pointer_f64": list,
@@ -176,15 +176,15 @@ def run_kernel_text(
         "inf": inf,
         "nan": nan,
     }
-    names: dict[str, Any] = {**log.traced_operators(), **words}
+    names: dict[str, Any] = {**log.traced_operators(), **replacements}
     exec(compile(text, "<kernel>", "exec"), names)  # the text was generated by minifuse
     arguments, count = [*values, *nest.sizes[1:], *nest.runtime_strides()], nest.sizes[0]
     step = nest.strides[0][0]
-    reach = sum((n - 1) * s for n, s in zip(nest.sizes[1:], nest.strides[0][1:], strict=True))
+    inner_span = sum((n - 1) * s for n, s in zip(nest.sizes[1:], nest.strides[0][1:], strict=True))
     chosen = list[int]()
     for k in range(chunks):
         start, stop = count * k // chunks, count * (k + 1) // chunks
-        low, high = values[0] + ITEMSIZE * step * start, values[0] + ITEMSIZE * (step * (stop - 1) + reach)
+        low, high = values[0] + ITEMSIZE * step * start, values[0] + ITEMSIZE * (step * (stop - 1) + inner_span)
         if chunks == 1 or any(low <= at <= high for at in requested):
             chunk[0] = k
             chosen.append(k)

@@ -46,9 +46,9 @@ def named_pointers(plan: LaunchPlan) -> list[tuple[str, Pointer]]:
 
 def python_kernel(plan: LaunchPlan) -> FunctionType:
     """Return the kernel of a plan as a Python function."""
-    found = python_function(plan.kernel)
-    assert found is not None
-    return found
+    function = python_function(plan.kernel)
+    assert function is not None
+    return function
 
 
 def output_ranges(plan: LaunchPlan) -> tuple[Interval, ...]:
@@ -71,8 +71,8 @@ class TracedArray(np.ndarray):
         self.number = getattr(origin, "number", None)
 
     def __getitem__(self, index: Any) -> Any:
-        found = super().__getitem__(index)
-        return self.number(found) if isinstance(found, np.float32) else found
+        element = super().__getitem__(index)
+        return self.number(element) if isinstance(element, np.float32) else element
 
 
 class TracedSharedMemory:
@@ -83,11 +83,11 @@ class TracedSharedMemory:
 
     def array(self, *arguments: Any) -> Any:
         """Return an array in shared memory."""
-        found = simt.cuda.shared.array(*arguments)
-        if found.dtype == np.float32 and not isinstance(found.data, TracedArray):
-            data: Any = found.data.view(TracedArray)
-            data.number, found.data = self.number, data
-        return found
+        shared = simt.cuda.shared.array(*arguments)
+        if shared.dtype == np.float32 and not isinstance(shared.data, TracedArray):
+            data: Any = shared.data.view(TracedArray)
+            data.number, shared.data = self.number, data
+        return shared
 
 
 class TracedCudaModule:
@@ -104,23 +104,23 @@ class TracedCudaModule:
 
 def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
     """Run the blocks of a launch that compute some elements."""
-    total, places = prod(plan.grid), output_ranges(plan)
-    every = set(range(total))
+    total, ranges = prod(plan.grid), output_ranges(plan)
+    all_blocks = set(range(total))
     if total * prod(plan.block) > MAX_LANES_RUN_WHOLE:
-        sizes = [(low, high) for at in requested for low, high in places if low <= at < high]
-        likely = {(at - low) * total // (high - low) for at, (low, high) in zip(requested, sizes, strict=True)}
-        found = run_blocks(plan, likely, requested)
-        if found is not None:
-            return found
-    found = run_blocks(plan, every, requested)
-    assert found is not None
-    return found
+        written = [(low, high) for at in requested for low, high in ranges if low <= at < high]
+        likely = {(at - low) * total // (high - low) for at, (low, high) in zip(requested, written, strict=True)}
+        trace = run_blocks(plan, likely, requested)
+        if trace is not None:
+            return trace
+    trace = run_blocks(plan, all_blocks, requested)
+    assert trace is not None
+    return trace
 
 
 def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> LaunchTrace | None:
     """Run some blocks; return None if they do not compute all requested elements."""
     log, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
-    arguments, places = list(plan.arguments), dict[int, tuple[int, TracedArray]]()
+    arguments, memory = list(plan.arguments), dict[int, tuple[int, TracedArray]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
             low, _ = pointer_range(argument)
@@ -132,7 +132,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
             data = np.arange(first, first + argument.data.size, dtype=np.int32).view(np.float32).view(TracedArray)
             data.number = log.float_type
             arguments[k] = Pointer(data, argument.low)
-            places[len(places)] = low, data
+            memory[len(memory)] = low, data
     kernel = rebind_operators(log, function)
     trace = simt.trace(
         kernel if len(blocks) == total else restrict_to_blocks(kernel, blocks),
@@ -148,7 +148,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
     rows = [row for row, info in enumerate(trace.arrays) if info.space == "global"]
     names, storers = dict[int, ValueId](), set[ThreadId]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == STORE)).tolist():
-        low, data = places[rows.index(events.array[k])]
+        low, data = memory[rows.index(events.array[k])]
         first = (int(events.address[k]) - trace.arrays[events.array[k]].base) // ITEMSIZE
         for n in range(first, first + int(events.nbytes[k]) // ITEMSIZE):
             if low + ITEMSIZE * n in requested:
@@ -158,9 +158,9 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
     if set(names) != requested:
         return None
     ancestors = log.ancestors(*names.values())
-    makers = storers | {op.thread for name in ancestors if (op := log.op_of(name)) is not None}
+    computing = storers | {op.thread for name in ancestors if (op := log.op_of(name)) is not None}
     reads = list(
-        iter_loads(trace, rows, [low for low, _ in places.values()], {log.address_of(n) for n in ancestors}, makers)
+        iter_loads(trace, rows, [low for low, _ in memory.values()], {log.address_of(n) for n in ancestors}, computing)
     )
     lines = dict(enumerate(linecache.getlines(function.__code__.co_filename), start=1))
     text = {number: line.rstrip("\n") for number, line in lines.items()}
@@ -169,32 +169,32 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
 
 def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType:
     """Return a kernel, and the functions that it calls, with operators that are logged."""
-    names, words = function.__globals__, {**log.traced_operators(), "cuda": TracedCudaModule(log.float_type)}
-    namespace = {name: words.get(name, value) for name, value in names.items()}
+    names, replacements = function.__globals__, {**log.traced_operators(), "cuda": TracedCudaModule(log.float_type)}
+    namespace = {name: replacements.get(name, value) for name, value in names.items()}
 
     def rebind(function: FunctionType) -> FunctionType:
         return FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
 
     for name, value in names.items():
-        inner = python_function(value) if name not in words else None
+        inner = python_function(value) if name not in replacements else None
         if inner is not None and inner.__globals__ is names:
             namespace[name] = rebind(inner)
     return rebind(function)
 
 
 def iter_loads(
-    trace: simt.Trace, rows: list[int], lows: list[int], requested: set[int | None], makers: set[ThreadId]
+    trace: simt.Trace, rows: list[int], lows: list[int], requested: set[int | None], computing: set[ThreadId]
 ) -> Iterator[ElementRead]:
     """Yield the loads of elements at these addresses, by threads that took part in computing the cell."""
     events, turns = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
-        who, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
+        thread, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
         first = lows[rows.index(row)] + int(events.address[k]) - trace.arrays[row].base
-        found = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in requested]
-        if who in makers and found:
+        addresses = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in requested]
+        if thread in computing and addresses:
             line = trace.instructions[events.instruction[k]].line
-            yield from (ElementRead(at, who, turns.get(who, 0), line) for at in found)
-            turns[who] = turns.get(who, 0) + 1
+            yield from (ElementRead(at, thread, turns.get(thread, 0), line) for at in addresses)
+            turns[thread] = turns.get(thread, 0) + 1
 
 
 def current_lane() -> ThreadId:

@@ -28,7 +28,7 @@ class LaunchTrace:
 
     log: ProvenanceLog
     names: dict[int, ValueId]
-    """By the address of an element of the output: the ID that was stored there."""
+    """Address of an element of the output -> the ID that was stored there."""
     ancestors: list[ValueId]
     """All values that these are computed from, operands before results."""
     reads: list[ElementRead]
@@ -42,7 +42,7 @@ class LaunchTrace:
 
 
 class RecordedLaunch(NamedTuple):
-    """A launch that was recorded, and not run."""
+    """A launch that was recorded instead of run."""
 
     writes: tuple[Interval, ...]
     """For each output, its first address, and the address after its last byte."""

@@ -2,7 +2,7 @@
 
 A kernel that runs on IDs instead of numbers records the order in which it combines them, operation by operation. An ID
 is a float32 whose bits are a small integer: a subnormal number, which no kernel has as a constant. So it passes through
-registers, shuffles and memory like any other number. This module knows no backend; `cell` runs the kernels.
+registers, shuffles and memory like any other number. This module uses no backend; `cell` runs the kernels.
 """
 
 import sys
@@ -25,7 +25,7 @@ PYTHON_METHODS = {  # operator of the table -> the name of Python's special meth
 }
 REFLECTED = ("add", "sub", "mul", "div", "floordiv", "mod", "pow")
 ValueId = int | tuple[float]  # a tuple with a plain number, which as a dict key must differ from an ID
-ThreadId = tuple[int, int]  # block and thread; of backends without threads: chunk and 0
+ThreadId = tuple[int, int]  # block and thread; on backends without threads: chunk and 0
 
 
 class LoadRecord(NamedTuple):
@@ -54,7 +54,7 @@ class ProvenanceLog:
     def __init__(self, current_thread: Callable[[], ThreadId]) -> None:
         self.current_thread = current_thread
         self.records: list[OpRecord | LoadRecord] = []
-        self.ranges: list[tuple[int, int, int]] = []  # first name, address of its element, elements
+        self.ranges: list[tuple[int, int, int]] = []  # (first ID, address of its element, number of elements)
         self.next_id = FIRST_ID
         self.float_type = traced_float_type(self)
 
@@ -112,16 +112,16 @@ class ProvenanceLog:
 
     def ancestors(self, *names: ValueId) -> list[ValueId]:
         """Return these values and all values that they are computed from, operands before results."""
-        found, waiting, records, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
-        while waiting:
-            one = waiting[-1]
-            record = records[one - first] if type(one) is int and one >= first else None
-            missing = [part for part in record.parts if part not in found] if type(record) is OpRecord else None
+        done, pending, records, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
+        while pending:
+            value = pending[-1]
+            record = records[value - first] if type(value) is int and value >= first else None
+            missing = [part for part in record.parts if part not in done] if type(record) is OpRecord else None
             if missing:
-                waiting += reversed(missing)
+                pending += reversed(missing)
             else:
-                found.setdefault(waiting.pop())
-        return list(found)
+                done.setdefault(pending.pop())
+        return list(done)
 
 
 def too_many_ids() -> MinifuseError:
@@ -131,28 +131,28 @@ def too_many_ids() -> MinifuseError:
 
 def decode_id(number: SupportsFloat) -> ValueId:
     """Return the ID that a number encodes; for a plain number, a tuple with the number."""
-    found = float(number)
-    return int(found / ID_UNIT) if 0 < found < ID_LIMIT * ID_UNIT else (found,)
+    value = float(number)
+    return int(value / ID_UNIT) if 0 < value < ID_LIMIT * ID_UNIT else (value,)
 
 
 def exchange_of(frame: FrameType) -> str:
     """Return how operands of other threads arrive at an operator, by the library function that calls it."""
-    word = frame.f_code.co_name
-    is_shared = word in ("fold_along_y", "fold_of_column")
-    return f"shuffle {frame.f_locals['step']}" if word == "fold_among" else "shared" * is_shared
+    caller = frame.f_code.co_name
+    is_shared = caller in ("fold_along_y", "fold_of_column")
+    return f"shuffle {frame.f_locals['step']}" if caller == "fold_among" else "shared" * is_shared
 
 
 def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
     """Return the float type of the IDs of a log; arithmetic on it is logged."""
 
     class TracedFloat(np.float32):
-        __array_ufunc__ = None  # so that NumPy's scalars leave `number + value` to this type
-        __hash__ = None  # type: ignore[assignment]  # IDs are no keys of dicts: `decode_id` returns those
+        __array_ufunc__ = None  # so that `scalar + value` of a NumPy scalar calls __radd__ of this type
+        __hash__ = None  # type: ignore[assignment]  # must not be a dict key: `decode_id` returns one
 
         def __bool__(self) -> bool:
             raise MinifuseError("a kernel branches on the value of an element, so a cell of it cannot be traced")
 
-    def sign(name: str, method: str) -> None:
+    def define_operator(name: str, method: str) -> None:
         def forward(*parts: SupportsFloat) -> np.float32:
             return log.record_op(name, *parts)
 
@@ -164,7 +164,7 @@ def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
             setattr(TracedFloat, f"__r{method}__", backward)
 
     for name, method in PYTHON_METHODS.items():
-        sign(name, method)
+        define_operator(name, method)
     return TracedFloat
 
 
@@ -200,15 +200,15 @@ class ProvenanceTree:
 
     def values(self, inputs: Mapping[str, np.ndarray], dtype: type[np.floating] = np.float64) -> list[np.floating]:
         """Compute the value of each node in the order of the tree; the inputs are flat."""
-        found = list[np.floating]()
+        values = list[np.floating]()
         with np.errstate(all="ignore"):
             for part in self.parts:
                 if part.operator:
-                    value = TABLE[part.operator].body(*[found[k] for k in part.parts])
+                    value = TABLE[part.operator].body(*[values[k] for k in part.parts])
                 else:
                     value = inputs[part.array][part.element] if part.is_element else part.number
-                found.append(dtype(value))
-        return found
+                values.append(dtype(value))
+        return values
 
     def elements(self) -> list[tuple[str, int]]:
         """Return the elements of inputs, as array and index."""
@@ -216,10 +216,10 @@ class ProvenanceTree:
 
     def depth(self) -> int:
         """Return the length of the longest chain of operators."""
-        deep = list[int]()
+        depths = list[int]()
         for part in self.parts:
-            deep.append(max((deep[k] for k in part.parts), default=0) + bool(part.operator))
-        return deep[-1]
+            depths.append(max((depths[k] for k in part.parts), default=0) + bool(part.operator))
+        return depths[-1]
 
     def text(self, root: int, longest: int = 400, names: Mapping[int, str] | None = None) -> str:
         """Format a node as a Python expression, cut off at `longest` characters; nodes in `names` are written by name.
@@ -230,14 +230,14 @@ class ProvenanceTree:
         >>> ProvenanceTree(nodes).text(2)
         '0 + x[3]'
         """
-        text, waiting = "", list[int | str]([root])
-        while waiting and len(text) <= longest:
-            one = waiting.pop()
-            text += one if isinstance(one, str) else ""
-            if isinstance(one, int):
-                known = (names or {}).get(one)
-                waiting += [known] if known else reversed(self.pieces(one, one == root))
-        return text if not waiting and len(text) <= longest else text[:longest] + " ..."
+        text, pending = "", list[int | str]([root])
+        while pending and len(text) <= longest:
+            piece = pending.pop()
+            text += piece if isinstance(piece, str) else ""
+            if isinstance(piece, int):
+                name = (names or {}).get(piece)
+                pending += [name] if name else reversed(self.pieces(piece, piece == root))
+        return text if not pending and len(text) <= longest else text[:longest] + " ..."
 
     def pieces(self, k: int, is_outer: bool) -> list[int | str]:
         """Return the texts and operands that one node is formatted from."""
@@ -267,32 +267,32 @@ class ProvenanceStage(NamedTuple):
 def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[ProvenanceStage]:
     """Split the tree of a node into steps of its launch: the value of each thread, then how threads combine them."""
     root = len(tree.parts) - 1 if root is None else root
-    launch, level, inside = tree.parts[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
-    joins = [k for k in inside if tree.parts[k].exchange and tree.parts[k].launch == launch]
-    meets = set(joins)
-    for k in inside:
-        level[k] = max((level.get(p, 0) for p in tree.parts[k].parts), default=0) + (k in meets)
-    if not joins:
+    launch, level, nodes = tree.parts[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
+    exchanges = [k for k in nodes if tree.parts[k].exchange and tree.parts[k].launch == launch]
+    exchange_set = set(exchanges)
+    for k in nodes:
+        level[k] = max((level.get(p, 0) for p in tree.parts[k].parts), default=0) + (k in exchange_set)
+    if not exchanges:
         return [ProvenanceStage("result of the launch", (root,), launch)]
-    own = [p for k in joins for p in tree.parts[k].parts if p not in meets]
-    is_column = tree.parts[joins[0]].exchange == "shared"
+    thread_values = [p for k in exchanges for p in tree.parts[k].parts if p not in exchange_set]
+    is_column = tree.parts[exchanges[0]].exchange == "shared"
     title = "in shared memory: value of each thread" if is_column else "value of each thread"
-    found = [ProvenanceStage(title, sort_by_thread(tree, own), launch, is_column)]
+    stages = [ProvenanceStage(title, sort_by_thread(tree, thread_values), launch, is_column)]
     for step in range(1, level[root] + 1):
-        now = sort_by_thread(tree, [k for k in joins if level[k] == step])
-        first = tree.parts[now[0]]
-        if first.exchange != "shared" and crosses_warps(tree, now[0]) and not crosses_warps(tree, first.parts[0]):
-            warps = sort_by_thread(tree, [p for k in now for p in tree.parts[k].parts])
-            found.append(ProvenanceStage("in shared memory: value of each warp", warps, launch, True))
+        level_nodes = sort_by_thread(tree, [k for k in exchanges if level[k] == step])
+        first = tree.parts[level_nodes[0]]
+        if first.exchange != "shared" and crosses_warps(tree, level_nodes[0]) and not crosses_warps(tree, first.parts[0]):
+            warps = sort_by_thread(tree, [p for k in level_nodes for p in tree.parts[k].parts])
+            stages.append(ProvenanceStage("in shared memory: value of each warp", warps, launch, True))
         if is_column:
             title = f"after the thread at y = {step}"
         else:
-            does = "adds" if first.operator == "add" else f"takes the {first.operator} with"
-            title = f"shuffle: each lane {does} the value of lane ^ {first.exchange.removeprefix('shuffle ')}"
-        found.append(ProvenanceStage(title, now, launch))
-    if root not in meets:
-        found.append(ProvenanceStage("combined with other inputs of the launch", (root,), launch))
-    return found
+            action = "adds" if first.operator == "add" else f"takes the {first.operator} with"
+            title = f"shuffle: each lane {action} the value of lane ^ {first.exchange.removeprefix('shuffle ')}"
+        stages.append(ProvenanceStage(title, level_nodes, launch))
+    if root not in exchange_set:
+        stages.append(ProvenanceStage("combined with other inputs of the launch", (root,), launch))
+    return stages
 
 
 def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...]:
@@ -312,8 +312,8 @@ def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
 def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
     """Return True if a node combines values of other warps."""
     part = tree.parts[k]
-    makers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
-    return bool(part.exchange) and any(maker.thread[1] // WARP_SIZE != part.thread[1] // WARP_SIZE for maker in makers)
+    producers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
+    return bool(part.exchange) and any(x.thread[1] // WARP_SIZE != part.thread[1] // WARP_SIZE for x in producers)
 
 
 def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
@@ -324,7 +324,7 @@ def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
 
 
 def all_stages(tree: ProvenanceTree, piece: int = 0) -> list[ProvenanceStage]:
-    """Return the steps of a tree: of one piece, if earlier launches computed pieces, then of the last launch."""
+    """Return the steps of a tree: those of earlier result number `piece`, if there is one, then of the last launch."""
     pieces, last = earlier_results(tree), split_stages(tree)
     if not pieces:
         return last

@@ -7,7 +7,7 @@
     y.backward()
     x.grad
 
-The words are PyTorch's. Read `docs/guide/floors.md` for a way through the source.
+Names follow PyTorch. `docs/guide/floors.md` describes an order in which to read the source.
 """
 
 from importlib import import_module as _import_module
@@ -76,7 +76,7 @@ __version__ = "0.1.0"
 
 
 def __getattr__(name: str) -> object:
-    """`mf.simt`, imported when it is first asked for: it needs greenlet, which is an extra."""
+    """Import `mf.simt` when it is first used: it needs greenlet, an optional dependency."""
     if name == "simt":
         return _import_module("minifuse.simt")
     raise AttributeError(f"module 'minifuse' has no attribute {name!r}")

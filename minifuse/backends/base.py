@@ -107,7 +107,7 @@ class Backend:
         """Return an array as memory of this backend: buffer, address of the first element, layout from there."""
         strides = tuple(stride // array.itemsize for stride in array.strides)
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)  # NumPy has no strides if empty
-        return MemoryBuffer.around(array), array.ctypes.data, layout
+        return MemoryBuffer.from_array(array), array.ctypes.data, layout
 
     def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
         """Return elements as a NumPy array: a view of host memory, a copy of device memory."""

@@ -1,11 +1,11 @@
 """Reverse-mode automatic differentiation: backpropagation over any values that record how they were computed.
 
-It needs a protocol, not a Tensor; Scalar and Tensor both follow it.
+It works with every class that has this protocol. Scalar and Tensor have it.
 
 * A value has `requires_grad` and `grad_fn`: (node, k) if it is output k of a recorded call, else None. A value without
   grad_fn is a leaf.
 * The *edge* of a value is its grad_fn, or the value itself if it is a leaf. Gradients flow along edges.
-* A recorded call is a `TapeNode`: it knows the edges of its inputs and computes their gradients.
+* A recorded call is a `TapeNode`: it has the edges of its inputs and computes their gradients.
 """
 
 from collections.abc import Hashable, Sequence
@@ -34,7 +34,7 @@ class TapeNode(Hashable, Protocol):
         """For each input its edge, or None if it needs no gradient."""
 
     def backward(self, gradients: Sequence[Any]) -> Sequence[Any]:
-        """Return the gradient of each input, given the gradients of the outputs. None stands for no gradient."""
+        """Return the gradient of each input, given the gradients of the outputs. None means that there is no gradient."""
 
     def free_saved(self) -> None:
         """Free the values that were saved for `backward`."""
@@ -58,7 +58,7 @@ Cotangent = TypeVar("Cotangent")  # the class of gradients: Scalar, float or Ten
 
 
 def grad_edge(x: Variable) -> Edge:
-    """Return the edge of a value: where its gradient is sent."""
+    """Return the edge of a value, along which its gradient flows."""
     return x.grad_fn or x
 
 
@@ -72,7 +72,7 @@ def run_backward(
     root
         The value to differentiate.
     gradient
-        The gradient of the root itself, of its shape: ones, for the gradient of a loss.
+        The gradient with respect to the root itself, with its shape. For a loss it is 1.
     create_graph
         Record the backward pass, so that the gradients can be differentiated again.
     retain_graph

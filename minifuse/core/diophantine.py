@@ -1,4 +1,4 @@
-"""Linear Diophantine equations with bounded unknowns: which index of a layout has a position, and which two regions meet."""
+"""Linear Diophantine equations with bounded unknowns: they find the index of a position, and overlaps of strided regions."""
 
 from collections.abc import Iterator, Sequence
 from math import gcd
@@ -38,5 +38,5 @@ def bounded_solutions(total: int, terms: Sequence[tuple[int, int]]) -> Iterator[
     if low > high:
         yield None
     for x in range(low, high + 1, step):
-        for found in bounded_solutions(total - a * x, inner):
-            yield None if found is None else (*found, x)
+        for solution in bounded_solutions(total - a * x, inner):
+            yield None if solution is None else (*solution, x)

@@ -1,7 +1,7 @@
 """The dispatch state of a thread: whether calls are recorded for autograd, the matmul precision, and a dispatch hook.
 
-Cache keys of calls contain the state. A call under another state, for example inside `no_grad()`, therefore never finds a
-plan that was built for this one, and a call in the default state costs nothing extra.
+Cache keys of calls contain the state, so a call in another state, for example inside `no_grad()`, never runs a plan that was
+built for this one. A call in the default state costs nothing extra.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -18,9 +18,9 @@ R = TypeVar("R")
 
 
 class DispatchHook:
-    """Receives every call of a thread instead of running it: a tracer records calls, a profile measures them."""
+    """An object that receives every call of a thread instead: a tracer records calls, a profile measures them."""
 
-    is_tracer = False  # a tracer runs nothing, so its tensors have no values
+    is_tracer = False  # True for hooks that run nothing: their tensors have no values
 
     def call(self, function: TraceableFunction, inputs: Sequence[object]) -> Any:
         """Return the result of a function call."""
@@ -29,11 +29,14 @@ class DispatchHook:
     def call_inplace(
         self, function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[object]
     ) -> Callable[..., object]:
-        """Return the plan to run for an in-place operation. A tracer handles these before they reach this method."""
+        """Return the function that runs an in-place operation. A tracer handles these before they reach this method.
+
+        `same` contains for each input the index of the first input that is the same tensor.
+        """
         raise NotImplementedError
 
-    def inlined(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
-        """Return the result of a call of a fused function."""
+    def call_fused(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
+        """Return the result of calling a fused function."""
         raise NotImplementedError
 
     def launch_custom_kernel(self, plan: Any, launch: Callable[..., None]) -> Callable[..., None]:
@@ -42,7 +45,7 @@ class DispatchHook:
 
 
 class DispatchState:
-    """A state with a hook, or with another matmul precision than the default. As a bool: whether calls are recorded."""
+    """A state with a hook, or with another matmul precision than the default. It is true if calls are recorded."""
 
     __slots__ = ("hook", "is_recording", "precision")
 
@@ -59,7 +62,7 @@ RecordingState = bool | DispatchState  # a bool in the default state
 class DispatchMode(local):
     """The state of each thread."""
 
-    initial: RecordingState = True  # the state of a thread that computes for the first time
+    initial: RecordingState = True  # the state of a thread before its first call
 
     def __init__(self) -> None:
         self.is_recording: RecordingState = self.initial
@@ -77,7 +80,7 @@ def make_state(is_recording: bool, hook: DispatchHook | None, precision: str) ->
 
 @cache
 def state_without_hook(is_recording: bool, precision: str) -> DispatchState:
-    """Return the one state with these values and no hook."""
+    """Return the state with these values and no hook. Equal values return the same object."""
     return DispatchState(is_recording, None, precision)
 
 
@@ -126,7 +129,7 @@ def grad_recording(is_recording: bool) -> Iterator[None]:
 
 
 class no_grad:  # noqa: N801  # PyTorch's name
-    """Record nothing for autograd: results require no gradient, and memory is freed at once.
+    """Turn off recording for autograd: results require no gradient, and intermediate results are freed at once.
 
     Use it as a context manager or as a decorator.
 

@@ -47,13 +47,13 @@ BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
 
-NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # NumPy makes it a subclass of its integers
+NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # in NumPy a subclass of its integers
 
 HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 matmuls: operands of 24, 11, 8 bits
 
 Number = bool | int | float
 NumpyArray = npt.NDArray[np.generic]  # of any dtype
-WeakType = type[bool] | type[int] | type[float]  # the dtype of a Python number until it meets an array
+WeakType = type[bool] | type[int] | type[float]  # the dtype of a Python number until an operator combines it with an array
 
 
 def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
@@ -84,7 +84,7 @@ def as_number(x: Any) -> Any:
     """Convert a scalar of another library to a Python number. Return anything else unchanged.
 
     Such scalars are NumPy scalars, 0-d NumPy arrays of real numbers, and instances of `numbers.Real`: a Fraction, an
-    IntEnum. Every function that accepts operands calls this first, so the code behind it meets only bool, int and float.
+    IntEnum. Every function that accepts operands calls this first, so later code gets only bool, int and float.
 
     Examples
     --------

@@ -27,7 +27,7 @@
         ├── DivergenceError               lanes of one warp at different instructions where they must be converged
         ├── UnknownWordError              a function of CUDA, Python or NumPy that kernels do not support here
         └── LimitError                    more events than the limit
-            └── LoopLimitError            a loop or a recursion that does not end within the limit
+            └── LoopLimitError            a loop or a recursion of more steps than the limit
 
 Each is also the built-in error that NumPy or Python would raise, so `except ValueError` works as expected. A message states
 what was passed, what was expected, and what to write instead.
@@ -138,8 +138,8 @@ class SimtError(MinifuseError, RuntimeError):
     lines : tuple of (str, int)
         File and line of each instruction involved.
     array, element, block, threads, epoch
-        Where it happened: the name of the array, the index of the element, the block, its threads, and the number of
-        barriers passed before. None if it does not apply.
+        The location of the error: the name of the array, the index of the element, the block, its threads, and the number
+        of barriers that were passed before. None if it does not apply.
     """
 
     def __init__(
@@ -187,7 +187,7 @@ class UnknownWordError(SimtError):
 
 
 class LimitError(SimtError):
-    """More events than the limit."""
+    """A launch has more events than the limit."""
 
 
 class LoopLimitError(LimitError):

@@ -1,4 +1,4 @@
-"""Parse indices, dims and shapes: from what the user wrote to exact integers.
+"""Parse the indices, dims and shapes that a user wrote into checked integers.
 
 An index becomes one range per dim, a negative dim is counted from the front, and the -1 of a reshape gets its size. The
 layouts of `core.layout` turn ranges into strides.

@@ -1,8 +1,8 @@
 """Directed acyclic graphs: interning, topological sort, and deep recursion without Python's stack.
 
-Layouts, expressions, graph nodes and kernels are interned: equal ones are one object. The expressions of a kernel, the nodes
-of a graph and the tape of autograd are sorted by one function. Nothing here recurses, since graphs are deeper than Python's
-stack allows.
+Layouts, expressions, graph nodes and kernels are interned: equal ones are one object. `toposort` sorts the expressions of a
+kernel, the nodes of a graph and the tape of autograd. Nothing here recurses, since graphs are deeper than Python's stack
+allows.
 """
 
 from collections import deque
@@ -20,9 +20,9 @@ Task = Generator["Task[Any]", Any, R]  # it yields the tasks that it calls, and 
 class Interned(type):
     """Metaclass that interns the instances of a class: equal arguments return the same object.
 
-    Then equality is identity, a dict lookup hashes one address, and building a common subexpression twice finds the first
-    one. Arguments must be hashable, and must not mix 1, 1.0 and True, which are equal. The table holds weak references. The
-    last MAX_KEPT_ALIVE objects of a class are kept alive, so an object that is built again and again is found.
+    Then equality is identity, a dict lookup hashes one address, and a common subexpression that is built twice is one
+    object. Arguments must be hashable, and must not mix 1, 1.0 and True, which are equal. The table contains weak
+    references. The last MAX_KEPT_ALIVE objects of a class are kept alive, so one that is built again and again stays.
     """
 
     instances: WeakValueDictionary[tuple[Hashable, ...], object]

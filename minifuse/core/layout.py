@@ -83,8 +83,8 @@ class Layout(metaclass=Interned):
         low, high = self.span()
         strided_dims = sorted((d for d, s in enumerate(self.strides) if s != 0), key=lambda d: abs(self.strides[d]))
         solutions = []
-        found = bounded_solutions(position - low, [(abs(self.strides[d]), self.shape[d]) for d in strided_dims])
-        for steps in (x for x in found if x is not None):
+        candidates = bounded_solutions(position - low, [(abs(self.strides[d]), self.shape[d]) for d in strided_dims])
+        for steps in (x for x in candidates if x is not None):
             index = [0] * self.ndim
             for d, step in zip(strided_dims, steps, strict=True):
                 index[d] = step if self.strides[d] > 0 else self.shape[d] - 1 - step
@@ -124,7 +124,7 @@ class Layout(metaclass=Interned):
 
     @property
     def has_internal_overlap(self) -> bool:
-        """Return whether two indices may share one position; the result of a write would depend on its order then.
+        """Return whether two indices may share one position, so that the result of a write depends on its order.
 
         The check is exact for views of a dense layout without `skew` and without overlapping `sliding_windows`: a stride is
         either 0 or larger than the reach of all smaller strides. For other layouts, and for memory from other libraries, it
@@ -150,7 +150,7 @@ class Layout(metaclass=Interned):
         return self.offset == other.offset and all(a == b for n, a, b in steps if n != 1)
 
     def without_offset(self) -> "Layout":
-        """Return this layout relative to the address of its own first element: with offset 0."""
+        """Return this layout with offset 0: positions are counted from the first element."""
         return Layout(self.shape, self.strides, 0)
 
     def permute(self, *order: int) -> "Layout":
@@ -225,7 +225,7 @@ class Layout(metaclass=Interned):
         )
 
     def as_strided(self, shape: Shape, strides: tuple[int, ...], offset: int) -> "Layout":
-        """Return a layout with any shape and strides over the memory of a contiguous one. `offset` adds to its offset.
+        """Return a layout with any shape and strides over this memory, which is contiguous. `offset` is added to the offset.
 
         Examples
         --------

@@ -13,15 +13,15 @@ from .errors import DTypeError
 from .traceable import Traceable
 
 T = TypeVar("T", bound=Traceable)
-Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs), on whatever has operators: floats, Traceables
-OperatorBody = Callable[..., Any]  # the body of an operator, on the same
+Vjp = Callable[..., tuple[Any, ...]]  # vjp(g, y, *inputs); the arguments are floats or Traceables
+OperatorBody = Callable[..., Any]  # the body of an operator; its arguments are floats or Traceables, too
 
 TABLE: dict[str, "Operator"] = {}
-NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # kept as they are: they overflow and divide by 0 like tensors
+NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # not converted: they overflow and divide by 0 like tensors
 
 
 class Operator:
-    """An entry of the operator table. Call it on numbers to compute, or on Traceables to apply it by their `apply`."""
+    """An entry of the operator table. Called on numbers, it computes; called on Traceables, it calls their `apply`."""
 
     def __init__(
         self,

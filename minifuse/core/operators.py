@@ -12,8 +12,9 @@ Fields of an entry:
 * is_selection: the reduction returns one of its inputs, as max does. Its gradient compares x with y for equality, so it
   needs the exact bits that were reduced. They are saved, since recomputing under fast-math may change the last bit.
 * accepts and result: the accepted dtypes, and the dtype of the result.
-* cost: of one evaluation, in additions. It decides what is stored instead of recomputed, and when threads pay off.
-* symbol and methods: how Python writes the operator. `Traceable` gets its methods from here.
+* cost: of one evaluation, in additions. The compiler uses it to decide between storing and recomputing a value, and a launch
+  to choose the number of threads.
+* symbol and methods: how the operator is written in Python. `Traceable` gets its methods from here.
 
 To add an operator, add an entry. It then runs on every backend, has its gradient, fuses, is tested and is documented, since
 each of these loops over `TABLE`.
@@ -167,7 +168,8 @@ def sub(a, b):
 def _prod_reduce_vjp(g, y, x, reduce):
     """Return the gradient of a product: g * y / x, and the limit where factors are 0.
 
-    One zero factor has a gradient, two have none. Up to two zeros, the formula can be differentiated again.
+    If one factor is 0, its gradient is the product of the others; if two are 0, all gradients are 0. With at most two zeros,
+    the formula can be differentiated again.
     """
     is_zero = eq(x, 0)
     nonzero = where(is_zero, 1, x)
@@ -210,7 +212,7 @@ def mod(a, b):
 
 
 def _pow_vjp(g, y, a, b):
-    is_constant = eq(a, 0) & (b >= 0)  # then never log(0): its gradient is NaN
+    is_constant = eq(a, 0) & (b >= 0)  # y does not vary with b here, and log(0) would make the gradient NaN
     return where(eq(b, 0), 0, g * b * pow(a, b - 1)), g * where(is_constant, 0, y * log(where(is_constant, 1, a)))
 
 

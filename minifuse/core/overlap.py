@@ -1,4 +1,4 @@
-"""Overlap of memory: of strided regions, and of intervals. Pure integers: addresses and layouts, no memory.
+"""Decide whether strided regions of memory, or intervals, overlap. Computes with integers: addresses and layouts.
 
 An interval is (start, end), the end excluded: of addresses, of positions in memory, or of indices along a dim.
 
@@ -55,7 +55,7 @@ def intersects(a: Interval, b: Interval) -> bool:
 
 
 def are_disjoint(intervals: Sequence[Interval]) -> bool:
-    """Return whether no two intervals intersect: at most as many begin as have ended before.
+    """Return whether no two intervals intersect: in sorted order, each ends before the next begins.
 
     Examples
     --------
@@ -67,7 +67,7 @@ def are_disjoint(intervals: Sequence[Interval]) -> bool:
 
 
 def connected_groups(intervals: Iterable[tuple[int, int, int]]) -> list[list[int]]:
-    """Return groups of keys, from (start, end, key), whose intervals are connected by intersections.
+    """Group the keys of intervals (start, end, key): intervals that intersect, directly or through others, share a group.
 
     Examples
     --------
@@ -100,13 +100,14 @@ def are_disjoint_slices(slices: Sequence[Sequence[Range]]) -> bool:
 def share_bytes(a: Layout, a_itemsize: int, b: Layout, b_itemsize: int, distance: int) -> bool:
     """Return whether two layouts share bytes, if the second begins `distance` bytes after the first.
 
-    Exact, or True for layouts that are too hard to decide.
+    If MAX_TRIED_SOLUTIONS steps do not decide it, return True.
 
     Notes
     -----
-    The problem of NumPy's `shares_memory`. Byte p of the element of `a` at index x has the address sum(stride * x) + p,
-    and so have the bytes of `b`. With indices that count from the lowest address of `a` and from the highest of `b`, all
-    coefficients are positive, and the sum of all terms is the distance from the first byte of `a` to the last of `b`.
+    This is the problem of NumPy's `shares_memory`. Byte p of the element of `a` at index x has the address
+    sum(stride * x) + p, and likewise for `b`. With indices that count from the lowest address of `a` and from the highest
+    of `b`, all coefficients are positive, and the terms add up to the distance from the first byte of `a` to the last of
+    `b`.
 
     Examples
     --------
@@ -124,17 +125,18 @@ def share_bytes(a: Layout, a_itemsize: int, b: Layout, b_itemsize: int, distance
             reach[abs(stride) * itemsize] += n - 1
     total = address_range(distance, b, b_itemsize)[1] - 1 - address_range(0, a, a_itemsize)[0]
     terms = sorted((stride, n + 1) for stride, n in reach.items() if stride and n)
-    found = bounded_solutions(total, terms)
-    return any(x is not None or tried == MAX_TRIED_SOLUTIONS for tried, x in enumerate(found))
+    solutions = bounded_solutions(total, terms)
+    return any(x is not None or tried == MAX_TRIED_SOLUTIONS for tried, x in enumerate(solutions))
 
 
 def count_positions(layouts: Iterable[Layout]) -> int:
-    """Count the positions in memory of the elements of some layouts, each once.
+    """Count the distinct positions in memory of the elements of some layouts.
 
     Notes
     -----
-    Exact if strides nest, as those of all views do, for one layout and for several that are equal, dense or disjoint.
-    Others are counted one by one up to MAX_COUNTED_POSITIONS. Above, the result is an upper bound.
+    A layout whose strides nest, as those of all views do, is counted exactly; so are several that are equal, dense or
+    disjoint. The positions of others are counted one by one up to MAX_COUNTED_POSITIONS, above which the result is an upper
+    bound.
 
     Examples
     --------
@@ -163,7 +165,7 @@ def count_positions(layouts: Iterable[Layout]) -> int:
 
 
 def sorted_traversal(layout: Layout) -> Layout:
-    """Return the layout with the fewest dims that visits the positions of a layout upwards, and repeats no dim.
+    """Return the layout with the fewest dims that visits the positions of a layout in ascending order, without stride 0.
 
     Examples
     --------
@@ -176,8 +178,8 @@ def sorted_traversal(layout: Layout) -> Layout:
 
 
 def positions(layout: Layout) -> NDArray[np.int64]:
-    """Return all positions of a layout, each as often as it is reached."""
-    found = np.array([layout.offset])
+    """Return the position of each element of a layout. Positions that elements share are repeated."""
+    result = np.array([layout.offset])
     for n, stride in zip(layout.shape, layout.strides, strict=True):
-        found = (found[:, None] + np.arange(n) * stride).reshape(-1)
-    return found
+        result = (result[:, None] + np.arange(n) * stride).reshape(-1)
+    return result

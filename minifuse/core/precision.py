@@ -1,6 +1,6 @@
 """The precision of float32 matrix multiplication: a setting with PyTorch's names.
 
-It is part of the dispatch state of a thread (`core.dispatch`), and thereby of every cache key: no plan, fused function or
+It is part of the dispatch state of a thread (`core.dispatch`), which is part of every cache key: no plan, fused function or
 recorded CUDA graph is reused with another precision. The backend chooses kernels for it.
 """
 

@@ -5,7 +5,7 @@ from typing import Any
 
 
 class DynamicDict(dict[str, Any]):
-    """A dict whose numbers may change between calls, as the settings of an optimizer do. Cache keys omit them."""
+    """A dict whose numbers may change between calls, such as the settings of an optimizer. Cache keys omit the numbers."""
 
 
 def tree_map(tree: Any, function: Callable[[Any], object]) -> Any:

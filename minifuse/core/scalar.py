@@ -1,4 +1,4 @@
-"""Scalar: a number with a gradient. It uses the operator table and the backpropagation of tensors, without the rest."""
+"""Scalar: a number with a gradient. Of the code of tensors it uses only the operator table and the backpropagation."""
 
 from collections.abc import Sequence
 from numbers import Real
@@ -62,7 +62,7 @@ class Scalar(Traceable):
 
     __slots__ = ("__weakref__", "data", "grad", "grad_fn", "requires_grad")
 
-    __hash__ = object.__hash__  # `==` compares values, but a Scalar is a key by identity, as a tensor is
+    __hash__ = object.__hash__  # `==` compares values, but dicts compare Scalars by identity, as they do tensors
 
     def __init__(self, data: float, requires_grad: bool = True) -> None:
         self.data, self.requires_grad = float(to_number(data)), requires_grad
@@ -107,7 +107,7 @@ class Scalar(Traceable):
         Raises
         ------
         GradientError
-            Nothing here requires a gradient, or the graph was freed by an earlier call.
+            The number was computed from no Scalar that requires a gradient, or an earlier call freed the graph.
         """
         retain = create_graph if retain_graph is None else retain_graph
         start: ScalarOperand = Scalar(1.0, False) if create_graph else 1.0

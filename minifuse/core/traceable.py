@@ -1,16 +1,16 @@
-"""Traceable: the base class of everything that operators apply to.
+"""Traceable: the base class of all values that operators apply to.
 
-A function is traced by calling it with Traceables without values. The contract of such a class has four parts: what its
-objects stand for, what `apply` returns, how a constant of the function becomes an operand, and which operations are refused.
+A function is traced by calling it with Traceables that have no values. The classes differ in what an object represents, what
+`apply` returns, how a constant in the function becomes an operand, and which operations raise an error:
 
-| class | stands for | `apply` | constants | refused |
+| class | represents | `apply` returns | constants | errors |
 |---|---|---|---|---|
-| `TracedValue` | an expression | an expression, traced | numbers become literals | branches |
-| `ScalarTracer` | an expression or a node | the same | the same; arrays are refused | all but operators |
+| `TracedValue` | an expression | a `TracedValue` | numbers become literals | branches |
+| `ScalarTracer` | an expression or a node | a `ScalarTracer` | numbers become literals | all but operators; arrays |
 | `Node` | itself | a node | `wrap`: arrays become hidden inputs | reading values, stores |
-| `TracedTensor` | the node of its storage | `Tracer.call`, a dispatch hook | `wrap` | reading values |
+| `TracedTensor` | the node of its storage | the result of `Tracer.call` | `wrap` | reading values |
 
-A Python number is no Traceable: `jit.traced_scalar` computes its value and its text side by side.
+A traced Python number is not a Traceable: `jit.traced_scalar` computes its value and its expression side by side.
 """
 
 from collections.abc import Callable
@@ -22,8 +22,8 @@ TraceableFunction = Callable[..., Any]  # what is applied to Traceables: an Oper
 class Traceable:
     """A value that operators apply to: a Scalar, a Tensor, a graph node, a kernel expression.
 
-    A subclass defines what it means to apply an operator. Python's arithmetic and the named methods follow: each entry of
-    the operator table adds its methods to this class.
+    A subclass defines how to apply an operator. Python's arithmetic and the named methods need no more: each entry of the
+    operator table adds its methods to this class.
     """
 
     __slots__ = ()

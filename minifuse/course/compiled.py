@@ -54,10 +54,10 @@ class Compiled(NamedTuple):
 def folder() -> Path:
     """Return the folder of compiled code: beside the library's, or one of this process where that cannot be used."""
     chosen = cache_folder()
-    if chosen and not file_trust.distrust(chosen / "course"):
+    if chosen and not file_trust.why_distrusted(chosen / "course"):
         with suppress(OSError):  # read-only, or no folder at all
             file_trust.make_private(chosen / "course")
-            if not file_trust.distrust(chosen / "course"):
+            if not file_trust.why_distrusted(chosen / "course"):
                 return chosen / "course"
     return Path(own_folder().name)
 

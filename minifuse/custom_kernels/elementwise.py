@@ -190,7 +190,7 @@ class Elementwise:
         return key
 
     @property
-    def __outside__(self) -> ElementFunction:
+    def __guarded__(self) -> ElementFunction:
         """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 

@@ -176,7 +176,7 @@ class Reduction:
         return plan.Plan(call, moved).source()
 
     @property
-    def __outside__(self) -> tuple[object, ...]:
+    def __guarded__(self) -> tuple[object, ...]:
         """Return the functions, which a guard of another function checks in the place of this object."""
         return self.map, self.combine, self.finish, self.identity
 

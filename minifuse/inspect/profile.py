@@ -148,11 +148,11 @@ class Profile(DispatchHook):
 
         return run
 
-    def inlined(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
+    def call_fused(self, fused: Any, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Run a call of a fused function."""
         with self.record_call(display_name(fused.function)):
             with self.record_planning():
-                entry, flat = fused.entry(inputs, named)
+                entry, flat = fused.get_entry(inputs, named)
                 run = self.timed_run(entry.plan)
             entry.record_writes(flat)
             return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)

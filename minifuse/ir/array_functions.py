@@ -1,8 +1,8 @@
 """Functions of arrays that are not scalar operators: views, reductions, matmul, casts, and functions composed of others.
 
 A Function is to an array what an Operator is to a number. Called on arrays, it is passed to their `apply`; `infer` returns
-the shape and dtype of the result, and `vjp` the gradient, written with the same functions. So everything composed of them
-has gradients of any order, eager and fused. Nothing here depends on memory.
+the shape and dtype of the result, and `vjp` the gradient, written with the same functions. So compositions of them have
+gradients of any order, eager and fused. Nothing here depends on memory.
 """
 
 from collections.abc import Callable, Hashable
@@ -145,7 +145,7 @@ class SliceUpdate(Function):
 
 
 class Identity(Function):
-    """The input as a value of its own. `tag` keeps it distinct from the input, for gradients or for buffer assignment."""
+    """The input as a separate node. `tag` distinguishes it from the input, for gradients or for buffer assignment."""
 
     __slots__ = ("tag",)
 
@@ -167,8 +167,8 @@ class Identity(Function):
 class CustomVJP(Function):
     """The first input, with a custom VJP with respect to the other inputs. The VJP may read the value itself.
 
-    The definition of the value stays in the graph. So the backward pass may load the value if it is stored, or recompute it
-    from saved inputs if it is not. Kernels do not contain this function.
+    The definition of the value stays in the graph. So the backward pass loads the value if it is stored, and can recompute
+    it from saved inputs if it is not. Kernels do not contain this function.
     """
 
     __slots__ = ()
@@ -332,11 +332,10 @@ class BoundFunction(metaclass=Interned):
 
 
 class CompositeOp(metaclass=Interned):
-    """An op that is defined by other functions, for which a backend may have a kernel of its own.
+    """An op that is defined by other functions, for which a backend may have a special kernel.
 
-    Each output is a node. An op may have its own VJP. Before kernels are formed, the compiler replaces the op by its
-    definition, unless the backend `supports` it; then all outputs are computed by one step of the plan. Interned by its
-    parameters.
+    Each output is a node. An op may have its own VJP. If the backend `supports` the op, one step of the plan computes all
+    outputs. Otherwise the compiler replaces the op by its definition, before it forms kernels. Interned by its parameters.
 
     Attributes
     ----------

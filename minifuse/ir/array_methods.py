@@ -1,4 +1,4 @@
-"""Array: the methods shared by tensors and graph nodes. Each method is written once, and is eager, fused and differentiable.
+"""Array: the methods shared by tensors and graph nodes. Each is written once for eager calls, fused functions and gradients.
 
 An Array has a shape and a dtype. Its subclass defines `apply`, for functions, and `apply_view`, for views. A method composed
 of several functions is a BoundFunction: on tensors it is one traced call, on nodes it is inlined.
@@ -26,8 +26,8 @@ from .reduction_bodies import argreduce, mean, reduce_dims, std, var
 from .softmax import log_softmax, logsumexp, softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
-MAX_CACHED_CALLS = 10_000  # arguments of a method whose views or bound function are cached
-HASHABLE_INDEX = {int, type(None)}  # types of the parts of a slice that may be a cache key
+MAX_CACHED_CALLS = 10_000  # argument lists of a method whose views or bound function are cached
+HASHABLE_INDEX = {int, type(None)}  # types that start, stop and step of a slice may have in a cache key
 IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
 IndexKey = tuple[IndexKeyEntry, ...]
 R = TypeVar("R")
@@ -37,7 +37,7 @@ class Array(Traceable):
     """A strided array of numbers: `shape`, `dtype`, operators, views, reductions and matrix multiplication."""
 
     __slots__ = ()
-    __hash__ = object.__hash__  # `==` compares elements, but an array is a key by identity
+    __hash__ = object.__hash__  # `==` compares elements, but dicts compare arrays by identity
 
     if TYPE_CHECKING:  # subclasses define these
 

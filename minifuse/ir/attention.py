@@ -1,4 +1,4 @@
-"""Attention and its gradient as composite ops, which a backend may compute with kernels of its own.
+"""Attention and its gradient as composite ops, for which a backend may have special kernels.
 
     y = softmax(scale * q @ k.T) @ v        q (..., M, D), k (..., N, D), v (..., N, E)
 
@@ -42,7 +42,7 @@ class AttentionOp(CompositeOp):
         return self.is_causal, self.scale
 
     def scores(self, q: "Array", k: "Array") -> "Array":
-        """Return scale * q @ k.T, with -inf where a row does not attend to a column. It compares indices, without a mask."""
+        """Return scale * q @ k.T, with -inf where a row does not attend to a column. No mask is stored."""
         scores = Matmul()(q, k.mT) * self.scale
         if not self.is_causal:
             return scores
@@ -57,7 +57,7 @@ class AttentionOp(CompositeOp):
 class Attention(AttentionOp):
     """Compute softmax(scale * q @ k.T) @ v, and the log-sum-exp of the scores of each row, which the gradient needs.
 
-    Batch dims are equal already. A row without columns (N = 0) has output 0 and log-sum-exp -inf.
+    Batch dims must be equal. If there are no columns (N = 0), the outputs are 0 and the log-sum-exps -inf.
     """
 
     __slots__ = ()
@@ -78,7 +78,7 @@ class Attention(AttentionOp):
         return Matmul()(e / total, v), (log(total) + largest).reshape(q.shape[:-1])
 
     def vjp(self, index: int, g: "Array", q: "Array", k: "Array", v: "Array") -> Gradients | None:
-        """Return the gradient of the output by two ops. The gradient of the log-sum-exp is that of the definition."""
+        """Compute the gradient of the output by two ops. For the log-sum-exp, differentiate the definition."""
         if index:
             return None
         y, sums = self.outputs(q, k, v)

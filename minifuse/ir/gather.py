@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 class Gather(Function):
     """Select slices of the first input along a dim, at the indices in the second.
 
-    The index is int64 or int32. Its shape, which may be any, replaces the dim. An index out of range selects NaN, or 0 for
-    integers.
+    The index is int64 or int32 and has any number of dims, which replace the dim. An index out of range selects NaN, or 0
+    for integers.
     """
 
     __slots__ = ("dim",)
@@ -95,8 +95,8 @@ def take(name: str, x: A, dim: int, index: "Array") -> A:
     DTypeError
         The index is not an array of int64 or int32.
     IndexingError
-        An index is out of range. The check reads the values of the index in 3 us. A traced function has no values, so there
-        such an index selects NaN (0 for integers) and has no gradient. No memory outside of x is ever read.
+        An index is out of range. The check takes 3 us, since it reads the values of the index. While tracing there are no
+        values: such an index selects NaN (0 for integers), without a gradient. No memory outside of x is ever read.
     """
     d = normalize_dim(dim, len(x.shape))
     require_integer_index(name, index)

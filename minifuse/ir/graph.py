@@ -32,7 +32,7 @@ class Argument(metaclass=Interned):
 
 
 class Number(Argument):
-    """Function of an input node that is a Python number. Its dtype is weak: it takes the dtype of the array it meets."""
+    """Function of an input node that is a Python number. Its dtype is weak: operators cast it to the dtype of an array."""
 
 
 class Literal(metaclass=Interned):
@@ -42,7 +42,7 @@ class Literal(metaclass=Interned):
         self.text = text
 
 
-DTYPE_OF_WEAK: dict[object, DType] = {float: float64, int: int64}  # what Python computes in
+DTYPE_OF_WEAK: dict[object, DType] = {float: float64, int: int64}  # the precision of Python's arithmetic
 WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
 NodeFunction = Operator | Function | Argument | Literal
 NUMBER_FUNCTIONS = (Number, Literal)  # tuples: isinstance checks them four times as fast as unions
@@ -56,7 +56,7 @@ class Node(Array, metaclass=Interned):
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
     shape: Shape
     dtype: Any
-    function: Any  # a NodeFunction; its class says which attributes it has
+    function: Any  # a NodeFunction; its class determines its attributes
 
     def __init__(self, function: NodeFunction, inputs: "tuple[Node, ...]", shape: Shape, dtype: Any) -> None:
         self.function, self.inputs, self.shape, self.dtype = function, inputs, shape, dtype
@@ -189,9 +189,9 @@ wrapper_stack = WrapperStack()
 
 
 @contextmanager
-def use_wrapper(lift: Callable[[object], Node]) -> Iterator[None]:
+def use_wrapper(wrapper: Callable[[object], Node]) -> Iterator[None]:
     """Use this function to turn concrete arrays into nodes, in a block of code."""
-    wrapper_stack.wrappers.append(lift)
+    wrapper_stack.wrappers.append(wrapper)
     try:
         yield
     finally:
@@ -212,7 +212,7 @@ def wrap(x: Any) -> Any:
 def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> Node:
     """Return the node of an operator, with its inputs cast and broadcast. An operator without a VJP is inlined.
 
-    The result of numbers is a number: it is computed in 64 bits and its dtype is weak, like a result of Python.
+    If all inputs are numbers, so is the result: it is computed in 64 bits, as in Python, and its dtype is weak.
     """
     dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
     dtype, result_dtype = operator.result_dtype(*dtypes)
@@ -262,7 +262,7 @@ def strip_views(node: Node) -> Node:
 def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
     """Rebuild a graph with some nodes replaced by others. A replaced number keeps the dtype that it has in the graph."""
     new = dict(replacement)
-    numbers = {old.function: by.function for old, by in replacement.items() if isinstance(old.function, Number)}
+    numbers = {old.function: node.function for old, node in replacement.items() if isinstance(old.function, Number)}
     for node in toposort(outputs, lambda node: () if node in replacement else node.inputs):
         if node not in new:
             function = numbers.get(node.function, node.function)

@@ -57,7 +57,7 @@ class Load(Expression):
 
 
 class IndexValue(Load):
-    """The position of this point in input number `index`, which has a layout and no memory: its element at position p is p.
+    """The position of this point in input number `index`, which has a layout but no memory: its element at position p is p.
 
     An int64. The launch passes the position of the first element where other inputs have an address. With stride 1 along one
     dim and stride 0 along all others, it is the index of the point along that dim.
@@ -146,7 +146,7 @@ class IndexedLoad(IndexedAccess):
 
 
 class IndexedStore(IndexedAccess):
-    """An effect: store the value in an element of an indexed operand. If points store to the same element, any may win."""
+    """An effect: store the value in an element of an indexed operand. Of several stores to one element, any may be last."""
 
     __slots__ = ()
 
@@ -181,7 +181,7 @@ def cast(x: Expression, dtype: DType) -> Expression:
 
 
 def reduce_expr(operator: Operator, x: Expression) -> Expression:
-    """Return the reduction of an expression. Bools use the operator that replaces it on bools."""
+    """Return the reduction of an expression. For bools, use the `on_bools` of the operator, if it has one."""
     return ReduceExpr((x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype)
 
 
@@ -315,10 +315,10 @@ V = TypeVar("V", bound=Traceable)
 
 
 class TracedValue(Traceable, Generic[V]):
-    """A scalar without a value, which stands for an expression, or for a node, while a Python function is traced.
+    """A scalar without a value. It represents an expression or a node, its `value`, while a Python function is traced.
 
-    An operator is applied to what its operands stand for, and the result is traced again. `==` is an operator, too; on
-    expressions it is identity.
+    An operator is applied to the values of its operands, and the result is a TracedValue again. `==` is an operator, too,
+    unlike `==` of expressions, which compares identity.
     """
 
     __slots__ = ("value",)
@@ -328,7 +328,7 @@ class TracedValue(Traceable, Generic[V]):
         self.value = value
 
     def apply(self, operator: Operator, *inputs: object) -> Any:
-        """Apply an operator to what the inputs stand for."""
+        """Apply an operator to the expressions or nodes that the inputs represent."""
         operands = [x.value if isinstance(x, TracedValue) else x for x in inputs]
         return type(self)(self.value.apply(operator, *operands))
 
@@ -361,9 +361,8 @@ def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expressio
 class CustomReduceOp(Operator):
     """A user-defined operator for reductions: a function of two numbers, which is not in the operator table.
 
-    The function must be associative and commutative, since threads combine elements in any order. Kernels contain it as a
-    function of their own. `reduce_vjp` is the same as for any operator. `trace_for(dtype)` traces the function for a dtype
-    as an expression of loads 0 and 1.
+    The function must be associative and commutative, since threads combine elements in any order. In the source of a kernel
+    it is a separate function. `trace_for(dtype)` traces the function for a dtype as an expression of loads 0 and 1.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""PyTorch habits that mean something else here, and get an error that explains the difference.
+"""Raise errors for PyTorch habits that mean something else in minifuse. The errors explain the difference.
 
 * `x.size` is the number of elements, as in NumPy. In PyTorch it is a method.
 * `x.max(dim)` returns only the values. In PyTorch it returns a pair, to unpack: `values, indices = x.max(1)`.
@@ -17,7 +17,7 @@ MAX_CACHED_SHAPES = 10_000
 
 
 class Size(int):
-    """The number of elements: an int whose call raises an error that names the alternative."""
+    """The number of elements: an int. Calling it, as in PyTorch, raises an error with the expression to write instead."""
 
     __slots__ = ()
 

@@ -50,13 +50,13 @@ def std(x: "Array", dims: tuple[int, ...], keepdim: bool, correction: int) -> "A
 
 
 def argreduce(x: "Array", operator: Operator, dim: int | None, keepdim: bool) -> "Array":
-    """Return the smallest index of the extreme element. NaN is found as the only value that differs from itself."""
-    along = x.reshape(x.size) if dim is None else x
+    """Return the smallest index of the extreme element, or of a NaN, which is the only value that differs from itself."""
+    values = x.reshape(x.size) if dim is None else x
     d = dim or 0
-    n = along.shape[d]
-    index = x.positions(n).reshape((n,) + (1,) * (along.ndim - d - 1))
-    extreme = reduce_dims(along, (d,), True, operator)
-    y = reduce_dims(where(eq(along, extreme) | ne(along, along), index, n), (d,), True, minimum)
+    n = values.shape[d]
+    index = x.positions(n).reshape((n,) + (1,) * (values.ndim - d - 1))
+    extreme = reduce_dims(values, (d,), True, operator)
+    y = reduce_dims(where(eq(values, extreme) | ne(values, values), index, n), (d,), True, minimum)
     if dim is None:
         return y.reshape((1,) * x.ndim if keepdim else ())
     return y if keepdim else drop_dims(y, (d,))
@@ -65,9 +65,8 @@ def argreduce(x: "Array", operator: Operator, dim: int | None, keepdim: bool) ->
 def root(x: "Array", order: float, at_zero: "Array | int") -> "Array":
     """Return x ** (1 / order), or `at_zero` where x is 0.
 
-    The derivative of the root at 0 is infinite, and the product with the derivative of the powers, which is 0, would be NaN.
-    PyTorch defines this gradient as 0, and so does minifuse: `at_zero` is the constant 0, or x itself, which keeps NaN
-    gradients.
+    At 0 the derivative of the root is infinite and that of the powers below it is 0, so their product would be NaN. As in
+    PyTorch, the gradient is 0 there: `at_zero` is the constant 0, or x itself, which passes on NaN gradients.
     """
     is_zero = eq(x, 0)
     y = where(is_zero, 1, x)

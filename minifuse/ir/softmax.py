@@ -4,8 +4,8 @@
 
 Differentiating the definition would also be correct, but it reads x and the reductions of each row, and computes the
 exponentials again. This VJP is written with y. If y is stored, as a result of the call, the backward pass reads only y and
-g. If y is not stored, since its consumers are fused with it, storing it for this would cost more than recomputing it: then y
-is recomputed from x and two numbers per row.
+g. If y is not stored, since its consumers are fused with it, the backward pass recomputes it from x and two numbers per row,
+which costs less than storing it.
 """
 
 import math

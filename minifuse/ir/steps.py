@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from ..backends.base import Backend, Launcher
 
 BufferView = tuple[int, Layout]
-NO_BUFFER = -1  # the slot of an operand with a layout and without memory: an index value
+NO_BUFFER = -1  # the slot of an operand that has a layout but no memory: an index value
 
 
 class StepOperands:
@@ -83,10 +83,10 @@ class KernelLaunch(StepOperands):
         return slot, layout
 
     def can_alias(self, k: int) -> bool:
-        """Return whether an output may overwrite input k, which needs each element to be read before it is stored.
+        """Return whether an output may overwrite input k: the kernel must read each element before it overwrites it.
 
-        A pointwise kernel reads an element at the point where it stores it. A kernel with rows may overwrite what it reads
-        once per row, if it stores only row outputs.
+        A pointwise kernel does so, since it reads an element at the point where it stores it. A kernel with reductions may
+        overwrite an input that has one element per row, if it stores only row outputs.
         """
         if not self.dims:
             return True
@@ -149,7 +149,7 @@ class MatmulLaunch(StepOperands):
             return view
 
     def can_alias(self, k: int) -> bool:
-        """Return whether an output may overwrite input k: only the epilogue reads at the point where it stores."""
+        """Return whether an output may overwrite input k: only the epilogue reads elements at the point where it stores."""
         a, b, _ = self.kernel.loads()
         return k >= len(a) + len(b)
 
@@ -229,7 +229,7 @@ def may_overlap(a: BufferView, b: BufferView) -> bool:
 
 
 def without_offsets(views: Sequence[BufferView]) -> list[Layout]:
-    """Return the layouts of buffer views, each relative to its own first element."""
+    """Return the layouts of buffer views, with offset 0."""
     return [layout.without_offset() for _, layout in views]
 
 

@@ -10,7 +10,7 @@ from .graph import Argument, Node, inputs_of, strip_views, substitute
 
 
 def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wrt: Sequence[Node]) -> list[Node | None]:
-    """Return the gradients with respect to the nodes `wrt`, given those of the outputs; None for a node without."""
+    """Return the gradients with respect to the nodes `wrt`, given those of the outputs; None where there is no gradient."""
     order = toposort(outputs, inputs_of)
     differentiable_nodes = dependents_of(order, wrt)
     cotangents: dict[Node, Node] = {}  # node -> its gradient, a sum over its users
@@ -43,8 +43,8 @@ def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
     *arguments, output_grad = [Node(Argument(k), (), x.shape, x.dtype) for k, x in enumerate((*inputs, g))]
     derived = differentiate([function.op.body(*arguments)[function.index]], [output_grad], arguments)
     values = dict(zip([*arguments, output_grad], [*inputs, g], strict=True))
-    present = substitute([x for x in derived if x is not None], values)
-    return [None if x is None else present.pop(0) for x in derived]
+    substituted = substitute([x for x in derived if x is not None], values)
+    return [None if x is None else substituted.pop(0) for x in derived]
 
 
 def dependents_of(order: Sequence[Node], wrt: Sequence[Node]) -> set[Node]:
@@ -75,11 +75,11 @@ class GradientFunction:
 class Backward:
     """The backward pass of a traced function, and the forward values that it loads instead of recomputing them.
 
-    Saved are values that are in memory in any case (outputs, operands of matmuls), values that are expensive to recompute
-    (reductions, matmuls), and values whose exact bits are needed (the input of a reduction that selects). A value that reads
-    an argument modified in place (`modified`) is saved too, since it could not be recomputed. Everything else is recomputed
-    inside the backward kernels, unless `recompute` is "none". A backward pass that is differentiated again is a function of
-    inputs and outputs only, since those have a grad_fn.
+    The forward pass saves values that are in memory in any case (outputs, operands of matmuls), values that are expensive to
+    recompute (reductions, matmuls), and values whose exact bits are needed (the input of a reduction that selects). It also
+    saves values computed from an argument that is modified in place (`modified`), since they could not be recomputed.
+    Everything else is recomputed inside the backward kernels, unless `recompute` is "none". A backward pass that is
+    differentiated again is a function of inputs and outputs only, since only those have a grad_fn.
 
     Outputs in `nondifferentiable` have no gradient. `leaves` maps nodes to arguments: each node is the new value of an
     argument that the function modified in place.
@@ -87,14 +87,14 @@ class Backward:
     inputs
         Indices of the arguments whose data the backward pass reads.
     saved
-        Nodes of the forward pass that it reads. `saved_outputs` contains (index in saved, index of the output) for those
-        that are outputs, or reshaped outputs.
+        Nodes of the forward pass that the backward pass reads. `saved_outputs` contains (index in saved, index of the
+        output) for those that are outputs, or reshaped outputs.
     arguments_with_grad
         Indices of the arguments that get a gradient, in the order of the results.
     needs_overwritten_value
         Whether it needs the value that an argument had before it was modified in place.
     double_needs_overwritten_value
-        Whether its own gradient would need such a value, or the value after it; then there is no second derivative.
+        Whether its gradient would need the value before or after such a modification; then there is no second derivative.
     function, differentiable
         The backward pass as a function of (inputs, gradients of the outputs, saved); and as a function of (inputs, gradients
         of the outputs, saved outputs), to be differentiated again.
@@ -131,7 +131,7 @@ class Backward:
         forward = [x for x in order if x.inputs]
         self.selection_inputs = {strip_views(*x.inputs) for x in forward if is_selection(x)}
 
-        # What is read if the backward pass runs once, and what in addition if it is differentiated again.
+        # read_once: nodes that the backward pass reads. read_again: those that it reads if it is differentiated again.
         overwritten = set(modified)
         saveable = self._saveable(forward, outputs, recompute, overwritten) | set(wrt_leaves)
         output_of = {
@@ -164,7 +164,7 @@ class Backward:
         ]
         if recompute == "none":
             expensive += [x for x in forward if isinstance(x.function, Operator)]
-        readers = list[Node]()  # they could not be recomputed
+        readers = list[Node]()  # nodes that could not be recomputed
         if overwritten:
             readers = [x for x in forward if strip_views(x) is x and any(strip_views(y) in overwritten for y in x.inputs)]
         return {x for x in (*self.selection_inputs, *in_memory, *expensive, *readers) if x.inputs}
@@ -179,8 +179,8 @@ def frontier(roots: Sequence[Node], saved: Container[Node]) -> list[Node]:
 def is_selection(node: Node) -> bool:
     """Return whether a node selects an element of its input, as max does. Its VJP compares the two bit by bit.
 
-    When differentiated again, both are recomputed in one plan: the element saved by the first run could differ in the last
-    bit.
+    If the backward pass is differentiated again, one plan recomputes both: the last bit of an element that the first run
+    saved could differ.
     """
     return isinstance(node.function, Reduce) and bool(node.function.operator.is_selection)
 

@@ -49,14 +49,14 @@ class AliasAnalysis:
         self.exposed = set[int]()  # inputs that results share memory with, or that receive gradients
         self.hidden: WeakValueDictionary[int, Tensor] = WeakValueDictionary()  # by id: tensors of closures and globals
 
-    def learn(self, effects: InputEffects) -> None:
+    def add_effects(self, effects: InputEffects) -> None:
         """Add the effects that a trace found."""
         self.stored |= effects.stored
         self.read_after |= effects.read_after
         self.exposed |= effects.exposed
         self.hidden.update({id(x): x for x in effects.hidden})
 
-    def aliasing(self, flat: Sequence[CallInput], is_recorded: bool, grads: Sequence[Tensor] = ()) -> Aliasing:
+    def find_aliasing(self, flat: Sequence[CallInput], is_recorded: bool, grads: Sequence[Tensor] = ()) -> Aliasing:
         """Return how the inputs of a call alias each other.
 
         Parameters
@@ -83,7 +83,7 @@ class AliasAnalysis:
             return Aliasing(same, hidden)
         facts = self.merge_same_inputs(flat) if same else self
         groups = [group for group in groups if not facts.stored.isdisjoint(group)]
-        copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.copies(group))
+        copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.find_copyable(group))
         rest = [None if k in copies else x for k, x in enumerate(flat)]
         groups = [group for group in overlapping_groups(rest) if not facts.stored.isdisjoint(group)]
         by_first = ((min(group), group) for group in groups)
@@ -100,7 +100,7 @@ class AliasAnalysis:
         found.read_after = {(first[j], first[k]) for j, k in self.read_after if j in first and k in first}
         return found
 
-    def copies(self, group: Mapping[int, Tensor]) -> Iterator[int]:
+    def find_copyable(self, group: Mapping[int, Tensor]) -> Iterator[int]:
         """Yield the inputs of a group that can be read from a copy, and whose distance to a modified one would matter."""
         for k, x in group.items():
             if k in self.stored or k in self.exposed or x.meta.requires_grad:
@@ -173,10 +173,10 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[CallInput], 
         No copy helps: the bytes are read after the change, or modified too, or a result or a gradient refers to them.
     """
     analysis = AliasAnalysis()
-    analysis.learn(effects)
+    analysis.add_effects(effects)
     facts, found = analysis.merge_same_inputs(flat), set[int]()
     for group in overlapping_groups(flat) if facts.stored else ():
-        copies = {*facts.copies(group)}
+        copies = {*facts.find_copyable(group)}
         for (j, x), (k, y) in product(group.items(), group.items()):
             if j not in facts.stored or are_views_of_one_array(x, y) or not shares_memory(x, y):
                 continue

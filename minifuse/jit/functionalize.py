@@ -101,9 +101,9 @@ class Functionalizer:
         if group is None and storage.layout.has_internal_overlap and storage.tensor is not None:
             group = {index: storage.tensor}  # a write to one element changes others, too
         if group is not None:
-            self.join([self.tracer.traced_tensors[id(x)].storage for x in group.values()], group)
+            self.merge_storages([self.tracer.traced_tensors[id(x)].storage for x in group.values()], group)
 
-    def join(self, storages: Sequence[TracedStorage], group: Mapping[int, Tensor]) -> None:
+    def merge_storages(self, storages: Sequence[TracedStorage], group: Mapping[int, Tensor]) -> None:
         """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
         indices, tensors = list(group), list(group.values())
         low, high = min(tensor_range(x)[0] for x in tensors), max(tensor_range(x)[1] for x in tensors)
@@ -111,13 +111,13 @@ class Functionalizer:
         layout = Layout(((high - low) // itemsize,), (1,), (low - tensors[0].address) // itemsize)
         node = Node(Identity(("window", indices[0])), (), layout.shape, tensors[0].dtype)
         self.windows[node] = indices[0], layout
-        whole = TracedStorage(node, layout, node)
+        base = TracedStorage(node, layout, node)
         for x, storage in zip(tensors, storages, strict=True):
             own, start = x.meta.layout, (x.address - tensors[0].address) // itemsize
             assert storage.argument is not None
             self.windows[storage.argument] = indices[0], Layout(own.shape, own.strides, start)
-            storage.whole = whole
-            storage.window = (View("as_strided", (own.shape, own.strides, (x.address - low) // itemsize)),)
+            storage.base = base
+            storage.base_views = (View("as_strided", (own.shape, own.strides, (x.address - low) // itemsize)),)
             if storage not in self.modified_storages:
                 self.modified_storages.append(storage)
 
@@ -126,7 +126,7 @@ class Functionalizer:
         stores: list[tuple[Node, Node]] = []
         modified_ids = {id(m.tensor) for m in self.modified_storages if m.tensor is not None}
         modified = [k for k, x in enumerate(self.tracer.inputs) if id(x) in modified_ids]
-        for storage in dict.fromkeys(m.whole or m for m in self.modified_storages):
+        for storage in dict.fromkeys(m.base or m for m in self.modified_storages):
             assert storage.argument is not None
             value = storage.value
             while isinstance(value.function, Identity):

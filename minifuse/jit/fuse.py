@@ -103,7 +103,7 @@ class Fused:
         self.captures = 0
 
     @property
-    def __outside__(self) -> TraceableFunction:
+    def __guarded__(self) -> TraceableFunction:
         """Return the function, which a guard of another function checks in the place of this object."""
         return self.function
 
@@ -130,24 +130,24 @@ class Fused:
 
     def slow_path(self, inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Run a call of any kind."""
-        by = active_hook()
-        if by is not None:
-            return by.inlined(self, inputs, named)
+        hook = active_hook()
+        if hook is not None:
+            return hook.call_fused(self, inputs, named)
         if any(isinstance(x, Node) for x in inputs):
             return self.function(*inputs, **named)
-        entry, flat = self.entry(inputs, named)
+        entry, flat = self.get_entry(inputs, named)
         if entry.key is not None and entry.key not in self.runs and not (self.specialized_on or self.reads_grads):
             self.runs[entry.key] = self.bind_closure_tensors(entry.run)
         return entry.run(*flat)
 
-    def entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[CallInput]]:
+    def get_entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[CallInput]]:
         """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
         leaves, tree, key = self.flatten_args(inputs, named)
         guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
         fingerprints = tuple(x.fingerprint() for x in guards)
         flat = [*leaves, *[x for guard in guards for x in guard.tensors]]
         digests = tuple(x.array_digests() for x in guards)
-        aliasing = self.aliasing(flat)
+        aliasing = self.find_aliasing(flat)
         copies = aliasing.copies
         while True:
             cached = self.entries.get((mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat)))
@@ -155,7 +155,7 @@ class Fused:
                 return cached, flat
             entry = self.trace(flat, tree, copies)
             self.check_no_side_effects(guards, fingerprints, digests)
-            expected, aliasing = aliasing.copies, self.aliasing(flat)
+            expected, aliasing = aliasing.copies, self.find_aliasing(flat)
             needed = aliasing.copies
             if expected <= needed:  # else it must be traced again, since it modified a copy
                 needed |= inputs_to_copy(function_name(self.function), entry.plan.names, flat, entry.trace.effects)
@@ -184,17 +184,17 @@ class Fused:
                 "the function, which later calls would not repeat; return the new value, or store it in a tensor in place"
             )
 
-    def aliasing(self, flat: Sequence[CallInput]) -> Aliasing:
+    def find_aliasing(self, flat: Sequence[CallInput]) -> Aliasing:
         """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.meta.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
-        return self.aliases.aliasing(flat, is_recorded, grads)
+        return self.aliases.find_aliasing(flat, is_recorded, grads)
 
     def bind_closure_tensors(self, run: Run) -> Run:
         """Return a run for the fast path: it takes the arguments, and adds the tensors from closures and globals."""
         guard = self.guard
         if self.aliases.stored:
-            return AddressDispatch(lambda inputs: self.entry(inputs, {})[0].run, guard)
+            return AddressDispatch(lambda inputs: self.get_entry(inputs, {})[0].run, guard)
         return (lambda *inputs: run(*inputs, *guard.tensors)) if guard.tensors else run
 
     def dynamic_guards(self, flat: Sequence[CallInput]) -> Hashable:
@@ -220,7 +220,7 @@ class Fused:
         self.specialized_on |= tracer.specialized_on
         if result.effects.stored and not self.aliases.stored:
             self.runs.clear()
-        self.aliases.learn(result.effects)
+        self.aliases.add_effects(result.effects)
         self.reads_grads |= tracer.reads_grads
         self.captures += 1
         return CacheEntry(self.function, result, flat, labels, backend, self.recompute, copies)
@@ -275,7 +275,7 @@ class Fused:
 
     def plan(self, *inputs: object, **named: object) -> Plan:
         """Return the plan of a call like this one. The function is traced if necessary; nothing runs."""
-        return self.entry(inputs, named)[0].plan
+        return self.get_entry(inputs, named)[0].plan
 
     def compile(self, *inputs: object, processes: int = 1, **named: object) -> int:
         """Compile the kernels of a call like this one that are not in the cache; nothing runs.
@@ -354,7 +354,7 @@ class Fused:
         >>> len(found.forward.kernels), found.forward.nbytes, found.unfused.launches > 3
         (1, 8000, True)
         """
-        return explain_call(*self.entry(inputs, named))
+        return explain_call(*self.get_entry(inputs, named))
 
     def stats(self) -> FuseStats:
         """Return how often the function was traced, and how many kernels the last trace launches."""

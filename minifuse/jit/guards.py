@@ -211,8 +211,8 @@ class GuardBuilder:
             self.visit_module(x, names)
         elif isinstance(x, type):
             self.visit_class(x, names)
-        elif hasattr(x, "__outside__"):  # a fused function, or a custom kernel
-            self.enqueue(x.__outside__)
+        elif hasattr(x, "__guarded__"):  # a fused function, or a custom kernel
+            self.enqueue(x.__guarded__)
         else:
             self.visit_instance(x)
 

@@ -49,7 +49,7 @@ class TracedBackward:
         x.leaf, x.is_detached = TracedLeaf(x, ("leaf", len(self.leaves))), True
         self.leaves.append((x, x.leaf.nodes))
 
-    def note_call(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
+    def record_sources(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
         """Record to which calls a call's gradient is propagated."""
         self.sources[k] = [x.storage.producer for x in inputs if x is not None and x.requires_grad and not x.is_detached]
 

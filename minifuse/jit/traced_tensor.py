@@ -32,7 +32,7 @@ class TracedStorage:
     storage is a `window` of the `whole`.
     """
 
-    __slots__ = ("argument", "is_copy", "layout", "leaves", "producer", "tensor", "value", "whole", "window")
+    __slots__ = ("argument", "base", "base_views", "is_copy", "layout", "leaves", "producer", "tensor", "value")
 
     def __init__(
         self, value: Node, layout: Layout, argument: Node | None = None, tensor: Tensor | None = None, producer: int = -1
@@ -40,24 +40,24 @@ class TracedStorage:
         self.value, self.layout, self.argument, self.tensor, self.producer = value, layout, argument, tensor, producer
         self.is_copy = False  # True for the copy that replaces a view without strides
         self.leaves = [value]
-        self.whole: TracedStorage | None = None
-        self.window: tuple[View, ...] = ()
+        self.base: TracedStorage | None = None
+        self.base_views: tuple[View, ...] = ()
 
     def read_view(self, views: tuple[View, ...]) -> Node:
         """Return the current value through some views."""
-        if self.whole is None:
+        if self.base is None:
             return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
-            return self.whole.read_view((*self.window, *views))
-        leaf = Identity("leaf")(self.whole.read_view(self.window).detach())  # it stays a leaf with its new value
+            return self.base.read_view((*self.base_views, *views))
+        leaf = Identity("leaf")(self.base.read_view(self.base_views).detach())  # it stays a leaf with its new value
         if all(leaf is not known for known in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
 
     def write_view(self, views: tuple[View, ...], node: Node) -> None:
         """Store a node in the elements that the views select."""
-        if self.whole is not None:
-            self.whole.write_view((*self.window, *views), node)
+        if self.base is not None:
+            self.base.write_view((*self.base_views, *views), node)
         elif views:
             old = self.value
             if isinstance(old.function, SliceUpdate) and old.function.views == views:  # its previous value is never read

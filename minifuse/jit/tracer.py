@@ -195,12 +195,12 @@ class Tracer(DispatchHook):
             self.settings.append(settings)
         holder = f"settings{next(k for k, x in enumerate(self.settings) if x is settings)}"
         source = DynamicAttr(settings, name)
-        return self.symbol(f"float({holder}[{name!r}])", {holder: settings}, source.value, frozenset([source]))
+        return self.per_call_scalar(f"float({holder}[{name!r}])", {holder: settings}, source.value, frozenset([source]))
 
     def call_counter(self, count: Callable[[], int], value: int) -> TracedScalar:
         """Return a traced number that each call counts; its value in this call is `value`."""
         name = f"count{len(self.arguments)}"
-        return self.symbol(f"{name}()", {name: count}, value, frozenset(["a count"]))
+        return self.per_call_scalar(f"{name}()", {name: count}, value, frozenset(["a count"]))
 
     def add_guard(self, key: Hashable, ask: Callable[[], object]) -> None:
         """Make the trace depend on an answer, which is compared by its `repr`; the key tells it from other answers."""
@@ -214,7 +214,7 @@ class Tracer(DispatchHook):
             self.external_tensors[key] = self.wrap_input(node, example)
         return self.external_tensors[key]
 
-    def symbol(self, text: str, names: dict[str, Any], value: float, sources: frozenset[Source]) -> TracedScalar:
+    def per_call_scalar(self, text: str, names: dict[str, Any], value: float, sources: frozenset[Source]) -> TracedScalar:
         """Return a traced number that each call computes."""
         node = self.add_hidden_input(text, names, value)
         name = f"x{node.function.index}"
@@ -235,7 +235,7 @@ class Tracer(DispatchHook):
 
     # Calls.
 
-    def inlined(self, fused: "Fused", inputs: tuple[object, ...], named: dict[str, object]) -> Any:
+    def call_fused(self, fused: "Fused", inputs: tuple[object, ...], named: dict[str, object]) -> Any:
         """Inline a fused function: its calls become part of this trace."""
         return fused.function(*inputs, **named)
 
@@ -255,7 +255,7 @@ class Tracer(DispatchHook):
         identities = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
         same = tuple(identities.index(identity) for identity in identities)
         self.calls.append(CallRecord(function, metas, users_line(), reads, same, targets))
-        self.gradients.note_call(len(self.calls) - 1, xs)
+        self.gradients.record_sources(len(self.calls) - 1, xs)
         return len(self.calls) - 1
 
     def apply_function(self, function: TraceableFunction, nodes: Sequence[Node | float]) -> Any:

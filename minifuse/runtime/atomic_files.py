@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-MAX_NAME_PART = 40  # characters of the target's name in the name of its temporary file, as names are limited to 255 bytes
+MAX_NAME_PART = 40  # characters of the target's name in its temporary file's name, since names have at most 255 bytes
 
 REMEDIES = {
     errno.ENOSPC: "free some space",
@@ -40,7 +40,7 @@ def remedy(error: OSError) -> str:
 
 
 def is_temporary_of(name: str, target: str) -> bool:
-    """Return True for the name of an unfinished file that `replacement` makes for a target of this name."""
+    """Return True for the name of a temporary file that `replacement` creates for a target of this name."""
     return name.startswith(f".{target[:MAX_NAME_PART]}.") and name.endswith(".tmp")
 
 

@@ -1,7 +1,7 @@
 """Compile kernels in worker processes. Numba compiles one kernel at a time per process, so parallelism needs processes.
 
-A worker runs `serve` of this module. It receives one job a line (name, source, compiler), compiles it and stores the result
-in the kernel cache on disk, where every process finds it.
+A worker runs `serve` of this module. Each line that it reads is a job: the name, source and compiler of a kernel. It
+compiles the kernel, and stores the result in the kernel cache on disk, where every process finds it.
 """
 
 import json
@@ -32,7 +32,7 @@ def compile_all(
     Parameters
     ----------
     find_missing : function
-        Returns the missing kernels by name. It is called again when they are compiled, since a plan may need more then.
+        Returns the missing kernels by name. It is called again after they are compiled, since a plan may then need more.
     processes : int
         Start at most this many workers.
     report : function of (kernels done, kernels in total), optional
@@ -41,8 +41,8 @@ def compile_all(
     Returns
     -------
     int
-        How many kernels were compiled. Left to this process are kernels whose compiler a worker cannot import, and a last
-        batch of fewer than MIN_KERNELS_FOR_WORKERS.
+        How many kernels were compiled. The caller must compile the others: kernels whose compiler a worker cannot import,
+        and a last batch of fewer than MIN_KERNELS_FOR_WORKERS.
 
     Raises
     ------
@@ -70,7 +70,7 @@ def import_path(job: MissingKernel) -> str | None:
 def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[str]:
     """Compile kernels in worker processes, and yield the name of each when it is on disk.
 
-    If the caller stops early (Ctrl-C too), each worker finishes its current kernel and ends, so no file is half written.
+    If the caller stops early, also by Ctrl-C, each worker finishes its current kernel and ends, so no file is incomplete.
     """
     waiting, stop = list(reversed(jobs)), Event()
 
@@ -120,7 +120,7 @@ def start_worker() -> "subprocess.Popen[str]":
 
 def serve() -> None:
     """Run a worker: read [name, source, compiler] a line from stdin, and write [name, error or ""] to stdout."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which closes stdin to end a worker
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and closes stdin to end a worker
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:
         name, text, path = json.loads(line)

@@ -1,8 +1,8 @@
 """Lock a folder between processes, so that at most one of them writes into it.
 
 The operating system manages the lock (`flock`, on Windows a locked byte) and releases it when its process ends, for any
-reason. The content of the file names the owner for error messages only. A process number would prove nothing: numbers are
-reused, and other machines have their own.
+reason. The content of the file names the owner, for error messages only: a process number would not prove that the owner is
+running, since numbers are reused, and other machines have the same numbers.
 """
 
 import json
@@ -16,7 +16,7 @@ from pathlib import Path
 
 LOCKED_BYTE = 1 << 30  # Windows forbids others to read a locked byte, so it is past the end of the content
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # no symbolic links, since the content is overwritten
-MAX_CONTENT_BYTES = 4096  # of a lock file are read, since anyone may have written it
+MAX_CONTENT_BYTES = 4096  # bytes of a lock file that are read, since anyone may have written it
 
 
 class FileLock:
@@ -25,7 +25,7 @@ class FileLock:
     Parameters
     ----------
     path : Path
-        The file. `acquire` creates it and `release` removes it; a file without a lock on it locks nothing.
+        The file. `acquire` creates it and `release` removes it. An existing file does not mean that the lock is held.
 
     Notes
     -----
@@ -61,7 +61,7 @@ class FileLock:
             try:
                 if not try_lock(handle):
                     return owner_of(handle)
-                if is_file_at(handle, self.path):  # otherwise its owner removed it after it was opened
+                if is_file_at(handle, self.path):  # otherwise the last owner removed the file after it was opened here
                     write_owner(handle)
                     self._release = weakref.finalize(self, release, handle, self.path, os.getpid())
                     HELD.add(self)

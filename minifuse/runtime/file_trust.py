@@ -18,52 +18,52 @@ ACCESS_LIST = "system.posix_acl_access"  # the attribute that stores the permiss
 HAS_OWNERS = hasattr(os, "geteuid")
 
 
-def distrust(folder: Path) -> str:
+def why_distrusted(folder: Path) -> str:
     """Return why files in a folder must not be executed.
 
     Parameters
     ----------
     folder : Path
-        It need not exist, as long as this user could create it where no one else can replace it.
+        It need not exist, if this user could create it in a place where no one else can replace it.
 
     Returns
     -------
     str
-        "" if the folder is trusted, else the reason, as the rest of a sentence that begins with "since".
+        "" if the folder is trusted, else the reason, to be used in a sentence after "since".
 
     Notes
     -----
-    Parent folders may be writable by all users if they are sticky, such as /tmp: only the owner of an entry can replace it
-    there. A folder that cannot be examined is not distrusted, since nothing can be read from it.
+    Parent folders may be writable by all users if they have the sticky bit, such as /tmp: only the owner of an entry can
+    replace it there. A folder that cannot be examined is not distrusted, since nothing can be read from it.
     """
     if not HAS_OWNERS:
         return ""
-    here, links = Path("/"), 0
+    path, links = Path("/"), 0
     try:
-        system = {0, here.stat().st_uid}  # in a user namespace, root may have another number
+        system = {0, path.stat().st_uid}  # in a user namespace, root may have another number
         parts = list(reversed((folder if folder.is_absolute() else Path.cwd() / folder).parts[1:]))
-        reason = reason_against(here, here.stat(), is_ancestor=bool(parts), system=system)
+        reason = why_others_may_change(path, path.stat(), is_ancestor=bool(parts), system=system)
         while parts and not reason:
             part = parts.pop()
-            here = here.parent if part == ".." else here / part
-            status = here.lstat()
+            path = path.parent if part == ".." else path / part
+            status = path.lstat()
             if stat.S_ISLNK(status.st_mode):
                 links += 1
                 if links > MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 if status.st_uid not in {os.geteuid(), *system}:
-                    return f"the link {here} belongs to user {status.st_uid}, not to user {os.geteuid()} or root"
-                target = here.readlink()
-                here = Path("/") if target.is_absolute() else here.parent
+                    return f"the link {path} belongs to user {status.st_uid}, not to user {os.geteuid()} or root"
+                target = path.readlink()
+                path = Path("/") if target.is_absolute() else path.parent
                 parts += reversed(target.parts[target.is_absolute() :])
             else:
-                reason = reason_against(here, status, is_ancestor=bool(parts), system=system)
+                reason = why_others_may_change(path, status, is_ancestor=bool(parts), system=system)
     except OSError:  # it is missing, or cannot be examined
         return ""
     return reason
 
 
-def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool, system: set[int]) -> str:
+def why_others_may_change(path: PurePath, status: os.stat_result, *, is_ancestor: bool, system: set[int]) -> str:
     """Return why other users may change a folder or a file; "" if they may not.
 
     Parameters
@@ -71,7 +71,7 @@ def reason_against(path: PurePath, status: os.stat_result, *, is_ancestor: bool,
     path : PurePath
     status : os.stat_result
     is_ancestor : bool
-        Whether it is a parent of the folder in question: then the system may own it, and it may be sticky.
+        Whether it is a parent of the folder in question: then the system may own it, and it may have the sticky bit.
     system : set of int
         User numbers of the system.
     """
@@ -88,8 +88,9 @@ def others_may_write(path: PurePath, status: os.stat_result) -> bool:
 
     Notes
     -----
-    Systems where each user has a private group set the umask to 002, so folders are writable by that group. It counts as the
-    user, as in OpenSSH on Debian. With an access list, the group's bits are an upper bound for named users.
+    Systems where each user has a private group set the umask to 002, so folders are writable by that group. A private group
+    is treated like its user, as in OpenSSH on Debian. With an access list, the group's bits are an upper bound for named
+    users.
     """
     if status.st_mode & stat.S_IWOTH:
         return True
@@ -127,10 +128,10 @@ def make_private(folder: Path) -> None:
     OSError
         The folder cannot be created.
     """
-    for place in reversed([folder, *folder.parents]):
+    for path in reversed([folder, *folder.parents]):
         with suppress(FileExistsError):
-            if not place.is_dir():
-                place.mkdir(PRIVATE)
+            if not path.is_dir():
+                path.mkdir(PRIVATE)
     if not folder.is_dir():
         raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
 
@@ -145,14 +146,14 @@ def read(path: Path) -> bytes:
 
     Notes
     -----
-    The open file is checked, not its path, so that no one can replace it between the check and the reading.
+    The check examines the open file, not its path, so no one can replace the file between the check and the reading.
     """
     flags = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with os.fdopen(os.open(path, flags), "rb") as file:
         status = os.fstat(file.fileno())
         if not stat.S_ISREG(status.st_mode):
             raise PermissionError(errno.EPERM, "it is not a regular file")
-        if HAS_OWNERS and (reason := reason_against(path, status, is_ancestor=False, system=set())):
+        if HAS_OWNERS and (reason := why_others_may_change(path, status, is_ancestor=False, system=set())):
             raise PermissionError(errno.EPERM, reason)
         return file.read()
 
@@ -175,6 +176,6 @@ def remove_distrusted(folder: Path) -> None:
     for path in folder.iterdir():
         with suppress(FileNotFoundError):  # another process removed it first
             status = path.lstat()
-            is_foreign = HAS_OWNERS and reason_against(path, status, is_ancestor=False, system=set())
+            is_foreign = HAS_OWNERS and why_others_may_change(path, status, is_ancestor=False, system=set())
             if not stat.S_ISDIR(status.st_mode) and (is_foreign or not stat.S_ISREG(status.st_mode)):
                 path.unlink()

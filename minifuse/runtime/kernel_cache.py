@@ -64,7 +64,7 @@ class CacheStats(NamedTuple):
 
 
 class CachedKernel(NamedTuple):
-    """A kernel in memory: its name, the file of its source (None if it is not on disk), its source."""
+    """A kernel in memory: its name, the path of its source file (None if it is not on disk), and its source."""
 
     name: str
     path: Path | None
@@ -72,14 +72,14 @@ class CachedKernel(NamedTuple):
 
 
 class MissingKernel(NamedTuple):
-    """A kernel that is neither in memory nor on disk: its name, its source, and the function that compiles these two."""
+    """A kernel that is neither in memory nor on disk. `build(name, text)` compiles its source `text`."""
 
     name: str
     text: str
     build: Callable[[str, str], bytes]
 
 
-class KernelNotCompiled(Exception):  # noqa: N818  # control flow, not an error: it ends a bind inside collect_missing()
+class KernelNotCompiled(Exception):  # noqa: N818  # not an error: it ends the binding of a kernel in `collect_missing`
     """Raised inside `collect_missing` instead of compiling a kernel."""
 
 
@@ -89,7 +89,7 @@ class KernelCache:
     Notes
     -----
     Any number of threads and processes may use one folder. Threads that need one kernel at the same time compile it once.
-    Processes that do so each compile it, and the last one's files remain. A file is written under a temporary name and
+    Several processes each compile it, and the files of the last one remain. A file is written under a temporary name and
     renamed, and its checksum is verified on reading, so no reader uses an incomplete file. When the folder exceeds its
     limit, the least recently used kernels are removed. Kernels in memory stay until the process ends.
 
@@ -182,9 +182,9 @@ class KernelCache:
             raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
         source, data = text.encode(), MAGIC + _digest(name, payload) + payload
         try:
-            if not file_trust.distrust(folder):
+            if not file_trust.why_distrusted(folder):
                 file_trust.make_private(folder)
-            if reason := file_trust.distrust(folder):
+            if reason := file_trust.why_distrusted(folder):
                 raise MinifuseError(_memory_only_message(reason))
             _replace(folder / f"{name}.py", source)
             _replace(folder / f"{name}.bin", data)
@@ -307,8 +307,8 @@ def cache_folder() -> Path | None:
 
     The result is None if the user has no home folder.
     """
-    if chosen := os.environ.get("MINIFUSE_CACHE"):
-        return Path(chosen)
+    if folder := os.environ.get("MINIFUSE_CACHE"):
+        return Path(folder)
     try:
         if sys.platform == "win32":
             base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
@@ -329,13 +329,13 @@ def limit_nbytes() -> int:
     MinifuseError
         MINIFUSE_CACHE_LIMIT_MB is not a number, or negative.
     """
-    chosen = os.environ.get("MINIFUSE_CACHE_LIMIT_MB") or str(DEFAULT_LIMIT_MB)
+    text = os.environ.get("MINIFUSE_CACHE_LIMIT_MB") or str(DEFAULT_LIMIT_MB)
     try:
-        limit = int(float(chosen) * 2**20)
+        limit = int(float(text) * 2**20)
     except (ValueError, OverflowError):
         limit = -1
     if limit < 0:
-        message = f"MINIFUSE_CACHE_LIMIT_MB is {chosen!r}; expected a number of megabytes, such as {DEFAULT_LIMIT_MB}"
+        message = f"MINIFUSE_CACHE_LIMIT_MB is {text!r}; expected a number of megabytes, such as {DEFAULT_LIMIT_MB}"
         raise MinifuseError(f"{message}, or 0 for memory only")
     return limit
 
@@ -349,7 +349,7 @@ def _read(name: str) -> bytes | None:
     folder = cache_folder()
     if folder is None or not limit_nbytes():
         return None
-    if reason := file_trust.distrust(folder):
+    if reason := file_trust.why_distrusted(folder):
         _warn_once(_memory_only_message(reason))
         return None
     path = folder / f"{name}.bin"
@@ -405,7 +405,7 @@ def _files() -> Iterator[tuple[Path, os.stat_result]]:
     with suppress(OSError):
         for file in os.scandir(folder) if folder else ():
             if FILE_NAME.fullmatch(file.name):
-                with suppress(FileNotFoundError):  # another process was faster
+                with suppress(FileNotFoundError):  # another process removed it
                     yield Path(file.path), file.stat()
 
 

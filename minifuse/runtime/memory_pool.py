@@ -1,8 +1,8 @@
 """Memory buffers, and a pool that reuses them.
 
-A buffer of the pool is free when nothing but the pool refers to it, so no one calls `free`: the end of the last tensor, view
-or NumPy array over a buffer frees it. A call in a loop gets the same memory each time, already mapped and often still in the
-cache of the processor. (A new output of 64 MB costs more time in page faults than in arithmetic.)
+A buffer of the pool is free when nothing but the pool refers to it. So there is no function `free`: a buffer becomes free
+when the last tensor, view or NumPy array over it is deleted. A call in a loop gets the same memory each time, already mapped
+and often still in the cache of the processor. (For a new output of 64 MB, page faults take longer than the arithmetic.)
 
 Threads may share the pool: a buffer is returned only if its reference count shows that no one else uses it.
 """
@@ -28,7 +28,7 @@ MIN_SIZE_CLASS = 64  # bytes of the smallest buffer
 
 
 class VersionCounter:
-    """The time, by `write_clock`, of the last in-place write to some memory. All buffers around the memory share it."""
+    """The time of the last in-place write to some memory, by `write_clock`. All buffers over the memory share it."""
 
     __slots__ = ("__weakref__", "last_write")
 
@@ -48,7 +48,7 @@ class MemoryBuffer:
         self.nbytes, self.version, self.is_writable = nbytes, VersionCounter(), True
 
     @classmethod
-    def around(cls, array: np.ndarray) -> "MemoryBuffer":
+    def from_array(cls, array: np.ndarray) -> "MemoryBuffer":
         """Wrap the memory of a NumPy array without a copy. Views of one array share their version counter."""
         self = cls.__new__(cls)
         low, high = byte_bounds(array)
@@ -58,7 +58,7 @@ class MemoryBuffer:
 
     @property
     def __array_interface__(self) -> dict[str, object]:
-        """Describe the memory to NumPy. An array made from it refers to this buffer, so the pool sees the buffer as used."""
+        """Describe the memory to NumPy. An array made from it refers to this buffer, so the buffer is not free."""
         return {
             "data": (self.address, not self.is_writable),
             "shape": (self.nbytes,),
@@ -71,15 +71,15 @@ _versions: WeakValueDictionary[int, VersionCounter] = WeakValueDictionary()  # k
 
 
 def version_of(array: np.ndarray) -> VersionCounter:
-    """Return the version counter of an array's memory. The end of the array's chain of bases identifies the memory.
+    """Return the version counter of an array's memory. The last object in the array's chain of bases owns the memory.
 
-    A counter lives as long as a buffer around the memory, which keeps the owner alive, so no id is reused. Two objects that
+    A counter exists as long as a buffer over the memory, which keeps the owner alive, so no id is reused. Two objects that
     export the same memory without a common base (two DLPack capsules) have two counters.
     """
     owner: object = array
     while (base := base_of(owner)) is not None:
         owner = base
-    if isinstance(owner, MemoryBuffer):  # memory of a pool, which became an array
+    if isinstance(owner, MemoryBuffer):  # the array was made from a buffer of a pool
         return owner.version
     version = _versions.get(id(owner))
     if version is None:
@@ -88,9 +88,9 @@ def version_of(array: np.ndarray) -> VersionCounter:
 
 
 def base_of(owner: object) -> object:
-    """Return the object whose memory an array or a memoryview refers to; None for an owner, and for any other object.
+    """Return the object whose memory an array or a memoryview refers to; None if it owns its memory, or is another object.
 
-    `np.lib.stride_tricks` puts an object that is not an array, but has one as its `base`, between a view and its base.
+    Between a view of `np.lib.stride_tricks` and its base there is an object that is not an array, but has a `base`.
     """
     if isinstance(owner, np.ndarray):
         return owner.base
@@ -101,7 +101,7 @@ def base_of(owner: object) -> object:
 
 
 class WriteClock:
-    """Count in-place writes. An operation recorded before a write to its inputs must not be differentiated after it."""
+    """Counts in-place writes. Autograd compares the times to find inputs that were modified after they were used."""
 
     __slots__ = ("clock",)
 
@@ -121,7 +121,7 @@ write_clock = WriteClock()
 class MemoryStats:
     """Bytes and buffers of a memory pool."""
 
-    in_use: int  # bytes of buffers that are referred to
+    in_use: int  # bytes of buffers that are not free
     free: int  # bytes of buffers that can be reused
     peak: int  # largest sum of the two so far
     buffers: int
@@ -130,7 +130,7 @@ class MemoryStats:
 
 
 class Pool:
-    """A pool of buffers by size class. `make` allocates a new one; up to about `keep` bytes stay allocated unused.
+    """A pool of buffers by size class. `make` allocates a new buffer; up to about `keep` bytes may stay allocated unused.
 
     There are eight size classes for each power of two, so that a buffer can be reused for a similar size.
     """
@@ -150,12 +150,12 @@ class Pool:
         buffers = self.size_classes[nbytes]
         if buffers:
             buffer = buffers[0]
-            if getrefcount(buffer) == 3:  # references: the pool, this function, the argument of getrefcount
+            if getrefcount(buffer) == 3:  # the references of the pool, of this function, and of the call of getrefcount
                 return buffer
         return self.find_free(buffers) or self.grow(nbytes)
 
     def find_free(self, buffers: deque[MemoryBuffer]) -> MemoryBuffer | None:
-        """Move a free buffer among the next ones of a size class to the front, and return it; None if none is free."""
+        """Return a free buffer of a size class, moved to the front; None if the buffers that are tested are in use."""
         for _ in PROBE_ROUNDS:
             for k in PROBES_PER_ROUND:
                 try:

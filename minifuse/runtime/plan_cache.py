@@ -1,9 +1,9 @@
 """Cache plans: least recently used eviction, with one limit in bytes for the plans of all tables.
 
 There is one table for single operations and one for each fused function. Each table also has `fast_path`, a plain dictionary
-from keys to functions that run a plan, so a repeated call costs one lookup. A lookup there does not record a use. Therefore
-all `fast_path` dictionaries are cleared from time to time: the next call of each kind looks its plan up in the table, which
-records the use.
+from keys to functions that run a plan, so a repeated call costs one lookup. It does not record that the plan was used.
+Therefore all `fast_path` dictionaries are cleared from time to time: the next call of each kind finds its plan in the table,
+which records the use.
 
 The environment variable `MINIFUSE_PLAN_LIMIT_MB` sets the limit (default 256), and `set_limit` changes it. The size of an
 entry is an estimate.
@@ -18,9 +18,9 @@ from weakref import WeakSet
 from ..core.errors import MinifuseError
 
 DEFAULT_LIMIT_MB = 256
-# The size of all plans is checked, and the fast paths are cleared, each time limit / CLEARS_PER_LIMIT bytes were added.
+# After every limit / CLEARS_PER_LIMIT added bytes, the size of all plans is checked and the fast paths are cleared.
 CLEARS_PER_LIMIT = 8
-MAX_FRACTION = 1 - 1 / CLEARS_PER_LIMIT  # a check evicts above this fraction of the limit, as more is added until the next
+MAX_FRACTION = 1 - 1 / CLEARS_PER_LIMIT  # a check evicts above this fraction of the limit: plans are added until the next
 KEPT_FRACTION = 3 / 4  # an eviction shrinks the plans to this fraction of the limit
 
 V = TypeVar("V")
@@ -122,7 +122,7 @@ class PlanCache:
         return PlanStats(len(entries), sum(entry.nbytes for entry in entries), self.limit)
 
     def evict(self, nbytes: int) -> None:
-        """Count new bytes. If it is time, clear the fast paths and evict the least recently used entries above the limit.
+        """Count added bytes. If a check is due, clear the fast paths and evict the least recently used entries.
 
         The newest entry stays, even if it exceeds the limit alone.
         """

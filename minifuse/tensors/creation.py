@@ -104,16 +104,16 @@ def unsupported_data(array: NumpyArray) -> DTypeError:
 
 def tracer_for(backend: str | None) -> Any:
     """Return the tracer that takes tensors created now, or None. Without a name, the backend is that of the tracer."""
-    by = active_tracer()
-    if by is not None:
-        by.check_backend(None if backend is None else get_backend(backend))
-    return by
+    tracer = active_tracer()
+    if tracer is not None:
+        tracer.check_backend(None if backend is None else get_backend(backend))
+    return tracer
 
 
 def wrap_array(array: NumpyArray, backend: str | None, requires_grad: bool) -> Tensor:
     """Return a tensor over a new array; inside a traced function, a constant of its graph."""
-    if (by := tracer_for(backend)) is not None:
-        traced: Tensor = by.constant(array)
+    if (tracer := tracer_for(backend)) is not None:
+        traced: Tensor = tracer.constant(array)
         return traced.detach().requires_grad_() if requires_grad else traced
     result = Tensor.from_numpy(array, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
@@ -183,8 +183,8 @@ def full(
     natural = value.dtype if isinstance(value, np.generic | np.ndarray) else None
     (value,) = as_numbers("full", value)
     target = as_dtype(dtype if dtype is not None else natural if natural is not None else BY_PYTHON[weak_type_of(value)])
-    if (by := tracer_for(backend)) is not None:
-        result: Tensor = by.full(shape_of(shape), value, target)
+    if (tracer := tracer_for(backend)) is not None:
+        result: Tensor = tracer.full(shape_of(shape), value, target)
     else:
         result = Tensor.full(shape_of(shape), value, target, get_backend(backend))
     return result.requires_grad_() if requires_grad else result
@@ -295,8 +295,8 @@ def arange(
             "pass finite numbers and a step other than 0"
         )
     natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
-    if (by := tracer_for(backend)) is not None:
-        traced: Tensor = by.arange(start, stop, step, as_dtype(dtype or natural))
+    if (tracer := tracer_for(backend)) is not None:
+        traced: Tensor = tracer.arange(start, stop, step, as_dtype(dtype or natural))
         return traced
     return tensor(np.arange(start, stop, step), dtype or natural, backend)
 
@@ -399,8 +399,8 @@ def _draw(draw: str, shape: tuple[ShapeLike, ...], dtype: DTypeLike, backend: st
     def drawn() -> NumpyArray:
         return np.asarray(getattr(generator(), draw)(sizes, dtype=target.numpy.type))
 
-    if (by := tracer_for(backend)) is not None:
-        traced: Tensor = by.draw(drawn, sizes, target)
+    if (tracer := tracer_for(backend)) is not None:
+        traced: Tensor = tracer.draw(drawn, sizes, target)
         return traced.requires_grad_() if requires_grad else traced
     return wrap_array(drawn(), backend, requires_grad)
 

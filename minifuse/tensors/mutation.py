@@ -36,8 +36,8 @@ def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> 
     OverlapError
         Elements of a target share memory, two targets share memory, or the memory of a target is read-only.
     """
-    if (by := active_tracer()) is not None:
-        by.store(function, targets, inputs)
+    if (tracer := active_tracer()) is not None:
+        tracer.store(function, targets, inputs)
         return
     xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
     for target in targets:
@@ -67,9 +67,9 @@ def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], same
     """Run the plan of an in-place operation."""
     run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
-        by = active_hook()
-        if by is not None:
-            run = by.call_inplace(function, targets, same, inputs)
+        hook = active_hook()
+        if hook is not None:
+            run = hook.call_inplace(function, targets, same, inputs)
         else:
             run = get_inplace_plan(function, targets, same, inputs).run
     for k in targets:

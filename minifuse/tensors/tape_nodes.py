@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 class ViewBackward:
     """The backward node of a view. Its gradient needs the layout of the viewed tensor, not the elements."""
 
-    __slots__ = ("edges", "seen", "view")
+    __slots__ = ("edges", "view", "viewed_layout")
     count = 1
 
     def __init__(self, view: View, x: "Tensor") -> None:
         self.view, self.edges = view, (x.grad_fn or x,)
-        self.seen: Any = x.meta.layout  # in the place of x: its VJP reads the shape alone
+        self.viewed_layout: Any = x.meta.layout  # in the place of x: its VJP reads the shape alone
 
     def backward(self, gradients: "Sequence[Tensor]") -> Sequence[Any]:
         """Apply the VJP of the view."""
-        return self.view.vjp(gradients[0], None, self.seen)
+        return self.view.vjp(gradients[0], None, self.viewed_layout)
 
     def free_saved(self) -> None:
         """Do nothing: no tensors were saved."""

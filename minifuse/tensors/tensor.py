@@ -142,8 +142,8 @@ class Tensor(Array):
             raise no_gradient_error(self.dtype)
         if self.grad_fn is not None and not flag:
             raise non_leaf_error()
-        if bool(flag) != self.requires_grad and (by := dispatch.active_tracer()) is not None:
-            by.lift(self).requires_grad = flag  # which says that nothing outside can be set
+        if bool(flag) != self.requires_grad and (tracer := dispatch.active_tracer()) is not None:
+            tracer.lift(self).requires_grad = flag  # which says that nothing outside can be set
         self.meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
@@ -158,8 +158,8 @@ class Tensor(Array):
         key = view, self.meta, dispatch.mode.is_recording
         found = view_cache.get(key)
         if found is None:
-            if (by := dispatch.active_tracer()) is not None:
-                traced: Tensor = by.view(view, self)
+            if (tracer := dispatch.active_tracer()) is not None:
+                traced: Tensor = tracer.view(view, self)
                 return traced
             try:
                 layout = view.layout(self.meta.layout)
@@ -198,8 +198,8 @@ class Tensor(Array):
 
     def detach(self) -> "Tensor":
         """Return a tensor of the same memory that is not part of the autograd graph."""
-        if (by := dispatch.active_tracer()) is not None:
-            traced: Tensor = by.detach_tensor(self)
+        if (tracer := dispatch.active_tracer()) is not None:
+            traced: Tensor = tracer.detach_tensor(self)
             return traced
         return Tensor(self.buffer, self.address, TensorMeta(self.meta.layout, self.dtype, self.meta.backend, False))
 
@@ -248,8 +248,8 @@ class Tensor(Array):
         return array
 
     def _fetch(self) -> NumpyArray:
-        if (by := dispatch.active_tracer()) is not None:
-            by.read(self)
+        if (tracer := dispatch.active_tracer()) is not None:
+            tracer.read(self)
         return self.meta.backend.to_numpy(self.buffer, self.address, self.dtype, self.meta.layout)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:

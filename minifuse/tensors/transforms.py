@@ -49,8 +49,8 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
 
     def gradient(*inputs: Any, **named: object) -> Any:
         chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
-        if (by := dispatch.active_tracer()) is not None:
-            found = by.gradients.trace_grad(partial(function, **named), inputs, chosen)
+        if (tracer := dispatch.active_tracer()) is not None:
+            found = tracer.gradients.trace_grad(partial(function, **named), inputs, chosen)
             return found[0] if isinstance(argnums, int) else tuple(found)
         is_inside = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with dispatch.grad_recording(True):

@@ -62,7 +62,7 @@ def taken_apart(example: Example, rows: int, backend: str) -> FunctionParts:
     on = planning(backend)
     placed = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), on) for shape in example.shapes(rows)]
     fused = mf.fuse(example.function)
-    entry, _ = fused.entry(tuple(placed), {})
+    entry, _ = fused.get_entry(tuple(placed), {})
     explained, graph = fused.explain(*placed), NumberedGraph(entry.plan, entry.trace)
     held = held_by_steps(entry.plan, graph)
     order = range(len(graph.order))

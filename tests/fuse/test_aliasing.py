@@ -274,7 +274,7 @@ def test_repeated_calls_that_change_arguments_take_the_quick_path(function, back
     got, expected = (mf.tensor(np.arange(14.0).reshape(7, 2), backend=backend) for _ in range(2))
     for _ in range(2):  # the first call captures, the second one remembers the addresses
         fused(*[got[k] for k in range(count)])
-    monkeypatch.setattr(fused, "entry", None)  # the slow path calls it
+    monkeypatch.setattr(fused, "get_entry", None)  # the slow path calls it
     fused(*[got[k] for k in range(count)])
     for _ in range(3):
         function(*[expected[k] for k in range(count)])

@@ -9,12 +9,12 @@ import pytest
 
 from minifuse.runtime import file_trust
 from minifuse.runtime.file_trust import (
-    distrust,
     is_private_group,
     make_private,
     others_may_write,
-    reason_against,
     remove_distrusted,
+    why_distrusted,
+    why_others_may_change,
 )
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="Windows has other permissions")
@@ -30,51 +30,51 @@ def folder(tmp_path):
 
 
 def test_an_ordinary_folder_is_trusted(folder, monkeypatch):
-    assert distrust(folder) == ""
-    assert distrust(folder / "missing" / "too") == ""
+    assert why_distrusted(folder) == ""
+    assert why_distrusted(folder / "missing" / "too") == ""
     monkeypatch.chdir(folder.parent)
-    assert distrust(Path("b")) == distrust(Path("b/../b")) == distrust(Path()) == ""
+    assert why_distrusted(Path("b")) == why_distrusted(Path("b/../b")) == why_distrusted(Path()) == ""
 
 
 @pytest.mark.parametrize("mode", [0o777, 0o757, 0o702, 0o1777])
 def test_a_folder_that_all_may_write_to_is_not(folder, mode):
     folder.chmod(mode)
-    assert distrust(folder) == f"other users may write to {folder} (mode {mode:04o}, `chmod go-w` changes it)"
+    assert why_distrusted(folder) == f"other users may write to {folder} (mode {mode:04o}, `chmod go-w` changes it)"
 
 
 def test_a_folder_above_must_be_private_or_sticky(folder):
     folder.parent.chmod(0o777)
-    assert f"other users may write to {folder.parent} (mode 0777" in distrust(folder)
-    assert distrust(folder / "missing")
+    assert f"other users may write to {folder.parent} (mode 0777" in why_distrusted(folder)
+    assert why_distrusted(folder / "missing")
     folder.parent.chmod(0o1777)
-    assert distrust(folder) == distrust(folder / "missing") == ""
+    assert why_distrusted(folder) == why_distrusted(folder / "missing") == ""
 
 
 @ROOT
 def test_an_owner_above_could_replace_the_folder(folder):
     os.chown(folder.parent, NOBODY, NOBODY)
-    assert distrust(folder) == f"{folder.parent} belongs to user {NOBODY}, not to user 0 or root"
+    assert why_distrusted(folder) == f"{folder.parent} belongs to user {NOBODY}, not to user 0 or root"
 
 
 @ROOT
 def test_a_home_of_another_user_is_not_trusted(folder):
     os.chown(folder, 1001, 1001)
-    assert f"{folder} belongs to user 1001" in distrust(folder / ".cache" / "minifuse")
+    assert f"{folder} belongs to user 1001" in why_distrusted(folder / ".cache" / "minifuse")
 
 
 def test_for_another_user_these_folders_are_a_strangers(folder, monkeypatch):
     monkeypatch.setattr(os, "geteuid", lambda: 54321)
     is_roots = folder.stat().st_uid == 0
-    assert (distrust(folder) == "") is is_roots  # what is root's is trusted by all
+    assert (why_distrusted(folder) == "") is is_roots  # what is root's is trusted by all
 
 
 def test_links_in_the_path_are_followed(folder, tmp_path):
     (tmp_path / "link").symlink_to("a")
     (tmp_path / "absolute").symlink_to(folder)
-    assert distrust(tmp_path / "link" / "b") == distrust(tmp_path / "absolute") == distrust(tmp_path / "link/b/..") == ""
+    assert [why_distrusted(tmp_path / name) for name in ("link/b", "absolute", "link/b/..")] == ["", "", ""]
     folder.chmod(0o777)
-    assert f"other users may write to {folder} " in distrust(tmp_path / "link" / "b")
-    assert f"other users may write to {folder} " in distrust(tmp_path / "absolute")
+    assert f"other users may write to {folder} " in why_distrusted(tmp_path / "link" / "b")
+    assert f"other users may write to {folder} " in why_distrusted(tmp_path / "absolute")
 
 
 def test_a_link_in_a_folder_of_all_leads_anywhere(folder, tmp_path):
@@ -82,20 +82,21 @@ def test_a_link_in_a_folder_of_all_leads_anywhere(folder, tmp_path):
     shared.mkdir()
     shared.chmod(0o777)
     (shared / "link").symlink_to(folder)
-    assert f"other users may write to {shared} " in distrust(shared / "link")
+    assert f"other users may write to {shared} " in why_distrusted(shared / "link")
 
 
 @ROOT
 def test_a_link_of_another_user_is_not_followed(folder, tmp_path):
     (tmp_path / "link").symlink_to(folder)
     os.chown(tmp_path / "link", NOBODY, NOBODY, follow_symlinks=False)
-    assert distrust(tmp_path / "link") == f"the link {tmp_path / 'link'} belongs to user {NOBODY}, not to user 0 or root"
+    link = tmp_path / "link"
+    assert why_distrusted(link) == f"the link {link} belongs to user {NOBODY}, not to user 0 or root"
 
 
 def test_links_in_a_circle_lead_to_no_file(tmp_path):
     (tmp_path / "a").symlink_to("b")
     (tmp_path / "b").symlink_to("a")
-    assert distrust(tmp_path / "a" / "c") == ""
+    assert why_distrusted(tmp_path / "a" / "c") == ""
     with pytest.raises(OSError, match=r"symbolic links"):
         file_trust.read(tmp_path / "a" / "c")
 
@@ -104,8 +105,8 @@ def test_a_working_folder_that_was_deleted_is_no_error(tmp_path, monkeypatch):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
-    assert distrust(Path("kernels")) == ""
-    assert distrust(tmp_path) == ""
+    assert why_distrusted(Path("kernels")) == ""
+    assert why_distrusted(tmp_path) == ""
 
 
 # Groups
@@ -168,8 +169,8 @@ def test_an_access_list_may_name_others(monkeypatch):
 
 def test_in_a_user_namespace_the_owner_of_the_top_folder_is_the_system():
     status = SimpleNamespace(st_mode=stat.S_IFDIR | 0o755, st_uid=54321, st_gid=54321)
-    assert reason_against(Path("/home"), status, is_ancestor=True, system={0, 54321}) == ""
-    assert "belongs to user" in reason_against(Path("/home/x"), status, is_ancestor=False, system={0, 54321})
+    assert why_others_may_change(Path("/home"), status, is_ancestor=True, system={0, 54321}) == ""
+    assert "belongs to user" in why_others_may_change(Path("/home/x"), status, is_ancestor=False, system={0, 54321})
 
 
 # Files
@@ -241,5 +242,5 @@ def test_where_files_have_no_owners_nothing_is_examined(folder, monkeypatch):
     monkeypatch.setattr(file_trust, "HAS_OWNERS", False)
     folder.chmod(0o777)
     (folder / "x").write_bytes(b"data")
-    assert distrust(folder) == ""
+    assert why_distrusted(folder) == ""
     assert file_trust.read(folder / "x") == b"data"

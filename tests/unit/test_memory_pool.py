@@ -51,12 +51,12 @@ def test_memory_starts_at_a_cache_line(nbytes):
 
 def test_a_buffer_around_an_array_is_its_memory():
     array = np.arange(6, dtype=np.float32)
-    buffer = MemoryBuffer.around(array[::-1][1:4])
+    buffer = MemoryBuffer.from_array(array[::-1][1:4])
     assert (buffer.address, buffer.nbytes) == (array.ctypes.data + 8, 12)
     np.asarray(buffer)[:4] = np.frombuffer(np.float32(9).tobytes(), np.uint8)
     assert array.tolist() == [0, 1, 9, 3, 4, 5]
     array.flags.writeable = False
-    assert not MemoryBuffer.around(array).is_writable
+    assert not MemoryBuffer.from_array(array).is_writable
 
 
 def test_an_array_is_a_layout_over_a_buffer():

@@ -106,7 +106,7 @@ def _triangle(x: "Array", k: int, is_upper: bool) -> "Array":
         raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
     rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is repeated as the rows of a square
     distance = x.positions(columns) - x.positions(rows).reshape(rows, 1)
-    return where(distance >= k if is_upper else distance <= k, x, False)  # of any dtype
+    return where(distance >= k if is_upper else distance <= k, x, False)  # False is a zero of any dtype
 
 
 @implements(np.diff)

@@ -1,4 +1,4 @@
-"""NumPy's protocols: ufuncs call NEP 13, other functions call NEP 18. Also `out=`, unsupported parameters and functions.
+"""Implement NumPy's protocols: NEP 13 for ufuncs, NEP 18 for other functions. Includes `out=` and unsupported parameters.
 
 A ufunc without an entry is an error. Any other function without an entry is computed by NumPy: it gets read-only arrays, and
 its result is a plain array. A traced tensor has no values, so tracing such a function raises an error that names the NumPy
@@ -75,14 +75,14 @@ def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object],
     outs = named.pop("out", (None,))
     if any(out is not None for out in outs):
         return store_ufunc_result(name, ufunc, method, inputs, outs, named)
-    given = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
+    options = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
     if method == "reduce" and ufunc in REDUCTIONS:
-        return reduce_ufunc(name, ufunc, x, **given)
+        return reduce_ufunc(name, ufunc, x, **options)
     if entry is None or method not in ("__call__", "outer"):
         to_numpy_arguments(name, inputs)  # raises FuseError while tracing
         raise DTypeError(f"np.{name} is not in minifuse; use a method of the tensor, or np.asarray(x) to compute with NumPy")
-    dtype = given.pop("dtype", None)
-    reject_parameters(name, given)
+    dtype = options.pop("dtype", None)
+    reject_parameters(name, options)
     call = entry if dtype is None else BoundFunction(convert_then_call, (entry, dtype_from_numpy(dtype), name))
     return x.apply(BoundFunction(outer, (call,)) if method == "outer" else call, *[as_operand(i) for i in inputs])
 
@@ -90,7 +90,7 @@ def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object],
 def store_ufunc_result(
     name: str, ufunc: np.ufunc, method: str, inputs: Sequence[object], outs: Sequence[Any], named: dict[str, Any]
 ) -> object:
-    """Compute a ufunc and store the result in the tensors given as `out`."""
+    """Compute a ufunc, and store the results in the tensors that are passed as `out`."""
     for out in outs:
         reject_out(name, out)
     if method == "__call__" and ufunc in IN_PLACE and not named and outs[0] is inputs[0]:
@@ -130,20 +130,20 @@ def outer(a: Operand, b: Operand, entry: Callable[..., object]) -> object:
 
 
 def on_function(function: NumpyFunction, types: Iterable[type], args: Sequence[object], named: dict[str, Any]) -> object:
-    """Call a NumPy function with arguments of which at least one is an array."""
+    """Call a NumPy function. At least one of its arguments is an array of minifuse."""
     for t in types:
         if not issubclass(t, ARRAYS):
             return NotImplemented  # the type of another library, which may implement the function
     entry = FUNCTIONS.get(function)
     if entry is not None:
         names, supported, is_sequence = parameters_of(function, entry)
-        given = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named
-        if not given.keys() <= supported:
-            if given.get("out") is not None:
-                return store_function_result(function, given)
-            given = {key: value for key, value in given.items() if key in supported or not is_neutral(key, value)}
-            reject_parameters(name_of(function), given.keys() - supported)
-        result = entry(**{key: as_number(value) for key, value in given.items() if value is not np._NoValue})
+        arguments = {names[0]: args, **named} if is_sequence else dict(zip(names, args, strict=False)) | named
+        if not arguments.keys() <= supported:
+            if arguments.get("out") is not None:
+                return store_function_result(function, arguments)
+            arguments = {key: x for key, x in arguments.items() if key in supported or not is_neutral(key, x)}
+            reject_parameters(name_of(function), arguments.keys() - supported)
+        result = entry(**{key: as_number(value) for key, value in arguments.items() if value is not np._NoValue})
         if result is not NotImplemented:
             return result
     elif named.get("out") is not None:
@@ -152,17 +152,17 @@ def on_function(function: NumpyFunction, types: Iterable[type], args: Sequence[o
     return function(*args, **named)
 
 
-def store_function_result(function: NumpyFunction, given: dict[str, Any]) -> object:
-    """Compute a function that has an entry and store the result in the tensor given as `out`."""
-    out = given.pop("out")
+def store_function_result(function: NumpyFunction, arguments: dict[str, Any]) -> object:
+    """Compute a function that has an entry, and store the result in the tensor that is passed as `out`."""
+    out = arguments.pop("out")
     reject_out(name_of(function), out)
-    out.copy_(function(**given))
+    out.copy_(function(**arguments))
     return out
 
 
 @lru_cache(None)
 def parameters_of(function: NumpyFunction, entry: NumpyFunction) -> tuple[tuple[str, ...], frozenset[str], bool]:
-    """Return NumPy's parameters of a function, those that its entry supports, and whether the first one is *args."""
+    """Return the parameters of a NumPy function, those that its entry supports, and whether the first one is *args."""
     supported = inspect.signature(entry).parameters
     try:
         names = inspect.signature(function).parameters
@@ -206,9 +206,9 @@ def is_neutral(key: str, value: object) -> bool:
     return value is None or value is np._NoValue or (isinstance(value, bool | str) and value in NEUTRAL_VALUES.get(key, ()))
 
 
-def reject_parameters(name: str, given: Iterable[str]) -> None:
+def reject_parameters(name: str, parameters: Iterable[str]) -> None:
     """Raise DTypeError for parameters of NumPy that minifuse does not support."""
-    for key in given:
+    for key in parameters:
         advice = PARAMETER_ADVICE.get(key, "leave it out").format(name=f"np.{name}")
         raise DTypeError(f"np.{name}(..., {key}=) is not in minifuse; {advice}")
 

@@ -1,4 +1,4 @@
-"""NumPy's shape functions: views, copies, slices, and new arrays like others."""
+"""NumPy's shape functions: views, copies, slices, and `zeros_like` and similar functions."""
 
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
@@ -58,7 +58,7 @@ def moveaxis(a: "Array", source: Dims, destination: Dims) -> "Array":
     old, new = normalize_dims(source, a.ndim), normalize_dims(destination, a.ndim)
     if len(old) != len(new):
         raise ShapeError(
-            f"np.moveaxis: got {len(old)} dims {source} and {len(new)} destinations {destination}; name as many"
+            f"np.moveaxis: got {len(old)} dims {source} and {len(new)} destinations {destination}; name a destination each"
         )
     order = [d for d in range(a.ndim) if d not in old]
     for position, d in sorted(zip(new, old, strict=True)):
@@ -115,12 +115,15 @@ define(np.fliplr, lambda m: m.flip(1), "`m.flip(1)`.")
 define(np.flipud, lambda m: m.flip(0), "`m.flip(0)`.")
 
 
-def pad_each(numpys: NumpyFunction, dims_to_add: Callable[[int], tuple[int, int]]) -> Callable[..., object]:
-    """Return an entry that adds so many dims of size 1 in front and at the end of each argument. NumPy pads plain arrays."""
+def pad_each(numpy_function: NumpyFunction, dims_to_add: Callable[[int], tuple[int, int]]) -> Callable[..., object]:
+    """Return an entry that adds dims of size 1 to each argument: `dims_to_add(ndim)` in front and at the end.
+
+    Plain arrays are passed to NumPy's function.
+    """
 
     def pad(x: object) -> object:
         if not isinstance(x, Traceable):
-            return numpys(x)
+            return numpy_function(x)
         before, after = dims_to_add(x.ndim)
         return x.reshape((1,) * before + x.shape + (1,) * after)
 
@@ -158,8 +161,8 @@ def array_split(ary: "Array", indices_or_sections: int | Iterable[int], axis: in
     if isinstance(sections, int):
         if sections < 1:
             raise ShapeError(f"np.array_split: got {sections} parts, expected 1 or more")
-        each, longer = divmod(n, sections)
-        indices = [k * each + min(k, longer) for k in range(1, sections)]
+        size, remainder = divmod(n, sections)
+        indices = [k * size + min(k, remainder) for k in range(1, sections)]
     else:
         indices = [int(k) for k in sections]
     before = (slice(None),) * dim
@@ -187,8 +190,8 @@ def take(a: object, indices: Any, axis: int | None = None, mode: str = "raise") 
 def _taken(x: "Array", index: "Array", dim: int | None, mode: str, shape: Shape) -> "Array":
     x, dim = (x.reshape(x.size), 0) if dim is None else (x, dim)
     size = x.shape[dim]
-    inside = {"wrap": lambda: index % size, "clip": lambda: index.clip(0, size - 1)}
-    y = Gather(dim)(x, inside.get(mode, lambda: where(index < 0, index + size, index))())
+    valid_index = {"wrap": lambda: index % size, "clip": lambda: index.clip(0, size - 1)}
+    y = Gather(dim)(x, valid_index.get(mode, lambda: where(index < 0, index + size, index))())
     return y.reshape(*x.shape[:dim], *shape, *x.shape[dim + 1 :])
 
 

@@ -5,8 +5,8 @@ decorator `@implements(np.name)`. The parameters of an entry are those of NumPy 
 is written with operators and methods of arrays, so it works on tensors, traced tensors and graph nodes, and has its
 gradient. An entry returns NotImplemented for a case that it does not support.
 
-A ufunc is one call on tensors, even if it is composed of several operations. So is an entry with `operands`: as many of its
-first parameters are the inputs of the call, and the others are bound to it.
+A ufunc is one call on tensors, even if it is composed of several operations. So is an entry with `operands=n`: its first n
+parameters are the inputs of the call, and the others are bound to it.
 """
 
 from collections.abc import Callable, Hashable
@@ -45,33 +45,33 @@ def define(
 
 
 def implements(*functions: NumpyFunction | None, operands: int = 0) -> Callable[[Callable[..., R]], Callable[..., R]]:
-    """Add a function as the entry of NumPy functions. None stands for one that this version lacks."""
+    """Add a function as the entry of NumPy functions. Pass None for a function that this version of NumPy lacks."""
 
     def register(entry: Callable[..., R]) -> Callable[..., R]:
-        found = one_call(entry, operands) if operands else entry
+        implementation = one_call(entry, operands) if operands else entry
         for function in functions:
             if function is not None:
-                (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = found
+                (UFUNCS if isinstance(function, np.ufunc) else FUNCTIONS)[function] = implementation
         return entry
 
     return register
 
 
 def one_call(body: Callable[..., R], operands: int) -> Callable[..., R]:
-    """Return a function of named arguments that passes the first ones to one call of `body`, and binds the others."""
+    """Return a function of named arguments that passes the first `operands` of them to one call of `body`, others bound."""
     defaults = [(name, parameter.default) for name, parameter in signature(body).parameters.items()]
 
     @wraps(body)
-    def entry(**given: object) -> R:
-        inputs = [given.get(name, default) for name, default in defaults[:operands]]
-        parameters = [as_parameter(given.get(name, default), default) for name, default in defaults[operands:]]
+    def entry(**named: object) -> R:
+        inputs = [named.get(name, default) for name, default in defaults[:operands]]
+        parameters = [as_parameter(named.get(name, default), default) for name, default in defaults[operands:]]
         return call_once(body, *inputs, parameters=tuple(parameters))
 
     return entry
 
 
 def as_parameter(value: Any, default: object) -> Hashable:
-    """Convert a bound parameter: to the type of its default, if that is a bool or an int, else to part of a cache key."""
+    """Convert a bound parameter to the type of its default, if that is a bool or an int. Convert others by `as_key`."""
     return type(default)(value) if isinstance(default, int) else as_key(value)
 
 
@@ -102,7 +102,7 @@ def ndim_of(x: object) -> int:
 
 
 def as_key(value: Any) -> Any:
-    """Return axes as part of a cache key."""
+    """Convert axes, or another parameter, to a value that may be part of a cache key."""
     return tuple(map(as_number, value)) if isinstance(value, list | tuple) else as_number(value)
 
 

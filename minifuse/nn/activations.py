@@ -1,10 +1,10 @@
 """Activations: elementwise functions, and softmax along a dim; as functions and as modules.
 
-`relu`, `tanh`, `sigmoid` and the exact `gelu` are built-in operators. The others are composed of operators in a form whose
-first and second derivatives are right everywhere: `exp` is only applied to values of at most 0, and the branch of a `where`
-that is not chosen is never infinite, since 0 * inf would make the gradient NaN.
+`relu`, `tanh`, `sigmoid` and the exact `gelu` are built-in operators. The others are compositions whose first and
+second derivatives are right everywhere: `exp` is only applied to values of at most 0, and the branch of a `where` that is
+not chosen is never infinite, since 0 * inf would make the gradient NaN.
 
-Parameters such as a slope are passed to the kernel at launch, so a new value compiles nothing.
+Parameters such as a slope are passed to the kernel at launch, so a new value needs no compilation.
 """
 
 import math
@@ -18,7 +18,7 @@ from ..ir.array_methods import Array
 from .layers import FunctionLayer, apply, require_tensor
 from .module import Module
 
-# Beyond these the sigmoid, and the tanh in gelu, are 1 in float64, too. Clamping keeps large x out of their derivatives:
+# From these arguments on, the sigmoid and the tanh in gelu round to 1, also in float64. Derivatives use clamped arguments:
 # x * (1 - y) + 1 may be computed as (x + 1) - x * y, which is 0 if x is so large that x + 1 is x.
 SIGMOID_SATURATION, TANH_SATURATION = 40.0, 10.0
 Approximation = Literal["none", "tanh"]
@@ -58,8 +58,8 @@ def gelu(x: A, approximate: Approximation = "none") -> A:
     ----------
     x : Tensor of floats
     approximate : {"none", "tanh"}
-        "none" computes it exactly, with erf; "tanh" computes 0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), as in
-        GPT-2 [1]_.
+        "none" computes the exact function, with erf; "tanh" computes
+        0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x**3))), as in GPT-2 [1]_.
 
     Returns
     -------
@@ -132,8 +132,8 @@ def softplus(x: A, beta: float = 1.0) -> A:
 
     Notes
     -----
-    Computed as relu(z) + log1p(exp(-|z|)) with z = beta * x, so it does not overflow. PyTorch's `threshold`, above which it
-    returns x, is not needed.
+    Computed as relu(z) + log1p(exp(-|z|)) with z = beta * x, so it does not overflow. PyTorch's `threshold`, above which
+    softplus returns x, is not needed.
 
     Examples
     --------
@@ -160,7 +160,7 @@ def elu(x: A, alpha: float = 1.0) -> A:
     ----------
     x : Tensor of floats
     alpha : float
-        The limit for x to minus infinity is -alpha.
+        The result approaches -alpha as x approaches minus infinity.
 
     Returns
     -------
@@ -181,10 +181,10 @@ def elu(x: A, alpha: float = 1.0) -> A:
 
 
 def _elu(x: Array, alpha: Array) -> Array:
-    below = where(require_floats("elu", x) <= 0, x, 0)
-    e = exp(below)
-    rough = e - 1  # loses digits near 0, but has the right derivative
-    exact = rough + (tanh(below / 2) * (e + 1) - rough).detach()
+    negative = where(require_floats("elu", x) <= 0, x, 0)
+    e = exp(negative)
+    approximate = e - 1  # inaccurate near 0, but its derivative is right
+    exact = approximate + (tanh(negative / 2) * (e + 1) - approximate).detach()
     return where(x <= 0, alpha * exact, x)
 
 

@@ -33,9 +33,9 @@ def scaled_dot_product_attention(
     query : Tensor of floats (..., M, D)
     key : Tensor (..., N, D)
     value : Tensor (..., N, E)
-        All three of one dtype. Batch dims broadcast; heads are one of them.
+        All three have the same dtype. Batch dims, such as the heads, broadcast.
     is_causal : bool
-        If True, query i only uses keys 0 ... i.
+        If True, query i uses only keys 0 ... i.
     scale : float, optional
         Factor of the scores. Default: 1 / sqrt(D).
 
@@ -52,9 +52,9 @@ def scaled_dot_product_attention(
 
     Notes
     -----
-    Each weight is exp(score - the largest score of the row), so nothing overflows. The definition is two matmuls of
-    2 * M * N * D operations and, between them, one kernel that scales, masks, reduces each row twice and divides; it stores
-    M * N weights for backward. The kernels of the cuda backend store M numbers and recompute the weights in backward [1]_.
+    Each weight is exp(score - the largest score of the row), divided by their sum, so nothing overflows. The definition is
+    two matmuls of 2 * M * N * D operations each. Between them, one kernel scales, masks, reduces each row twice and divides;
+    it stores M * N weights for backward. The kernels of the cuda backend store M numbers and recompute the weights [1]_.
     Gradients of any order are supported; beyond the first they use the definition.
 
     References
@@ -123,7 +123,7 @@ class MultiheadAttention(Module):
     bias : bool
         If True, the projections add a bias.
     causal : bool
-        If True, a position only uses itself and the positions before it.
+        If True, a position uses only itself and the positions before it.
     dtype, backend
         Dtype and backend of the parameters. Default: float32 on the default backend.
 
@@ -148,8 +148,8 @@ class MultiheadAttention(Module):
     differences: the batch is always the first dim, as with `batch_first=True`, and only the output is returned, without the
     weights. If only one input is given, it is query, key and value.
 
-    With one input, queries, keys and values are computed by one matmul, whose result is split in three; so their gradients
-    are one matmul, too. Separate keys and values have matmuls of their own, with slices of the weight.
+    With one input, one matmul computes queries, keys and values, and its result is split in three. So their gradients are
+    one matmul, too. If keys or values are given separately, there are three matmuls with slices of the weight.
 
     Examples
     --------
@@ -192,7 +192,7 @@ class MultiheadAttention(Module):
             self.out_proj.bias = Parameter(full((embed_dim,), 0.0, dtype or float32, backend))
 
     def forward(self, query: A, key: Array | None = None, value: Array | None = None, is_causal: bool | None = None) -> A:
-        """Map a query (N, M, E), and optional key and value (N, K, E), to (N, M, E). `is_causal` overrides the default."""
+        """Map a query (N, M, E), and optional key and value (N, K, E), to (N, M, E). `is_causal` overrides `causal`."""
         causal = self.causal if is_causal is None else bool(is_causal)
         others = [x for x in (key, value) if x is not None]
         weights: list[Array | None] = [self.in_proj_weight, self.out_proj.weight]

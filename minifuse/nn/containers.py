@@ -1,8 +1,8 @@
-"""Containers: modules that only hold other modules.
+"""Containers: modules whose only attributes are other modules.
 
-A module also finds its children in plain lists and dicts, so ModuleList and ModuleDict are thin: a list and a dict that are
-modules themselves, accept modules only, and name their children as PyTorch does, so that state dicts are compatible. The
-children are attributes; there is no other state.
+A module also finds its children in plain lists and dicts, so ModuleList and ModuleDict do little. They are a list and a dict
+that are modules themselves, accept modules only, and name their children as PyTorch does, so that state dicts are
+compatible. The children are attributes; there is no other state.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
@@ -14,7 +14,7 @@ from .module import Module, suggestion
 
 
 class NumberedContainer(Module):
-    """Base of Sequential and ModuleList: the children are the attributes "0", "1", ..., in that order."""
+    """Base class of Sequential and ModuleList: the children are the attributes "0", "1", ..., in that order."""
 
     def append(self, module: Module) -> Self:
         """Append a module, and return the container."""
@@ -22,10 +22,10 @@ class NumberedContainer(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Append several modules, and return the container. If one is not a module, none is appended."""
-        found = list(modules)
-        for k, module in enumerate(found):
+        new = list(modules)
+        for k, module in enumerate(new):
             require_module(type(self), f"module {len(self) + k}", module)
-        for module in found:
+        for module in new:
             setattr(self, str(len(self)), module)
         return self
 
@@ -58,12 +58,12 @@ class NumberedContainer(Module):
 
     @classmethod
     def _of(cls, modules: list[Module]) -> Self:
-        """Create a container of the same class, for a slice."""
+        """Create a container of the same class, for the modules of a slice."""
         raise NotImplementedError
 
 
 class Sequential(NumberedContainer):
-    """A chain of modules: each gets the output of the one before.
+    """A chain of modules: the input of each is the output of the one before.
 
     Parameters
     ----------
@@ -97,7 +97,7 @@ class Sequential(NumberedContainer):
         self.extend(modules)
 
     def forward(self, x: Any) -> Any:
-        """Return the output of the last module."""
+        """Call the modules in order, and return the output of the last one."""
         for module in self:
             x = module(x)
         return x
@@ -124,8 +124,8 @@ class ModuleList(NumberedContainer):
 
     Notes
     -----
-    A plain list of modules, as an attribute, gives its modules the same names: `layers.0`, `layers.1`. A ModuleList also
-    refuses entries that are not modules, and is a level of its own in the representation.
+    In a plain list that is an attribute, modules have the same names: `layers.0`, `layers.1`. In addition, a ModuleList
+    refuses entries that are not modules, and `repr` prints it as one more level.
 
     Examples
     --------
@@ -154,7 +154,8 @@ class ModuleDict(Module):
     Parameters
     ----------
     modules : mapping of str to Module, or pairs of them
-        Each name becomes an attribute, so a name that `Module` already uses, such as "train", or with a dot, is refused.
+        Each name becomes an attribute. So names that `Module` already uses, such as "train", and names with a dot are
+        refused.
 
     Raises
     ------
@@ -165,8 +166,8 @@ class ModuleDict(Module):
 
     Notes
     -----
-    A plain dict of modules, as an attribute, gives its modules the same names: `heads.left`. A ModuleDict also refuses
-    values that are not modules, and is a level of its own in the representation.
+    In a plain dict that is an attribute, modules have the same names: `heads.left`. In addition, a ModuleDict refuses
+    values that are not modules, and `repr` prints it as one more level.
 
     Examples
     --------
@@ -181,11 +182,11 @@ class ModuleDict(Module):
 
     def update(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]]) -> None:
         """Add or replace modules by name. If a name or module is invalid, nothing changes."""
-        found = list(modules.items() if isinstance(modules, Mapping) else modules)
-        for name, module in found:
-            self._refuse(name)
+        items = list(modules.items() if isinstance(modules, Mapping) else modules)
+        for name, module in items:
+            self._check_name(name)
             require_module(type(self), f"module {name!r}", module)
-        for name, module in found:
+        for name, module in items:
             setattr(self, name, module)
 
     def keys(self) -> KeysView[str]:
@@ -212,10 +213,10 @@ class ModuleDict(Module):
             delattr(self, name)
 
     def __getitem__(self, name: str) -> Module:
-        found = self._modules()
-        if name not in found:
-            raise IndexingError(f"{type(self).__name__} has no module {name!r}{suggestion(str(name), found)}")
-        return found[name]
+        modules = self._modules()
+        if name not in modules:
+            raise IndexingError(f"{type(self).__name__} has no module {name!r}{suggestion(str(name), modules)}")
+        return modules[name]
 
     def __setitem__(self, name: str, module: Module) -> None:
         self.update({name: module})
@@ -235,17 +236,18 @@ class ModuleDict(Module):
     def _modules(self) -> dict[str, Module]:
         return {name: module for name, module in vars(self).items() if isinstance(module, Module)}
 
-    def _refuse(self, name: object) -> None:
+    def _check_name(self, name: object) -> None:
         kind = type(self).__name__
         if not isinstance(name, str):
             raise DTypeError(f"{kind}: got the name {name!r} of type {type(name).__name__}, expected a string")
         if not name or "." in name or hasattr(type(self), name):
             raise IndexingError(
-                f"{kind}: got the name {name!r}, expected one that is not empty, has no dot and is no attribute of Module"
+                f"{kind}: got the name {name!r}, expected a name that is not empty, has no dot, and is no attribute "
+                "of Module"
             )
 
 
-def require_module(kind: type[Module], what: str, module: object) -> None:
+def require_module(kind: type[Module], label: str, module: object) -> None:
     """Raise DTypeError unless `module` is a module."""
     if not isinstance(module, Module):
-        raise DTypeError(f"{kind.__name__}: {what} is {type(module).__name__}, expected an nn.Module")
+        raise DTypeError(f"{kind.__name__}: {label} is {type(module).__name__}, expected an nn.Module")

@@ -4,11 +4,11 @@
     weight (O, C, KH, KW)  ->  a matrix (O, C * KH * KW)
     y = the matmul of both, plus bias, viewed as (N, O, PH, PW)
 
-This is im2col: the windows are a view, and are copied to become a matrix, unless the backend multiplies windows in place.
-The batch is the innermost dim in memory, of the padded input and of the result: so rows of neighboring windows are
-contiguous, and both are read in long runs. Elementwise results keep the layout of their inputs, so following ops keep it.
+This is im2col: the windows are a view, which is copied into a matrix unless the backend multiplies windows in place. The
+batch is the innermost dim in memory, both of the padded input and of the result. So rows of neighboring windows are
+contiguous, and kernels read long runs. Elementwise ops keep the layout of their inputs, so the ops that follow have it, too.
 
-Not here: pooling; padding with anything but zeros.
+Only padding with zeros is supported.
 """
 
 import math
@@ -105,8 +105,8 @@ def conv2d(
     stride : int or pair
         Distance from one window to the next.
     padding : int, pair, "valid" or "same"
-        Number of zeros added on each side. "valid" adds none; "same" adds as many as keep the size of the input, one more at
-        the end than at the start if their number is odd (with stride 1 only).
+        Number of zeros added on each side. "valid" adds none. "same" (with stride 1 only) adds zeros so that the output has
+        the size of the input; if their number is odd, there is one more at the end than at the start.
     dilation : int or pair
         Distance between the elements of a window.
     groups : int
@@ -130,21 +130,22 @@ def conv2d(
     -----
     As in all deep learning libraries, this is a correlation: the filter is not flipped.
 
-    The parallel backend reads windows in place if PW * N elements (with a stride: N) fill a vector register, or eight of
-    them for the gradient of the weight. Otherwise the matrix of all windows, N * PH * PW * C * KH * KW elements, is copied,
-    and again in the backward pass, which does not store it. If windows do not overlap, each element is copied at most once.
-    If a window is the whole image, or one element of images whose innermost dim in memory is the batch (such as the result
-    of another convolution), nothing is copied. Images in another layout, or with padding, are copied once more, which is
-    cheap.
+    The parallel backend reads windows in place if PW * N elements (with a stride: N) fill one vector register, or eight
+    registers for the gradient of the weight. Otherwise the windows are copied into a matrix of N * PH * PW * C * KH * KW
+    elements. This matrix is not stored for the backward pass, which copies the windows again. Without overlap, each element
+    is copied at most once. Nothing is copied if a window is the whole image; or if it is one element, and the batch is the
+    innermost dim in memory, as in the result of another convolution. Padding, or a batch that is not the innermost dim,
+    needs one more copy of the images, which is cheap.
 
     The gradient of x is the convolution of the gradient of y with the flipped filter, which copies N * H * W * O * KH * KW
-    elements. With a stride, or if that is more than 4 times the number above, it is a matmul followed by sums over windows.
+    elements. With a stride, or if that is more than 4 times the size of the matrix above, the gradient is a matmul followed
+    by sums over windows.
 
     References
     ----------
     .. [1] V. Dumoulin, F. Visin, A guide to convolution arithmetic for deep learning, 2016, arXiv:1603.07285
     .. [2] K. Chellapilla, S. Puri, P. Simard, High Performance Convolutional Neural Networks for Document Processing, 2006:
-       windows as a matrix (im2col)
+       im2col
 
     Examples
     --------
@@ -194,8 +195,8 @@ def plan_convolution(
     """Check the shapes of x, weight and an optional bias, and return the convolution function for them."""
     x, weight, *bias = shapes
     if len(weight) != dims + 2 or 0 in weight:
-        wanted = "(O, C / groups, KH, KW)" if dims == 2 else "(O, C / groups, K)"
-        raise ShapeError(f"{name}: got weight of shape {weight}, expected {wanted}, each at least 1")
+        expected_shape = "(O, C / groups, KH, KW)" if dims == 2 else "(O, C / groups, K)"
+        raise ShapeError(f"{name}: got weight of shape {weight}, expected {expected_shape}, each at least 1")
     outputs, channels, kernel = weight[0], weight[1], weight[2:]
     geometry = window_geometry(name, kernel, stride, padding, dilation, groups)
     if outputs % groups:
@@ -204,9 +205,9 @@ def plan_convolution(
             "multiple of groups"
         )
     if len(x) != dims + 2 or x[1] != channels * groups:
-        wanted = f"(N, {channels * groups}, {'H, W' if dims == 2 else 'L'})"
+        expected_shape = f"(N, {channels * groups}, {'H, W' if dims == 2 else 'L'})"
         raise ShapeError(
-            f"{name}: got x of shape {x}, expected {wanted}, since weight has shape {weight} and groups={groups}; "
+            f"{name}: got x of shape {x}, expected {expected_shape}, since weight has shape {weight} and groups={groups}; "
             "write x[None] for a batch of one example"
         )
     if bias not in ([], [(outputs,)]):
@@ -218,24 +219,24 @@ def plan_convolution(
 def window_geometry(
     name: str, kernel: tuple[int, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
 ) -> WindowGeometry:
-    """Expand the user's numbers to one for each dim, and check them."""
+    """Check the user's stride, padding, dilation and groups, and expand them to one number for each dim."""
     steps = per_dim(name, "stride", stride, len(kernel), 1)
     gaps = per_dim(name, "dilation", dilation, len(kernel), 1)
     groups = as_number(groups)
     if type(groups) is not int or groups < 1:
         raise ShapeError(f"{name}: got groups={groups!r}, expected an integer of at least 1")
     if not isinstance(padding, str):
-        around = tuple((n, n) for n in per_dim(name, "padding", padding, len(kernel), 0))
+        padding_per_dim = tuple((n, n) for n in per_dim(name, "padding", padding, len(kernel), 0))
     elif padding == "valid":
-        around = ((0, 0),) * len(kernel)
+        padding_per_dim = ((0, 0),) * len(kernel)
     elif padding == "same":
         if set(steps) != {1}:
             raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {steps}; write the padding as numbers')
-        reach = [gap * (n - 1) for gap, n in zip(gaps, kernel, strict=True)]
-        around = tuple((n // 2, n - n // 2) for n in reach)
+        total = [gap * (n - 1) for gap, n in zip(gaps, kernel, strict=True)]
+        padding_per_dim = tuple((n // 2, n - n // 2) for n in total)
     else:
         raise ShapeError(f'{name}: got padding={padding!r}, expected an integer, one for each dim, "valid" or "same"')
-    return WindowGeometry(steps, around, gaps, groups)
+    return WindowGeometry(steps, padding_per_dim, gaps, groups)
 
 
 # The composite op.
@@ -244,30 +245,31 @@ def window_geometry(
 def _convolve(x: Array, weight: Array, *rest: Any) -> Array:
     """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); `rest` is an optional bias and the geometry."""
     bias: list[Array]
-    *bias, of = rest
+    *bias, geometry = rest
     outputs, size = weight.shape[0], weight.shape[2:]
-    z = batch_last(x, size, of)  # (C, ..., N)
-    places = extract_patches(z, size, of.stride, of.dilation).shape[1 + len(size) : -1]
-    product = WindowProduct(size, of.stride, of.dilation, x.dtype, Matmul(matmul_precision()))
-    (y,) = product(weight.reshape(of.groups, outputs // of.groups, -1), z, *bias)  # (groups, O / groups, places * N)
+    z = batch_last(x, size, geometry)  # (C, ..., N)
+    places = extract_patches(z, size, geometry.stride, geometry.dilation).shape[1 + len(size) : -1]
+    product = WindowProduct(size, geometry.stride, geometry.dilation, x.dtype, Matmul(matmul_precision()))
+    filters = weight.reshape(geometry.groups, outputs // geometry.groups, -1)
+    (y,) = product(filters, z, *bias)  # (groups, O / groups, places * N)
     n = x.shape[0]
     return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
 
 
-def batch_last(x: A, size: tuple[int, ...], of: WindowGeometry) -> A:
-    """Map (N, C, ...) to (C, ..., N) with padding; copy it to this memory order if windows read elements often."""
+def batch_last(x: A, size: tuple[int, ...], geometry: WindowGeometry) -> A:
+    """Map (N, C, ...) to (C, ..., N) with padding. Copy it to this memory order if windows read elements often."""
     z = x.permute(*range(1, x.ndim), 0)
-    if any(map(any, of.padding)):
-        return PadSlice(*padded_shape(z, of.padding))(z)
-    is_read_often = math.prod(size) > math.prod(of.stride) and z.shape[1:-1] != tuple(size)
-    return z.reshape(z.size).reshape(z.shape) if is_read_often else z  # a copy only if it has another layout
+    if any(map(any, geometry.padding)):
+        return PadSlice(*padded_shape(z, geometry.padding))(z)
+    is_read_often = math.prod(size) > math.prod(geometry.stride) and z.shape[1:-1] != tuple(size)
+    return z.reshape(z.size).reshape(z.shape) if is_read_often else z  # copies only if the memory order differs
 
 
 # Modules.
 
 
 class Convolution(Module):
-    """Base of Conv1d and Conv2d."""
+    """Base class of Conv1d and Conv2d."""
 
     dims: int
     weight: Parameter
@@ -289,10 +291,10 @@ class Convolution(Module):
         name = type(self).__name__
         kernel = per_dim(name, "kernel_size", kernel_size, self.dims, 1)
         self.in_channels, self.out_channels, self.kernel_size = in_channels, out_channels, kernel
-        of = window_geometry(name, kernel, stride, padding, dilation, groups)
-        groups = of.groups
-        self.stride, self.dilation, self.groups = of.stride, of.dilation, groups
-        self.padding = padding if isinstance(padding, str) else tuple(before for before, _ in of.padding)
+        geometry = window_geometry(name, kernel, stride, padding, dilation, groups)
+        groups = geometry.groups
+        self.stride, self.dilation, self.groups = geometry.stride, geometry.dilation, groups
+        self.padding = padding if isinstance(padding, str) else tuple(before for before, _ in geometry.padding)
         if min(in_channels, out_channels) < 1 or in_channels % groups or out_channels % groups:
             raise ShapeError(
                 f"{name}: got in_channels={in_channels} and out_channels={out_channels}, expected positive multiples of "
@@ -308,11 +310,11 @@ class Convolution(Module):
 
     def forward(self, x: A) -> A:
         """Map (N, in_channels, ...) to (N, out_channels, ...)."""
-        numbers = self.stride, self.padding, self.dilation, self.groups
-        return convolve(type(self).__name__, self.dims, x, self.weight, self.bias, *numbers)
+        options = self.stride, self.padding, self.dilation, self.groups
+        return convolve(type(self).__name__, self.dims, x, self.weight, self.bias, *options)
 
     def extra_repr(self) -> str:
-        """Return the sizes, and the settings that differ from their defaults."""
+        """Return the sizes, and the options that differ from their defaults."""
         parts = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         parts += [f"padding={self.padding!r}"] * (self.padding != (0,) * self.dims)
         parts += [f"dilation={self.dilation}"] * (self.dilation != (1,) * self.dims)
@@ -341,7 +343,7 @@ class Conv1d(Convolution):
 
     Notes
     -----
-    Initial values as in `Conv2d`.
+    Parameters are initialized as in `Conv2d`.
 
     Examples
     --------

@@ -1,7 +1,8 @@
 """Dropout: set random elements to 0 during training, so that a network does not rely on single ones.
 
-No random numbers are stored. Each call draws the coefficients of a polynomial, and the kernel decides for each element by
-the polynomial's value at its position. The backward pass computes the same values again instead of storing a mask.
+No random numbers are stored. Each call draws the coefficients of a polynomial, and the kernel keeps or drops each element
+depending on the polynomial's value at the element's position. The backward pass computes these values again, so no mask is
+stored.
 """
 
 import math
@@ -47,8 +48,8 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
     The element at position i, in row-major order, is kept if a i**3 + b i**2 + c i + d, computed modulo 2**63 in int64, is
     at least p * 2**63. Each call draws the four coefficients from the generator of `mf.manual_seed`; a fused function draws
     them in each call, too, in the same order as without fusion. So any four elements are dropped independently of each
-    other [1]_, up to about 2**-32; five are not, which affects neither the mean nor the variance of a sum. A view with
-    other strides gets the same mask.
+    other [1]_, up to about 2**-32; five are not, which affects neither the mean nor the variance of a sum. The mask does
+    not depend on the strides of x.
 
     References
     ----------
@@ -73,7 +74,7 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
     require_floats("dropout", x)
     if not training or p == 0:
         return x
-    dropped = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # of SIGN_BIT values
+    dropped = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # out of SIGN_BIT polynomial values, those below `dropped`
     scale = 0.0 if p == 1 else 1 / (1 - p)
     return apply(_dropout, x, dropped, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
 
@@ -83,7 +84,7 @@ def _dropout(x: Array, dropped: Array, scale: Array, *coefficients: Array) -> Ar
     value, *others = coefficients
     for c in others:
         value = value * position + c
-    # Overflow can only change the sign, which is masked out: compilers may assume that there is no overflow.
+    # Compilers may assume that int64 does not overflow. This can only change the sign bit, which is masked out.
     return where((value & (SIGN_BIT - 1)) >= dropped, x * scale, 0)
 
 

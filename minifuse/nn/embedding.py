@@ -1,4 +1,4 @@
-"""Embedding: look up a row of a table for each index, as a function and as a module. A lookup is one op, and fuses."""
+"""Embedding: look up a row of a table for each index, as a function and as a module. A lookup is one op, which fuses."""
 
 from ..core.dtypes import float32
 from ..core.errors import IndexingError, ShapeError
@@ -22,7 +22,7 @@ def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
     weight : Tensor of floats (V, D)
         The table.
     padding_idx : int, optional
-        A row that receives no gradient. A negative number counts from the end.
+        Number of a row that receives no gradient. A negative number counts from the end.
 
     Returns
     -------
@@ -36,15 +36,15 @@ def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
         The index is not a tensor of integers.
     IndexingError
         An index is outside 0 ... V - 1, or `padding_idx` is not a row. Inside a fused function, values are not known
-        while tracing; there the result of an index out of range is NaN, and no row receives its gradient. Memory outside
-        of the table is never read.
+        while tracing; there an index out of range results in NaN, and its gradient is dropped. Memory outside the table is
+        never read.
 
     Notes
     -----
     A lookup fuses with the kernel that uses it: following elementwise ops, and row reductions such as layer norm, run in the
     same kernel. The gradient of a row is the sum of the gradients of all its lookups, computed without atomics and in a
-    fixed order. On CPUs this takes as many operations as the result has elements, divided over threads by columns; on cuda
-    each row of the table reads all N indices, which takes V * N * D short operations for D columns.
+    fixed order. On CPUs this takes one operation for each element of the result, and each thread computes some columns. On
+    cuda, the threads of each table row read all N indices, which takes V * N * D short operations for D columns.
 
     Examples
     --------
@@ -95,7 +95,7 @@ class Embedding(Module):
     num_embeddings, embedding_dim : int
         Number of rows, and elements of each row.
     padding_idx : int, optional
-        A row that starts as zeros and receives no gradient. A negative number counts from the end.
+        Number of a row that is initialized to zeros and receives no gradient. A negative number counts from the end.
     dtype, backend
         Dtype and backend of the table. Default: float32 on the default backend.
 

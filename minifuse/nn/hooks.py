@@ -1,6 +1,6 @@
 """Callbacks for the outputs of a model's modules, used by `summary` and by the search for the source of a NaN.
 
-Modules have no hooks of their own. While a block is watched, each module has a wrapped `forward` in its `__dict__`.
+Modules have no hooks. In the block of `watch_outputs`, the `__dict__` of each module contains a wrapped `forward` instead.
 """
 
 from collections.abc import Callable, Iterator
@@ -18,17 +18,17 @@ OutputCallback = Callable[[str, Module, object], None]
 def watch_outputs(model: Module, callback: OutputCallback) -> Iterator[None]:
     """Call `callback(name, module, output)` after each module call in the block, inner modules before outer ones."""
     modules = list(model.named_modules())
-    before = [vars(module).get("forward") for _, module in modules]
+    previous_forwards = [vars(module).get("forward") for _, module in modules]
     for name, module in modules:
         vars(module)["forward"] = wrap_forward(name, module, module.forward, callback)
     try:
         yield
     finally:
-        for (_, module), own in zip(modules, before, strict=True):
-            if own is None:
+        for (_, module), previous in zip(modules, previous_forwards, strict=True):
+            if previous is None:
                 del vars(module)["forward"]
             else:
-                vars(module)["forward"] = own
+                vars(module)["forward"] = previous
 
 
 def wrap_forward(name: str, module: Module, forward: Callable[P, Y], callback: OutputCallback) -> Callable[P, Y]:

@@ -1,7 +1,8 @@
 """im2col: the windows of a batch of images as a view of (C, ..., N), and its gradient.
 
 Convolutions are matmuls of windows, and poolings are reductions of windows. The batch is the innermost dim in memory, so
-neighboring windows are contiguous over all examples, and kernels read long runs.
+neighboring windows are contiguous over all examples, and kernels read long runs. In shapes, `...` are the dims of an image,
+and `*places` is the number of windows along each of them.
 """
 
 import math
@@ -24,7 +25,7 @@ MAX_CACHED_GEOMETRIES = 10_000
 
 
 class WindowGeometry(NamedTuple):
-    """Stride, padding and dilation of the windows of a convolution, one for each dim; padding is (before, after)."""
+    """Stride, padding (before, after) and dilation of windows, one for each dim, and the number of groups of channels."""
 
     stride: tuple[int, ...]
     padding: tuple[tuple[int, int], ...]
@@ -32,29 +33,29 @@ class WindowGeometry(NamedTuple):
     groups: int
 
 
-def as_numbers(given: object) -> Any:
-    """Return one size, or several, as hashable Python numbers."""
-    return tuple(map(as_number, given)) if isinstance(given, list | tuple) else as_number(given)
+def as_numbers(value: object) -> Any:
+    """Convert a number, or a list or tuple of numbers, to hashable Python numbers."""
+    return tuple(map(as_number, value)) if isinstance(value, list | tuple) else as_number(value)
 
 
-def per_dim(name: str, what: str, given: object, dims: int, least: int) -> tuple[int, ...]:
-    """Return one number for each dim; a single number counts for all dims. Raise ShapeError for anything else."""
-    numbers = as_numbers(given)
+def per_dim(name: str, option: str, value: object, dims: int, minimum: int) -> tuple[int, ...]:
+    """Return one number for each dim; a single number applies to all dims. Raise ShapeError for anything else."""
+    numbers = as_numbers(value)
     numbers = numbers if isinstance(numbers, tuple) else (numbers,) * dims
-    if len(numbers) != dims or any(type(n) is not int or n < least for n in numbers):
-        several = f", or {dims} of them" if dims > 1 else ""
-        raise ShapeError(f"{name}: got {what}={given!r}, expected an integer of at least {least}{several}")
+    if len(numbers) != dims or any(type(n) is not int or n < minimum for n in numbers):
+        or_sequence = f", or {dims} of them" if dims > 1 else ""
+        raise ShapeError(f"{name}: got {option}={value!r}, expected an integer of at least {minimum}{or_sequence}")
     return numbers
 
 
-def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], of: WindowGeometry) -> None:
+def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], geometry: WindowGeometry) -> None:
     """Raise ShapeError unless at least one window fits into the padded image."""
-    padded = tuple(n + before + after for n, (before, after) in zip(image, of.padding, strict=True))
-    reach = tuple(gap * (n - 1) + 1 for gap, n in zip(of.dilation, kernel, strict=True))
-    if any(n < r for n, r in zip(padded, reach, strict=True)):
+    padded = tuple(n + before + after for n, (before, after) in zip(image, geometry.padding, strict=True))
+    extent = tuple(gap * (n - 1) + 1 for gap, n in zip(geometry.dilation, kernel, strict=True))
+    if any(n < r for n, r in zip(padded, extent, strict=True)):
         raise ShapeError(
-            f"{name}: got a window of {reach} elements (kernel {tuple(kernel)}, dilation {of.dilation}) for an image of "
-            f"{padded} (shape {tuple(image)} with padding); write a smaller kernel or more padding"
+            f"{name}: got a window of {extent} elements (kernel {tuple(kernel)}, dilation {geometry.dilation}) for an image "
+            f"of {padded} (shape {tuple(image)} with padding); write a smaller kernel or more padding"
         )
 
 
@@ -62,7 +63,7 @@ def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], of: Wi
 
 
 def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[Range, ...]]:
-    """Return the shape of (C, ..., N) with padding around the dims between, and the slices of the original elements."""
+    """Return the shape of (C, ..., N) with padded image dims, and the slices that contain the original elements."""
     sides = ((0, 0), *padding, (0, 0))
     shape = tuple(before + n + after for n, (before, after) in zip(z.shape, sides, strict=True))
     return shape, tuple((before, 1, n) for n, (before, _) in zip(z.shape, sides, strict=True))
@@ -74,7 +75,7 @@ def extract_patches(z: A, size: Sequence[int], step: tuple[int, ...], dilation: 
 
 
 class WindowOp(CompositeOp):
-    """Base of matmuls with windows: their parameters, and the matrix of all windows.
+    """Base class of matmuls with the matrix of all windows.
 
     Parameters
     ----------
@@ -96,7 +97,7 @@ class WindowOp(CompositeOp):
 
     @property
     def parameters(self) -> tuple[Hashable, ...]:
-        """Return the parameters that identify the op; the precision is part of the definition."""
+        """Return the parameters that identify the op; the matmul's precision is part of the op's definition."""
         return self.size, self.step, self.dilation, self.dtype
 
     def infer(self, *inputs: Array) -> tuple[ShapeDtype, ...]:
@@ -109,7 +110,7 @@ class WindowOp(CompositeOp):
         return extract_patches(z, self.size, self.step, self.dilation)
 
     def matrix(self, z: A, groups: int) -> A:
-        """Return the matrix of all windows, (groups, C / groups * size, places * N): a copy if windows overlap."""
+        """Return the matrix of all windows, (groups, C / groups * size, places * N). It is a copy if windows overlap."""
         k = z.shape[0] // groups * math.prod(self.size)
         patches = self.patches(z)
         return patches.reshape(groups, k, patches.size // max(groups * k, 1))
@@ -118,7 +119,7 @@ class WindowOp(CompositeOp):
 class WindowProduct(WindowOp):
     """Matmul of (groups, M, K) and the windows of (C, ..., N), plus an optional bias -> (groups, M, places * N).
 
-    A backend with a kernel for it does not copy the windows.
+    A backend that has a kernel for this op does not copy the windows.
     """
 
     __slots__ = ()
@@ -131,11 +132,11 @@ class WindowProduct(WindowOp):
         return (y + bias[0].reshape(groups, m, 1) if bias else y,)
 
     def vjp(self, index: int, g: Array, weight: Array, z: Array, *bias: Array) -> Gradients:
-        """Return the gradients of the weight (a matmul with windows), of z (a matmul, or a convolution) and of the bias."""
+        """Return the gradients of the weight (a matmul with windows), of z (a matmul or a convolution) and of the bias."""
         patches = self.patches(z)
-        (given,) = patches.function.vjp(self.product(weight.mT, g).reshape(*patches.shape), patches, z)
-        (learned,) = WindowGradient(self.size, self.step, self.dilation, self.dtype, self.product)(g, z)
-        return learned, given, *[Reduce(add, (2,))(g).reshape(b.size) for b in bias]
+        (z_grad,) = patches.function.vjp(self.product(weight.mT, g).reshape(*patches.shape), patches, z)
+        (weight_grad,) = WindowGradient(self.size, self.step, self.dilation, self.dtype, self.product)(g, z)
+        return weight_grad, z_grad, *[Reduce(add, (2,))(g).reshape(b.size) for b in bias]
 
 
 class WindowGradient(WindowOp):
@@ -150,7 +151,7 @@ class WindowGradient(WindowOp):
 
 
 class Patches(View):
-    """View of all windows of the dims between: (C, ..., N) -> (C, *size, *places, N), without a copy.
+    """View of all windows of the image dims: (C, ..., N) -> (C, *size, *places, N), without a copy.
 
     The parameters are size, step and dilation of the windows, each with one number for each dim.
     """
@@ -158,38 +159,39 @@ class Patches(View):
     __slots__ = ()
 
     def layout(self, layout: Layout) -> Layout:
-        """Return the layout of the windows; dims inside a window come first."""
+        """Return the layout of the windows: the dims of the index in a window precede those of the window's position."""
         for d, numbers in enumerate(zip(*self.parameters, strict=True)):
             layout = layout.sliding_windows(1 + d, *numbers)
         n = len(self.parameters[0])
         return layout.permute(0, *range(n + 2, 2 * n + 2), *range(1, n + 2))
 
     def vjp(self, g: Array, y: Array | None, x: Array) -> Gradients:
-        """Return the gradient: the sum over overlapping windows, or one convolution if `as_convolution` finds one."""
-        if isinstance(g, Node) and isinstance(x, Node) and (found := self.as_convolution(g, x)) is not None:
-            return (found,)
+        """Return the gradient: the sum over overlapping windows, or one convolution if `as_convolution` returns one."""
+        if isinstance(g, Node) and isinstance(x, Node) and (gradient := self.as_convolution(g, x)) is not None:
+            return (gradient,)
         size, step, dilation = self.parameters
         if size == step and set(dilation) == {1}:
             return (self.merge_windows(g, x.shape),)
         for d, numbers in reversed([*enumerate(zip(*self.parameters, strict=True))]):
-            inside, place = 1 + d, 1 + 2 * d  # the dim inside the window, and the dim of window positions without it
+            inside, place = 1 + d, 1 + 2 * d  # dims of the index in a window, and of window positions
             g = g.permute(*(k for k in range(g.ndim) if k != inside), inside)
             g = overlap_add(g, (*g.shape[:place], x.shape[1 + d], *g.shape[place + 1 : -1]), place, *numbers)
         return (g,)
 
     def merge_windows(self, g: A, shape: Sequence[int]) -> A:
-        """Return the gradient for windows that are adjacent: one reshape, which is a view if g has the layout of x."""
+        """Return the gradient for adjacent windows: one reshape, which is a view if g has the layout of x."""
         dims = len(self.parameters[0])
-        order = [d for k in range(dims) for d in (1 + dims + k, 1 + k)]  # a window, what is in it
+        order = [d for k in range(dims) for d in (1 + dims + k, 1 + k)]  # the window position, then the index in the window
         sizes = [g.shape[1 + dims + k] * g.shape[1 + k] for k in range(dims)]
         y = g.permute(0, *order, 2 * dims + 1).reshape(g.shape[0], *sizes, g.shape[-1])
-        rest = [(0, n - size) for n, size in zip(shape[1:-1], sizes, strict=True)]
-        return PadSlice(*padded_shape(y, rest))(y) if any(map(any, rest)) else y
+        uncovered = [(0, n - size) for n, size in zip(shape[1:-1], sizes, strict=True)]
+        return PadSlice(*padded_shape(y, uncovered))(y) if any(map(any, uncovered)) else y
 
     def as_convolution(self, g: Node, x: Node) -> Node | None:
-        """Return the gradient as a convolution, if g is a matmul of a transposed filter with b: b with the flipped filter.
+        """Return the gradient as a convolution of b with the flipped filter, if g is the transposed filter @ b.
 
-        Return None if g is no such matmul, or if the convolution would copy too much. Padding of x is skipped.
+        Return None if g is not such a matmul, or if the convolution would copy too many elements. The gradient of padding
+        is not computed.
         """
         size, step, dilation = self.parameters
         product, places, n = strip_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
@@ -197,36 +199,36 @@ class Patches(View):
         if not is_product or product.shape[2] != math.prod(places) * n:
             return None
         a, b = product.inputs  # (groups, C / groups * size, M), (groups, M, places * N)
-        groups, m, around = a.shape[0], a.shape[2], padding_op(x)
-        image = tuple(length for _, _, length in around.ranges[1:-1]) if around else x.shape[1:-1]
+        groups, m, pad = a.shape[0], a.shape[2], padding_op(x)
+        image = tuple(length for _, _, length in pad.ranges[1:-1]) if pad else x.shape[1:-1]
         if not self.has_overlap(places) or groups * m * math.prod(image) > MAX_COPY_RATIO * g.shape[0] * math.prod(places):
             return None
         before = [gap * (k - 1) for gap, k in zip(dilation, size, strict=True)]
-        if around:
-            before = [n - start for n, (start, _, _) in zip(before, around.ranges[1:-1], strict=True)]
-        behind = [
-            i + gap * (k - 1) - p - left for i, gap, k, p, left in zip(image, dilation, size, places, before, strict=True)
+        if pad:
+            before = [n - start for n, (start, _, _) in zip(before, pad.ranges[1:-1], strict=True)]
+        after = [
+            i + gap * (k - 1) - p - start for i, gap, k, p, start in zip(image, dilation, size, places, before, strict=True)
         ]
-        if min(*before, *behind) < 0:
+        if min(*before, *after) < 0:
             return None
         z = b.reshape(groups * m, *places, n)
-        if any(before) or any(behind):
-            z = PadSlice(*padded_shape(z, [*zip(before, behind, strict=True)]))(z)
+        if any(before) or any(after):
+            z = PadSlice(*padded_shape(z, [*zip(before, after, strict=True)]))(z)
         inside = range(2, 2 + len(size))
         kernel = a.reshape(groups, -1, *size, m).flip(*inside).permute(0, 1, 2 + len(size), *inside)
         multiply = WindowProduct(size, step, dilation, z.dtype, product.function)
         (y,) = multiply(kernel.reshape(groups, -1, m * math.prod(size)), z)
         y = y.reshape(g.shape[0], *image, n)
-        return around(y) if around else y
+        return pad(y) if pad else y
 
     def has_overlap(self, places: Sequence[int]) -> bool:
-        """Return True if the step is 1, and there are several elements in a window and several windows."""
+        """Return True if windows overlap: the step is 1, and there are several windows of several elements."""
         size, step, _ = self.parameters
         return set(step) == {1} and set(size) != {1} and set(places) != {1}
 
 
 def padding_op(x: Node) -> PadSlice | None:
-    """Return the op that padded (C, ..., N) around the dims between, or None if x is not padded."""
+    """Return the op that padded the image dims of (C, ..., N), or None if x is not the result of padding."""
     function = x.function
     if not isinstance(function, PadSlice):
         return None

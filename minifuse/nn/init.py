@@ -36,11 +36,11 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Mode = Literal["fan_in", "fan_out"]
-MIN_PROBABILITY = 0.01  # of an interval of the normal distribution; rejection sampling of rarer ones takes too long
+MIN_PROBABILITY = 0.01  # of the interval from a to b in `trunc_normal_`; with less, rejection sampling takes too long
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:
-    """Return the factor by which weights must be scaled to keep the standard deviation through an activation.
+    """Return the factor of the weights before an activation that keeps the standard deviation of a layer's values.
 
     Parameters
     ----------
@@ -128,11 +128,11 @@ def trunc_normal_(tensor: Tensor, mean: float = 0.0, std: float = 1.0, a: float 
     if not std > 0:
         raise ValueError(f"trunc_normal_: got std={std}, expected greater than 0")
     normal = NormalDist(mean, std)
-    part = normal.cdf(b) - normal.cdf(a)
-    if not part >= MIN_PROBABILITY:
+    probability = normal.cdf(b) - normal.cdf(a)
+    if not probability >= MIN_PROBABILITY:
         raise ValueError(
-            f"trunc_normal_: only {part:.2g} of the normal distribution with mean {mean} and std {std} is between a={a} and "
-            f"b={b}, expected at least {MIN_PROBABILITY}; write a and b closer to the mean, or use uniform_"
+            f"trunc_normal_: only {probability:.2g} of the normal distribution with mean {mean} and std {std} is between "
+            f"a={a} and b={b}, expected at least {MIN_PROBABILITY}; write a and b closer to the mean, or use uniform_"
         )
 
     def draw(shape: tuple[int, ...]) -> Array:
@@ -183,7 +183,7 @@ def ones_(tensor: Tensor) -> Tensor:
 
 
 def xavier_uniform_(tensor: Tensor, gain: float = 1.0) -> Tensor:
-    """Fill uniformly within +-gain * sqrt(6 / (fan_in + fan_out)), which keeps the variance forward and backward [1]_.
+    """Fill uniformly within +-gain * sqrt(6 / (fan_in + fan_out)), which keeps the variance in forward and backward [1]_.
 
     Raises
     ------
@@ -272,7 +272,7 @@ def kaiming_normal_(tensor: Tensor, a: float = 0, mode: Mode = "fan_in", nonline
 def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
     """Fill with a random matrix of orthogonal rows of length `gain`, or columns if there are more rows than columns [1]_.
 
-    Dims after the first count as one dim. The distribution over all such matrices is uniform.
+    The dims after the first are treated as one dim. Among all such matrices, the choice is uniform.
 
     Raises
     ------
@@ -296,7 +296,7 @@ def orthogonal_(tensor: Tensor, gain: float = 1) -> Tensor:
     def draw(shape: tuple[int, ...]) -> Array:
         rows, columns = shape[0], math.prod(shape[1:])
         q, r = np.linalg.qr(generator().standard_normal((max(rows, columns), min(rows, columns))))
-        q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)  # else the signs depend on the algorithm of qr
+        q *= np.where(np.diagonal(r) < 0, -1.0, 1.0)  # without this, the signs would depend on the algorithm of qr
         return gain * (q.T if rows < columns else q).reshape(shape)
 
     return fill_random(tensor, draw)
@@ -324,16 +324,16 @@ def require_tensor(tensor: object) -> None:
 
 
 def fan_in_and_out(name: str, tensor: Tensor) -> tuple[int, int]:
-    """Return (fan_in, fan_out): the number of inputs of an output, and the number of outputs of an input."""
+    """Return (fan_in, fan_out): the numbers of inputs of each output, and of outputs of each input."""
     require_tensor(tensor)
     if tensor.ndim < 2 or 0 in tensor.shape:
         raise ShapeError(f"{name}: got shape {tensor.shape}, expected (out, in) or (out, in, ...), not empty")
-    places = math.prod(tensor.shape[2:])
-    return tensor.shape[1] * places, tensor.shape[0] * places
+    kernel_size = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * kernel_size, tensor.shape[0] * kernel_size
 
 
 def kaiming_std(name: str, tensor: Tensor, slope: float, mode: Mode, nonlinearity: str) -> float:
-    """Return the standard deviation that keeps the variance."""
+    """Return gain / sqrt(fan), the standard deviation of weights that keeps the variance of a layer's values."""
     fan_in, fan_out = fan_in_and_out(name, tensor)
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f'{name}: got mode={mode!r}, expected "fan_in" or "fan_out"')

@@ -1,4 +1,4 @@
-"""Linear, Flatten, a base of layers without parameters, and `apply`, which makes a layer one composite op, both ways.
+"""Linear, Flatten, the base class of layers without parameters, and `apply`, which runs a layer as one composite op.
 
 Initial values use the generator of `mf.manual_seed`.
 """
@@ -89,12 +89,12 @@ class Linear(Module):
 
 
 class TransposedMatmul(Matmul):
-    """a @ b, where b is a transposed view: the gradient of b is computed in the memory order of the array behind b."""
+    """a @ b, where b is a transposed view. The gradient of b is computed in the memory order of the array that b views."""
 
     __slots__ = ()
 
     def vjp(self, g: Array, y: Array, a: Array, b: Array) -> Gradients:
-        """Return both gradients as matmuls in the same precision; that of b is transposed, so its base is contiguous."""
+        """Return both gradients as matmuls in the same precision; that of b is a transposed view of a contiguous array."""
         product = Matmul(self.precision)
         return product(g, b.mT), product(g.mT, a).mT
 
@@ -146,12 +146,12 @@ def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
 
 
 class FunctionLayer(Module):
-    """Base of layers without parameters: a function, and the values of its options as attributes."""
+    """Base class of layers without parameters. `options` lists the attributes that `repr` prints."""
 
     options: tuple[str, ...] = ()
 
     def extra_repr(self) -> str:
-        """Return the options."""
+        """Return the options and their values."""
         return ", ".join(f"{name}={getattr(self, name)!r}" for name in self.options)
 
 
@@ -169,7 +169,7 @@ class Flatten(FunctionLayer):
 
 
 def apply(function: ArrayFunction, x: A, *inputs: object) -> A:
-    """Apply a composite function whose first input must be a tensor."""
+    """Run a function of tensors as one composite op; raise DTypeError unless its first input is a tensor."""
     if not isinstance(x, Array):
         name = getattr(function, "body", function).__name__  # type: ignore[unreachable]  # users may pass anything
         require_tensor(name.strip("_"), x)

@@ -1,6 +1,6 @@
 """Classification losses: cross-entropy over classes, and binary cross-entropy. Each is one composite op.
 
-Options have PyTorch's names and are keyword-only. Class weights are not supported. Losses of numbers are in `regression`.
+Options have PyTorch's names and are keyword-only. Class weights are not supported. Regression losses are in `regression`.
 """
 
 import math
@@ -39,9 +39,9 @@ def cross_entropy(
     targets : Tensor of int64 or int32 (N,) or (N, ...)
         The index of the target class.
     ignore_index : int
-        Examples with this target are ignored: their loss and gradient are 0, and the mean is over the others.
+        Examples with this target are ignored: their loss and gradient are 0, and the mean does not count them.
     reduction : {"mean", "sum", "none"}
-        The mean over all examples that are not ignored, the sum, or one loss per example.
+        Return the mean over all examples that are not ignored, the sum, or one loss per example.
     label_smoothing : float
         The probability, from 0 to 1, that is spread uniformly over all classes.
 
@@ -64,9 +64,9 @@ def cross_entropy(
 
     Notes
     -----
-    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]: nothing overflows, and no
-    digits are lost if a probability is close to 1. The target is selected by comparing its index with that of each class in
-    the loop that computes the sum, so no temporary array has the shape of the logits, except the gradient. Smoothing by s
+    With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]. Nothing overflows, and no
+    digits are lost if a probability is close to 1. The loop that computes the sum compares the index of each class with the
+    target to select z[target], so no temporary array has the shape of the logits, except the gradient. Smoothing by s
     replaces z[target] by (1 - s) z[target] + s mean(z) [1]_. Checking the targets takes 3 us.
 
     References
@@ -99,7 +99,7 @@ def nll_loss(
 ) -> A:
     """Compute the negative log-likelihood of the target classes, given log-probabilities (see `log_softmax`).
 
-    The parameters, results and errors are those of `cross_entropy`, which is faster: it needs one pass less over the data.
+    The parameters, results and errors are those of `cross_entropy`, which is faster, since it reads the data once less.
 
     Examples
     --------
@@ -120,7 +120,7 @@ def check_targets(name: str, loss: A, targets: Array, classes: int, ignored: int
 
 
 def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -> None:
-    """Raise IndexingError if a target is not a class. Negative targets viewed as unsigned are large too."""
+    """Raise IndexingError if a target is not a class. Viewed as unsigned integers, negative targets are large, too."""
     array = targets.numpy()
     if array.size and array.view(f"u{array.itemsize}").max() >= classes:
         is_wrong = ((array < 0) | (array >= classes)) & (array != ignored)
@@ -133,8 +133,8 @@ def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -
             )
 
 
-def _cross_entropy(x: Array, targets: Array, ignored: Array, *more: Any) -> Array:
-    *smoothing, reduction = more
+def _cross_entropy(x: Array, targets: Array, ignored: Array, *rest: Any) -> Array:
+    *smoothing, reduction = rest
     check_class_shapes("cross_entropy", x, targets)
     classes, target = x.shape[1], targets.unsqueeze(1)
     z = x - reduce_dims(x, (1,), True, maximum).detach()
@@ -160,7 +160,7 @@ def is_target(x: Array, target: Array) -> Array:
 
 
 def reduce_class_losses(loss: Array, targets: Array, classes: int, ignored: Array, reduction: Reduction) -> Array:
-    """Reduce losses (N, 1, ...). Ignored targets count as 0; targets that are not a class give NaN."""
+    """Reduce losses (N, 1, ...). Losses of ignored targets are 0; those of targets that are not a class are NaN."""
     is_counted, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
     loss = where(is_counted, where(is_class, loss.squeeze(1), math.nan), 0)
     if reduction != "mean":
@@ -195,7 +195,7 @@ def binary_cross_entropy_with_logits(
     targets : Tensor of floats, of the same shape
         The probability of the positive class: usually 1 or 0.
     reduction : {"mean", "sum", "none"}
-        The mean of all elements, their sum, or one loss per element.
+        Return the mean of all elements, their sum, or one loss per element.
     pos_weight : Tensor, optional
         The weight of the positive class. It broadcasts to the shape of the logits, so (C,) applies to the last dim.
 
@@ -230,8 +230,8 @@ def binary_cross_entropy_with_logits(
     return apply(BoundFunction(_binary_cross_entropy, (reduction,)), logits, targets, *weights)
 
 
-def _binary_cross_entropy(x: Array, t: Array, *more: Any) -> Array:
-    *weights, reduction = more
+def _binary_cross_entropy(x: Array, t: Array, *rest: Any) -> Array:
+    *weights, reduction = rest
     require_same_shape_and_dtype("binary_cross_entropy_with_logits", x, t)
     positive_weight, total_weight = t, 1.0
     for weight in weights:
@@ -243,7 +243,7 @@ def _binary_cross_entropy(x: Array, t: Array, *more: Any) -> Array:
 
 
 def check_pos_weight(weight: Array, x: Array) -> None:
-    """Raise unless `pos_weight` matches the logits."""
+    """Raise unless `pos_weight` broadcasts to the logits and has their dtype."""
     name, sizes = "binary_cross_entropy_with_logits", zip(weight.shape[::-1], x.shape[::-1], strict=False)
     if weight.ndim > x.ndim or any(n not in (1, m) for n, m in sizes):
         raise ShapeError(f"{name}: got pos_weight of shape {weight.shape}, expected one that broadcasts to {x.shape}")

@@ -34,9 +34,9 @@ class Parameter(Tensor):
     Parameters
     ----------
     data : Tensor
-        The initial values. Shares the memory of `data`, without its gradient history.
+        The initial values. The parameter shares the memory of `data`, but not its gradient history.
     requires_grad : bool
-        If True, it is learned. Use False for a tensor that is part of the module but not trained.
+        If True, the parameter is trained. Use False for a tensor that belongs to the module but is not trained.
 
     Raises
     ------
@@ -77,7 +77,7 @@ class Buffer(Tensor):
     Parameters
     ----------
     data : Tensor of any dtype
-        The initial values. Shares the memory of `data`, without its gradient history.
+        The initial values. The buffer shares the memory of `data`, but not its gradient history.
 
     Raises
     ------
@@ -111,7 +111,7 @@ STATE_TYPES = Parameter, Buffer  # in the order in which `state_dict` lists them
 
 
 class LoadResult(NamedTuple):
-    """The names that differ between a module and a loaded state."""
+    """The names that only the module, or only the loaded state, contains."""
 
     missing_keys: list[str]
     unexpected_keys: list[str]
@@ -190,7 +190,7 @@ class Module:
         return (x for _, x in self.named_buffers())
 
     def _named_tensors(self, *kinds: type[H]) -> Iterator[tuple[str, H]]:
-        """Iterate over (name, tensor) of some types; for each module, those of the first type come first."""
+        """Iterate over (name, tensor) of the given types; for each module, tensors of the first type come first."""
         return unique_values(
             (join_names(prefix, name), x)
             for prefix, module in self.named_modules()
@@ -238,11 +238,11 @@ class Module:
         for p in self.parameters():
             p.grad = None
 
-    def to(self, *wanted: DType | str, dtype: DTypeLike = None, backend: str | None = None) -> "Module":
+    def to(self, *target: DType | str, dtype: DTypeLike = None, backend: str | None = None) -> "Module":
         """Convert all parameters and buffers to a dtype, a backend, or both, and return this module.
 
-        Parameters and buffers stay the same objects, so an optimizer keeps working; its own state is not moved. Integer
-        buffers, such as a batch counter, keep their dtype.
+        Parameters and buffers stay the same objects, so an optimizer keeps working; the optimizer's state is not moved.
+        Integer buffers, such as a batch counter, keep their dtype.
 
         Raises
         ------
@@ -257,7 +257,7 @@ class Module:
         float64
         """
         tensors = [x for _, x in self._named_tensors(*STATE_TYPES)]
-        moved = [p.detach().to(*wanted, dtype=dtype, backend=backend) for p in tensors]
+        moved = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
         for p, x in zip(tensors, moved, strict=True):
             if p.dtype.is_float and not x.dtype.is_float:
                 raise DTypeError(
@@ -269,7 +269,7 @@ class Module:
                 p.buffer, p.address = x.buffer, x.address
                 p.meta = TensorMeta(x.meta.layout, x.meta.dtype, x.meta.backend, p.requires_grad)
                 if p.grad is not None:
-                    p.grad = p.grad.detach().to(*wanted, dtype=dtype, backend=backend)
+                    p.grad = p.grad.detach().to(*target, dtype=dtype, backend=backend)
                 # a graph recorded with the old memory must not be differentiated with the new one
                 write_clock.record_write(p.buffer)
         return self
@@ -293,7 +293,7 @@ class Module:
             Tensors or arrays by name, as returned by `state_dict`, of any dtype and on any backend. Floats cannot be
             loaded into integer buffers.
         strict
-            If True, both must have the same names. If False, names that only one of them has are skipped.
+            If True, the state and the module must have the same names. If False, names in only one of them are skipped.
 
         Returns
         -------
@@ -315,28 +315,28 @@ class Module:
         >>> bool((a.weight == b.weight).all())
         True
         """
-        own = dict(self._named_tensors(*STATE_TYPES))
-        missing = [name for name in own if name not in state]
-        unexpected = [name for name in state if name not in own]
-        values = {name: np.asarray(state[name]) for name in own if name in state}
-        faults = [f"{name} is missing" for name in missing] * strict
-        faults += [f"{name} is unexpected{suggestion(name, own)}" for name in unexpected] * strict
-        faults += [
-            f"{name} has shape {x.shape}, expected {own[name].shape}"
+        tensors = dict(self._named_tensors(*STATE_TYPES))
+        missing = [name for name in tensors if name not in state]
+        unexpected = [name for name in state if name not in tensors]
+        values = {name: np.asarray(state[name]) for name in tensors if name in state}
+        errors = [f"{name} is missing" for name in missing] * strict
+        errors += [f"{name} is unexpected{suggestion(name, tensors)}" for name in unexpected] * strict
+        errors += [
+            f"{name} has shape {x.shape}, expected {tensors[name].shape}"
             for name, x in values.items()
-            if x.shape != own[name].shape
+            if x.shape != tensors[name].shape
         ]
-        faults += [
-            f"{name} has dtype {x.dtype}, expected {own[name].dtype}"
+        errors += [
+            f"{name} has dtype {x.dtype}, expected {tensors[name].dtype}"
             for name, x in values.items()
-            if x.dtype.kind not in ("biuf" if own[name].dtype.is_float else "biu")
+            if x.dtype.kind not in ("biuf" if tensors[name].dtype.is_float else "biu")
         ]
-        if faults:
+        if errors:
             advice = "; write strict=False to ignore names that differ" if strict and (missing or unexpected) else ""
-            raise ShapeError(f"load_state_dict: {'; '.join(faults)}. Nothing was loaded{advice}")
+            raise ShapeError(f"load_state_dict: {'; '.join(errors)}. Nothing was loaded{advice}")
         with no_grad():
             for name, x in values.items():
-                own[name].copy_(x.astype(own[name].dtype.numpy))
+                tensors[name].copy_(x.astype(tensors[name].dtype.numpy))
         return LoadResult(missing, unexpected)
 
     # Attributes.
@@ -363,19 +363,19 @@ class Module:
     # Representation.
 
     def extra_repr(self) -> str:
-        """Return the text between the brackets of the representation, besides the children."""
+        """Return the text that `repr` prints in the parentheses, before the children."""
         return ""
 
     @recursive_repr()
     def __repr__(self) -> str:
         lines = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in named_members(self, Module)]
         lines = [self.extra_repr()] * bool(lines and self.extra_repr()) + lines
-        inside = "\n  ".join(["", *lines]) + "\n" if lines else self.extra_repr()
-        return f"{type(self).__name__}({inside})"
+        content = "\n  ".join(["", *lines]) + "\n" if lines else self.extra_repr()
+        return f"{type(self).__name__}({content})"
 
 
 def named_members(owner: Module, kind: type[H]) -> Iterator[tuple[str, H]]:
-    """Iterate over attributes of a type, and those in lists, tuples and dicts: `layers.0`, `heads.left`."""
+    """Iterate over (name, value) of attributes of a type, also inside lists, tuples and dicts: `layers.0`, `heads.left`."""
 
     def search(name: str, value: object) -> Iterator[tuple[str, H]]:
         if isinstance(value, kind):
@@ -412,6 +412,6 @@ def join_names(prefix: str, name: str) -> str:
 
 
 def suggestion(name: str, known: Iterable[str]) -> str:
-    """Return "; did you mean ...?" with the nearest known name, or "" if none is near."""
-    found = get_close_matches(name, known, n=1)
-    return f"; did you mean {found[0]}?" if found else ""
+    """Return "; did you mean ...?" with the most similar known name, or "" if none is similar."""
+    matches = get_close_matches(name, known, n=1)
+    return f"; did you mean {matches[0]}?" if matches else ""

@@ -1,8 +1,9 @@
 """Batch and layer normalization: mean 0 and variance 1, then a learned scale and shift.
 
-Forward and backward are one kernel each. The kernel reads a row (the elements that are normalized together) three times: for
-the mean, for the variance (of differences from the mean, so no digits cancel), and to store the result. Running statistics
-are buffers that a forward in training updates in place with one more call; in a fused function it is part of the step.
+Forward and backward are one kernel each. The forward kernel reads a row (the elements that are normalized together) three
+times: for the mean, for the variance (of differences from the mean, so no digits cancel), and to store the result. Running
+statistics are buffers, which the forward pass updates in place during training. The update is one more call; in a fused
+function, it is part of the fused program.
 """
 
 import math
@@ -41,7 +42,7 @@ def batch_norm(
     ----------
     x : Tensor of floats (N, C) or (N, C, ...)
     running_mean, running_var : Tensor (C,) or None
-        In training they are updated in place, if given; otherwise x is normalized by them.
+        With `training`, they are updated in place, if given. Without, x is normalized by them.
     weight, bias : Tensor (C,) or None
         Scale and shift of each channel.
     training : bool
@@ -115,13 +116,13 @@ def normalize_by_batch(x: A, weight: Array | None, bias: Array | None, eps: floa
 def normalize_by_statistics(
     x: A, mean: Array | None, var: Array | None, weight: Array | None, bias: Array | None, eps: float
 ) -> A:
-    """Return x normalized by given statistics."""
+    """Return x normalized by the given mean and variance."""
     check_channels(x, running_mean=mean, running_var=var, weight=weight, bias=bias)
     return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *without_none(weight, bias))
 
 
-def _by_batch(x: Array, eps: Array, *more: Any) -> tuple[Array, Array, Array]:
-    *parameters, is_scaled, is_shifted = more
+def _by_batch(x: Array, eps: Array, *rest: Any) -> tuple[Array, Array, Array]:
+    *parameters, is_scaled, is_shifted = rest
     dims = (0, *range(2, x.ndim))
     count, channels = x.size // x.shape[1], x.shape[1]
     mean = reduce_dims(x, dims, True, add) / count  # (1, C, 1, ...)
@@ -132,9 +133,9 @@ def _by_batch(x: Array, eps: Array, *more: Any) -> tuple[Array, Array, Array]:
     return y, mean.reshape(channels).detach(), var.reshape(channels).detach()
 
 
-def _by_statistics(x: Array, eps: Array, *more: Any) -> Array:
+def _by_statistics(x: Array, eps: Array, *rest: Any) -> Array:
     parameters: list[Array]
-    *parameters, is_scaled, is_shifted = more
+    *parameters, is_scaled, is_shifted = rest
     mean, var, *affine = [p.reshape(x.shape[1], *[1] * (x.ndim - 2)) for p in parameters]  # (C, 1, ...)
     return scale_and_shift((x - mean) * rsqrt(var + eps), affine, is_scaled, is_shifted)
 
@@ -146,9 +147,9 @@ def _update_statistics(
     return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * unbiased)
 
 
-def _update_and_count(mean: Array, var: Array, batches: Array, *more: Array) -> tuple[Array, Array, Array]:
+def _update_and_count(mean: Array, var: Array, batches: Array, *rest: Array) -> tuple[Array, Array, Array]:
     """Update the running statistics, and count the batch."""
-    return *_update_statistics(mean, var, *more), batches + 1
+    return *_update_statistics(mean, var, *rest), batches + 1
 
 
 def _average_and_count(
@@ -165,7 +166,7 @@ def bessel_factor(x: Array) -> float:
 
 
 def bind_affine(body: Callable[..., object], weight: Array | None, bias: Array | None) -> BoundFunction:
-    """Bind the flags of an optional scale and shift to a composite function."""
+    """Bind two flags to a composite function: whether there is a scale, and whether there is a shift."""
     return BoundFunction(body, (weight is not None, bias is not None))
 
 
@@ -175,7 +176,7 @@ def without_none(*parameters: A | None) -> list[A]:
 
 
 def scale_and_shift(y: A, parameters: Sequence[Array], is_scaled: bool, is_shifted: bool) -> A:
-    """Multiply by the weight and add the bias, if there are any."""
+    """Multiply by the weight if `is_scaled`, and add the bias if `is_shifted`."""
     y = y * parameters[0] if is_scaled else y
     return y + parameters[-1] if is_shifted else y
 
@@ -204,7 +205,7 @@ def check_parameter(layer: str, x: Array, name: str, p: Array, shape: tuple[int,
 
 
 class BatchNorm(Module):
-    """Base of BatchNorm1d and BatchNorm2d, which differ in the number of dims of their input.
+    """Base class of BatchNorm1d and BatchNorm2d, which differ in the number of dims of their input.
 
     Parameters
     ----------
@@ -213,11 +214,11 @@ class BatchNorm(Module):
     eps : float
         Added to the variance.
     momentum : float or None
-        The weight of each batch in the running statistics; None averages over all batches so far.
+        The weight of each batch in the running statistics. With None, they are the averages over all batches so far.
     affine : bool
         If True, learn a scale and a shift of each channel. They are initialized to 1 and 0.
     track_running_stats : bool
-        If True, keep running statistics, which are used after `eval`. Without them, the batch statistics are always used.
+        If True, keep running statistics, which are used after `eval`. If False, always use the batch statistics.
     dtype, backend
         Dtype and backend of the parameters. Default: float32 on the default backend.
 
@@ -233,7 +234,7 @@ class BatchNorm(Module):
         `num_features` is less than 1; when called, as in `batch_norm`.
     """
 
-    expected: Mapping[int, str] = MappingProxyType({})  # shapes by their number of dims
+    expected: Mapping[int, str] = MappingProxyType({})  # number of dims -> shape in words
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Buffer | None
@@ -279,8 +280,8 @@ class BatchNorm(Module):
         """Raise unless x has the expected shape."""
         require_tensor(type(self).__name__, x)
         if x.ndim not in self.expected or x.shape[1] != self.num_features:
-            wanted = " or ".join(self.expected.values()).replace("C", str(self.num_features))
-            raise ShapeError(f"{type(self).__name__}: got x of shape {x.shape}, expected {wanted}")
+            shapes = " or ".join(self.expected.values()).replace("C", str(self.num_features))
+            raise ShapeError(f"{type(self).__name__}: got x of shape {x.shape}, expected {shapes}")
 
     def extra_repr(self) -> str:
         """Return the settings."""
@@ -370,8 +371,8 @@ def layer_norm(
     require_tensor("layer_norm", x)
     shape = sizes_of(normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
-        wanted = ", ".join(map(str, shape))
-        raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {wanted}), as given by normalized_shape")
+        sizes = ", ".join(map(str, shape))
+        raise ShapeError(f"layer_norm: got x of shape {x.shape}, expected (..., {sizes}), as in normalized_shape")
     require_floats("layer_norm", x)
     for name, p in ("weight", weight), ("bias", bias):
         if p is not None:
@@ -380,8 +381,8 @@ def layer_norm(
     return apply(body, x, eps, *without_none(weight, bias))
 
 
-def _layer_norm(x: Array, eps: Array, *more: Any) -> Array:
-    *parameters, count, is_scaled, is_shifted = more
+def _layer_norm(x: Array, eps: Array, *rest: Any) -> Array:
+    *parameters, count, is_scaled, is_shifted = rest
     dims, size = tuple(range(x.ndim - count, x.ndim)), math.prod(x.shape[x.ndim - count :])
     d = x - reduce_dims(x, dims, True, add) / size
     var = reduce_dims(d * d, dims, True, add) / size
@@ -400,7 +401,7 @@ class LayerNorm(Module):
     elementwise_affine : bool
         If True, learn a scale, initialized to 1.
     bias : bool
-        If True, learn a shift, too, initialized to 0.
+        If True, and `elementwise_affine` is True, learn a shift, initialized to 0.
     dtype, backend
         Dtype and backend of the parameters. Default: float32 on the default backend.
 

@@ -1,6 +1,6 @@
 """Pooling: the maximum or the mean of each window, as functions and as modules. Each is one composite op.
 
-A pooling is a view and a reduction: the windows of the images are a view whose first dims are the index in a window, and
+A pooling is a view and a reduction. The windows of the images are a view that has one dim for each dim of a window, and
 these dims are reduced. Nothing is copied. As in convolutions, the batch is the innermost dim of the result in memory.
 
 Not supported: returning indices; inputs without a batch dim (write x[None]).
@@ -56,7 +56,7 @@ def max_pool2d(
     stride : int or pair, optional
         Distance from one window to the next. Default: the window size, so that windows are adjacent.
     padding : int or pair
-        Number of elements added on each side, lower than any other; at most half a window.
+        Number of elements added on each side, which are never the maximum; at most half a window.
     dilation : int or pair
         Distance between the elements of a window.
     ceil_mode : bool
@@ -65,8 +65,9 @@ def max_pool2d(
     Returns
     -------
     Tensor (N, C, PH, PW)
-        PH = (H + 2 * padding - dilation * (KH - 1) - 1) / stride + 1, rounded down, or up with `ceil_mode`; then the last
-        window must start inside the image or the padding before it. PW likewise. The batch is the innermost dim in memory.
+        PH = (H + 2 * padding - dilation * (KH - 1) - 1) / stride + 1, rounded down, or up with `ceil_mode`, where
+        windows that would start in the padding after the image are left out. PW likewise. The batch is the innermost dim in
+        memory.
 
     Raises
     ------
@@ -77,9 +78,9 @@ def max_pool2d(
 
     Notes
     -----
-    If elements are equal, the first one in row-major order receives the gradient, as in PyTorch. The backward pass finds it
-    by comparing again; no indices are stored. Without padding nothing is copied, except the gradient if windows overlap: KH
-    * KW elements for each element of the output.
+    If several elements are the maximum, the first one in row-major order receives the gradient, as in PyTorch. No indices
+    are stored: the backward pass compares again. Without padding the forward pass copies nothing. If windows overlap, the
+    backward pass stores KH * KW elements for each element of the output.
 
     Examples
     --------
@@ -103,8 +104,8 @@ def pool_max(
     ceil_mode: bool,
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
-    size, of = pooling_windows(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
-    return apply(BoundFunction(_pool_max, (size, of)), x)
+    size, geometry = pooling_windows(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
+    return apply(BoundFunction(_pool_max, (size, geometry)), x)
 
 
 def avg_pool1d(
@@ -165,13 +166,13 @@ def pool_mean(
     name: str, dims: int, x: A, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool
 ) -> A:
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
-    size, of = pooling_windows(name, dims, x, kernel_size, stride, padding, 1, False)
+    size, geometry = pooling_windows(name, dims, x, kernel_size, stride, padding, 1, False)
     require_floats(name, x)
-    return apply(BoundFunction(_pool_mean, (size, of, bool(count_include_pad))), x)
+    return apply(BoundFunction(_pool_mean, (size, geometry, bool(count_include_pad))), x)
 
 
 def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
-    """Average signals (N, C, L) to a given length: `adaptive_avg_pool2d` with one dim.
+    """Average signals (N, C, L), so that they have a given length: `adaptive_avg_pool2d` with one dim.
 
     Examples
     --------
@@ -183,7 +184,7 @@ def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
 
 
 def adaptive_avg_pool2d(x: A, output_size: int | Sequence[int | None] | None) -> A:
-    """Average images to a given size: each output element is the mean of one part of the image.
+    """Average images, so that they have a given size: each output element is the mean of one part of the image.
 
     Parameters
     ----------
@@ -195,8 +196,8 @@ def adaptive_avg_pool2d(x: A, output_size: int | Sequence[int | None] | None) ->
     Returns
     -------
     Tensor (N, C, *output_size)
-        Part p of P of a dim of n elements is floor(p * n / P) ... ceil((p + 1) * n / P), end excluded, as in PyTorch: parts
-        overlap if P does not divide n.
+        Part p of P along a dim of n elements is floor(p * n / P) ... ceil((p + 1) * n / P), end excluded, as in PyTorch.
+        Parts overlap if P does not divide n.
 
     Raises
     ------
@@ -238,8 +239,10 @@ def check_images(name: str, dims: int, x: Array) -> None:
     """Raise unless x is a batch of images, or of signals."""
     require_tensor(name, x)
     if x.ndim != dims + 2:
-        wanted = "(N, C, H, W)" if dims == 2 else "(N, C, L)"
-        raise ShapeError(f"{name}: got x of shape {x.shape}, expected {wanted}; write x[None] for a batch of one example")
+        expected_shape = "(N, C, H, W)" if dims == 2 else "(N, C, L)"
+        raise ShapeError(
+            f"{name}: got x of shape {x.shape}, expected {expected_shape}; write x[None] for a batch of one example"
+        )
 
 
 def pooling_windows(
@@ -252,7 +255,7 @@ def pooling_windows(
     dilation: Sizes,
     ceil_mode: bool,
 ) -> tuple[tuple[int, ...], WindowGeometry]:
-    """Check the arguments and return window size and geometry; with `ceil_mode`, an incomplete last window is padded."""
+    """Check the arguments, and return window size and geometry; with `ceil_mode`, its padding completes the last window."""
     check_images(name, dims, x)
     return cached_windows(name, x.shape[2:], *map(as_numbers, (kernel_size, stride, padding, dilation)), ceil_mode)
 
@@ -271,56 +274,56 @@ def cached_windows(
     dims = len(image)
     size = per_dim(name, "kernel_size", kernel_size, dims, 1)
     step = size if stride is None else per_dim(name, "stride", stride, dims, 1)
-    edge = per_dim(name, "padding", padding, dims, 0)
+    before = per_dim(name, "padding", padding, dims, 0)
     gap = per_dim(name, "dilation", dilation, dims, 1)
-    if any(2 * p > k for p, k in zip(edge, size, strict=True)):
+    if any(2 * p > k for p, k in zip(before, size, strict=True)):
         raise ShapeError(f"{name}: got padding={padding!r}, expected at most half of the window size {size}")
-    of = WindowGeometry(step, tuple((p, p) for p in edge), gap, 1)
-    check_windows(name, image, size, of)
+    geometry = WindowGeometry(step, tuple((p, p) for p in before), gap, 1)
+    check_windows(name, image, size, geometry)
     if not ceil_mode:
-        return size, of
-    behind = []
-    for n, k, s, p, d in zip(image, size, step, edge, gap, strict=True):
-        reach = d * (k - 1) + 1
-        windows = min(-(-(n + 2 * p - reach) // s), (n + p - 1) // s) + 1
-        behind.append(max(p, (windows - 1) * s + reach - n - p))
-    return size, of._replace(padding=tuple(zip(edge, behind, strict=True)))
+        return size, geometry
+    after = []
+    for n, k, s, p, d in zip(image, size, step, before, gap, strict=True):
+        extent = d * (k - 1) + 1
+        windows = min(-(-(n + 2 * p - extent) // s), (n + p - 1) // s) + 1
+        after.append(max(p, (windows - 1) * s + extent - n - p))
+    return size, geometry._replace(padding=tuple(zip(before, after, strict=True)))
 
 
 # Composite ops.
 
 
-def _pool_max(x: Array, size: tuple[int, ...], of: WindowGeometry) -> Array:
+def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
-    if any(map(any, of.padding)):
-        shape, place = padded_shape(z, of.padding)
+    if any(map(any, geometry.padding)):
+        shape, place = padded_shape(z, geometry.padding)
         lowest = z.apply(Full(shape, z.dtype), maximum.identity_for(z.dtype))
         z = SliceUpdate((View("slice", place),))(lowest, z)
-    z = extract_patches(z, size, of.stride, of.dilation)
+    z = extract_patches(z, size, geometry.stride, geometry.dilation)
     return batch_first(ReduceFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
 
 
-def _pool_mean(x: Array, size: tuple[int, ...], of: WindowGeometry, counts_padding: bool) -> Array:
+def _pool_mean(x: Array, size: tuple[int, ...], geometry: WindowGeometry, counts_padding: bool) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
-    if any(map(any, of.padding)):
-        z = PadSlice(*padded_shape(z, of.padding))(z)
-    y = window_sums(z, size, of.stride)
+    if any(map(any, geometry.padding)):
+        z = PadSlice(*padded_shape(z, geometry.padding))(z)
+    y = window_sums(z, size, geometry.stride)
     if counts_padding:
         return batch_first(y / math.prod(size), len(size))
-    for d, (n, k, step, (before, _)) in enumerate(zip(x.shape[2:], size, of.stride, of.padding, strict=True)):
+    for d, (n, k, step, (before, _)) in enumerate(zip(x.shape[2:], size, geometry.stride, geometry.padding, strict=True)):
         first = x.positions(y.shape[1 + len(size) + d]) * step - before
-        inside = minimum(first + k, n) - maximum(first, 0)
-        y = y / inside.to(x.dtype).reshape(-1, *[1] * (len(size) - d))
+        count = minimum(first + k, n) - maximum(first, 0)
+        y = y / count.to(x.dtype).reshape(-1, *[1] * (len(size) - d))
     return batch_first(y, len(size))
 
 
 def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
-    """Return the sums of all windows: (C, ..., N) -> (C, 1, ..., *places, N)."""
+    """Return the sum of each window: (C, ..., N) -> (C, 1, ..., *places, N)."""
     return Reduce(add, tuple(range(1, len(size) + 1)))(extract_patches(z, size, step, (1,) * len(size)))
 
 
 def batch_first(y: A, dims: int) -> A:
-    """Move the batch to the front: (C, 1, ..., *places, N), with reduced windows -> (N, C, *places)."""
+    """Drop the reduced dims and move the batch to the front: (C, 1, ..., *places, N) -> (N, C, *places)."""
     return y.reshape(y.shape[0], *y.shape[1 + dims :]).permute(dims + 1, *range(dims + 1))
 
 
@@ -344,7 +347,7 @@ def averaging_matrix(x: A, n: int, parts: int) -> A:
 
 
 class MaxPool(FunctionLayer):
-    """Base of MaxPool1d and MaxPool2d."""
+    """Base class of MaxPool1d and MaxPool2d."""
 
     options = "kernel_size", "stride", "padding", "dilation", "ceil_mode"
     dims: int
@@ -361,9 +364,9 @@ class MaxPool(FunctionLayer):
         self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
     def forward(self, x: A) -> A:
-        """Reduce each window to its maximum: (N, C, ...) -> (N, C, ...)."""
-        numbers = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
-        return pool_max(type(self).__name__, self.dims, x, *numbers)
+        """Reduce each window to its maximum: (N, C, ...) -> (N, C, *places)."""
+        options = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
+        return pool_max(type(self).__name__, self.dims, x, *options)
 
 
 class MaxPool1d(MaxPool):
@@ -389,7 +392,7 @@ class MaxPool2d(MaxPool):
 
 
 class AvgPool(FunctionLayer):
-    """Base of AvgPool1d and AvgPool2d."""
+    """Base class of AvgPool1d and AvgPool2d."""
 
     options = "kernel_size", "stride", "padding"
     dims: int
@@ -401,9 +404,9 @@ class AvgPool(FunctionLayer):
         self.padding, self.count_include_pad = padding, count_include_pad
 
     def forward(self, x: A) -> A:
-        """Reduce each window to its mean: (N, C, ...) -> (N, C, ...)."""
-        numbers = self.kernel_size, self.stride, self.padding, self.count_include_pad
-        return pool_mean(type(self).__name__, self.dims, x, *numbers)
+        """Reduce each window to its mean: (N, C, ...) -> (N, C, *places)."""
+        options = self.kernel_size, self.stride, self.padding, self.count_include_pad
+        return pool_mean(type(self).__name__, self.dims, x, *options)
 
 
 class AvgPool1d(AvgPool):
@@ -419,7 +422,7 @@ class AvgPool2d(AvgPool):
 
 
 class AdaptiveAvgPool(FunctionLayer):
-    """Base of AdaptiveAvgPool1d and AdaptiveAvgPool2d."""
+    """Base class of AdaptiveAvgPool1d and AdaptiveAvgPool2d."""
 
     options = ("output_size",)
     dims: int

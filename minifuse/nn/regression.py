@@ -1,6 +1,6 @@
-"""Regression losses: the distance between predictions and targets, elementwise. Each is one composite op.
+"""Regression losses: elementwise distances between predictions and targets. Each is one composite op.
 
-Options are PyTorch's and keyword-only.
+Options have PyTorch's names and are keyword-only.
 """
 
 from typing import Literal
@@ -23,7 +23,7 @@ def mse_loss(x: A, y: Array, *, reduction: Reduction = "mean") -> A:
     x, y : Tensor of floats, of the same shape
         Predictions and targets.
     reduction : {"mean", "sum", "none"}
-        The mean of all elements, their sum, or one number for each.
+        Return the mean of all elements, their sum, or one loss per element.
 
     Returns
     -------
@@ -89,7 +89,7 @@ def huber_loss(x: A, y: Array, *, reduction: Reduction = "mean", delta: float = 
 
 
 def smooth_l1_loss(x: A, y: Array, *, reduction: Reduction = "mean", beta: float = 1.0) -> A:
-    """Compute `huber_loss` / beta with delta = beta: d**2 / (2 beta) if d < beta, else d - beta / 2. For beta 0: `l1_loss`.
+    """Compute `huber_loss` / beta with delta = beta: d**2 / (2 beta) if d < beta, else d - beta / 2. With beta=0: `l1_loss`.
 
     Examples
     --------

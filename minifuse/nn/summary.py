@@ -41,13 +41,13 @@ class Layer(NamedTuple):
     name: str
     """Its path, as in a state dict; "" for the model itself."""
     layer: str
-    """The name of its class."""
+    """Name of its class."""
     outputs: tuple[Shape, ...]
     """Shapes of the tensors that its last call returned; empty if it was not called."""
     calls: int
     """Number of calls; a shared module has one row and several calls."""
     parameters: int
-    """Number of elements of its own parameters, learned or frozen. A parameter that a row above has is not counted again."""
+    """Number of elements of its parameters, learned or frozen, not counting those of children or of rows above."""
 
 
 class Summary(NamedTuple):
@@ -128,17 +128,17 @@ def summary(model: Module, *inputs: object) -> Summary:
         raise DTypeError(f"summary: got {type(model).__name__}, expected an nn.Module")
     first = next(model.parameters(), None)
     dtype, backend = (float32, None) if first is None else (first.dtype, first.backend)
-    given = [zeros(x, dtype=dtype, backend=backend) if is_shape(x) else x for x in inputs]
+    arguments = [zeros(x, dtype=dtype, backend=backend) if is_shape(x) else x for x in inputs]
     with record_calls(model) as calls, no_grad():
-        model(*given)
+        model(*arguments)
     layers, seen = [], set[int]()
     for name, module in model.named_modules():
-        own = [p for _, p in named_members(module, Parameter) if id(p) not in seen]
-        own = list({id(p): p for p in own}.values())
-        seen |= {id(p) for p in own}
-        found = calls[id(module)]
-        shapes = tuple(x.shape for x in found[-1]) if found else ()
-        layers.append(Layer(name, type(module).__name__, shapes, len(found), sum(p.size for p in own)))
+        parameters = [p for _, p in named_members(module, Parameter) if id(p) not in seen]
+        parameters = list({id(p): p for p in parameters}.values())
+        seen |= {id(p) for p in parameters}
+        module_calls = calls[id(module)]
+        shapes = tuple(x.shape for x in module_calls[-1]) if module_calls else ()
+        layers.append(Layer(name, type(module).__name__, shapes, len(module_calls), sum(p.size for p in parameters)))
     innermost = [module for module in model.modules() if next(module.children(), None) is None]
     return Summary(
         tuple(layers),

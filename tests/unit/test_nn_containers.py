@@ -103,7 +103,7 @@ def test_a_bad_entry_is_named_and_nothing_is_added():
     with pytest.raises(IndexingError, match="ModuleDict has no module 'lefd'; did you mean left"):
         heads["lefd"]
     for name in ("train", "", "a.b", "keys", "forward"):
-        with pytest.raises(IndexingError, match=f"name '{name}', expected one that is not empty"):
+        with pytest.raises(IndexingError, match=f"name '{name}', expected a name that is not empty"):
             heads.update({"new": nn.ReLU(), name: nn.ReLU()})
     with pytest.raises(DTypeError, match="name 1 of type int"):
         heads[1] = nn.ReLU()

@@ -209,7 +209,7 @@ def test_running_statistics_of_the_function_change_in_place():
         (lambda: nn.batch_norm(mf.ones(3), mf.ones(3), mf.ones(3)), ShapeError, r"expected \(N, C\) or \(N, C, \.\.\.\)"),
         (lambda: nn.batch_norm(mf.arange(6).reshape(2, 3), None, None, training=True), DTypeError, "got dtype int64"),
         (lambda: nn.layer_norm(mf.ones(2, 3), (4,)), ShapeError, r"expected \(\.\.\., 4\)"),
-        (lambda: nn.layer_norm(mf.ones(2, 3), ()), ShapeError, "as given by normalized_shape"),
+        (lambda: nn.layer_norm(mf.ones(2, 3), ()), ShapeError, "as in normalized_shape"),
         (lambda: nn.layer_norm(mf.ones(3), (2, 3)), ShapeError, r"expected \(\.\.\., 2, 3\)"),
         (lambda: nn.layer_norm(mf.ones(2, 3), (3,), mf.ones(2)), ShapeError, r"weight of shape \(2,\), expected \(3,\)"),
         (lambda: nn.layer_norm(mf.arange(3), (3,)), DTypeError, "got dtype int64, expected floats"),

@@ -26,7 +26,7 @@ def run(
     sys.stdout.flush()
     sys.stderr.write(script_traceback(report))
     if json:
-        print_json(report.facts())
+        print_json(report.to_dict())
     else:
         show(report, new_console(), trace, limit)
     return report.status

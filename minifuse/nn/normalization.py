@@ -2,8 +2,7 @@
 
 Forward and backward are one kernel each. The forward kernel reads a row (the elements that are normalized together) three
 times: for the mean, for the variance (of differences from the mean, so no digits cancel), and to store the result. Running
-statistics are buffers, which the forward pass updates in place during training. The update is one more call; in a fused
-function, it is part of the fused program.
+statistics are buffers, which the forward pass updates in place during training: one more call, unless it is fused.
 """
 
 import math

@@ -1,6 +1,6 @@
 """Address spaces of a launch: global, shared, local and constant arrays, with synthetic addresses.
 
-Arguments that share an allocation keep their distances. Every other array starts at a multiple of 256 bytes.
+Arguments that are views of one allocation keep their distances. Every other array starts at a multiple of 256 bytes.
 """
 
 from collections.abc import Sequence
@@ -22,9 +22,9 @@ from .struct_arrays import StructArray
 
 ALIGNMENT_BYTES: Final = 256
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
-RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator state, which `random` reads as a row of two integers
+RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator state; `random` reads it as a row of two integers
 UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
-GivenShape = int | tuple[int, ...]
+ShapeLike = int | tuple[int, ...]
 
 
 class DeviceMemory(Protocol):
@@ -38,7 +38,7 @@ class AddressSpaces:
     """The memory of one launch."""
 
     def __init__(self, machine: LaunchState, dynamic_nbytes: int) -> None:
-        self.unwritten_arguments: list[str] = []  # arguments without a written element at the start of the launch
+        self.unwritten_arguments: list[str] = []  # arguments of which no element was written before the launch
         self.arguments: dict[int, tuple[str, np.ndarray]] = {}  # row -> the name of an argument and its memory
         self._machine, self._dynamic_nbytes = machine, dynamic_nbytes
         self._next_base = ALIGNMENT_BYTES
@@ -77,7 +77,7 @@ class AddressSpaces:
         )
 
     def _argument(self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None) -> KernelArray | StructArray:
-        """Return an array for the kernel. An array of structures becomes an array for each field."""
+        """Return an array for the kernel. For an array of structures, create an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
             return self._global(name, data, written, "global")
         fields = {}
@@ -97,7 +97,7 @@ class AddressSpaces:
         return self._constants[id(data)]
 
     def captured_array(self, name: str, value: DeviceMemory) -> KernelArray:
-        """Return the launch's view of a device array that is a global of the program."""
+        """Return this launch's view of a device array that is a global of the program."""
         if id(value) not in self._captured:
             self._captured[id(value)] = self.bind_argument(name, value)
         return self._captured[id(value)]
@@ -148,7 +148,7 @@ class AddressSpaces:
         return recorder.add_array(info, allocation_base)
 
     def shared_array(
-        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName, alignment: int | None
+        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: ShapeLike, dtype: DTypeName, alignment: int | None
     ) -> KernelArray:
         """Return the shared array of the lane's block that this instruction creates."""
         arrays = self._shared.setdefault(lane.block, {})
@@ -165,7 +165,7 @@ class AddressSpaces:
         return array
 
     def _make_shared(
-        self, block: int, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName, alignment: int | None
+        self, block: int, key: InstructionKey, frame: FrameType, shape: ShapeLike, dtype: DTypeName, alignment: int | None
     ) -> KernelArray:
         dims, element = self._check_shape_and_dtype(shape, dtype, "shared")
         if alignment is not None and (alignment % 8 or alignment & (alignment - 1)):
@@ -187,7 +187,7 @@ class AddressSpaces:
     def _dynamic_view(self, block: int, dtype: np.dtype) -> tuple[np.ndarray, NDArray[np.bool_]]:
         """Return the dynamic shared memory of a block as elements of a dtype.
 
-        An element counts as written if its first byte is.
+        An element counts as written if its first byte is written.
         """
         if block not in self._dynamic:
             nbytes = self._dynamic_nbytes
@@ -197,9 +197,9 @@ class AddressSpaces:
         return raw[: count * dtype.itemsize].view(dtype), written[: count * dtype.itemsize : dtype.itemsize]
 
     def local_array(
-        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: GivenShape, dtype: DTypeName
+        self, lane: Lane, key: InstructionKey, frame: FrameType, shape: ShapeLike, dtype: DTypeName
     ) -> KernelArray:
-        """Return the local array of this lane that this instruction creates."""
+        """Return the local array that this instruction creates for the lane."""
         if lane.locals is None:
             lane.locals = {}
         if key not in lane.locals:
@@ -210,14 +210,14 @@ class AddressSpaces:
         array: KernelArray = lane.locals[key]
         return array
 
-    def _check_shape_and_dtype(self, shape: GivenShape, dtype: DTypeName, space: str) -> tuple[tuple[int, ...], np.dtype]:
+    def _check_shape_and_dtype(self, shape: ShapeLike, dtype: DTypeName, space: str) -> tuple[tuple[int, ...], np.dtype]:
         dims = shape if isinstance(shape, tuple) else (shape,)
         element = dtype_named(dtype)
-        where = current().position
+        position = current().position
         if not all(type(size) is int and size >= 0 for size in dims):
-            raise SimtError(f"a {space} array of shape {shape} in {where}; expected an integer or a tuple of integers")
+            raise SimtError(f"a {space} array of shape {shape} in {position}; expected an integer or a tuple of integers")
         if element is None:
-            raise UnknownWordError(f"a {space} array of {dtype!r} in {where}; expected a dtype of NumPy or Numba")
+            raise UnknownWordError(f"a {space} array of {dtype!r} in {position}; expected a dtype of NumPy or Numba")
         return dims, element
 
     def end_block(self, block: int) -> None:
@@ -227,13 +227,13 @@ class AddressSpaces:
 
 
 class ClosureArray:
-    """A global array of the program, replaced by the launch's own view when a kernel uses it."""
+    """A global array of the program. Every use in a kernel accesses the running launch's view of it."""
 
     def __init__(self, name: str, value: Any) -> None:
         self._name, self._value = name, value
 
     def launch_view(self) -> KernelArray:
-        """Return the launch's view."""
+        """Return the running launch's view."""
         raise NotImplementedError
 
     def __getitem__(self, index: ArrayIndex) -> Any:
@@ -253,7 +253,7 @@ class ConstantClosureArray(ClosureArray):
     """A host array, which kernels only read."""
 
     def launch_view(self) -> KernelArray:
-        """Return the launch's view."""
+        """Return the running launch's view."""
         spaces: AddressSpaces = current(self._name).machine.spaces
         return spaces.constant_array(self._name, self._value)
 
@@ -262,7 +262,7 @@ class DeviceClosureArray(ClosureArray):
     """A device array, which kernels read and write."""
 
     def launch_view(self) -> KernelArray:
-        """Return the launch's view."""
+        """Return the running launch's view."""
         spaces: AddressSpaces = current(self._name).machine.spaces
         return spaces.captured_array(self._name, self._value)
 

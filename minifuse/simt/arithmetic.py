@@ -4,8 +4,8 @@ Integers are exact Python ints, because Numba computes in at least 64 bits; only
 float32 in math functions, a division by zero returns inf or nan, and `min` and `max` ignore nan. Storing converts to the
 element type as the hardware does: integers wrap.
 
-There are two differences from Numba. A float literal next to a float32 gives float32 here and float64 there. Dividing an
-integer or a literal by the integer 0 is an error here.
+There are two differences from Numba. An operation of a float literal and a float32 returns float32 here, and float64 there.
+Dividing an integer or a literal by the integer 0 is an error here.
 """
 
 import builtins
@@ -22,7 +22,7 @@ from .lanes import KERNEL_BUILTINS, lane_error
 RealNumber = bool | int | float | np.bool_ | np.integer | np.floating
 LaneNumber = RealNumber | complex | np.complexfloating  # a number that a lane computes
 ScalarFunction = Callable[..., Any]  # of numbers; the type of its result is that of its operands
-DTypeName = np.dtype | str | ScalarFunction  # a dtype, its name, or the cast that has its name
+DTypeName = np.dtype | str | ScalarFunction  # a dtype, its name, or the function that casts to it
 Value = TypeVar("Value")
 
 
@@ -103,14 +103,14 @@ def dtype_named(kind: object) -> np.dtype | None:
 
 
 def scalar_argument(value: object) -> object:
-    """Convert a number that is passed to a kernel to a kernel's number."""
+    """Convert a number argument of a launch to the type that it has in the kernel."""
     if type(value) is complex:
         return np.complex128(value)
     return np.float64(value) if type(value) is float else to_kernel_scalar(value)
 
 
 def from_ufunc(function: ScalarFunction) -> ScalarFunction:
-    """Wrap a NumPy function for kernels' numbers."""
+    """Wrap a NumPy function so that it takes and returns the numbers of kernels."""
 
     arity = getattr(function, "nin", 1)
 
@@ -146,7 +146,7 @@ def from_float_ufunc(function: ScalarFunction) -> ScalarFunction:
 def apply_to_arrays(apply: ScalarFunction, function: ScalarFunction, operands: tuple[Any, ...]) -> None:
     """Apply a function to each element and store the results: `np.add(x, 1, out)`. Arrays and numbers broadcast.
 
-    It runs if the number or types of the operands are not those of a call for one element.
+    Called if the operands are not numbers, or if there is one more than the function takes: the output array.
     """
     arity, name = getattr(function, "nin", 1), f"np.{function.__name__}"
     is_array = [hasattr(operand, "shape") and not isinstance(operand, np.generic) for operand in operands]
@@ -169,12 +169,12 @@ def apply_to_arrays(apply: ScalarFunction, function: ScalarFunction, operands: t
 
 def broadcast_element(array: Any, index: tuple[int, ...]) -> object:
     """Return the element of an array at an index of the broadcast shape."""
-    own = index[len(index) - array.ndim :]
-    return array[tuple(0 if size == 1 else position for position, size in zip(own, array.shape, strict=True))]
+    array_index = index[len(index) - array.ndim :]
+    return array[tuple(0 if size == 1 else position for position, size in zip(array_index, array.shape, strict=True))]
 
 
 def from_python(function: Callable[[float], float], on_error: Callable[[float], float]) -> ScalarFunction:
-    """Wrap a function that only `math` has. If it raises, return `on_error(x)`, the result of the hardware."""
+    """Wrap a function of `math` that NumPy lacks. If it raises, return `on_error(x)`, the result of the hardware."""
 
     def apply(x: RealNumber) -> np.floating:
         kind = type(x) if isinstance(x, np.floating) else np.float64
@@ -307,7 +307,7 @@ def cbrt(x: RealNumber) -> np.floating:
 
 
 def remainder(x: RealNumber, y: RealNumber) -> np.floating:
-    """Compute the IEEE 754 remainder: the quotient is rounded to even."""
+    """Compute the IEEE 754 remainder: the quotient is rounded to the nearest integer, ties to even."""
     kind: type[np.floating] = np.result_type(*(v if isinstance(v, np.floating) else np.float64 for v in (x, y))).type
     try:
         return kind(math.remainder(x, y))
@@ -338,12 +338,12 @@ def polar(z: complex | np.number) -> tuple[Any, np.floating]:
 
 
 def rect(r: RealNumber, phi: RealNumber) -> np.complex128:
-    """Return the complex number with an absolute value and an angle."""
+    """Return the complex number with the absolute value r and the angle phi."""
     return np.complex128(complex(r * np.cos(phi), r * np.sin(phi)))
 
 
 def split_names(text: str) -> list[str]:
-    """Split a text into words."""
+    """Split a text into the names in it."""
     return text.split()
 
 

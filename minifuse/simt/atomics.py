@@ -66,29 +66,29 @@ class AtomicFunctions:
 
     @staticmethod
     def max(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the larger of the two. A nan in memory stays."""
+        """Store the larger of the two. A nan in memory is kept."""
         return atomic_update("max", array, index, lambda old, new: new if new > old else old, value)
 
     @staticmethod
     def min(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the smaller of the two. A nan in memory stays."""
+        """Store the smaller of the two. A nan in memory is kept."""
         return atomic_update("min", array, index, lambda old, new: new if new < old else old, value)
 
     @staticmethod
     def nanmax(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the larger of the two. nan is ignored."""
+        """Store the larger of the two. A nan is ignored."""
         return atomic_update("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
 
     @staticmethod
     def nanmin(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the smaller of the two. nan is ignored."""
+        """Store the smaller of the two. A nan is ignored."""
         return atomic_update("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
 
     @staticmethod
     def cas(array: object, index: ElementIndex, old: RealNumber, value: RealNumber) -> RealNumber:
         """Set `array[index] = value` if it is `old`."""
         return atomic_update(
-            "cas", array, index, lambda found, expected, new: new if found == expected else found, old, value
+            "cas", array, index, lambda stored, expected, new: new if stored == expected else stored, old, value
         )
 
     @staticmethod
@@ -96,7 +96,7 @@ class AtomicFunctions:
         """Do `cas` on the first element."""
         first = (0,) * array.ndim if isinstance(array, KernelArray) else 0
         return atomic_update(
-            "compare_and_swap", array, first, lambda found, expected, new: new if found == expected else found, old, value
+            "compare_and_swap", array, first, lambda stored, expected, new: new if stored == expected else stored, old, value
         )
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -113,9 +113,11 @@ def atomic_update(
             f"cuda.atomic.{name} on a {type(array).__name__}",
             "pass an array and an index",
         )
-    dtype, known = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
-    if dtype.name not in known:
-        raise lane_error(UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"supported are {', '.join(known)}")
+    dtype, supported = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
+    if dtype.name not in supported:
+        raise lane_error(
+            UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"supported are {', '.join(supported)}"
+        )
     if dtype.kind == "f":
         values: list[RealNumber] = [dtype.type(operand) for operand in operands]
     else:

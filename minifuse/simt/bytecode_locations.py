@@ -1,6 +1,6 @@
-"""Locate bytecode: the instruction at an offset, its position in the source, and the variable that takes its result.
+"""Locate bytecode: the instruction at an offset, its position in the source, and the variable that stores its result.
 
-Python rewrites instructions as they run, so the offset of a frame may be that of a cache entry behind the instruction.
+Python rewrites instructions as they run, so the offset of a frame may be that of a cache entry after the instruction.
 Offsets are therefore mapped to the start of their instruction before they are compared.
 """
 
@@ -31,13 +31,13 @@ class Instruction(NamedTuple):
 
 def instruction_start(code: CodeType, offset: int) -> int:
     """Return the offset of the instruction that an offset belongs to."""
-    found = INSTRUCTION_OFFSETS.get(id(code))
-    if found is None:
+    entry = INSTRUCTION_OFFSETS.get(id(code))
+    if entry is None:
         if len(INSTRUCTION_OFFSETS) >= MAX_CACHED_FUNCTIONS:
             INSTRUCTION_OFFSETS.clear()
             ASSIGNED_NAMES.clear()
-        found = INSTRUCTION_OFFSETS[id(code)] = code, [step.offset for step in dis.get_instructions(code)]
-    offsets = found[1]
+        entry = INSTRUCTION_OFFSETS[id(code)] = code, [step.offset for step in dis.get_instructions(code)]
+    offsets = entry[1]
     return offsets[bisect_right(offsets, offset) - 1]
 
 
@@ -67,11 +67,11 @@ def instruction_at(code: CodeType, offset: int) -> Instruction:
 
 
 def assigned_name(frame: FrameType) -> str | None:
-    """Return the variable that takes the result of the call that a frame is executing, or None."""
+    """Return the variable that the result of the running call is assigned to, or None."""
     code, offset = frame.f_code, current_instruction(frame)
     key = (id(code), offset)
     if key not in ASSIGNED_NAMES:
         following = [step for step in dis.get_instructions(code) if step.offset > offset and step.opname != "CACHE"]
-        stores = following and following[0].opname in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL")
-        ASSIGNED_NAMES[key] = following[0].argval if stores else None
+        is_stored = following and following[0].opname in ("STORE_FAST", "STORE_DEREF", "STORE_GLOBAL")
+        ASSIGNED_NAMES[key] = following[0].argval if is_stored else None
     return ASSIGNED_NAMES[key]

@@ -4,8 +4,8 @@ The script runs unmodified in this process, with `simt.host` in place of `numba.
 are collected, one for each kernel and pair of lines. A test file (test_*.py or *_test.py) is run by pytest in the same way.
 `cli.check` prints the report.
 
-Not checked: leaks, missing synchronization of streams, time, and outputs that a launch leaves unchanged. Copying memory to
-the host that was never written is a hazard.
+Not checked: leaks, missing synchronization of streams, time, and outputs that a launch leaves unchanged. A copy to
+the host of device memory that was never written is a hazard.
 """
 
 import ast
@@ -91,10 +91,10 @@ class Report:
         """Return the last line of the report: `3 launches of 2 kernels: 1 hazard`."""
         if not self.launches and not self.findings:
             return "no kernel was launched"
-        found = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
-        return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {found}"
+        hazards = f"{pluralize(len(self.findings), 'hazard')}" if self.findings else "no hazards"
+        return f"{pluralize(self.launches, 'launch', 'launches')} of {pluralize(len(self.kernels), 'kernel')}: {hazards}"
 
-    def facts(self) -> dict[str, object]:
+    def to_dict(self) -> dict[str, object]:
         """Return the report in types that JSON represents."""
         return {
             "script": str(self.script),
@@ -286,11 +286,11 @@ def check(
     schedules
         Run each launch in this many orders of warps and blocks. The script continues with the results of the first.
     limit
-        Record at most this many memory accesses per launch. A longer launch is run again unrecorded, so races are found only
-        among its first accesses.
+        Record at most this many memory accesses per launch. A longer launch is run again without recording, so races are
+        found only among its first accesses.
     loop_limit
-        Number of loop iterations and calls of a launch within which a thread must end. Otherwise the launch raises
-        LoopLimitError in the script.
+        Raise LoopLimitError in the script if a launch runs this many loop iterations and calls, counted over all threads,
+        without a thread ending.
     trace
         Save the trace of the first launch with a hazard to this file, or of the last launch if there is no hazard.
 
@@ -329,10 +329,10 @@ def is_test_file(script: Path) -> bool:
         tree = ast.parse(script.read_bytes())
     except (SyntaxError, ValueError):  # running the file reports the error
         return False
-    inside = [node for outer in tree.body if isinstance(outer, ast.ClassDef) for node in outer.body]
+    methods = [node for outer in tree.body if isinstance(outer, ast.ClassDef) for node in outer.body]
     return any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
-        for node in (*tree.body, *inside)
+        for node in (*tree.body, *methods)
     )
 
 
@@ -373,11 +373,11 @@ def script_traceback(report: Report) -> str:
     if error is None:
         return ""
     summary = traceback.TracebackException.from_exception(error)
-    part: traceback.TracebackException | None = summary
-    while part is not None:
-        frames = [frame for frame in part.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
-        part.stack = traceback.StackSummary.from_list(frames)
-        part = part.__cause__ or part.__context__
+    exception: traceback.TracebackException | None = summary
+    while exception is not None:
+        frames = [frame for frame in exception.stack if not frame.filename.startswith(INTERNAL_PREFIXES)]
+        exception.stack = traceback.StackSummary.from_list(frames)
+        exception = exception.__cause__ or exception.__context__
     return "".join(summary.format())
 
 
@@ -391,7 +391,7 @@ def array_arguments(arguments: Sequence[object]) -> Iterator[HostOrDevice]:
 
 
 def snapshot(arrays: Sequence[HostOrDevice]) -> list[np.ndarray]:
-    """Copy the elements of the arrays, and which of them are written."""
+    """Copy the elements of the arrays, and the flags that record which of them are written."""
     return [part.copy() for array in arrays for part in array_parts(array)]
 
 
@@ -425,6 +425,6 @@ def finding_as_dict(finding: HazardFinding) -> dict[str, object]:
     }
 
 
-def pluralize(number: int, one: str, many: str = "") -> str:
+def pluralize(number: int, singular: str, plural: str = "") -> str:
     """Format a number with its noun."""
-    return f"{number} {one if number == 1 else many or one + 's'}"
+    return f"{number} {singular if number == 1 else plural or singular + 's'}"

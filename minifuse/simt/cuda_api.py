@@ -1,7 +1,7 @@
 """The `cuda` namespace that kernels use: thread indices, barriers, warp operations, memory, atomics and bit operations.
 
 Each function looks up the lane that is running, so one object serves all launches in all threads. `machine` computes the
-result of a barrier or warp operation when all participating lanes have arrived. Any other name raises UnknownWordError.
+result of a barrier or warp operation when all participating lanes have arrived. All other names raise UnknownWordError.
 """
 
 import sys
@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, SupportsInt, TypeVar, overload
 import numpy as np
 
 from ..core.errors import BarrierError, SimtError, UnknownWordError
-from .address_spaces import AddressSpaces, ConstantClosureArray, GivenShape
+from .address_spaces import AddressSpaces, ConstantClosureArray, ShapeLike
 from .arithmetic import CASTS, DTYPE_ALIASES, DTypeName, ScalarFunction, cbrt, fma
 from .atomics import AtomicFunctions
 from .bytecode_locations import instruction_key
@@ -59,7 +59,7 @@ def word(function: Function) -> Function:
 
 
 class LaneIndex:
-    """A triple of the current lane: `cuda.threadIdx`, `cuda.blockDim`, ..."""
+    """Indices or sizes along x, y and z, looked up for the running lane: `cuda.threadIdx`, `cuda.blockDim`, ..."""
 
     def __init__(self, name: str, find: Callable[[Lane], Dim3]) -> None:
         self._name, self._find = name, find
@@ -101,7 +101,7 @@ def join_collective(name: str, mask: int, *operands: object) -> object:
 
 
 def mma_sync(kind: str, a: Registers, b: Registers, c: Registers) -> tuple[np.float32, ...]:
-    """Multiply two matrices held by the lanes of a warp (`mma.sync`), and return this lane's fragment of a @ b + c.
+    """Multiply two matrices stored in the lanes of a warp (`mma.sync`), and return this lane's fragment of a @ b + c.
 
     Parameters
     ----------
@@ -126,10 +126,10 @@ class SharedMemory:
     """`cuda.shared`: memory shared by the lanes of a block."""
 
     @staticmethod
-    def array(shape: GivenShape, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
-        """Return the shared array of this instruction, the same one for all lanes of the block.
+    def array(shape: ShapeLike, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
+        """Return the shared array that this instruction creates: one array for all lanes of the block.
 
-        Shape 0 means the dynamic shared memory of the launch.
+        With shape 0, it is the dynamic shared memory of the launch.
         """
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
@@ -145,8 +145,8 @@ class LocalMemory:
     """`cuda.local`: private memory of a lane."""
 
     @staticmethod
-    def array(shape: GivenShape, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
-        """Return this lane's local array of this instruction."""
+    def array(shape: ShapeLike, dtype: DTypeName, alignment: int | None = None) -> KernelArray:
+        """Return the local array that this instruction creates: one array for each lane."""
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
         lane = current("cuda.local.array")
@@ -299,12 +299,12 @@ class CudaNamespace:
 
     @staticmethod
     def shfl_up_sync(mask: int, value: Value, delta: int) -> Value:
-        """Return the value of the lane `delta` below, or the own value if there is none."""
+        """Return the value of the lane `delta` below, or this lane's value if there is none."""
         return join_collective("shfl_up_sync", mask, value, delta)
 
     @staticmethod
     def shfl_down_sync(mask: int, value: Value, delta: int) -> Value:
-        """Return the value of the lane `delta` above, or the own value if there is none."""
+        """Return the value of the lane `delta` above, or this lane's value if there is none."""
         return join_collective("shfl_down_sync", mask, value, delta)
 
     @staticmethod
@@ -389,20 +389,20 @@ class CudaNamespace:
     @staticmethod
     def clz(value: SupportsInt) -> int:
         """Count the leading zero bits."""
-        found, bits = unsigned_bits(value)
-        return bits - found.bit_length()
+        number, bits = unsigned_bits(value)
+        return bits - number.bit_length()
 
     @staticmethod
     def ffs(value: SupportsInt) -> int:
         """Return the position of the lowest set bit, counted from 1, or 0 if no bit is set."""
-        found = int(value)
-        return (found & -found).bit_length()
+        number = int(value)
+        return (number & -number).bit_length()
 
     @staticmethod
     def brev(value: SupportsInt) -> int:
         """Reverse the order of the bits."""
-        found, bits = unsigned_bits(value)
-        return int(f"{found:0{bits}b}"[::-1], 2)
+        number, bits = unsigned_bits(value)
+        return int(f"{number:0{bits}b}"[::-1], 2)
 
     fma = staticmethod(fma)
     cbrt = staticmethod(cbrt)

@@ -1,7 +1,7 @@
 """Turn races and unwritten outputs of a trace into errors: the problem, its location, and a way to fix it.
 
-`races` and `metrics` find them in the columns. The machine detects reads before writes, accesses out of bounds and barrier
-mismatches while the kernel runs. Divergence is a metric, not a hazard (`metrics.divergence`).
+`races` finds the races in the columns, `metrics` the unwritten elements. While the kernel runs, the machine detects reads
+before writes, accesses out of bounds and barrier mismatches. Divergence is a metric, not a hazard (`metrics.divergence`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -80,15 +80,15 @@ def element_at(array: ArrayInfo, address: int) -> Sizes:
     if len(array.shape) > 1:
         try:
             return Layout(array.shape, array.strides, 0).index(position * array.itemsize)
-        except IndexingError:  # the array has gaps, and the access was through another array over the same memory
+        except IndexingError:  # between elements: the access was through another array over the same memory
             pass
     stride = array.strides[0] if len(array.strides) == 1 and array.strides[0] else array.itemsize
     return (position * array.itemsize // stride + array.low,) if array.shape else ()
 
 
-def find_race_errors(found: Iterable[Race], labels: EventLabels) -> list[RaceError]:
+def find_race_errors(races: Iterable[Race], labels: EventLabels) -> list[RaceError]:
     """Return an error for each race."""
-    return [_race_error(race, labels) for race in found]
+    return [_race_error(race, labels) for race in races]
 
 
 def _race_error(race: Race, labels: EventLabels) -> RaceError:
@@ -99,8 +99,8 @@ def _race_error(race: Race, labels: EventLabels) -> RaceError:
     is_between_blocks = race.scope == "grid"
     accesses = [_format_access(row, labels, with_block=is_between_blocks) for row in (first, second)]
     epoch = None if is_between_blocks else int(events.epoch[first])
-    where = "" if is_between_blocks else f", both in epoch {epoch} of block {format_index(block)}"
-    message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{where}; {_advice(race, labels)}."
+    epoch_text = "" if is_between_blocks else f", both in epoch {epoch} of block {format_index(block)}"
+    message = f"{_format_element(array, element)}: {accesses[0]}, {accesses[1]}{epoch_text}; {_advice(race, labels)}."
     if race.same_value:
         message += " All of them wrote the same value, so the result is not affected; it is still a race."
     if race.elements > 1:
@@ -117,8 +117,8 @@ def _race_error(race: Race, labels: EventLabels) -> RaceError:
 
 
 def _format_element(array: ArrayInfo, element: Sizes) -> str:
-    place = f" element {format_index(element)}" if element else ""
-    return f"{array.space} array '{array.name}'{place}"
+    element_text = f" element {format_index(element)}" if element else ""
+    return f"{array.space} array '{array.name}'{element_text}"
 
 
 def _format_access(row: int, labels: EventLabels, *, with_block: bool) -> str:
@@ -137,18 +137,21 @@ def _advice(race: Race, labels: EventLabels) -> str:
     (first_file, first_line), (second_file, second_line) = labels.line(race.first), labels.line(race.second)
     is_one_line = (first_file, first_line) == (second_file, second_line)
     if is_one_line and race.kind != "write-write":
-        within = "" if race.scope == "grid" else ", or read before a cuda.syncthreads() and write after it"
-        return f"write to an array other than the one that is read{within}, or use cuda.atomic"
+        or_barrier = "" if race.scope == "grid" else ", or read before a cuda.syncthreads() and write after it"
+        return f"write to an array other than the one that is read{or_barrier}, or use cuda.atomic"
     if race.scope == "grid":
         if race.kind == "write-write":
             return "blocks run in any order: give each block an element of its own, or use cuda.atomic in all of them"
         return "blocks run in any order: use two launches, or cuda.cg.this_grid().sync() between the two"
     if is_one_line and race.kind == "write-write":
         return "let one thread write it, give each thread an element of its own, or use cuda.atomic"
-    too = ", and so would a cuda.syncwarp(), as the threads are of one warp" if race.scope == "warp" else ""
+    or_syncwarp = ", and so would a cuda.syncwarp(), as the threads are of one warp" if race.scope == "warp" else ""
     if first_file == second_file and first_line > second_line:
-        return f"a cuda.syncthreads() after line {first_line}, before line {second_line} runs again, would order them{too}"
-    return f"a cuda.syncthreads() between the two lines would order them{too}"
+        return (
+            f"a cuda.syncthreads() after line {first_line}, before line {second_line} runs again, would order them"
+            f"{or_syncwarp}"
+        )
+    return f"a cuda.syncthreads() between the two lines would order them{or_syncwarp}"
 
 
 def find_unwritten(labels: EventLabels) -> dict[str, int]:
@@ -171,7 +174,7 @@ def find_unwritten_errors(fresh: Iterable[str], labels: EventLabels) -> list[Unw
 
     An output is an array that was uninitialized when the launch began (`device_array`) and that the kernel wrote to. Other
     arrays may keep their old elements on purpose, so `find_unwritten` only counts them. An array that the kernel
-    does not write at all may belong to another launch.
+    does not write at all may be the output of another launch.
     """
     counts = find_unwritten(labels)
     outputs = [info for info in labels.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]

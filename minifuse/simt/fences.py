@@ -5,11 +5,11 @@
 
 The atomic of thread a releases its accesses before the fence, and the later atomic of thread b acquires them. Barriers of
 the block extend both: a fence covers the accesses of other threads of its block before an earlier barrier, and after a
-barrier all threads have acquired what one of them acquired. Only the order of the run counts, so an access by a block that
-did not wait for its turn is found.
+barrier all threads have acquired what one of them acquired. Atomics are ordered as in the
+recorded run, so an access by a block that did not wait for its turn is found.
 
-One release-acquire pair is followed, not a chain over several addresses: such a chain is reported as a race. Unlike in the
-PTX memory model, the acquiring thread needs no fence, because NVIDIA's sample has none.
+Only single release-acquire pairs are followed. Accesses that are ordered by a chain of pairs over several addresses are
+reported as a race. Unlike in the PTX memory model, the acquiring thread needs no fence, because NVIDIA's sample has none.
 
 References
 ----------
@@ -40,7 +40,7 @@ class _EventPoints(NamedTuple):
 
 
 class ReleaseAcquireOrder:
-    """The release-acquire order of some events of a launch. It is False if no pair of fence and atomic orders anything.
+    """The release-acquire order of some events of a launch. It is falsy if no pair of a fence and an atomic orders events.
 
     Parameters
     ----------
@@ -50,7 +50,7 @@ class ReleaseAcquireOrder:
     rows : ndarray of int64
         The events that `class_of` and `orders` will be called with.
     between_blocks : bool
-        Whether the events are of different blocks. A `threadfence_block` orders nothing between blocks.
+        True to compare events of different blocks, which a `threadfence_block` does not order.
     """
 
     def __init__(self, events: Events, collectives: Iterable[Collective], rows: Ints, *, between_blocks: bool) -> None:
@@ -87,12 +87,12 @@ class ReleaseAcquireOrder:
     def class_of(self, rows: Ints) -> Ints:
         """Return a number for each event.
 
-        Events of one block with equal numbers are ordered alike with respect to all others.
+        Events of one block with equal numbers have the same order with respect to all other events.
         """
         return self._class[rows]
 
     def orders(self, left: Ints, right: Ints) -> NDArray[np.bool_]:
-        """Return for each pair of rows whether a release and an acquire lie between the two events."""
+        """Return for each pair of rows whether a release and an acquire order the two events."""
         is_ordered = np.zeros(len(left), bool)
         left, right = self._class[left], self._class[right]
         for released, acquired in zip(self._released, self._acquired, strict=True):
@@ -106,14 +106,14 @@ def _points(events: Events, rows: Ints, lanes: int) -> _EventPoints:
 
 
 def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: int) -> _EventPoints:
-    found = [
+    fences = [
         (row.block, row.block * lanes + row.warp * WARP_SIZE + lane, row.epoch, 2 * row.position)
         for row in collectives
         if row.kind in kinds and row.position >= 0
         for lane in range(WARP_SIZE)
         if row.mask >> lane & 1
     ]
-    return _EventPoints(*np.array(found, np.int64).reshape(-1, 4).T)
+    return _EventPoints(*np.array(fences, np.int64).reshape(-1, 4).T)
 
 
 def _reversed(points: _EventPoints) -> _EventPoints:
@@ -124,8 +124,8 @@ def _reversed(points: _EventPoints) -> _EventPoints:
 def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, backwards: bool = False) -> Ints:
     """Return the smallest value of the points after each start: later in the same lane, or in a later epoch of its block.
 
-    The result is NEVER if there is none. With `backwards`, the points before the start count, and the result is the negated
-    one: the greatest value, or ALWAYS.
+    The result is NEVER if there is none. With `backwards`, pass `_reversed` points and negated values; the result is the
+    greatest value of the points before each start, or ALWAYS if there is none.
     """
     if backwards:
         return -_min_value_later(_reversed(start), later, value)
@@ -134,17 +134,17 @@ def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, b
     return np.minimum(in_lane, in_block)
 
 
-def _min_value_after(segment: Ints, place: Ints, segments: Ints, places: Ints, values: Ints) -> Ints:
-    """Return for each (segment, place) the smallest value in the same segment at a greater place."""
+def _min_value_after(segment: Ints, position: Ints, segments: Ints, positions: Ints, values: Ints) -> Ints:
+    """Return for each (segment, position) the smallest value in the same segment at a greater position."""
     if not len(segments):
         return np.full(len(segment), NEVER)
-    key = combine_keys(np.concatenate([segment, segments]), np.concatenate([place, places]))
-    asked, key = key[: len(segment)], key[len(segment) :]
+    key = combine_keys(np.concatenate([segment, segments]), np.concatenate([position, positions]))
+    queried, key = key[: len(segment)], key[len(segment) :]
     order = np.argsort(key, kind="stable")
     segments, values = segments[order], values[order]
     # Shift the values of later segments above those of earlier ones, so that a minimum from the right stays in its segment.
     shift = run_numbers(run_starts(segments), len(segments)) * (4 * NEVER)
     minimum = np.minimum.accumulate((values + shift)[::-1])[::-1] - shift
-    after = np.searchsorted(key[order], asked, side="right")
+    after = np.searchsorted(key[order], queried, side="right")
     nearest = np.minimum(after, len(segments) - 1)
     return np.where((after < len(segments)) & (segments[nearest] == segment), minimum[nearest], NEVER)

@@ -20,7 +20,7 @@ try:
 except ImportError as error:
     raise MissingPartError('minifuse.simt needs the package greenlet to run lanes: pip install "minifuse[simt]"') from error
 
-KERNEL_BUILTINS: Final[dict[str, object]] = {}  # of kernels, filled by `arithmetic`; a frame that has them runs kernel code
+KERNEL_BUILTINS: Final[dict[str, object]] = {}  # filled by `arithmetic`; a frame with these builtins runs kernel code
 
 
 class Dim3(NamedTuple):
@@ -40,14 +40,14 @@ class LaunchState(Protocol):
     block_rank: int
     recorder: Recorder | None
     spins: int  # consecutive polls without progress
-    home: greenlet
+    home: greenlet  # resumes the lanes
     spaces: Any  # its AddressSpaces, whose module imports this one
 
     def report_hazard(self, error: SimtError) -> None:
         """Record a hazard that does not end the launch."""
 
     def spin(self, frame: FrameType) -> None:
-        """Note that the running lane may be polling for another one."""
+        """Count a poll of the running lane, which may be waiting for another lane."""
 
     def record_fence(self, lane: "Lane", kind: str, frame: FrameType) -> None:
         """Record a memory fence of a lane."""
@@ -113,9 +113,9 @@ class Lane:
 
 
 class LaneRunner(greenlet):  # type: ignore[misc]  # greenlet ships no types
-    """A greenlet that runs one lane after another, as long as none of them pauses.
+    """A greenlet that runs a lane to its end, then the next lane that the machine assigns.
 
-    Starting a greenlet takes 8 us, switching to one 0.7 us.
+    It is reused because starting a greenlet takes 8 us, and switching to one only 0.7 us.
     """
 
     lane: Lane | None = None
@@ -145,7 +145,7 @@ def format_position(position: tuple[int, ...], rank: int) -> str:
 
 
 def kernel_frame(frame: FrameType | None) -> FrameType:
-    """Return the innermost frame of the kernel, or of a function that it calls, starting at `frame`."""
+    """Return the innermost frame, starting at `frame`, that runs the kernel or a function that it calls."""
     while frame is not None and frame.f_builtins is not KERNEL_BUILTINS:
         frame = frame.f_back
     if frame is None:
@@ -169,14 +169,14 @@ def traceback_line(traceback: TracebackType | None) -> Line | None:
 
 
 def lane_error(
-    kind: type[SimtError], what: str, advice: str, array: str | None = None, element: tuple[Any, ...] | None = None
+    kind: type[SimtError], problem: str, advice: str, array: str | None = None, element: tuple[Any, ...] | None = None
 ) -> SimtError:
-    """Build an error of the current lane: `what, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
+    """Build an error of the current lane: `problem, by thread (4, 3) of block (0, 0) at matmul.py:41; advice`."""
     lane = current()
     file, line = frame_line(kernel_frame(sys._getframe(1)))
     machine = lane.machine
     return kind(
-        f"{what}, by {lane.position} at {file_name(file)}:{line}; {advice}",
+        f"{problem}, by {lane.position} at {file_name(file)}:{line}; {advice}",
         lines=((file, line),),
         block=tuple(lane.blockIdx[: machine.grid_rank]),
         threads=(tuple(lane.threadIdx[: machine.block_rank]),),

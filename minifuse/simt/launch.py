@@ -1,6 +1,6 @@
 """Launch kernels: `run` executes one, `trace` also records it, `schedules` compares many execution orders.
 
-It checks grid, block and arguments as Numba does, rebinds the kernel, runs the machine and collects the results.
+All three check grid, block and arguments as Numba does, rebind the kernel, run the machine and collect the results.
 """
 
 import math
@@ -64,10 +64,10 @@ class Schedules(NamedTuple):
     outputs: dict[str, int]  # name of an array -> first seed that changes it
 
     def __str__(self) -> str:
-        wrong = sorted((*self.different, *self.failed))
-        if not wrong:
+        affected = sorted((*self.different, *self.failed))
+        if not affected:
             return f"the same in {self.tried} schedules"
-        return f"different in {len(wrong)} of {self.tried} schedules; seed {wrong[0]} replays it"
+        return f"different in {len(affected)} of {self.tried} schedules; seed {affected[0]} replays it"
 
 
 def run(
@@ -84,24 +84,25 @@ def run(
     Parameters
     ----------
     kernel : function, dispatcher of cuda.jit, or launch plan
-        A plan has the attributes kernel, grid, block, arguments and shared. Omit grid and block with it.
+        A launch plan has the attributes kernel, grid, block, arguments and shared. With it, omit these arguments.
     grid, block : int or tuple of 1 to 3 ints
         Number of blocks in the grid, and of threads per block.
     *arguments
-        NumPy arrays (written in place), numbers, tuples of them, `Pointer`, device arrays.
+        NumPy arrays (written in place), numbers, tuples of these, `Pointer`, device arrays.
     seed : int
         Execution order: 0 is the order of the indices, every other seed is a reproducible shuffled order.
     shared : int
         Bytes of dynamic shared memory.
     loop_limit : int or None
-        Number of loop iterations and calls of all threads within which a thread must end; None for no limit.
+        Raise LoopLimitError after this many loop iterations and calls, counted over all threads, without a thread ending.
+        None for no limit.
 
     Raises
     ------
     SimtError
         The first error of the kernel, with its line, block and thread.
     LoopLimitError
-        A loop or a recursion did not end within the limit.
+        A loop or a recursion did not end within `loop_limit`.
     UnknownWordError
         The kernel uses a name that is not supported.
 
@@ -147,8 +148,8 @@ def trace(
     Returns
     -------
     Trace
-        Outputs, events, requests and hazards. An error that ends the launch is the last of its findings, and `is_complete`
-        is then False.
+        Outputs, events, requests and hazards. If an error ends the launch, it is the last of the findings, and
+        `is_complete` is False.
 
     Raises
     ------
@@ -166,8 +167,8 @@ def trace(
     >>> def shift(a):
     ...     i = simt.cuda.grid(1)
     ...     a[i] = a[i + 1]
-    >>> found = simt.trace(shift, 1, 4, np.arange(4))
-    >>> len(found.events.thread), found.is_complete
+    >>> shifted = simt.trace(shift, 1, 4, np.arange(4))
+    >>> len(shifted.events.thread), shifted.is_complete
     (6, False)
     """
     launch = prepare_launch(kernel, grid, block, arguments, shared)
@@ -216,19 +217,19 @@ def schedules(
     shared: int = 0,
     loop_limit: int | None = LOOP_LIMIT,
 ) -> Schedules:
-    """Run a kernel in many orders of blocks, warps and lanes, each on copies of the arguments, and compare the outputs.
+    """Run a kernel in many orders of blocks, warps and lanes, each from the same initial memory, and compare the outputs.
 
     Parameters
     ----------
     kernel, grid, block, *arguments, shared, loop_limit
-        See `run`. The arguments are not changed_arrays.
+        See `run`. Afterwards, the arrays have their initial contents again.
     count : int
         Seeds to try: 0 to count - 1.
 
     Returns
     -------
     Schedules
-        The seeds whose outputs differ from those of seed 0 in any bit.
+        The seeds whose outputs differ in any bit from those of seed 0.
 
     Raises
     ------
@@ -280,7 +281,7 @@ def run_outputs(launch: PreparedLaunch, seed: int, loop_limit: int | None) -> di
 
 
 def argument_memory(value: object) -> Iterator[np.ndarray]:
-    """Yield the NumPy arrays of an argument: its elements, and the record of which are written."""
+    """Yield the NumPy arrays of an argument: its elements, and the flags that record which are written."""
     if isinstance(value, np.ndarray):
         yield value
     elif isinstance(value, tuple):
@@ -324,12 +325,12 @@ def is_launch_plan(value: object) -> TypeGuard[PlannedLaunch]:
     return all(hasattr(value, name) for name in ("kernel", "grid", "block", "arguments", "shared"))
 
 
-def check_sizes(given: Sizes | None, what: str) -> tuple[int, ...]:
+def check_sizes(value: Sizes | None, name: str) -> tuple[int, ...]:
     """Check a grid or block of one to three sizes, and return it as a tuple."""
-    sizes: Sequence[object] = given if isinstance(given, Sequence) else (given,)
+    sizes: Sequence[object] = value if isinstance(value, Sequence) else (value,)
     checked = tuple(int(size) for size in sizes if isinstance(size, int | np.integer) and size > 0)
     if not 1 <= len(sizes) <= 3 or len(checked) < len(sizes):
-        raise SimtError(f"{what}: got {given}; expected a positive integer or a tuple of 1 to 3 positive integers")
+        raise SimtError(f"{name}: got {value}; expected a positive integer or a tuple of 1 to 3 positive integers")
     return checked
 
 

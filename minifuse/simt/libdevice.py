@@ -1,7 +1,7 @@
 """Functions of `numba.cuda.libdevice` and `cuda.fp16` for kernels, built from those in `arithmetic`.
 
-A libdevice function whose name ends in `f` computes in float32, any other in float64. The fast ones (`fast_sinf`) are as
-accurate here as the others.
+A libdevice function whose name ends in `f` computes in float32, any other in float64. The fast variants (`fast_sinf`) are
+as accurate here as the others.
 """
 
 import operator
@@ -71,8 +71,8 @@ def with_dtype(kind: type[np.floating], function: ScalarFunction, name: str) -> 
     def apply(*operands: Any) -> Any:
         if any(isinstance(operand, KernelArray) for operand in operands):
             raise_unknown(f"{name} of an array")
-        found = function(*map(kind, operands))
-        return tuple(map(kind, found)) if isinstance(found, tuple) else kind(found)
+        result = function(*map(kind, operands))
+        return tuple(map(kind, result)) if isinstance(result, tuple) else kind(result)
 
     return name_instruction(apply, name)
 

@@ -1,10 +1,10 @@
 """Count the loop iterations and calls of a kernel, so that an endless kernel is stopped.
 
 `count_loops` adds a few bytecode instructions to a function, at its entry and at every backward jump. They take one element
-of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE` elements it asks the running
-launch for more, and `Machine.next_chunk` raises if the launch has reached its limit. `rebind` calls `count_loops`.
+of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE` elements, the iterator
+calls `Machine.next_chunk`, which raises if the launch has reached its limit. `rebind` calls `count_loops`.
 
-It knows the bytecode layout of CPython 3.11 to 3.13. Other versions run the code unchanged, without a limit.
+The bytecode layouts of CPython 3.11 to 3.13 are supported. Other versions run the code unchanged, without a limit.
 """
 
 import dis
@@ -50,7 +50,7 @@ class CounterChunks:
         return self._chunk
 
     def drain(self) -> None:
-        """Discard the rest of the current chunk, so that a launch starts with a chunk of its own."""
+        """Discard the rest of the current chunk, so that a launch starts with a new chunk."""
         deque(self._chunk, maxlen=0)
 
 

@@ -1,8 +1,8 @@
 """The machine: run the lanes of a launch, synchronize them at barriers and in warps, and report lanes that cannot continue.
 
-Blocks run one after another, except in a cooperative launch, where all blocks are alive at once. Between two barriers the
-warps of a block run one after another, and the lanes of a warp run one after another until they wait. Seed 0 runs them in
-the order of their indices; any other seed shuffles blocks, warps and lanes. `launch` checks the arguments of a call.
+Blocks run one after another, except in a cooperative launch, where all blocks run concurrently. Between two barriers, the
+warps of a block run one after another, and each lane of a warp runs until it waits or ends. Seed 0 runs them in the order of
+their indices; any other seed shuffles blocks, warps and lanes. `launch` checks the arguments of a call.
 """
 
 import random
@@ -36,8 +36,8 @@ Item = TypeVar("Item")
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_SPINS: Final = 100_000  # polls without progress before a deadlock is reported; about 0.3 s
 SPINS_PER_TURN: Final = 256  # polls after which other lanes run
-LOOP_LIMIT: Final = 3_000_000  # iterations and calls before a thread ends: 0.1 s for an empty loop, 3 s with accesses
-MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; an exact integer that grows without limit would use all time and memory
+LOOP_LIMIT: Final = 3_000_000  # iterations and calls until a thread ends: 0.1 s for an empty loop, 3 s with accesses
+MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; without a limit, an exact integer that grows would use all time and memory
 SPIN_WAIT: Final = "spin"  # the operation of a lane that is suspended while it polls
 
 
@@ -54,13 +54,14 @@ class Machine:
     shared : int
         Bytes of dynamic shared memory.
     seed : int
-        0 for the order of the indices. Each other seed is a shuffled order.
+        0 for the order of the indices. Every other seed is a reproducible shuffled order.
     recorder : Recorder, optional
         Records the events. Without one, nothing is recorded and the first finding is raised.
     is_cooperative : bool
-        Whether all blocks are alive at once.
+        True if all blocks run concurrently.
     loop_limit : int or None
-        Number of loop iterations and calls of all threads within which a thread must end; None for no limit.
+        Raise LoopLimitError after this many loop iterations and calls, counted over all threads, without a thread ending.
+        None for no limit.
     """
 
     def __init__(
@@ -129,9 +130,9 @@ class Machine:
             self.findings.append(error)
 
     def spin(self, frame: FrameType) -> None:
-        """Note that the running lane may be polling for another one.
+        """Count a poll of the running lane, which may be waiting for another lane.
 
-        Suspend it from time to time, so that other lanes make progress.
+        Suspend it every SPINS_PER_TURN polls, so that other lanes make progress.
         """
         lane: Lane = getcurrent().lane
         self.spins += 1
@@ -140,8 +141,8 @@ class Machine:
         if self.spins % SPINS_PER_TURN == 0:
             lane.pause(Wait(SPIN_WAIT, (), 0, (), kernel_frame(frame)))
 
-    def next_chunk(self, wanted: int, frame: FrameType) -> int:
-        """Return how many loop iterations the launch may do before it asks again, at most `wanted`.
+    def next_chunk(self, requested: int, frame: FrameType) -> int:
+        """Return the number of loop iterations until the next check of the limit, at most `requested`.
 
         Raises
         ------
@@ -153,10 +154,10 @@ class Machine:
         if any(type(value) is int and value.bit_length() > MAX_INTEGER_BITS for value in frame.f_locals.values()):
             raise integer_growth_error(getcurrent().lane, frame, MAX_INTEGER_BITS)
         if self._loops_left is None:
-            return wanted
+            return requested
         if self._loops_left == 0:
             raise loop_limit_error(getcurrent().lane, self._kernel.__name__, frame, self._loop_limit or 0)
-        count = min(wanted, self._loops_left)
+        count = min(requested, self._loops_left)
         self._loops_left -= count
         return count
 
@@ -175,7 +176,7 @@ class Machine:
         return [Lane(self, number, thread, position, index) for thread, index in enumerate(self._threads)]
 
     def _run_cooperative(self, blocks: list[list[Lane]]) -> None:
-        """Run blocks that are all alive, from one barrier of the grid to the next."""
+        """Run concurrent blocks, from one barrier of the grid to the next."""
         waiting = blocks
         while waiting:
             for lanes in self._in_seed_order(waiting):
@@ -298,12 +299,12 @@ class Machine:
 
     def _with_location(self, error: LimitError) -> LimitError:
         """Add the thread that exceeded a limit, and its line, to the error."""
-        found, lane = traceback_line(error.__traceback__), self._running
-        if error.lines or found is None or lane is None:
+        location, lane = traceback_line(error.__traceback__), self._running
+        if error.lines or location is None or lane is None:
             return error
         return LimitError(
-            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {file_name(found[0])}:{found[1]}",
-            lines=(found,),
+            f"kernel {self._kernel.__name__}: {error}; {lane.position} was at {file_name(location[0])}:{location[1]}",
+            lines=(location,),
             block=tuple(lane.blockIdx[: self.grid_rank]),
             threads=(tuple(lane.threadIdx[: self.block_rank]),),
             epoch=lane.epoch,
@@ -311,15 +312,15 @@ class Machine:
 
     def _as_simt_error(self, error: Exception) -> SimtError:
         """Convert a Python exception of a kernel to an error with its location."""
-        found, lane = traceback_line(error.__traceback__), self._running
-        where = f" at {file_name(found[0])}:{found[1]}" if found else ""
+        location, lane = traceback_line(error.__traceback__), self._running
+        where = f" at {file_name(location[0])}:{location[1]}" if location else ""
         if lane is None:
             return SimtError(f"{type(error).__name__}: {error}")
-        if isinstance(error, RecursionError) and found:
-            return recursion_error(lane, self._kernel.__name__, found)
+        if isinstance(error, RecursionError) and location:
+            return recursion_error(lane, self._kernel.__name__, location)
         return SimtError(
             f"{type(error).__name__} in {lane.position}{where}: {error}",
-            lines=(found,) if found else (),
+            lines=(location,) if location else (),
             block=tuple(lane.blockIdx[: self.grid_rank]),
             threads=(tuple(lane.threadIdx[: self.block_rank]),),
             epoch=lane.epoch,

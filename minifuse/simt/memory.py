@@ -54,7 +54,7 @@ class KernelArray:
         *("_store_tag", "_written", "data", "dtype", "itemsize", "name", "ndim", "shape", "size", "strides"),
     )
     __array_ufunc__ = None
-    __hash__ = None  # type: ignore[assignment]  # no key: its elements change
+    __hash__ = None  # type: ignore[assignment]  # its elements change, so it cannot be a key
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class KernelArray:
         self._machine, self._allocation, self._row = machine, allocation, row
         self._origin = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         self._is_plain = data.dtype.kind in "bi" or (data.dtype.kind == "u" and data.itemsize < 8)
-        self._flat: np.ndarray | None = None  # flat view, made by the first vector access; so is the next
+        self._flat: np.ndarray | None = None  # flat views of data and _written, created by the first vector access
         self._flat_written: NDArray[np.bool_] | None = None
         self._written = written
         recorder = machine.recorder
@@ -138,7 +138,7 @@ class KernelArray:
             )
 
     def gather(self, indices: NDArray[np.int64], width: int) -> np.ndarray:
-        """Load `width` adjacent elements from each flat index in turn, and return an array of shape (indices, width)."""
+        """Load `width` adjacent elements from each flat index, and return an array of shape (len(indices), width)."""
         if self._record is None and indices.size and self._are_vectors_valid(indices, width):
             return np.take(self.data, indices[:, None] + np.arange(width))
         return np.array([KernelArray.load(self, place, width) for place in indices.tolist()])
@@ -146,7 +146,7 @@ class KernelArray:
     def receive(self, index: int, width: int, source: "KernelArray | None", start: int) -> None:
         """Start an asynchronous copy: store elements loaded from `source`, or zeros if it is None.
 
-        The elements count as unwritten until `mark` is called, because the copy has not arrived.
+        The elements count as unwritten until the copy has completed and `mark` is called.
         """
         if self._record is not None:
             self.store(index, (0,) * width if source is None else source.load(start, width))
@@ -192,7 +192,7 @@ class KernelArray:
         return old
 
     def _offset(self, index: ArrayIndex) -> int:
-        """Return the offset of an element in its block, in bytes, or -1 if the index selects a view.
+        """Return the byte offset of an element in its memory block, or -1 if the index selects a view.
 
         Raise if the index is out of bounds.
         """
@@ -210,10 +210,10 @@ class KernelArray:
 
     def _general_offset(self, index: ArrayIndex) -> int:
         parts = list(index) if isinstance(index, tuple) else [index]
-        is_whole = len(parts) == self.ndim
+        is_element = len(parts) == self.ndim
         if any(part is Ellipsis for part in parts):
-            hole, is_whole = parts.index(Ellipsis), False
-            parts[hole : hole + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
+            position, is_element = parts.index(Ellipsis), False
+            parts[position : position + 1] = [slice(None)] * (self.ndim - len(parts) + 1)
         if len(parts) > self.ndim:
             raise lane_error(
                 OutOfBoundsError, f"{self}: the index {index} has {len(parts)} positions", f"the array has {self.ndim} dims"
@@ -221,10 +221,10 @@ class KernelArray:
         offset = self._origin
         for dim, part in enumerate(parts):
             if isinstance(part, slice):
-                is_whole = False
+                is_element = False
             else:
                 offset += self._check_position(part, dim, index) * self.strides[dim]
-        return offset if is_whole else -1
+        return offset if is_element else -1
 
     def _check_position(self, part: Any, dim: int, index: object) -> int:
         """Convert an index of one dim to an int. Raise if it is out of bounds."""
@@ -312,16 +312,16 @@ class KernelArray:
             self._flat_written is None or bool(self._flat_written[indices[:, None] + np.arange(width)].all())
         )
 
-    def _record_access(self, tagged: int, offset: int, value: object, frame: FrameType) -> None:
+    def _record_access(self, tag: int, offset: int, value: object, frame: FrameType) -> None:
         assert self._record is not None
         frame = kernel_frame(frame)
-        self._record(frame.f_code, frame.f_lasti, tagged, offset, value)
+        self._record(frame.f_code, frame.f_lasti, tag, offset, value)
 
     def _report_unwritten(self, index: object) -> None:
-        what = f"{self}: element {index} is read before it is written"
+        problem = f"{self}: element {index} is read before it is written"
         advice = "fill it first; if another thread writes it, call cuda.syncthreads() between the write and the read"
         element = tuple(index) if isinstance(index, tuple) else (index,)
-        self._machine.report_hazard(lane_error(UninitializedReadError, what, advice, array=self.name, element=element))
+        self._machine.report_hazard(lane_error(UninitializedReadError, problem, advice, array=self.name, element=element))
 
     @property
     def nbytes(self) -> int:

@@ -165,12 +165,12 @@ class Divergence(NamedTuple):
     """Lanes of the warps of all requests, active or not."""
 
 
-def divergence(found: Requests, threads: int) -> Divergence:
+def divergence(warp_requests: Requests, threads: int) -> Divergence:
     """Count, for each instruction that accesses memory, the lanes that take part.
 
     Parameters
     ----------
-    found : Requests
+    warp_requests : Requests
     threads : int
         Threads per block. If it is not a multiple of 32, the last warp has fewer than 32 lanes; that is not divergence.
 
@@ -179,14 +179,14 @@ def divergence(found: Requests, threads: int) -> Divergence:
     Divergence is not an error: a guard at the edge of an array makes some lanes idle, as does a loop that some lanes leave
     early.
     """
-    possible = np.minimum(WARP_SIZE, threads - WARP_SIZE * found.warp)
-    instruction, row = np.unique(found.instruction, return_inverse=True)
+    possible = np.minimum(WARP_SIZE, threads - WARP_SIZE * warp_requests.warp)
+    instruction, row = np.unique(warp_requests.instruction, return_inverse=True)
     count = len(instruction)
     return Divergence(
         instruction,
         np.bincount(row, minlength=count),
-        np.bincount(row[found.lanes < possible], minlength=count),
-        np.bincount(row, found.lanes, count).astype(np.int64),
+        np.bincount(row[warp_requests.lanes < possible], minlength=count),
+        np.bincount(row, warp_requests.lanes, count).astype(np.int64),
         np.bincount(row, possible, count).astype(np.int64),
     )
 

@@ -1,7 +1,7 @@
 """Theoretical occupancy: how many blocks of a kernel fit on a multiprocessor at once, and which resource limits them.
 
-It follows from the sizes of the hardware alone. The number of warps that are active at run time depends on the launch, and
-full occupancy is not always fastest. This file does not use traces.
+Theoretical occupancy follows from the sizes of the hardware alone. The number of warps that are active at run time depends
+on the launch, and full occupancy is not always fastest. This file does not use traces.
 
 References
 ----------
@@ -18,8 +18,8 @@ KIB: Final = 1024
 MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_REGISTERS_PER_THREAD: Final = 255
 REGISTERS_PER_MULTIPROCESSOR: Final = 64 * KIB  # of 32 bits each
-REGISTER_UNIT: Final = 256  # the registers of a warp are rounded up to a multiple of it
-PARTITIONS_PER_MULTIPROCESSOR: Final = 4  # each has a quarter of the registers and holds whole warps
+REGISTER_UNIT: Final = 256  # the registers of a warp are rounded up to a multiple of this
+PARTITIONS_PER_MULTIPROCESSOR: Final = 4  # each has a quarter of the registers; a warp is in one of them
 
 
 class Multiprocessor(NamedTuple):
@@ -30,9 +30,9 @@ class Multiprocessor(NamedTuple):
     shared: int
     """Bytes of shared memory."""
     reserved: int
-    """Bytes of it that the system reserves in each block."""
+    """Bytes of shared memory that the system reserves for each block."""
     shared_unit: int
-    """The bytes of a block are rounded up to a multiple of it."""
+    """The shared memory of a block is rounded up to a multiple of this number of bytes."""
 
 
 MULTIPROCESSORS: Final = {  # compute capability -> resources, from [1] and [2]
@@ -49,18 +49,18 @@ MULTIPROCESSORS: Final = {  # compute capability -> resources, from [1] and [2]
 
 
 class Occupancy(NamedTuple):
-    """How full a multiprocessor can be."""
+    """The blocks and warps that a multiprocessor can run at once."""
 
     blocks: int
-    """Blocks at once. 0 if the kernel cannot be launched."""
+    """Number of blocks; 0 if the kernel cannot be launched."""
     warps: int
-    """Warps at once."""
+    """Number of warps."""
     fraction: float
     """`warps` divided by the number of warps that fit."""
     limits: dict[str, int]
     """Blocks that each resource allows: 'warps', 'blocks', 'shared' if any is used, 'registers' if known."""
     limited_by: tuple[str, ...]
-    """The resources that allow the fewest."""
+    """The resources that allow the fewest blocks."""
 
 
 def occupancy(
@@ -86,7 +86,7 @@ def occupancy(
 
     Notes
     -----
-    It assumes that all shared memory is available, because the driver configures it so for kernels that need it.
+    All shared memory is assumed to be available, because the driver configures it so for kernels that need it.
 
     Examples
     --------
@@ -99,8 +99,8 @@ def occupancy(
         known = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
         raise SimtError(f"occupancy: got compute capability {capability}; expected one of {known}")
     if threads < 1 or shared < 0 or (registers is not None and registers < 0):
-        given = f"threads={threads}, shared={shared}, registers={registers}"
-        raise SimtError(f"occupancy: expected at least one thread and no negative sizes, got {given}")
+        values = f"threads={threads}, shared={shared}, registers={registers}"
+        raise SimtError(f"occupancy: expected at least one thread and no negative sizes, got {values}")
     processor = MULTIPROCESSORS[capability]
     warps = -(-threads // WARP_SIZE)
     limits = {"warps": processor.warps // warps if threads <= MAX_THREADS_PER_BLOCK else 0, "blocks": processor.blocks}

@@ -1,6 +1,6 @@
 """Raw pointers: memory that a kernel indexes without a shape, within a range of allowed indices that may be negative.
 
-A `Table` is memory that contains pointers. A kernel loads an address from it and follows it.
+A `Table` is memory that contains addresses. A kernel loads an address from it, and accesses the memory there.
 """
 
 from collections.abc import Callable, Mapping
@@ -69,7 +69,7 @@ class Pointer:
 
 
 class Table(Pointer):
-    """A table of addresses in int64 memory, and the pointers that they stand for.
+    """A table of addresses in int64 memory, and the `Pointer` at each address.
 
     Parameters
     ----------
@@ -186,7 +186,7 @@ class PointerTableArray(KernelArray):
         self[index]
         target = self._targets.get(index)
         if target is None or target.dtype != dtype:
-            what = "no address" if target is None else f"the address of '{target.name}', of {target.dtype}"
+            actual = "no address" if target is None else f"the address of '{target.name}', of {target.dtype}"
             advice = f"expected the address of memory of {np.dtype(dtype)}"
-            raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {what}", advice)
+            raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {actual}", advice)
         return target

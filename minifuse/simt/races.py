@@ -5,7 +5,7 @@ Pure functions of the columns of a trace. Accesses are ordered by:
     within a warp      a barrier of the block, a syncwarp
     within a block     a barrier of the block
     between blocks     a barrier of the grid
-    anywhere           a fence and an atomic, then an atomic of the other side at the same address (`fences`)
+    anywhere           a fence and an atomic, then an atomic of the other thread at the same address (`fences`)
 
 A race is a property of the program, not of the order of one run: the interpreter runs lanes one after another, so its
 outputs may be right where those of hardware are wrong. Two atomics do not race; an atomic and a plain access do.
@@ -28,7 +28,7 @@ SCOPES: Final = ("warp", "block", "grid")
 
 
 class Race(NamedTuple):
-    """All races of two lines at one array, with one example: rows of the event columns."""
+    """All races between two lines at one array. `first` and `second` are an example, as rows of the event columns."""
 
     first: int
     """The access that is first in the program of a thread."""
@@ -56,7 +56,7 @@ class Conflicts(NamedTuple):
 
     left: Ints
     right: Ints
-    """Events, as `left`. The site of `right` is not below that of `left`."""
+    """Rows of events. The number of the access site of `right` is not less than that of `left`."""
     address: Ints
     same_value: NDArray[np.bool_]
 
@@ -74,9 +74,9 @@ def races(
     -----
     Accesses of different widths race if they overlap. If a thread runs both lines between two barriers, the kind states
     which one is first in its program. If it runs them in both orders, as in a loop without barriers, there are two races.
-    Otherwise the order of the run decides. Lanes that have passed different numbers of syncwarps count as ordered, whatever
-    the masks. The cost is a few sorts of the accesses to memory that several threads touch: about a second for a million
-    events.
+    Otherwise the order of the run decides. Lanes that have passed different numbers of syncwarps are treated as ordered,
+    whatever the masks. The cost is a few sorts of the accesses to memory that several threads touch: about a second for a
+    million events.
 
     Examples
     --------
@@ -94,7 +94,7 @@ def races(
     site = _access_sites(events, instructions)
     value = _comparable_values(events, arrays)
     conflicts = []
-    for scope, (period, agent) in zip(SCOPES, _times(events, barriers), strict=True):
+    for scope, (period, agent) in zip(SCOPES, _periods_and_agents(events, barriers), strict=True):
         order = ReleaseAcquireOrder(events, collectives, cells.event, between_blocks=scope == "grid")
         conflicts.append(_conflicts(events, cells, period, agent, site, value, order))
     return _summarize(events, arrays, conflicts, site, grid_phase(events, barriers))
@@ -109,7 +109,7 @@ def _access_sites(events: Events, instructions: Sequence[Instruction]) -> Ints:
 
 
 def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[np.float64]:
-    """Return the values of plain stores, or NaN, which equals nothing, if the column of values is not exact."""
+    """Return the values of plain stores; NaN, which equals no value, elsewhere and where the column is not exact."""
     itemsize = np.array([info.itemsize for info in arrays])[events.array]
     is_exact = np.array([info.dtype[:5] == "float" for info in arrays])[events.array] | (np.abs(events.value) < 2**53)
     is_real = np.array([not info.dtype.startswith("complex") for info in arrays])[events.array]
@@ -117,9 +117,9 @@ def _comparable_values(events: Events, arrays: Sequence[ArrayInfo]) -> NDArray[n
 
 
 def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
-    """Split accesses into cells, so that two accesses overlap exactly if they share a cell.
+    """Split accesses into cells, so that two accesses overlap if and only if they share a cell.
 
-    The cells of an array are as large as all its accesses allow. Arrays over the same memory have the same cells.
+    The cells of an array are as large as its accesses allow. Arrays over the same memory have the same cells.
     """
     count = len(arrays)
     low, high = np.full(count, NO_ROW), np.zeros(count, np.int64)
@@ -129,8 +129,8 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     alignment = events.address | events.nbytes
     np.minimum.at(unit, events.array, alignment & -alignment)
     by_address = np.argsort(low, kind="stable")
-    reach = np.maximum.accumulate(high[by_address])
-    is_disjoint = np.r_[True, low[by_address][1:] >= reach[:-1]][:count]
+    end = np.maximum.accumulate(high[by_address])
+    is_disjoint = np.r_[True, low[by_address][1:] >= end[:-1]][:count]
     starts = np.flatnonzero(is_disjoint)
     if count:
         unit[by_address] = np.minimum.reduceat(unit[by_address], starts)[run_numbers(starts, count)]
@@ -156,10 +156,10 @@ def _contested(events: Events, cells: Cells) -> Cells:
     return Cells(*(column[rows] for column in cells))
 
 
-def _times(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints]]:
-    """Return for each scope the time of each event and its agent.
+def _periods_and_agents(events: Events, barriers: Sequence[Barrier]) -> list[tuple[Ints, Ints]]:
+    """Return for each scope the period and the agent (lane, warp or block) of each event.
 
-    Two events of different agents at equal times are unordered.
+    Two events of different agents in equal periods are unordered.
     """
     warp = combine_keys(events.block, events.thread // WARP_SIZE)
     return [
@@ -199,9 +199,9 @@ def _conflicts(
     order = np.argsort(moment, kind="stable")
     event, moment = cells.event[order], moment[order]
     starts = run_starts(moment)
-    is_open = np.maximum.reduceat(events.kind[event], starts) > LOAD
-    is_open &= np.minimum.reduceat(agent[event], starts) < np.maximum.reduceat(agent[event], starts)
-    rows = np.flatnonzero(is_open[run_numbers(starts, len(event))])
+    is_candidate = np.maximum.reduceat(events.kind[event], starts) > LOAD
+    is_candidate &= np.minimum.reduceat(agent[event], starts) < np.maximum.reduceat(agent[event], starts)
+    rows = np.flatnonzero(is_candidate[run_numbers(starts, len(event))])
     if not len(rows):
         return Conflicts(rows, rows, rows, rows > 0)
     event, moment, address = event[rows], moment[rows], cells.address[order][rows]
@@ -216,7 +216,7 @@ def _conflicts(
     low, high = np.minimum.reduceat(value[event], starts), np.maximum.reduceat(value[event], starts)
     event, moment, address = event[starts], moment[order][starts], address[order][starts]
 
-    found = []
+    conflicts = []
     for distance in range(len(event)):
         left = np.flatnonzero(moment[: len(moment) - distance] == moment[distance:])
         if not len(left):
@@ -228,10 +228,12 @@ def _conflicts(
             np.where(is_same_agent & ~has_other[right], other[left], event[left]),
             np.where(is_same_agent & has_other[right], other[right], event[right]),
         )
-        is_same = (low[left] == high[left]) & (low[right] == high[right]) & (low[left] == low[right])
-        keep = (~is_same_agent | has_other[left] | has_other[right]) & ~sync_order.orders(*pair)
-        found.append(Conflicts(pair[0][keep], pair[1][keep], address[left][keep], is_same[keep]))
-    return _concatenate(found)
+        has_same_value = (low[left] == high[left]) & (low[right] == high[right]) & (low[left] == low[right])
+        is_conflict = (~is_same_agent | has_other[left] | has_other[right]) & ~sync_order.orders(*pair)
+        conflicts.append(
+            Conflicts(pair[0][is_conflict], pair[1][is_conflict], address[left][is_conflict], has_same_value[is_conflict])
+        )
+    return _concatenate(conflicts)
 
 
 def _concatenate(parts: Sequence[Conflicts]) -> Conflicts:

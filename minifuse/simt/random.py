@@ -1,4 +1,4 @@
-"""Random numbers of `numba.cuda.random`: xoroshiro128+ generators, one per thread, with the same bits for the same seed.
+"""Random numbers of `numba.cuda.random`: xoroshiro128+ generators, one per thread; equal seeds result in equal bits.
 
 A kernel calls these functions with an array of states. Each loads the two 64-bit words of a state, steps it and stores it.
 The host fills the array. A state is a row of two unsigned 64-bit integers.
@@ -21,7 +21,7 @@ from .cuda_api import word
 from .memory import KernelArray
 
 MASK_64 = (1 << 64) - 1
-JUMP_POLYNOMIAL = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # bit k: the k-th power of the step is part of 2**64 steps
+JUMP_POLYNOMIAL = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # if bit k is set, the jump xors the state k steps later
 STATE_DTYPE = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
 UNIT_2_53 = 2.0**-53  # a float64 has 53 bits
 
@@ -49,7 +49,7 @@ def seed_state(seed: int) -> State:
 
 
 def jump_by_steps(s0: int, s1: int) -> State:
-    """Return the state 2**64 steps later, with 128 steps."""
+    """Return the state 2**64 steps later, computed with 128 steps."""
     j0 = j1 = 0
     for bit in range(128):
         if JUMP_POLYNOMIAL >> bit & 1:

@@ -1,8 +1,9 @@
 """Rebind a function written for Numba to the interpreter: copy it with the interpreter's functions in place of Numba's.
 
 The original is never changed. The copy has counted loops, and other globals, closure, defaults and builtins. Functions that
-it calls are rebound as well. The values of names are looked up again for each launch, so a changed global is seen; Numba
-keeps the value of its first compilation. A name that kernels cannot use raises UnknownWordError with the line that uses it.
+it calls are rebound as well. Each launch looks up the values of names again, so it uses the new value of a changed global;
+Numba keeps the value of its first compilation. A name that kernels cannot use raises UnknownWordError with the line that
+uses it.
 """
 
 import builtins
@@ -82,21 +83,21 @@ class ReboundKernel:
         self.function, self.source = function, source
         self.parameter_names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
         self.is_cooperative = rebinder.is_cooperative
-        self._seen, self._copied = rebinder.seen, rebinder.copied
+        self._lookups, self._copied = rebinder.lookups, rebinder.copied
 
     def is_current(self) -> bool:
         """Return whether every global name still has the same value."""
         try:
-            return all(lookup(key) is value for _, lookup, key, value in self._seen)
+            return all(lookup(key) is value for _, lookup, key, value in self._lookups)
         except ValueError:  # the cell is empty now
             return False
 
     def changed_globals(self) -> list[str]:
-        """Return the names whose value has changed since the kernel was rebound, or whose array has other elements."""
+        """Return the names whose value, or whose array elements, have changed since the kernel was rebound."""
         changed = [
             name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
         ]
-        for name, lookup, key, value in self._seen:
+        for name, lookup, key, value in self._lookups:
             try:
                 current = lookup(key)
             except ValueError:
@@ -110,7 +111,7 @@ class ReboundKernel:
 
 
 class ModuleProxy:
-    """A module as a kernel uses it: known names, and names that are looked up on access."""
+    """A module as a kernel uses it: names with known values, and names that are looked up on access."""
 
     def __init__(self, find: Callable[[str], object], known: Mapping[str, object]) -> None:
         self._find = find
@@ -126,11 +127,11 @@ class Rebinder:
     Parameters
     ----------
     copies_arrays : bool
-        Whether global arrays are copied, so that they keep their current elements, as Numba compiles them in.
+        If True, copy global arrays, so that the kernel uses their current elements, as if they were compiled in.
     """
 
     def __init__(self, copies_arrays: bool = False) -> None:
-        self.seen: list[GlobalLookup] = []
+        self.lookups: list[GlobalLookup] = []
         self.copied: list[tuple[str, np.ndarray, np.ndarray]] = []  # name, array, copy
         self._copies_arrays = copies_arrays
         self.is_cooperative = False
@@ -167,7 +168,7 @@ class Rebinder:
 
     def _lookup(self, name: str, lookup: Callable[..., object], key: object, default: object = None) -> object:
         value = lookup(key) if default is None else lookup(key, default)
-        self.seen.append(GlobalLookup(name, lookup, key, None if value is MISSING else value))
+        self.lookups.append(GlobalLookup(name, lookup, key, None if value is MISSING else value))
         return value
 
     def rebind_value(self, value: object, name: str, location: Line, attribute: str | None = None) -> object:
@@ -244,7 +245,7 @@ def rebind_frozen(function: FunctionType) -> ReboundKernel:
 
 
 def rebind(kernel: object) -> ReboundKernel:
-    """Rebind a kernel. Return the one of the last launch if every global name still has the same value."""
+    """Rebind a kernel. Return the cached result if every global name still has the same value."""
     if isinstance(kernel, ReboundKernel):
         return kernel
     source = python_function(kernel)
@@ -308,14 +309,14 @@ def find_equivalent(value: Any) -> object:
         return getattr(random, value.__name__, MISSING)
     if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA:
         return LIBDEVICE.get(value.__name__, MISSING)
-    real = sys.modules.get("numba.cuda")
-    if real is not None:
+    numba_cuda = sys.modules.get("numba.cuda")
+    if numba_cuda is not None:
         for name in CUDA_NAMES:
-            if getattr(real, name, MISSING) is value:
+            if getattr(numba_cuda, name, MISSING) is value:
                 return getattr(cuda, name)
-        if getattr(getattr(real, "cg", None), "this_grid", MISSING) is value:
+        if getattr(getattr(numba_cuda, "cg", None), "this_grid", MISSING) is value:
             return cuda.cg.this_grid
-        atomic = getattr(real, "atomic", None)
+        atomic = getattr(numba_cuda, "atomic", None)
         for name in ATOMIC_NAMES:
             if getattr(atomic, name, MISSING) is value:
                 return getattr(cuda.atomic, name)
@@ -325,22 +326,22 @@ def find_equivalent(value: Any) -> object:
 CUDA_NAMES: Final = [name for name in vars(CudaNamespace) if not name.startswith("_") and name != "laneid"]
 ATOMIC_NAMES: Final = [name for name in vars(type(cuda.atomic)) if not name.startswith("_")]
 EQUIVALENTS: Final[dict[Hashable, object]] = {
-    **{getattr(builtins, name): ours for name, ours in KERNEL_BUILTINS.items() if callable(ours)},
-    **{getattr(np, name): ours for name, ours in NUMPY.items() if callable(ours)},
-    **{getattr(math, name): ours for name, ours in MATH.items() if callable(ours) and hasattr(math, name)},
-    **{getattr(cmath, name): ours for name, ours in CMATH.items() if callable(ours)},
+    **{getattr(builtins, name): equivalent for name, equivalent in KERNEL_BUILTINS.items() if callable(equivalent)},
+    **{getattr(np, name): equivalent for name, equivalent in NUMPY.items() if callable(equivalent)},
+    **{getattr(math, name): equivalent for name, equivalent in MATH.items() if callable(equivalent) and hasattr(math, name)},
+    **{getattr(cmath, name): equivalent for name, equivalent in CMATH.items() if callable(equivalent)},
 }
 
 
 def used_globals(code: CodeType) -> Iterator[tuple[str, str | None, int]]:
-    """Yield each global name that a function and its inner functions use, the attribute taken of it, and the line."""
+    """Yield each global name that a function and its inner functions use, the attribute that follows, and the line."""
     line = code.co_firstlineno
     steps = [step for step in dis.get_instructions(code) if step.opname != "CACHE"]
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         line = step.positions.lineno if step.positions and step.positions.lineno else line
         if step.opname in ("LOAD_GLOBAL", "LOAD_NAME"):
-            takes = following is not None and following.opname in ("LOAD_ATTR", "LOAD_METHOD")
-            yield step.argval, following.argval if takes and following else None, line
+            is_attribute = following is not None and following.opname in ("LOAD_ATTR", "LOAD_METHOD")
+            yield step.argval, following.argval if is_attribute and following else None, line
     for constant in code.co_consts:
         if isinstance(constant, CodeType):
             yield from used_globals(constant)

@@ -25,7 +25,7 @@ CHUNK_EVENTS: Final = 1 << 16  # events per conversion to columns, so that a lon
 
 
 class ArrayInfo(NamedTuple):
-    """An array that a launch accesses. Views made in a kernel count as the array that they view."""
+    """An array that a launch accesses. Accesses to a view that a kernel creates are attributed to the array."""
 
     name: str
     space: str  # 'global', 'shared' or 'const'
@@ -41,10 +41,10 @@ class Barrier(NamedTuple):
     """One passage of a block through a barrier. A barrier of the grid has a row for each block."""
 
     block: int
-    epoch: int  # epoch that it ends
+    epoch: int  # epoch that the barrier ends
     instruction: int
     kind: str  # 'syncthreads', 'syncthreads_count', 'syncthreads_and', 'syncthreads_or' or 'grid'
-    value: int  # result of the lanes; 0 for a barrier without a result
+    value: int  # result that the lanes receive; 0 for a barrier without a result
 
 
 class Collective(NamedTuple):
@@ -128,8 +128,8 @@ class Recorder:
         return self._count + len(self._log) // VALUES_PER_EVENT
 
     def _set_capacity(self) -> None:
-        room = CHUNK_EVENTS if self.limit is None else min(CHUNK_EVENTS, self.limit + 1 - self._count)
-        self._capacity = VALUES_PER_EVENT * room
+        event_count = CHUNK_EVENTS if self.limit is None else min(CHUNK_EVENTS, self.limit + 1 - self._count)
+        self._capacity = VALUES_PER_EVENT * event_count
 
     def _flush(self) -> None:
         """Convert the log to columns. Raise LimitError if there are more events than the limit."""
@@ -155,24 +155,23 @@ class Recorder:
         block, thread, epoch, warp_epoch = (np.repeat(column, lengths) for column in table[:, 1:].T)
         tag = np.array(log[2::VALUES_PER_EVENT], np.int64)
         code = self._number_codes(log[0::VALUES_PER_EVENT])
-        place = (code << 32) + np.array(log[1::VALUES_PER_EVENT], np.int64)
+        code_offset = (code << 32) + np.array(log[1::VALUES_PER_EVENT], np.int64)
         offset = np.array(log[3::VALUES_PER_EVENT], np.int64)
         value = to_float64_column(log[4::VALUES_PER_EVENT], any(info.dtype.startswith("complex") for info in self.arrays))
-        return block, thread, place, epoch, warp_epoch, tag >> 16, tag & 3, offset, tag >> 2 & 0x3FFF, value
+        return block, thread, code_offset, epoch, warp_epoch, tag >> 16, tag & 3, offset, tag >> 2 & 0x3FFF, value
 
     def _number_codes(self, codes: list[CodeType]) -> NDArray[np.int64]:
-        identities, first, inverse = np.unique(
+        _, first, inverse = np.unique(
             np.fromiter(map(id, codes), np.int64, len(codes)), return_index=True, return_inverse=True
         )
-        numbers = [self._number(codes[index]) for index in first.tolist()] or [0]
-        del identities
+        numbers = [self._code_number(codes[index]) for index in first.tolist()] or [0]
         return np.array(numbers, np.int64)[inverse]
 
-    def _number(self, code: CodeType) -> int:
+    def _code_number(self, code: CodeType) -> int:
         return self._codes.setdefault(id(code), (len(self._codes), code))[0]
 
-    def _key(self, place: CodeOffset) -> int:
-        return (self._number(place[0]) << 32) + instruction_start(*place)
+    def _instruction_key(self, code_offset: CodeOffset) -> int:
+        return (self._code_number(code_offset[0]) << 32) + instruction_start(*code_offset)
 
     def finish(self) -> tuple[Events, list[Instruction], list[Barrier], list[Collective]]:
         """Return the events and the tables that they refer to. The recorder is empty afterwards."""
@@ -180,43 +179,48 @@ class Recorder:
             self._chunks.append(self._columns(self._log, self._segments))
             self._log.clear()
         chunks, self._chunks = self._chunks or [self._columns([], [(0,) * 5])], []
-        block, thread, place, epoch, warp_epoch, array, kind, offset, nbytes, value = map(
+        block, thread, code_offset, epoch, warp_epoch, array, kind, offset, nbytes, value = map(
             np.concatenate, zip(*chunks, strict=True)
         )
         del chunks
-        place = self._at_instruction_starts(place)
-        meetings = [*(self._key(row[2]) for row in self.barriers), *(self._key(row[2]) for row in self.collectives)]
-        keys = np.unique(np.concatenate([np.unique(place), np.array(meetings, np.int64)]))
+        code_offset = self._at_instruction_starts(code_offset)
+        synchronizations = [
+            *(self._instruction_key(row[2]) for row in self.barriers),
+            *(self._instruction_key(row[2]) for row in self.collectives),
+        ]
+        keys = np.unique(np.concatenate([np.unique(code_offset), np.array(synchronizations, np.int64)]))
         instructions, row_of_key = self._instruction_table(keys.tolist())
-        instruction = np.array([row_of_key[key] for key in keys.tolist()] or [0], np.int64)[np.searchsorted(keys, place)]
+        instruction = np.array([row_of_key[key] for key in keys.tolist()] or [0], np.int64)[
+            np.searchsorted(keys, code_offset)
+        ]
         bases = np.array(self._bases or [0], np.int64)
         columns = (
             *(block, thread, instruction, count_occurrences(block, thread, instruction), epoch, warp_epoch),
             *(array, kind, bases[array] + offset, nbytes, round_to_dtype(value, array, self.arrays)),
         )
         events = Events(*(column.astype(dtype) for column, dtype in zip(columns, EVENT_DTYPES, strict=True)))
-        barriers = [Barrier(*row[:2], row_of_key[self._key(row[2])], *row[3:]) for row in self.barriers]
+        barriers = [Barrier(*row[:2], row_of_key[self._instruction_key(row[2])], *row[3:]) for row in self.barriers]
         return events, instructions, barriers, self._collective_rows(row_of_key)
 
-    def _at_instruction_starts(self, place: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return the column of code offsets with each offset at the start of its instruction."""
+    def _at_instruction_starts(self, code_offset: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Move each code offset to the start of its instruction."""
         codes = dict(self._codes.values())
-        keys, inverse = np.unique(place, return_inverse=True)
-        begins = [(key >> 32 << 32) + instruction_start(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
-        return np.array(begins, np.int64)[inverse]
+        keys, inverse = np.unique(code_offset, return_inverse=True)
+        starts = [(key >> 32 << 32) + instruction_start(codes[key >> 32], key & 0xFFFF_FFFF) for key in keys.tolist()]
+        return np.array(starts, np.int64)[inverse]
 
     def _instruction_table(self, keys: list[int]) -> tuple[list[Instruction], dict[int, int]]:
         """Return the instructions in source order, and the row of each key."""
         codes = dict(self._codes.values())
-        found = [(instruction_at(codes[key >> 32], key & 0xFFFF_FFFF), key) for key in keys]
-        found.sort(key=lambda pair: (pair[0].file, pair[0].line, pair[0].column, pair[0].offset, pair[1]))
-        return [instruction for instruction, _ in found], {key: row for row, (_, key) in enumerate(found)}
+        pairs = [(instruction_at(codes[key >> 32], key & 0xFFFF_FFFF), key) for key in keys]
+        pairs.sort(key=lambda pair: (pair[0].file, pair[0].line, pair[0].column, pair[0].offset, pair[1]))
+        return [instruction for instruction, _ in pairs], {key: row for row, (_, key) in enumerate(pairs)}
 
     def _collective_rows(self, row_of_key: dict[int, int]) -> list[Collective]:
         counts: dict[tuple[int, ...], int] = {}
         rows = []
-        for block, warp, place, kind, mask, epoch, position in self.collectives:
-            instruction = row_of_key[self._key(place)]
+        for block, warp, code_offset, kind, mask, epoch, position in self.collectives:
+            instruction = row_of_key[self._instruction_key(code_offset)]
             key = (block, warp, instruction, mask)
             counts[key] = counts.get(key, -1) + 1
             rows.append(Collective(block, warp, instruction, kind, mask, counts[key], epoch, position))

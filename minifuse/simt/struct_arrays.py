@@ -56,21 +56,21 @@ class StructArray:
 
 
 class StructElement:
-    """One structure, or a structure nested in it."""
+    """One structure of a `StructArray`, as a reference to its fields."""
 
-    __slots__ = ("_index", "_records")
+    __slots__ = ("_array", "_index")
+    _array: StructArray
     _index: ArrayIndex
-    _records: StructArray
 
-    def __init__(self, records: StructArray, index: ArrayIndex) -> None:
-        object.__setattr__(self, "_records", records)
+    def __init__(self, array: StructArray, index: ArrayIndex) -> None:
+        object.__setattr__(self, "_array", array)
         object.__setattr__(self, "_index", index)
 
     def __getitem__(self, name: str) -> FieldValue:
-        return self._records.field(name)[self._index]
+        return self._array.field(name)[self._index]
 
     def __setitem__(self, name: str, value: FieldValue) -> None:
-        self._records.field(name)[self._index] = value
+        self._array.field(name)[self._index] = value
 
     def __getattr__(self, name: str) -> FieldValue:
         if name.startswith("__"):

@@ -1,8 +1,8 @@
 """The metrics of a launch as plain numbers, for the command line, files and tables.
 
-Numbers are grouped under a label that states where they are from:
+Numbers are grouped under a label that states their source:
 
-    TRACED     the kernel ran: accesses, bytes, barriers
+    TRACED     recorded while the kernel ran: accesses, bytes, barriers
     DERIVED    computed by the rules of `metrics` and `races`: requests, sectors, wavefronts, hazards
 """
 
@@ -35,7 +35,7 @@ NOT_MODELLED: Final = (
 
 def summarize(
     labels: EventLabels,
-    found: Requests,
+    warp_requests: Requests,
     divergence: Divergence,
     barriers: Iterable[Barrier],
     collectives: Iterable[Collective],
@@ -67,9 +67,9 @@ def summarize(
     number = {line: index for index, line in enumerate(lines)}
     line_of = np.array([number[row.file, row.line] for row in labels.instructions] or [0])
     space_of = np.array([SPACES.index(info.space) for info in labels.arrays] or [0])
-    spaces = _count(events, found, space_of[events.array], space_of[found.array], len(SPACES))
-    arrays = _count(events, found, events.array.astype(np.int64), found.array, len(labels.arrays))
-    at_lines = _count(events, found, line_of[events.instruction], line_of[found.instruction], len(lines))
+    spaces = _count(events, warp_requests, space_of[events.array], space_of[warp_requests.array], len(SPACES))
+    arrays = _count(events, warp_requests, events.array.astype(np.int64), warp_requests.array, len(labels.arrays))
+    at_lines = _count(events, warp_requests, line_of[events.instruction], line_of[warp_requests.instruction], len(lines))
     idle = _count_idle(divergence, line_of, len(lines))
     return {
         "grid": list(labels.grid),
@@ -81,7 +81,7 @@ def summarize(
             "elements_not_written": find_unwritten(labels),
         },
         "DERIVED": {
-            "requests": len(found.block),
+            "requests": len(warp_requests.block),
             "partial_requests": sum(line["partial_requests"] for line in idle),
             "hazards": dict(Counter(type(error).__name__ for error in hazards)),
         },
@@ -99,7 +99,7 @@ def summarize(
     }
 
 
-def _count(events: Events, found: Requests, event_group: Ints, request_group: Ints, count: int) -> list[Counts]:
+def _count(events: Events, warp_requests: Requests, event_group: Ints, request_group: Ints, count: int) -> list[Counts]:
     """Return the numbers of each group, given the group of each event and of each request."""
 
     def of_events(weight: Column) -> list[int]:
@@ -114,16 +114,16 @@ def _count(events: Events, found: Requests, event_group: Ints, request_group: In
         "atomics": of_events(events.kind == ATOMIC),
         "bytes_requested": of_events(events.nbytes),
     }
-    sectors, ideal = of_requests(found.sectors), of_requests(found.ideal_sectors)
+    sectors, ideal = of_requests(warp_requests.sectors), of_requests(warp_requests.ideal_sectors)
     derived: dict[str, Sequence[int | float | None]] = {
-        "requests": of_requests(np.ones_like(found.block)),
+        "requests": of_requests(np.ones_like(warp_requests.block)),
         "sectors": sectors,
         "ideal_sectors": ideal,
-        "efficiency": [least / got if got else None for least, got in zip(ideal, sectors, strict=True)],
-        "cache_lines": of_requests(found.lines),
-        "bytes_moved": [SECTOR_BYTES * got for got in sectors],
-        "wavefronts": of_requests(found.wavefronts),
-        "bank_conflicts": of_requests(found.wavefronts - found.ideal_wavefronts),
+        "efficiency": [least / moved if moved else None for least, moved in zip(ideal, sectors, strict=True)],
+        "cache_lines": of_requests(warp_requests.lines),
+        "bytes_moved": [SECTOR_BYTES * moved for moved in sectors],
+        "wavefronts": of_requests(warp_requests.wavefronts),
+        "bank_conflicts": of_requests(warp_requests.wavefronts - warp_requests.ideal_wavefronts),
     }
     return [{"TRACED": _row(traced, index), "DERIVED": _row(derived, index)} for index in range(count)]
 

@@ -1,7 +1,7 @@
 """A trace: the record of one launch of a kernel in the interpreter.
 
-The machine fills it. `metrics`, `races`, `diagnostics` and `summary` compute their results when they are first requested. A
-trace loaded from a file equals the one that was saved.
+The machine records it. Requests and races are computed when they are first used. A trace loaded from a file equals the one
+that was saved.
 """
 
 import os
@@ -150,7 +150,7 @@ class Trace:
         return races(self.events, self.arrays, self.instructions, self.barriers, self.collectives)
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write the trace to a .npz file of columns and tables, without pickles. Equal traces give equal bytes."""
+        """Write the trace to a .npz file of columns and tables, without pickles. Equal traces result in equal bytes."""
         columns, tables = self._parts()
         trace_file.write(path, columns, tables)
 
@@ -172,7 +172,7 @@ class Trace:
             raise SimtError(f"{path} lacks a part of a trace ({error}); write a new one with trace.save(path)") from error
 
     def _parts(self) -> tuple[dict[str, np.ndarray], dict[str, Any]]:
-        """Return the arrays, and everything else in types that JSON represents."""
+        """Return the arrays as columns, and everything else in types that JSON can represent."""
         tables = {field.name: getattr(self, field.name) for field in fields(self)}
         events, outputs = tables.pop("events"), tables.pop("outputs")
         columns = {f"event.{name}": column for name, column in events._asdict().items()}
@@ -210,13 +210,13 @@ def _is_bitwise_equal(left: np.ndarray, right: np.ndarray) -> bool:
 
 
 def _error_as_dict(error: SimtError) -> dict[str, object]:
-    """Return an error in types that JSON represents."""
+    """Convert an error to types that JSON can represent."""
     attributes = {name: getattr(error, name) for name in ("lines", "array", "element", "block", "threads", "epoch")}
     return {"type": type(error).__name__, "message": str(error), **attributes}
 
 
 def _error_from_dict(record: dict[str, Any]) -> SimtError:
-    """Return the error that `_error_as_dict` converted."""
+    """Convert the dict of an error back to the error."""
     kind = getattr(errors, record.pop("type"), SimtError)
     return kind(record.pop("message"), **{name: _as_tuple(value) for name, value in record.items()})
 
@@ -227,7 +227,7 @@ def _as_tuple(value: object) -> Any:
 
 
 def _trace_attributes(columns: dict[str, np.ndarray], tables: dict[str, Any]) -> dict[str, Any]:
-    """Return the attributes of a trace, given its parts."""
+    """Return the attributes of a trace, given its columns and tables."""
     values = {name: _as_tuple(value) for name, value in tables.items()}
     values["events"] = events = Events(**{name: columns[f"event.{name}"] for name in Events._fields})
     for (name, column), dtype in zip(events._asdict().items(), EVENT_DTYPES, strict=True):

@@ -1,7 +1,8 @@
 """Store columns and tables in one file: arrays in a .npz, everything else as JSON. There are no pickles, so loading runs no
 code.
 
-The file is written under a temporary name and renamed, so no reader sees a partial file. Equal contents give equal bytes.
+The file is written under a temporary name and renamed, so no reader sees a partial file. Equal contents result in equal
+bytes.
 """
 
 import json
@@ -57,8 +58,8 @@ def read(path: str | os.PathLike[str]) -> tuple[dict[str, np.ndarray], dict[str,
         The file does not exist or cannot be read.
     """
     try:
-        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as found:
-            columns = {name: found[name] for name in found.files}
+        with Path(path).open("rb") as file, np.load(file, allow_pickle=False) as archive:
+            columns = {name: archive[name] for name in archive.files}
         tables = json.loads(columns.pop(TABLES).tobytes())
         name, version = tables.pop("format"), tables.pop("version")
     except (

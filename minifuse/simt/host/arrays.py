@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 from ...core.errors import DTypeError, ShapeError, SimtError, UninitializedReadError, UnknownWordError, ViewError
-from ..address_spaces import GivenShape
+from ..address_spaces import ShapeLike
 from ..bytecode_locations import Line as Line
 from ..memory import ArrayIndex
 
@@ -127,7 +127,7 @@ class DeviceArray:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """True if the elements are contiguous in C or Fortran order."""
+        """Whether the elements are contiguous in C order, and in Fortran order."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
 
     @property
@@ -167,7 +167,7 @@ class DeviceArray:
 
     @property
     def name(self) -> str:
-        """The parameter that the array was last passed to, quoted."""
+        """The quoted name of the parameter that the array was last passed to."""
         return f"{self.allocation.name!r}" if self.allocation.name else "without a name"
 
     def _view(self, data: np.ndarray, written: NDArray[np.bool_]) -> "DeviceArray":
@@ -198,12 +198,12 @@ class DeviceArray:
 
     def reshape(self, *shape: Any, order: MemoryOrder = "C") -> "DeviceArray":
         """Return a view in another shape. Raise ViewError if that needs a copy."""
-        new = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
-        data, written = self.data.reshape(new, order=order), self.written.reshape(new, order=order)
+        new_shape = shape[0] if len(shape) == 1 and isinstance(shape[0], tuple | list) else shape
+        data, written = self.data.reshape(new_shape, order=order), self.written.reshape(new_shape, order=order)
         if self.size and not np.may_share_memory(data, self.data):
             raise ViewError(
-                f"reshape of {self!r} to {tuple(new)}: the elements are not contiguous, and a reshape of a device array "
-                "never copies; reshape before you slice, or on the host"
+                f"reshape of {self!r} to {tuple(new_shape)}: the elements are not contiguous, and a reshape of a device "
+                "array never copies; reshape before you slice, or on the host"
             )
         return self._view(data, written)
 
@@ -222,7 +222,7 @@ class DeviceArray:
         return self._view(self.data.view(dtype), self.written)
 
     def split(self, section: int, stream: object = 0) -> Iterator["DeviceArray"]:
-        """Yield views of `section` elements of a 1-D array. The last one may be smaller."""
+        """Yield views of `section` consecutive elements of a 1-D array. The last view may be shorter."""
         if self.ndim != 1:
             raise ShapeError(f"split: got {self!r}; expected an array of one dim")
         for start in range(0, self.size, section):
@@ -275,17 +275,17 @@ class DeviceArray:
             raise ShapeError(f"{verb}: the device array has shape {self.shape}, the host array {other.shape}")
 
     def check_written(self, key: ArrayIndex, verb: str) -> None:
-        """Report the first element of `self[key]` that was never written."""
+        """Report a hazard if an element of `self[key]` was never written."""
         part = np.atleast_1d(self.written[key])
         if part.all():
             return
         first = tuple(int(i) for i in np.argwhere(~part)[0]) if key is ... and self.ndim else ()
         line, count = script_line(), int(part.size - np.count_nonzero(part))
-        at = f" element {first[0] if len(first) == 1 else first}" if first else ""
-        more = f", and {count - 1} more of {part.size}" if count > 1 else ""
+        element_text = f" element {first[0] if len(first) == 1 else first}" if first else ""
+        count_text = f", and {count - 1} more of {part.size}" if count > 1 else ""
         error = UninitializedReadError(
-            f"device array {self.name}{at}{more}: {verb} at {format_line(line)}, but it was never written; allocated at "
-            f"{format_line(self.allocation.line)}, and device_array() does not initialize memory.",
+            f"device array {self.name}{element_text}{count_text}: {verb} at {format_line(line)}, but it was never written; "
+            f"allocated at {format_line(self.allocation.line)}, and device_array() does not initialize memory.",
             lines=(line, self.allocation.line),
             array=self.allocation.name or None,
             element=first or None,
@@ -352,7 +352,7 @@ class MappedArray(np.ndarray):
 
 
 def allocate(
-    shape: GivenShape | list[int],
+    shape: ShapeLike | list[int],
     dtype: DTypeLike,
     strides: tuple[int, ...] | None,
     order: MemoryOrder,
@@ -378,7 +378,7 @@ def allocate(
 
 
 def poison_value(dtype: np.dtype) -> bool | np.generic:
-    """Return the value of an uninitialized element."""
+    """Return the value that fills uninitialized elements of a dtype."""
     return True if dtype.kind == "b" else np.frombuffer(bytes([POISON_BYTE]) * dtype.itemsize, dtype)[0]
 
 

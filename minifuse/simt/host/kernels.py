@@ -2,7 +2,7 @@
 
 A launch checks grid and block as the driver does, copies NumPy arguments to the device and back as Numba does, and passes
 everything to a launch handler, which runs it. Nothing is compiled: compiler options are accepted and ignored, and
-information that only a compiler has (`inspect_asm`, registers) is refused.
+requests for compiler output (`inspect_asm`, registers) are refused.
 """
 
 import functools
@@ -102,7 +102,7 @@ class Out(CopyHint):
 
 
 class InOut(CopyHint):
-    """Copy both ways, as without a hint."""
+    """Copy in both directions, which is also the default without a hint."""
 
 
 class ScriptKernel:
@@ -126,7 +126,7 @@ class ScriptKernel:
         self._frozen: dict[object, ReboundKernel] = {}
 
     def frozen_for(self, arguments: tuple[object, ...]) -> ReboundKernel:
-        """Return the kernel with the globals of its first launch with arguments of these types."""
+        """Return the kernel as it was rebound at its first launch with arguments of these types."""
         key = tuple(map(type_signature, arguments))
         if key not in self._frozen:
             self._frozen[key] = rebind_frozen(self.py_func)  # type: ignore[arg-type]  # a function of Python
@@ -150,7 +150,7 @@ class ScriptKernel:
         return ConfiguredKernel(self, as_dim3(griddim, "grid"), as_dim3(blockdim, "block"), sharedmem)
 
     def forall(self, ntasks: int, tpb: int = 0, stream: object = 0, sharedmem: int = 0) -> Callable[..., None]:
-        """Return a launch of one thread for each of `ntasks` tasks, in blocks of `tpb` threads, by default 128."""
+        """Return a function that launches a thread for each of `ntasks` tasks, in blocks of `tpb` threads (default: 128)."""
         if ntasks < 0:
             raise ShapeError(f"forall: got {ntasks} tasks; expected 0 or more")
         threads = tpb or FORALL_BLOCK_SIZE
@@ -179,7 +179,7 @@ class ScriptKernel:
 
 
 def type_signature(argument: object) -> object:
-    """Return the type that Numba would compile for: for an array its dtype, dims and order."""
+    """Return a key for the type that Numba compiles for: for an array, its dtype, number of dims and memory order."""
     if isinstance(argument, tuple):
         return tuple(map(type_signature, argument))
     if isinstance(argument, DeviceArray | np.ndarray):
@@ -226,10 +226,10 @@ def jit(handler: LaunchHandler) -> Callable[..., ScriptKernel | Decorator]:
                 raise_unsupported(
                     f"cuda.jit({name}=...)", f"supported are device, launch_bounds, {', '.join(sorted(IGNORED_OPTIONS))}"
                 )
-        known = {**options, "device": device, "launch_bounds": launch_bounds}
+        all_options = {**options, "device": device, "launch_bounds": launch_bounds}
 
         def decorate(function: Callable[..., object], signatures: tuple[Signature, ...] = ()) -> ScriptKernel:
-            return ScriptKernel(getattr(function, "py_func", function), handler, signatures, known)
+            return ScriptKernel(getattr(function, "py_func", function), handler, signatures, all_options)
 
         if func_or_sig is None:
             return decorate
@@ -241,15 +241,15 @@ def jit(handler: LaunchHandler) -> Callable[..., ScriptKernel | Decorator]:
     return jit
 
 
-def as_dim3(value: object, what: str) -> Dims:
-    """Return a grid or block of one to three dims as three."""
+def as_dim3(value: object, name: str) -> Dims:
+    """Return a grid or block of one to three sizes as three sizes."""
     sizes = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(sizes) <= 3:
-        raise ShapeError(f"{what}: got {value!r}; expected an integer or 1 to 3 of them")
+        raise ShapeError(f"{name}: got {value!r}; expected an integer or 1 to 3 of them")
     for size in sizes:
         if not isinstance(size, numbers.Integral):
             raise DTypeError(
-                f"{what}: got {value!r}, which contains a {type(size).__name__}; expected integers: use // or math.ceil"
+                f"{name}: got {value!r}, which contains a {type(size).__name__}; expected integers: use // or math.ceil"
             )
     x, y, z = (int(size) for size in (*sizes, 1, 1)[:3])
     return x, y, z
@@ -278,7 +278,7 @@ def check_launch_limits(grid: Dims, block: Dims, shared: int, bounds: int | tupl
 def to_kernel_argument(
     value: object, name: str, handler: LaunchHandler, line: Line, copies: list[tuple[np.ndarray, DeviceArray]]
 ) -> object:
-    """Convert an argument to a kernel argument. Add host arrays that must be copied back to `copies`."""
+    """Convert an argument for the kernel. If it is a host array that must be copied back, add it to `copies`."""
     hint = value if isinstance(value, CopyHint) else InOut(value)
     value = hint.value
     if isinstance(value, Enum):
@@ -307,7 +307,7 @@ def to_kernel_argument(
 
 
 def rng_states_as_rows(array: DeviceArray) -> DeviceArray:
-    """Return states of random generators as rows of two integers, as `simt.random` takes them."""
+    """Return the states of random generators as rows of two integers, as `simt.random` expects them."""
     if array.dtype != STATE_DTYPE:
         return array
     data = array.data[..., None].view(np.uint64)  # (n,) -> (n, 2)

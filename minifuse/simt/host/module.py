@@ -1,7 +1,7 @@
 """The modules that replace `numba.cuda` while a script runs.
 
-Kernel names come from `simt.cuda_api`, host names from the other files of this folder. Any other name raises
-UnknownWordError. Libraries that already imported the real `numba.cuda` keep it.
+The names for kernels are from `simt.cuda_api`, those for the host from the other files of this folder. All other names raise
+UnknownWordError. Libraries that have already imported the real `numba.cuda` continue to use it.
 """
 
 import os
@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from ...core.errors import CudaError
 from .. import cuda_api, random
-from ..address_spaces import GivenShape
+from ..address_spaces import ShapeLike
 from ..libdevice import LIBDEVICE
 from .arrays import (
     DeviceAllocation,
@@ -56,7 +56,7 @@ class StandInModule(ModuleType):
 
     def __init__(self, name: str, find: Callable[[str], object], **names: object) -> None:
         super().__init__(name, f"The replacement of {name} in the interpreter.")
-        self.__path__: list[str] = []  # a package, so that `import numba.cuda.random` looks below it
+        self.__path__: list[str] = []  # makes it a package, so that `import numba.cuda.random` works
         self.__dict__.update(names)
         self._find = find
 
@@ -103,7 +103,7 @@ class HostFunctions:
 
     def device_array(
         self,
-        shape: GivenShape,
+        shape: ShapeLike,
         dtype: DTypeLike = np.float64,
         strides: tuple[int, ...] | None = None,
         order: MemoryOrder = "C",
@@ -117,7 +117,7 @@ class HostFunctions:
         return allocate(ary.shape, ary.dtype, None, memory_order(ary), self._allocation())
 
     def pinned_array(
-        self, shape: GivenShape, dtype: DTypeLike = np.float64, strides: object = None, order: MemoryOrder = "C"
+        self, shape: ShapeLike, dtype: DTypeLike = np.float64, strides: object = None, order: MemoryOrder = "C"
     ) -> np.ndarray:
         """Allocate an uninitialized host array."""
         array = np.empty(shape, dtype, order)
@@ -130,7 +130,7 @@ class HostFunctions:
 
     def mapped_array(
         self,
-        shape: GivenShape,
+        shape: ShapeLike,
         dtype: DTypeLike = np.float64,
         strides: object = None,
         order: MemoryOrder = "C",
@@ -159,11 +159,11 @@ class HostFunctions:
     def init_xoroshiro128p_states(
         self, states: DeviceArray, seed: int, subsequence_start: int = 0, stream: object = 0
     ) -> None:
-        """Fill an array with the states of generators, each 2**64 steps after the previous one."""
+        """Fill an array with the states of random generators, each 2**64 steps after the previous one."""
         states.copy_to_device(random.states(states.size, int(seed), int(subsequence_start)))
 
     def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:
-        """Return the states of n generators in device memory."""
+        """Return the states of n random generators in device memory."""
         return copy_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
 
 
@@ -196,7 +196,7 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
     host_functions = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
     states = {name: host_functions.pop(name) for name in list(host_functions) if "xoroshiro" in name}
     generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
-    numbers = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
+    number_types = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
     errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
     driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", missing_name_error("cudadrv.driver"), **errors)
     error = StandInModule(f"{MODULE_NAME}.cudadrv.error", missing_name_error("cudadrv.error"), **errors)
@@ -231,7 +231,7 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
         find,
         python_semantics=cuda_api.cuda,
         _targets=partial(cuda_target, handler),
-        **numbers,
+        **number_types,
         **submodules,
         **host_functions,
         **stateless_functions(),
@@ -249,11 +249,11 @@ def missing_name_error(name: str) -> Callable[[str], NoReturn]:
 
 
 def stateless_functions() -> dict[str, object]:
-    """Return the functions of the module that need no handler."""
+    """Return the functions of `numba.cuda` that need no launch handler."""
     default = SimtStream("Default CUDA stream")
-    nothing = ("synchronize", "profile_start", "profile_stop", "close", "cuda_error")
+    no_op_names = ("synchronize", "profile_start", "profile_stop", "close", "cuda_error")
     return {
-        **dict.fromkeys(nothing, no_op),
+        **dict.fromkeys(no_op_names, no_op),
         **{"profiling": nullcontext, "defer_cleanup": nullcontext, "detect": detect},
         **{
             "In": In,
@@ -290,26 +290,26 @@ def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator
     replacement, are removed, so that a later import loads them again.
     """
     numba: Any = import_module("numba")
-    before, gate = dict(sys.modules), ImportGuard()
-    hidden = {name: module for name, module in before.items() if is_cuda_module(name)}
-    was = numba.__dict__.get("cuda")
-    for name in hidden:
+    previous_modules, guard = dict(sys.modules), ImportGuard()
+    real_modules = {name: module for name, module in previous_modules.items() if is_cuda_module(name)}
+    previous_cuda = numba.__dict__.get("cuda")
+    for name in real_modules:
         del sys.modules[name]
     sys.modules.update(modules)
     numba.cuda = modules[MODULE_NAME]
-    sys.meta_path.insert(0, gate)
+    sys.meta_path.insert(0, guard)
     try:
         with getattr(modules[MODULE_NAME], "_targets", nullcontext)():
             yield
     finally:
-        sys.meta_path.remove(gate)
+        sys.meta_path.remove(guard)
         for name in [name for name in sys.modules if is_cuda_module(name)]:
             del sys.modules[name]
-        sys.modules.update(hidden)
+        sys.modules.update(real_modules)
         del numba.cuda
-        if was is not None:
-            numba.cuda = was
-        for name in sys.modules.keys() - before.keys():
+        if previous_cuda is not None:
+            numba.cuda = previous_cuda
+        for name in sys.modules.keys() - previous_modules.keys():
             if name.startswith("minifuse."):
                 continue
             if is_module_in(sys.modules[name], folder) or any(

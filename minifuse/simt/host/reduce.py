@@ -1,7 +1,7 @@
 """`cuda.reduce`: reduce a whole array with a binary function.
 
-Numba generates kernels for it. They are not written by the script, so here the reduction is a loop on the host, from the
-first element to the last. A GPU uses another order, which changes the last bits of floats.
+Numba generates kernels for it, which are not part of the script. So here the reduction is a loop on the host, from the first
+element to the last. A GPU uses another order, which changes the last bits of floats.
 """
 
 import functools
@@ -30,11 +30,11 @@ class HostReduction:
         init: LaneNumber = 0,
         stream: object = 0,
     ) -> np.generic | None:
-        """Reduce `init` and the first `size` elements of a host or device array of one dim.
+        """Reduce `init` and the first `size` elements of a 1-D host or device array.
 
         Returns
         -------
-        A number of the array's dtype. None if `res` is given: a device array whose first element is set to the result.
+        A number of the array's dtype. If `res` is given, its first element is set to the result, and None is returned.
         """
         if arr.ndim != 1:
             raise ShapeError(f"cuda.reduce: got shape {arr.shape}, expected an array of one dim; write arr.ravel()")

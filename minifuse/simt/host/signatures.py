@@ -1,7 +1,7 @@
 """Signatures that a script passes to `cuda.jit`, and the conversion of arguments to them.
 
 Numba itself parses the signatures. A kernel with a signature converts numbers, and takes only arrays of exactly these types.
-Numba does not check arrays if there is one signature, and reads float64 as float32 on hardware, so this is an error here.
+With a single signature, Numba does not check arrays, and reads float64 memory as float32. Here this is an error.
 Signatures of device functions are ignored.
 """
 
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 Signature = tuple["Type", ...]  # of the parameters
 
 
-def parse_signatures(given: object) -> tuple[Signature, ...]:
-    """Parse the signatures in a string, a tuple of types, a call of types, or a list of these."""
+def parse_signatures(signatures: object) -> tuple[Signature, ...]:
+    """Parse a signature (a string, a tuple of types, or a call of types), or a list of them."""
     from numba.core import sigutils
 
-    found = []
-    for one in given if isinstance(given, list) else [given]:
-        if not sigutils.is_signature(one):
-            raise DTypeError(f'cuda.jit: got {one!r}; expected a function or a signature, such as "void(float32[:], int32)"')
-        found.append(tuple(sigutils.normalize_signature(one)[0]))
-    return tuple(found)
+    parsed = []
+    for signature in signatures if isinstance(signatures, list) else [signatures]:
+        if not sigutils.is_signature(signature):
+            raise DTypeError(
+                f'cuda.jit: got {signature!r}; expected a function or a signature, such as "void(float32[:], int32)"'
+            )
+        parsed.append(tuple(sigutils.normalize_signature(signature)[0]))
+    return tuple(parsed)
 
 
 def convert_arguments(values: tuple[object, ...], signatures: tuple[Signature, ...], name: str) -> tuple[object, ...]:
@@ -37,9 +39,9 @@ def convert_arguments(values: tuple[object, ...], signatures: tuple[Signature, .
             return tuple(convert_argument(value, kind) for value, kind in zip(values, signature, strict=True))
         except (DTypeError, ValueError) as error:
             errors.append(str(error))
-    shown = ", ".join(str(signature) for signature in signatures)
+    expected = ", ".join(str(signature) for signature in signatures)
     raise DTypeError(
-        f"{name}: the arguments do not match the signature {shown}: {errors[0]}; convert them before the launch"
+        f"{name}: the arguments do not match the signature {expected}: {errors[0]}; convert them before the launch"
     )
 
 

@@ -1,6 +1,6 @@
 """Streams and events of a script, and the device that it queries.
 
-All work is done when a call returns, so a stream orders nothing and an event is a clock reading. A missing `synchronize` is
+All work is done when a call returns, so a stream orders nothing, and an event only stores a time. A missing `synchronize` is
 therefore not found. The device is simulated; its attributes are those of an H100, so that a script that computes its grid
 from them gets realistic numbers.
 """
@@ -79,7 +79,7 @@ class SimtStream:
         return f"<{self.name}>"
 
     def synchronize(self) -> None:
-        """Wait for the work of the stream. There is never any left."""
+        """Do nothing: no work of the stream is ever pending."""
 
     @contextmanager
     def auto_synchronize(self) -> Iterator["SimtStream"]:
@@ -106,13 +106,13 @@ class SimtEvent:
         return True
 
     def synchronize(self) -> None:
-        """Wait for the event. It has always completed."""
+        """Do nothing: the event has always completed."""
 
     def wait(self, stream: object = 0) -> None:
-        """Let a stream wait for the event."""
+        """Do nothing: the event has always completed."""
 
     def elapsed_time(self, end: "SimtEvent") -> float:
-        """Return the milliseconds until another event: the time of the interpreter, which is unrelated to that of a GPU."""
+        """Return the milliseconds until another event: the time of the interpreter, which does not predict that of a GPU."""
         if not (self.timing and end.timing):
             raise CudaError("CUDA_ERROR_INVALID_HANDLE: elapsed_time of an event created with timing=False")
         if not (self.time_s and end.time_s):
@@ -130,7 +130,7 @@ class MemoryInfo(NamedTuple):
 
 
 class SimtDevice:
-    """The simulated device. It is also its own context, and the entry of `cuda.gpus`."""
+    """The simulated device, the only one in `cuda.gpus`. It is also its own context."""
 
     id = 0
     name = "minifuse simt"
@@ -175,7 +175,7 @@ class SimtDevice:
         return self
 
     def synchronize(self) -> None:
-        """Wait for all work. There is never any left."""
+        """Do nothing: no work is ever pending."""
 
     def reset(self) -> None:
         """Do nothing. Arrays stay valid."""

@@ -1,7 +1,7 @@
 """`numba.vectorize` and `numba.guvectorize` with `target="cuda"`: functions of elements, launched over whole arrays.
 
-A call broadcasts its arguments, converts them to a signature, and launches a kernel with one thread for each element, or for
-each item of a generalized function. The result is on the device if an argument is.
+A call broadcasts its arguments, converts them to a signature, and launches a kernel with one thread for each element. For a
+generalized function, that is one thread for each call over the core dims. The result is on the device if an argument is.
 """
 
 import functools
@@ -25,7 +25,7 @@ DIMS_PATTERN = re.compile(r"\(([^()]*)\)")
 
 
 class UfuncSignature(NamedTuple):
-    """One signature: the dtypes of inputs and outputs, and which of them are arrays in the function."""
+    """One signature: the dtypes of inputs and outputs, and which of them the function takes as arrays."""
 
     dtypes: tuple[np.dtype, ...]
     are_arrays: tuple[bool, ...]
@@ -71,13 +71,13 @@ class CudaUfunc:
     ) -> HostOrDevice | np.generic:
         """Compute the function for all elements."""
         line = script_line()
-        inputs, outputs = self._dims()
+        inputs, outputs = self._core_dims()
         operands: list[Any] = [argument if hasattr(argument, "dtype") else np.asarray(argument) for argument in arguments]
         if len(operands) == len(inputs) + 1 and out is None:
             out = operands.pop()
         if len(operands) != len(inputs):
             raise ShapeError(f"{self.__name__} at {format_line(line)} takes {len(inputs)} arrays, got {len(arguments)}")
-        signature = self._types_for(operands, arguments)
+        signature = self._select_signature(operands, arguments)
         sizes = sizes_by_dim(inputs, operands, self.__name__)
         loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(operands, inputs, strict=True)))
         allocation = DeviceAllocation(self.handler, line, self.__name__)
@@ -90,21 +90,21 @@ class CudaUfunc:
         item_shape = core or ((1,) if self.layout else ())
         kernel_arguments.append(result.reshape((prod(loop), *item_shape)))
         if prod(loop):
-            self._launcher()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
-        return self._returned(result, out, any(isinstance(x, DeviceArray) for x in operands))
+            self._get_kernel()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
+        return self._store_result(result, out, any(isinstance(x, DeviceArray) for x in operands))
 
     def reduce(self, array: HostOrDevice, axis: int = 0, stream: object = 0) -> np.generic | None:
         """Reduce an array of one dim with the function."""
         first = array[:1].copy_to_host() if isinstance(array, DeviceArray) else np.asarray(array)[:1]
         return HostReduction(self.py_func)(array[1:], init=first[0])
 
-    def _dims(self) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
-        """Return the names of the dims that one call of the function takes, for each input and for the output."""
+    def _core_dims(self) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
+        """Return the names of the core dims (those that one call of the function gets) of each input and of the output."""
         if self.layout is not None:
             return self.layout
         return [()] * (len(self.types[0].dtypes) - 1), ()
 
-    def _types_for(self, operands: Sequence[HostOrDevice], arguments: Sequence[object]) -> UfuncSignature:
+    def _select_signature(self, operands: Sequence[HostOrDevice], arguments: Sequence[object]) -> UfuncSignature:
         """Return the first signature to which all arguments convert without loss. A Python number converts to any float."""
         for types in self.types:
             pairs = zip(operands, arguments, types.dtypes, strict=False)
@@ -116,14 +116,14 @@ class CudaUfunc:
             "add a signature, or convert the arrays with astype()"
         )
 
-    def _launcher(self) -> ScriptKernel:
+    def _get_kernel(self) -> ScriptKernel:
         if self._kernel is None:
             kernel = generalized_kernel(self.py_func) if self.layout else elementwise_kernel(self.py_func)
             kernel.__name__ = self.__name__
             self._kernel = ScriptKernel(kernel, self.handler, (), {})
         return self._kernel
 
-    def _returned(self, result: DeviceArray, out: HostOrDevice | None, is_on_device: bool) -> HostOrDevice | np.generic:
+    def _store_result(self, result: DeviceArray, out: HostOrDevice | None, is_on_device: bool) -> HostOrDevice | np.generic:
         if out is not None:
             out[...] = result if isinstance(out, DeviceArray) else result.data
             return out
@@ -162,7 +162,7 @@ def as_rows(
     allocation: DeviceAllocation,
     item_shape: tuple[int, ...],
 ) -> DeviceArray:
-    """Return an input as a device array with one row for each item of the loop."""
+    """Return an input as a device array with one row for each index of the loop dims."""
 
     def reshape_to_rows(array: np.ndarray) -> np.ndarray:
         return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *item_shape))
@@ -213,9 +213,9 @@ def cuda_target(handler: LaunchHandler) -> Iterator[None]:
     try:
         yield
     finally:
-        for registry, (made, maker) in zip(registries, before, strict=True):
+        for registry, (target, factory) in zip(registries, before, strict=True):
             registry.pop("cuda", None)
-            if made is not None:
-                registry["cuda"] = made
-            if maker is not None:
-                registry.ondemand["cuda"] = maker
+            if target is not None:
+                registry["cuda"] = target
+            if factory is not None:
+                registry.ondemand["cuda"] = factory

@@ -84,7 +84,7 @@ def batch_norm(
     >>> mean, var
     (tensor([0.2, 2. ]), tensor([ 1.1, 20.9]))
     """
-    running = without_none(running_mean, running_var)
+    running = drop_none(running_mean, running_var)
     if len(running) == 1 or not (running or training):
         raise ValueError(
             "batch_norm: expected both running_mean and running_var; without training=True, x is normalized by them"
@@ -107,7 +107,7 @@ def normalize_by_batch(x: A, weight: Array | None, bias: Array | None, eps: floa
             f"batch_norm: got x of shape {x.shape} in training, expected at least 2 elements for each channel to compute a "
             "variance; use larger batches, or module.eval()"
         )
-    outputs: Any = apply(bind_affine(_by_batch, weight, bias), x, eps, *without_none(weight, bias))
+    outputs: Any = apply(bind_affine(_by_batch, weight, bias), x, eps, *drop_none(weight, bias))
     y, mean, var = outputs
     return y, mean, var
 
@@ -117,7 +117,7 @@ def normalize_by_statistics(
 ) -> A:
     """Return x normalized by the given mean and variance."""
     check_channels(x, running_mean=mean, running_var=var, weight=weight, bias=bias)
-    return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *without_none(weight, bias))
+    return apply(bind_affine(_by_statistics, weight, bias), x, eps, mean, var, *drop_none(weight, bias))
 
 
 def _by_batch(x: Array, eps: Array, *rest: Any) -> tuple[Array, Array, Array]:
@@ -169,7 +169,7 @@ def bind_affine(body: Callable[..., object], weight: Array | None, bias: Array |
     return BoundFunction(body, (weight is not None, bias is not None))
 
 
-def without_none(*parameters: A | None) -> list[A]:
+def drop_none(*parameters: A | None) -> list[A]:
     """Return the arguments that are not None."""
     return [p for p in parameters if p is not None]
 
@@ -377,7 +377,7 @@ def layer_norm(
         if p is not None:
             check_parameter("layer_norm", x, name, p, shape)
     body = BoundFunction(_layer_norm, (len(shape), weight is not None, bias is not None))
-    return apply(body, x, eps, *without_none(weight, bias))
+    return apply(body, x, eps, *drop_none(weight, bias))
 
 
 def _layer_norm(x: Array, eps: Array, *rest: Any) -> Array:

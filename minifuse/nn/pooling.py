@@ -104,7 +104,7 @@ def pool_max(
     ceil_mode: bool,
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
-    size, geometry = pooling_windows(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
+    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
     return apply(BoundFunction(_pool_max, (size, geometry)), x)
 
 
@@ -166,7 +166,7 @@ def pool_mean(
     name: str, dims: int, x: A, kernel_size: Sizes, stride: Sizes | None, padding: Sizes, count_include_pad: bool
 ) -> A:
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
-    size, geometry = pooling_windows(name, dims, x, kernel_size, stride, padding, 1, False)
+    size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, False)
     require_floats(name, x)
     return apply(BoundFunction(_pool_mean, (size, geometry, bool(count_include_pad))), x)
 
@@ -245,7 +245,7 @@ def check_images(name: str, dims: int, x: Array) -> None:
         )
 
 
-def pooling_windows(
+def check_pooling_arguments(
     name: str,
     dims: int,
     x: Array,
@@ -257,11 +257,11 @@ def pooling_windows(
 ) -> tuple[tuple[int, ...], WindowGeometry]:
     """Check the arguments, and return window size and geometry; with `ceil_mode`, its padding completes the last window."""
     check_images(name, dims, x)
-    return cached_windows(name, x.shape[2:], *map(as_numbers, (kernel_size, stride, padding, dilation)), ceil_mode)
+    return compute_window_geometry(name, x.shape[2:], *map(as_numbers, (kernel_size, stride, padding, dilation)), ceil_mode)
 
 
 @lru_cache(MAX_CACHED_GEOMETRIES, typed=True)
-def cached_windows(
+def compute_window_geometry(
     name: str,
     image: tuple[int, ...],
     kernel_size: Sizes,

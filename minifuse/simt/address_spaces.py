@@ -12,7 +12,7 @@ from numpy.lib.stride_tricks import as_strided
 from numpy.typing import NDArray
 
 from ..core.errors import SimtError, UnknownWordError
-from .arithmetic import DTypeName, dtype_named, scalar_argument
+from .arithmetic import DTypeName, convert_scalar_argument, dtype_named
 from .bytecode_locations import InstructionKey, assigned_name
 from .lanes import Lane, LaunchState, current, file_name, frame_line
 from .memory import ArrayIndex, KernelArray, MemoryBlock, base_array
@@ -68,7 +68,7 @@ class AddressSpaces:
             parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
         if value is None or isinstance(value, bool | int | float | complex | np.generic):
-            return scalar_argument(value)
+            return convert_scalar_argument(value)
         if hasattr(value, "python_semantics"):
             return value.python_semantics
         raise SimtError(
@@ -284,8 +284,8 @@ def poisoned_memory(dims: tuple[int, ...], dtype: np.dtype) -> tuple[np.ndarray,
     return data, np.zeros(dims, bool)
 
 
-def scalar_arguments(names: Sequence[str], values: Sequence[object]) -> list[tuple[str, object]]:
-    """Return the arguments that are not arrays, for the record of the launch."""
+def select_scalar_arguments(names: Sequence[str], values: Sequence[object]) -> list[tuple[str, object]]:
+    """Return the names and values of the arguments that are not arrays, for the trace of the launch."""
     scalars = (bool, int, float, np.generic)
     return [
         (name, value.item() if isinstance(value, np.generic) else value if isinstance(value, scalars) else repr(value))

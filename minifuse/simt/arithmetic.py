@@ -102,15 +102,15 @@ def dtype_named(kind: object) -> np.dtype | None:
     return DTYPES.get(kind) if callable(kind) else None
 
 
-def scalar_argument(value: object) -> object:
+def convert_scalar_argument(value: object) -> object:
     """Convert a number argument of a launch to the type that it has in the kernel."""
     if type(value) is complex:
         return np.complex128(value)
     return np.float64(value) if type(value) is float else to_kernel_scalar(value)
 
 
-def from_ufunc(function: ScalarFunction) -> ScalarFunction:
-    """Wrap a NumPy function so that it takes and returns the numbers of kernels."""
+def adapt_ufunc(function: ScalarFunction) -> ScalarFunction:
+    """Adapt a NumPy function, so that it takes and returns the numbers of kernels."""
 
     arity = getattr(function, "nin", 1)
 
@@ -126,8 +126,8 @@ def from_ufunc(function: ScalarFunction) -> ScalarFunction:
     return apply
 
 
-def from_float_ufunc(function: ScalarFunction) -> ScalarFunction:
-    """Wrap a NumPy function with float results. Integers are converted to float64."""
+def adapt_float_ufunc(function: ScalarFunction) -> ScalarFunction:
+    """Adapt a NumPy function with float results. Integers are converted to float64."""
 
     arity = getattr(function, "nin", 1)
 
@@ -173,8 +173,8 @@ def broadcast_element(array: Any, index: tuple[int, ...]) -> object:
     return array[tuple(0 if size == 1 else position for position, size in zip(array_index, array.shape, strict=True))]
 
 
-def from_python(function: Callable[[float], float], on_error: Callable[[float], float]) -> ScalarFunction:
-    """Wrap a function of `math` that NumPy lacks. If it raises, return `on_error(x)`, the result of the hardware."""
+def adapt_math_function(function: Callable[[float], float], on_error: Callable[[float], float]) -> ScalarFunction:
+    """Adapt a function of `math` that NumPy lacks. If it raises, return `on_error(x)`, the result of the hardware."""
 
     def apply(x: RealNumber) -> np.floating:
         kind = type(x) if isinstance(x, np.floating) else np.float64
@@ -315,8 +315,8 @@ def remainder(x: RealNumber, y: RealNumber) -> np.floating:
         return kind(math.nan)
 
 
-def complex_function(function: ScalarFunction) -> ScalarFunction:
-    """Wrap a NumPy function with complex results."""
+def adapt_complex(function: ScalarFunction) -> ScalarFunction:
+    """Adapt a NumPy function with complex results."""
 
     def apply(z: LaneNumber) -> np.complexfloating:
         result: np.complexfloating = function(z if isinstance(z, np.complex64) else np.complex128(z))
@@ -359,28 +359,28 @@ SHARED_MATH_NAMES: Final = split_names(
 ARC_NAMES: Final = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "sinh", "cosh", "tanh", "tan2")}
 
 MATH_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
-    **{name: from_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
-    **{name: from_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
-    **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{name: adapt_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
+    **{name: adapt_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
+    **{name: adapt_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     "pow": real_power,
     "cbrt": cbrt,
     "frexp": frexp,
     "modf": modf,
     "ldexp": ldexp,
     "remainder": remainder,
-    "erf": from_python(math.erf, lambda _: math.nan),
-    "erfc": from_python(math.erfc, lambda _: math.nan),
-    "gamma": from_python(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
-    "lgamma": from_python(math.lgamma, lambda _: math.inf),
+    "erf": adapt_math_function(math.erf, lambda _: math.nan),
+    "erfc": adapt_math_function(math.erfc, lambda _: math.nan),
+    "gamma": adapt_math_function(math.gamma, lambda x: math.inf if x > 0 else math.nan if x else math.copysign(math.inf, x)),
+    "lgamma": adapt_math_function(math.lgamma, lambda _: math.inf),
     "gcd": gcd,
 }
 MATH_CONSTANTS: Final[Mapping[str, float]] = {name: getattr(math, name) for name in ("pi", "e", "tau", "inf", "nan")}
 MATH: Final[Mapping[str, ScalarFunction | float]] = {**MATH_FUNCTIONS, **MATH_CONSTANTS}
 
 CMATH: Final[Mapping[str, ScalarFunction | float]] = {
-    **{name: complex_function(getattr(np, name)) for name in split_names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
-    **{name: complex_function(getattr(np, ARC_NAMES[name])) for name in split_names("asin acos atan asinh acosh atanh")},
-    **{name: from_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
+    **{name: adapt_complex(getattr(np, name)) for name in split_names("exp log log10 sqrt sin cos tan sinh cosh tanh")},
+    **{name: adapt_complex(getattr(np, ARC_NAMES[name])) for name in split_names("asin acos atan asinh acosh atanh")},
+    **{name: adapt_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     **{"phase": phase, "polar": polar, "rect": rect},
     **MATH_CONSTANTS,
 }
@@ -396,7 +396,7 @@ NUMPY: Final[Mapping[str, ScalarFunction | float | None]] = {
     **{
         name: MATH_FUNCTIONS[name]
         if name in MATH_FUNCTIONS
-        else (from_float_ufunc if name.startswith("arc") else from_ufunc)(getattr(np, name))
+        else (adapt_float_ufunc if name.startswith("arc") else adapt_ufunc)(getattr(np, name))
         for name in UFUNCS
     },
     **{"abs": abs, "pi": np.pi, "e": np.e, "inf": np.inf, "nan": np.nan, "newaxis": None, "int_": CASTS["int64"]},

@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol, TypeGuard
 import numpy as np
 
 from ..core.errors import SimtError, UnknownWordError
-from .address_spaces import scalar_arguments
+from .address_spaces import select_scalar_arguments
 from .lanes import getcurrent
 from .machine import LOOP_LIMIT, MAX_THREADS_PER_BLOCK, Machine
 from .rebind import ReboundKernel, rebind
@@ -195,7 +195,7 @@ def trace(
         block=machine.block,
         shared=launch.shared,
         seed=seed,
-        arguments=scalar_arguments(names, values),
+        arguments=select_scalar_arguments(names, values),
         outputs={name: data for row, (name, data) in machine.spaces.arguments.items() if row in stored},
         events=events,
         instructions=instructions,

@@ -59,7 +59,7 @@ FP16_COMPARISONS: Final[dict[str, ScalarFunction]] = {
 }
 
 
-def name_instruction(function: ScalarFunction, name: str) -> ScalarFunction:
+def mark_instruction(function: ScalarFunction, name: str) -> ScalarFunction:
     """Return the function, named and marked as an instruction, as `cuda_api.word` does."""
     function.__name__, function.is_word = name, True  # type: ignore[attr-defined]  # `rebind` reads it
     return function
@@ -74,7 +74,7 @@ def with_dtype(kind: type[np.floating], function: ScalarFunction, name: str) -> 
         result = function(*map(kind, operands))
         return tuple(map(kind, result)) if isinstance(result, tuple) else kind(result)
 
-    return name_instruction(apply, name)
+    return mark_instruction(apply, name)
 
 
 def fp16_comparison(function: ScalarFunction, name: str) -> ScalarFunction:
@@ -83,7 +83,7 @@ def fp16_comparison(function: ScalarFunction, name: str) -> ScalarFunction:
     def apply(x: SupportsFloat, y: SupportsFloat) -> bool:
         return bool(function(np.float16(x), np.float16(y)))
 
-    return name_instruction(apply, name)
+    return mark_instruction(apply, name)
 
 
 LIBDEVICE: Final[dict[str, ScalarFunction]] = {

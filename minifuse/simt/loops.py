@@ -1,8 +1,8 @@
 """Count the loop iterations and calls of a kernel, so that an endless kernel is stopped.
 
-`count_loops` adds a few bytecode instructions to a function, at its entry and at every backward jump. They take one element
-of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE` elements, the iterator
-calls `Machine.next_chunk`, which raises if the launch has reached its limit. `rebind` calls `count_loops`.
+`add_loop_counters`, called by `rebind`, adds a few bytecode instructions to a function, at its entry and at every backward
+jump. They take one element of `COUNTER`, an iterator implemented in C, which costs about 20 ns. After every `CHUNK_SIZE`
+elements, the iterator calls `Machine.next_chunk`, which raises if the launch has reached its limit.
 
 The bytecode layouts of CPython 3.11 to 3.13 are supported. Other versions run the code unchanged, without a limit.
 """
@@ -100,11 +100,11 @@ class BytecodeInstruction:
         return self.prefixes + 1 + self.caches
 
 
-def count_loops(code: CodeType) -> CodeType:
+def add_loop_counters(code: CodeType) -> CodeType:
     """Return code that counts its loop iterations and calls, or the code itself if the bytecode layout is unknown."""
     if not IS_KNOWN_LAYOUT:
         return code
-    constants = tuple(count_loops(value) if isinstance(value, CodeType) else value for value in code.co_consts)
+    constants = tuple(add_loop_counters(value) if isinstance(value, CodeType) else value for value in code.co_consts)
     steps = list(insert_counters(decode_instructions(code), len(constants)))
     resolve_jumps(steps)
     return code.replace(

@@ -249,7 +249,7 @@ class KernelArray:
         except TypeError:
             kind = type(part).__name__
             raise lane_error(
-                SimtError, f"{self} indexed with {part} of type {kind}", "use an integer; int(...) makes one"
+                SimtError, f"{self} indexed with {part} of type {kind}", "use an integer, such as int(...)"
             ) from None
 
     def _view(self, index: ArrayIndex) -> "KernelArray":
@@ -371,5 +371,7 @@ class KernelArray:
         if name.startswith("__"):
             raise AttributeError(name)
         raise lane_error(
-            UnknownWordError, f"{self}: attribute '{name}'", "arrays in kernels do not have it; use the elements instead"
+            UnknownWordError,
+            f"{self}: attribute '{name}'",
+            "arrays in kernels do not have this attribute; use the elements instead",
         )

@@ -23,12 +23,12 @@ import numpy as np
 from ..core.errors import UnknownWordError
 from . import random
 from .address_spaces import ConstantClosureArray, DeviceClosureArray, is_device_memory, rebuild_tuple
-from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, scalar_argument, split_names
+from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, convert_scalar_argument, split_names
 from .bytecode_locations import Line
 from .cuda_api import CudaNamespace, cuda
 from .lanes import KERNEL_BUILTINS, file_name, raise_unknown
 from .libdevice import LIBDEVICE
-from .loops import count_loops
+from .loops import add_loop_counters
 
 NUMBA: Final = ("numba", "numba_cuda")
 MAX_CACHED_KERNELS: Final = 256
@@ -144,7 +144,7 @@ class Rebinder:
         code = function.__code__
         namespace: dict[str, object] = {"__builtins__": KERNEL_BUILTINS, "__name__": function.__globals__.get("__name__")}
         cells = tuple(CellType() for _ in function.__closure__ or ())
-        copied = FunctionType(count_loops(code), namespace, function.__name__, None, cells)
+        copied = FunctionType(add_loop_counters(code), namespace, function.__name__, None, cells)
         self._copies[function] = copied
         self.is_cooperative |= not COOPERATIVE_NAMES.isdisjoint(code.co_names)
         check_opcodes(code)
@@ -200,7 +200,7 @@ class Rebinder:
         if is_device_memory(value):
             return DeviceClosureArray(name, value)
         if isinstance(value, np.generic):
-            return scalar_argument(value)
+            return convert_scalar_argument(value)
         function = python_function(value)
         if function is not None:
             return self.copy(function)
@@ -364,7 +364,7 @@ def raise_unknown_name(name: str, location: Line, detail: str = "") -> NoReturn:
     suggestion = SUGGESTIONS.get(name.replace("numpy.", "np."))
     raise UnknownWordError(
         f"{name}{detail} at {file_name(location[0])}:{location[1]} is not supported by minifuse.simt; "
-        "kernels can use numba.cuda, math, NumPy scalar functions, and functions made of them"
+        "kernels can use numba.cuda, math, NumPy scalar functions, and functions that use only these"
         + (f": {suggestion}" if suggestion else ""),
         lines=(location,),
     )

@@ -13,7 +13,7 @@ from minifuse.cli.commands import LOOP_LIMIT as LIMIT_OF_COMMANDS
 from minifuse.core.errors import LimitError, LoopLimitError, SimtError
 from minifuse.simt import cuda
 from minifuse.simt.check import check
-from minifuse.simt.loops import count_loops
+from minifuse.simt.loops import add_loop_counters
 from minifuse.simt.machine import LOOP_LIMIT
 
 LIMIT = 20_000
@@ -278,7 +278,7 @@ def every_construct(n):
 
 
 def test_counted_code_computes_what_it_computed():
-    copy = FunctionType(count_loops(every_construct.__code__), globals())
+    copy = FunctionType(add_loop_counters(every_construct.__code__), globals())
     assert copy(20) == every_construct(20)
 
 
@@ -286,7 +286,7 @@ def test_counted_code_of_far_jumps_computes_what_it_computed():
     lines = "\n".join(f"        s += k * {i}" for i in range(300))
     names = {}
     exec(f"def f(n):\n    s = 0\n    for k in range(n):\n{lines}\n    return s\n", names)
-    assert FunctionType(count_loops(names["f"].__code__), {"range": range})(7) == names["f"](7)
+    assert FunctionType(add_loop_counters(names["f"].__code__), {"range": range})(7) == names["f"](7)
 
 
 def lines_run(function, *arguments):
@@ -307,5 +307,5 @@ def lines_run(function, *arguments):
 
 
 def test_a_debugger_sees_the_lines_that_it_saw():
-    copy = FunctionType(count_loops(every_construct.__code__), globals())
+    copy = FunctionType(add_loop_counters(every_construct.__code__), globals())
     assert lines_run(copy, 6) == lines_run(every_construct, 6)

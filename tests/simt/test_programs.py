@@ -281,7 +281,7 @@ def test_a_global_that_changed_is_a_hint_once(tmp_path):
     report = check(write(tmp_path, PROGRAMS["a global has the value of the first launch"]))
     (hint,) = report.hints
     assert hint.startswith("script.py:15: kernel scale still uses the value that 'SCALE' had at its first launch")
-    assert report.facts()["hints"] == [hint]
+    assert report.to_dict()["hints"] == [hint]
     assert report.status == 0
 
 

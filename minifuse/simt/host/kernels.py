@@ -245,7 +245,7 @@ def as_dim3(value: object, name: str) -> Dims:
     """Return a grid or block of one to three sizes as three sizes."""
     sizes = tuple(value) if isinstance(value, tuple | list) else (value,)
     if not 1 <= len(sizes) <= 3:
-        raise ShapeError(f"{name}: got {value!r}; expected an integer or 1 to 3 of them")
+        raise ShapeError(f"{name}: got {value!r}; expected an integer, or a tuple of 1 to 3 integers")
     for size in sizes:
         if not isinstance(size, numbers.Integral):
             raise DTypeError(

@@ -198,26 +198,26 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
     generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
     number_types = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
     errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
-    driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", missing_name_error("cudadrv.driver"), **errors)
-    error = StandInModule(f"{MODULE_NAME}.cudadrv.error", missing_name_error("cudadrv.error"), **errors)
+    driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", make_failing_lookup("cudadrv.driver"), **errors)
+    error = StandInModule(f"{MODULE_NAME}.cudadrv.error", make_failing_lookup("cudadrv.error"), **errors)
     devicearray = StandInModule(
         f"{MODULE_NAME}.cudadrv.devicearray",
-        missing_name_error("cudadrv.devicearray"),
+        make_failing_lookup("cudadrv.devicearray"),
         DeviceNDArray=DeviceArray,
         is_cuda_ndarray=host.is_cuda_array,
     )
     submodules = {
         "random": StandInModule(
             f"{MODULE_NAME}.random",
-            missing_name_error("random"),
+            make_failing_lookup("random"),
             xoroshiro128p_dtype=random.STATE_DTYPE,
             xoroshiro128p_type=numba.from_dtype(random.STATE_DTYPE),
             **{**generators, **states},
         ),
-        "libdevice": StandInModule(f"{MODULE_NAME}.libdevice", missing_name_error("libdevice"), **LIBDEVICE),
+        "libdevice": StandInModule(f"{MODULE_NAME}.libdevice", make_failing_lookup("libdevice"), **LIBDEVICE),
         "types": types,
         "cudadrv": StandInModule(
-            f"{MODULE_NAME}.cudadrv", missing_name_error("cudadrv"), driver=driver, error=error, devicearray=devicearray
+            f"{MODULE_NAME}.cudadrv", make_failing_lookup("cudadrv"), driver=driver, error=error, devicearray=devicearray
         ),
     }
 
@@ -243,8 +243,8 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
     return modules | {f"{MODULE_NAME}.{name}": module for name, module in submodules.items()}
 
 
-def missing_name_error(name: str) -> Callable[[str], NoReturn]:
-    """Return the function that raises the error for missing names of a submodule."""
+def make_failing_lookup(name: str) -> Callable[[str], NoReturn]:
+    """Return a lookup function that raises UnknownWordError for every name of a submodule."""
     return lambda missing: raise_unsupported(f"numba.cuda.{name}.{missing}")
 
 

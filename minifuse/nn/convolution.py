@@ -242,10 +242,10 @@ def window_geometry(
 # The composite op.
 
 
-def _convolve(x: Array, weight: Array, *rest: Any) -> Array:
-    """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); `rest` is an optional bias and the geometry."""
+def _convolve(x: Array, weight: Array, *bias_and_geometry: Any) -> Array:
+    """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); the last argument is the geometry."""
     bias: list[Array]
-    *bias, geometry = rest
+    *bias, geometry = bias_and_geometry
     outputs, size = weight.shape[0], weight.shape[2:]
     z = batch_last(x, size, geometry)  # (C, ..., N)
     places = extract_patches(z, size, geometry.stride, geometry.dilation).shape[1 + len(size) : -1]

@@ -173,9 +173,11 @@ class Patches(View):
         if size == step and set(dilation) == {1}:
             return (self.merge_windows(g, x.shape),)
         for d, numbers in reversed([*enumerate(zip(*self.parameters, strict=True))]):
-            inside, place = 1 + d, 1 + 2 * d  # dims of the index in a window, and of window positions
-            g = g.permute(*(k for k in range(g.ndim) if k != inside), inside)
-            g = overlap_add(g, (*g.shape[:place], x.shape[1 + d], *g.shape[place + 1 : -1]), place, *numbers)
+            window_dim, position_dim = 1 + d, 1 + 2 * d  # dims of the index in a window, and of window positions
+            g = g.permute(*(k for k in range(g.ndim) if k != window_dim), window_dim)
+            g = overlap_add(
+                g, (*g.shape[:position_dim], x.shape[1 + d], *g.shape[position_dim + 1 : -1]), position_dim, *numbers
+            )
         return (g,)
 
     def merge_windows(self, g: A, shape: Sequence[int]) -> A:
@@ -214,8 +216,8 @@ class Patches(View):
         z = b.reshape(groups * m, *places, n)
         if any(before) or any(after):
             z = PadSlice(*padded_shape(z, [*zip(before, after, strict=True)]))(z)
-        inside = range(2, 2 + len(size))
-        kernel = a.reshape(groups, -1, *size, m).flip(*inside).permute(0, 1, 2 + len(size), *inside)
+        filter_dims = range(2, 2 + len(size))
+        kernel = a.reshape(groups, -1, *size, m).flip(*filter_dims).permute(0, 1, 2 + len(size), *filter_dims)
         multiply = WindowProduct(size, step, dilation, z.dtype, product.function)
         (y,) = multiply(kernel.reshape(groups, -1, m * math.prod(size)), z)
         y = y.reshape(g.shape[0], *image, n)

@@ -125,10 +125,10 @@ def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -
     if array.size and array.view(f"u{array.itemsize}").max() >= classes:
         is_wrong = ((array < 0) | (array >= classes)) & (array != ignored)
         if is_wrong.any():
-            place = np.unravel_index(int(np.argmax(is_wrong)), array.shape)
-            example = ", ".join(map(str, place))
+            position = np.unravel_index(int(np.argmax(is_wrong)), array.shape)
+            example = ", ".join(map(str, position))
             raise IndexingError(
-                f"{name}: got target {array[place]} for example {example}, expected 0 to {classes - 1}, or "
+                f"{name}: got target {array[position]} for example {example}, expected 0 to {classes - 1}, or "
                 f"ignore_index={ignored} for examples to ignore"
             )
 

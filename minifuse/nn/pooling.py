@@ -296,9 +296,9 @@ def compute_window_geometry(
 def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
     if any(map(any, geometry.padding)):
-        shape, place = padded_shape(z, geometry.padding)
+        shape, slices = padded_shape(z, geometry.padding)
         lowest = z.apply(Full(shape, z.dtype), maximum.identity_for(z.dtype))
-        z = SliceUpdate((View("slice", place),))(lowest, z)
+        z = SliceUpdate((View("slice", slices),))(lowest, z)
     z = extract_patches(z, size, geometry.stride, geometry.dilation)
     return batch_first(ReduceFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
 

@@ -157,8 +157,8 @@ def record_calls(model: Module) -> Iterator[dict[int, Calls]]:
     modes = [vars(module).get("training") for module in modules]
 
     def record(name: str, module: Module, y: object) -> None:
-        found = [OutputShape(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
-        calls[id(module)].append(found)  # shapes only: the tensors are freed
+        shapes = [OutputShape(x.shape, x.size * x.dtype.itemsize) for x in tree_leaves(y) if isinstance(x, Tensor)]
+        calls[id(module)].append(shapes)  # shapes only: the tensors are freed
 
     model.eval()
     try:

@@ -1,4 +1,4 @@
-"""Numbers in kernels: casts, math, NumPy's functions and builtins, with the semantics that Numba gives them on a GPU.
+"""Numbers in kernels: casts, math, NumPy's functions and builtins, with the semantics of Numba on a GPU.
 
 Integers are exact Python ints, because Numba computes in at least 64 bits; only uint64 is a NumPy type. float32 stays
 float32 in math functions, a division by zero returns inf or nan, and `min` and `max` ignore nan. Storing converts to the

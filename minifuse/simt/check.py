@@ -4,8 +4,8 @@ The script runs unmodified in this process, with `simt.host` in place of `numba.
 are collected, one for each kernel and pair of lines. A test file (test_*.py or *_test.py) is run by pytest in the same way.
 `cli.check` prints the report.
 
-Not checked: leaks, missing synchronization of streams, time, and outputs that a launch leaves unchanged. A copy to
-the host of device memory that was never written is a hazard.
+Not checked: leaks, missing synchronization of streams, time, and outputs that a launch leaves unchanged. Copying device
+memory to the host is a hazard if it was never written.
 """
 
 import ast
@@ -207,9 +207,9 @@ class Checker:
             self._add_schedule_finding(ScheduleFinding(name, report.launches, launch.line, different, report.tried))
 
     def _add_schedule_finding(self, new: ScheduleFinding) -> None:
-        for known in self.report.schedules:
-            if (known.kernel, known.line) == (new.kernel, new.line):
-                known.count += 1
+        for finding in self.report.schedules:
+            if (finding.kernel, finding.line) == (new.kernel, new.line):
+                finding.count += 1
                 return
         self.report.schedules.append(new)
 

@@ -37,7 +37,7 @@ def word(function: Function) -> Function:
     Returns
     -------
     callable
-        The same function.
+        The function itself.
 
     Examples
     --------

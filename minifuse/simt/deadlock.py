@@ -155,8 +155,8 @@ def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
     if not returns:
         return f"{lane.position} has left the kernel", []
     lines = [(code.co_filename, line) for line in returns]
-    places = " or ".join(f"{file_name(file)}:{line}" for file, line in lines)
-    return f"{lane.position} has left the kernel (return at {places})", lines
+    locations = " or ".join(f"{file_name(file)}:{line}" for file, line in lines)
+    return f"{lane.position} has left the kernel (return at {locations})", lines
 
 
 def return_lines(code: CodeType) -> list[int]:

@@ -141,10 +141,10 @@ def _advice(race: Race, labels: EventLabels) -> str:
         return f"write to an array other than the one that is read{or_barrier}, or use cuda.atomic"
     if race.scope == "grid":
         if race.kind == "write-write":
-            return "blocks run in any order: give each block an element of its own, or use cuda.atomic in all of them"
+            return "blocks run in any order: give each block its own element, or use cuda.atomic in all of them"
         return "blocks run in any order: use two launches, or cuda.cg.this_grid().sync() between the two"
     if is_one_line and race.kind == "write-write":
-        return "let one thread write it, give each thread an element of its own, or use cuda.atomic"
+        return "let one thread write it, give each thread its own element, or use cuda.atomic"
     or_syncwarp = ", and so would a cuda.syncwarp(), as the threads are of one warp" if race.scope == "warp" else ""
     if first_file == second_file and first_line > second_line:
         return (

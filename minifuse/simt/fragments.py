@@ -1,8 +1,8 @@
 """`mma.sync`: a small matrix product computed by the 32 lanes of a warp, and the matrix elements that each lane stores.
 
-The instruction multiplies (16, k) by (k, 8) and adds (16, 8): k is 8 for tf32 and 16 for bf16. The elements of a
-matrix in the registers of one lane are its fragment. Lanes form groups of four: `g = lane // 4` is the group, and
-`t = lane % 4` the index in the group.
+The instruction multiplies (16, k) by (k, 8) and adds (16, 8): k is 8 for tf32 and 16 for bf16. The elements of a matrix in
+the registers of one lane are its fragment. Lanes form groups of four: `g = lane // 4` is the group, and `t = lane % 4` the
+index in the group.
 
 A register has 32 bits: one float32, of which tf32 uses the upper 19 bits, or two bf16, the first in the lower half.
 

@@ -342,5 +342,5 @@ def name_arguments(rebound: ReboundKernel, arguments: tuple[object, ...]) -> lis
     if not needed <= len(arguments) or (len(arguments) > len(names) and not has_rest):
         expected = str(len(names)) if needed == len(names) else f"{needed} to {len(names)}"
         raise SimtError(f"{function.__name__}({', '.join(names)}) takes {expected} arguments, got {len(arguments)}")
-    rest = [f"argument {number}" for number in range(len(names), len(arguments))]
-    return list(zip([*names, *rest], arguments, strict=False))
+    extra_names = [f"argument {number}" for number in range(len(names), len(arguments))]
+    return list(zip([*names, *extra_names], arguments, strict=False))

@@ -126,7 +126,7 @@ class Machine:
         """
         if self.recorder is None:
             raise error
-        if not any(type(error) is type(known) and error.lines == known.lines for known in self.findings):
+        if not any(type(error) is type(finding) and error.lines == finding.lines for finding in self.findings):
             self.findings.append(error)
 
     def spin(self, frame: FrameType) -> None:

@@ -141,7 +141,7 @@ class KernelArray:
         """Load `width` adjacent elements from each flat index, and return an array of shape (len(indices), width)."""
         if self._record is None and indices.size and self._are_vectors_valid(indices, width):
             return np.take(self.data, indices[:, None] + np.arange(width))
-        return np.array([KernelArray.load(self, place, width) for place in indices.tolist()])
+        return np.array([KernelArray.load(self, index, width) for index in indices.tolist()])
 
     def receive(self, index: int, width: int, source: "KernelArray | None", start: int) -> None:
         """Start an asynchronous copy: store elements loaded from `source`, or zeros if it is None.

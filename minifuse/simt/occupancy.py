@@ -96,8 +96,8 @@ def occupancy(
     ('shared',)
     """
     if capability not in MULTIPROCESSORS:
-        known = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
-        raise SimtError(f"occupancy: got compute capability {capability}; expected one of {known}")
+        capabilities = ", ".join(f"{major}.{minor}" for major, minor in MULTIPROCESSORS)
+        raise SimtError(f"occupancy: got compute capability {capability}; expected one of {capabilities}")
     if threads < 1 or shared < 0 or (registers is not None and registers < 0):
         values = f"threads={threads}, shared={shared}, registers={registers}"
         raise SimtError(f"occupancy: expected at least one thread and no negative sizes, got {values}")

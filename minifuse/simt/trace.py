@@ -113,8 +113,8 @@ class Trace:
         for row, info in enumerate(self.arrays):
             if info.name == array:
                 return reuse(self.events, row, info)
-        known = ", ".join(repr(info.name) for info in self.arrays) or "none at all"
-        raise SimtError(f"trace.reuse: the launch of {self.kernel} has no array {array!r}; it has {known}")
+        names = ", ".join(repr(info.name) for info in self.arrays) or "none at all"
+        raise SimtError(f"trace.reuse: the launch of {self.kernel} has no array {array!r}; it has {names}")
 
     def races(self) -> list[Race]:
         """Return the races, as rows of the event columns."""

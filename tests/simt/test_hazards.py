@@ -75,7 +75,7 @@ def test_a_race_reads_as_it_should():
             [Access(0, STORE, 4096, array=1), Access(0, LOAD, 4096, array=1, block=1, instruction=1)],
             "use two launches, or cuda.cg.this_grid().sync() between the two",
         ),
-        ([Access(0, STORE, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)], "give each block an element"),
+        ([Access(0, STORE, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)], "give each block its own element"),
     ],
 )
 def test_a_verdict_says_what_would_help(rows, advice):

@@ -110,9 +110,9 @@ class CudaUfunc:
             pairs = zip(operands, arguments, types.dtypes, strict=False)
             if all(np.can_cast(x.dtype, dtype) or is_convertible_number(argument, dtype) for x, argument, dtype in pairs):
                 return types
-        known = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
+        signatures = ", ".join(str(tuple(map(str, types.dtypes))) for types in self.types)
         raise DTypeError(
-            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in operands)}; signatures are {known}: "
+            f"{self.__name__}: no signature takes {', '.join(str(x.dtype) for x in operands)}; signatures are {signatures}: "
             "add a signature, or convert the arrays with astype()"
         )
 

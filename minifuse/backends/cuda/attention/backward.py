@@ -4,9 +4,9 @@ With s = scale * q @ k.T, p = softmax(s) and y = p @ v, and g the gradient of y,
 
     dv = p.T @ g        dp = g @ v.T        ds = p * (dp - delta)        dq = scale * ds @ k        dk = scale * ds.T @ q
 
-where delta, the sum of g * y over each row, is computed before by an ordinary kernel. p was not stored: it is recomputed as
-exp(s - sums) from the log of each row's sum, which `attention` stored. That costs one more product, but no layer has to keep
-its scores until its backward pass.
+where delta, the sum of g * y over each row, is computed before by a generated kernel. p was not stored: it is recomputed as
+exp(s - sums), where `attention` stored sums, the log of the sum of exp(s) in each row. That costs one more product, but no
+layer keeps its scores in memory until its backward pass.
 
 dq accumulates over columns of p, dk and dv over rows. One kernel for all three would have to accumulate one of them from
 many blocks, in an order that changes from run to run. So there are two kernels, which both compute p, and results are

@@ -1,9 +1,9 @@
 """Attention on a GPU, forward: softmax(scale * q @ k.T) @ v without writing the scores to memory.
 
-A block takes some rows of q and iterates over tiles of k and v. It computes scores in registers, turns them into weights
-there, and multiplies them with v at once. A softmax needs the largest score of its row, which is known only at the end. But
-sums that were computed for the largest score so far can be corrected later by one factor per row [1]_. So one pass is
-enough, and the state of a row is its output so far, its largest score, and its sum [2]_ [3]_.
+A block processes some rows of q and iterates over tiles of k and v. It computes scores in registers, converts them to
+weights there, and multiplies them by v immediately. A softmax needs the largest score of its row, which is known only at the
+end. But sums that were computed for the largest score so far can be corrected later by one factor per row [1]_. So one pass
+is enough, and the state of a row is its output so far, its largest score, and its sum [2]_ [3]_.
 
 Besides the output, the kernel stores one number per row, log(sum(exp(scores))), from which the backward kernels recompute
 the weights. Supports any strides and sizes, float32, and rows of up to 128 elements.
@@ -39,7 +39,7 @@ class AttentionTile(NamedTuple):
 
     warps: int
     rows: int  # of a warp: a lane has rows / LANES_DOWN of them, in groups of four
-    columns: int  # of the other operand, over which the block iterates
+    columns: int  # of a tile; the block iterates over tiles of keys, or of queries
     blocks: int  # per multiprocessor
 
     @property

@@ -32,7 +32,7 @@ MAX_BATCH_AXES = 2  # axes of a batch that one launch iterates over
 
 
 class AttentionKernel(NamedTuple):
-    """A composite function with a kernel of its own: the kernel, its tiles, and the roles of its operands."""
+    """The kernel of a composite function: the function that makes it, its tiles, and the roles of its operands."""
 
     make: Callable[..., GpuKernel]
     tiles: dict[int, AttentionTile]  # by width of a row
@@ -67,7 +67,7 @@ class AttentionLaunch(NamedTuple):
 
 
 def supports(function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-    """Return whether there is a kernel for a function: float32, rows of one supported width, and no empty operand."""
+    """Return whether there is a kernel for a function: float32, rows of equal, supported width, and no empty operand."""
     if function.names[0] not in ATTENTION_KERNELS or any(dtype is not float32 for dtype in dtypes):
         return False
     q, _, v = shapes[:3]
@@ -77,9 +77,9 @@ def supports(function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DT
 def plan_attention(
     function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout], is_aligned: bool = True
 ) -> tuple[AttentionLaunch, ...]:
-    """Return the launches of a function with a kernel, over layouts with offset 0.
+    """Return the launches of a function of ATTENTION_KERNELS, over layouts with offset 0.
 
-    A batch of more than two axes takes several launches. `is_aligned`: all addresses are multiples of 16 bytes.
+    A batch of more than two axes takes several launches. If `is_aligned`, all addresses are multiples of 16 bytes.
     """
     definition, operands = ATTENTION_KERNELS[function.names[0]], (*outputs, *inputs)
     is_causal, scale = cast("tuple[bool, float]", function.parameters)
@@ -146,7 +146,7 @@ def attention_cost(function: CompositeOp, outputs: Sequence[Layout], inputs: Seq
 
 
 class CudaAttentionLauncher:
-    """A composite function with all arguments of its launches. Its kernel also depends on the alignment of addresses."""
+    """A launcher of a composite function. Which kernel it launches also depends on the alignment of the addresses."""
 
     def __init__(
         self, device: "CudaDevice", function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]

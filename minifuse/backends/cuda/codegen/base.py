@@ -1,17 +1,17 @@
 """Generate Python for Numba CUDA from a kernel and the kinds of its strides: the code of one thread.
 
-There are four forms, chosen by where reductions and adjacent elements are in memory. Sizes, strides and the shape of the
-grid are launch arguments, so none of them needs another text.
+There are four forms. Which one is used depends on the reductions and on the axes along which memory is contiguous. Sizes and
+strides are launch arguments, so one text serves all of them.
 
-* points: no reductions. A thread has an element of the last axis or, if every operand allows it, four adjacent ones, or
-  twice four; the other axes are rows.
+* points: no reductions. A thread computes one element along the last axis or, if every operand allows it, one or two groups
+  of four adjacent elements; the other axes are rows.
 * tiles: no reductions, and operands with different contiguous axes. They are transposed in shared memory; see `transpose`.
 * rows: memory is contiguous along the reduction. The threads along x share a row; shuffles, and shared memory between
   warps, combine their results. Loads that several passes need are cached in shared memory or, if they do not fit, repeated.
-* columns: memory is contiguous across the reduction. A thread along x has a column, the threads along y share its elements.
+* columns: memory is contiguous across the reduction. A thread along x has a column; the threads along y share its elements.
 
 Four contiguous elements are loaded at once: 16 bytes of float32. `fours` is the number of elements of a row that are loaded
-this way: a multiple of four, or 0 if an address does not allow it, which only the launch knows.
+this way: a multiple of four, or 0 if an address is not aligned. The launch computes it, since addresses are known then.
 """
 
 from collections.abc import Sequence
@@ -25,32 +25,32 @@ from .dialect import BY_KIND, CudaDialect
 from .point_function import Point
 
 WARP = 32
-WIDTH = 125  # of a line
-MAX_INLINE_WIDTH = 80  # of four values in a line
-MAX_COLUMN_THREADS = 256  # threads of a block that fold columns together
+WIDTH = 125  # maximum characters of a line
+MAX_INLINE_WIDTH = 80  # maximum characters of four values that are not assigned to names first
+MAX_COLUMN_THREADS = 256  # threads of a block that reduces columns
 MAX_ROW_THREADS = 512  # threads that share a row
-IN_FLIGHT = 32  # bytes that a thread should have on their way from memory at once
-MAX_REPEATED_COST = 64  # additions; a dearer point is printed once for four neighbours only, since its text is long
+IN_FLIGHT = 32  # bytes that a thread should load before it waits
+MAX_REPEATED_COST = 64  # cost of a point in additions, above which its long text is emitted for one group of four only
 
 
 class CudaSource(LoopEmitter):
-    """The text of one kernel, and what its launch must pass: `parameters`, (name, type) each, pointers marked with *."""
+    """A kernel's text under construction, and its `parameters`: (name, type) of each argument, * marks pointers."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, CudaDialect(), raws)
         self.form = "points" if not self.reductions else "columns" if self.is_columns else "rows"
-        self.is_columns = False  # each thread has one column, and walks none
+        self.is_columns = False  # each thread has one column, so it needs no loop over columns
         last = {c[-1] for name, c in self.stride_kinds.items() if not name.startswith("base")}
         last |= set(map(self.last_axis_stride_kind, kernel.find_all(IndexedLoad)))
         self.is_wide = self.form != "columns" and "1" in last and "s" not in last
-        self.points: list[str] = []  # the functions of what one point becomes
+        self.points: list[str] = []  # the device functions of points
         self.groups = self.groups_of_four()
-        self.kept: dict[Expression, str] = {}  # what an earlier sweep has computed, and where it waits
-        self.held: dict[Expression, str] = {}  # what is loaded once for all sweeps, and where it waits
-        self.picks: dict[ReduceExpr, SegmentSum] = {}  # folds that are one element of their row, which needs no sweep
+        self.kept: dict[Expression, str] = {}  # values computed by an earlier pass -> the arrays that store them
+        self.held: dict[Expression, str] = {}  # operands loaded once for all passes -> the arrays that cache them
+        self.picks: dict[ReduceExpr, SegmentSum] = {}  # reductions that select one element of their row, without a pass
 
     def groups_of_four(self) -> int:
-        """How many fours a thread takes along the last axis: two where one is too little to wait for."""
+        """Return how many groups of four a thread computes along the last axis: two if one loads too few bytes."""
         if self.form != "points" or not self.is_wide or self.kernel.cost() > MAX_REPEATED_COST:
             return int(self.is_wide)
         leaves = {
@@ -67,7 +67,7 @@ class CudaSource(LoopEmitter):
     # The head.
 
     def parameters(self) -> list[tuple[str, str]]:
-        """Names and types, in the order of the launch: operands, numbers, sizes, strides, raw operands last."""
+        """Return names and types in the order of the launch: operands, indexed ones last, numbers, sizes and strides."""
         kinds = [f"*{storage_of(e.dtype)}" for e in self.kernel.outputs]
         kinds += ["i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in self.kernel.find_all(Load)]
         operands = list(zip(self.stride_kinds, kinds, strict=True))
@@ -77,27 +77,27 @@ class CudaSource(LoopEmitter):
         numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in self.kernel.find_all(KernelParameter)]
         strides = [f"{name}_{d}" for name, c in self.raws.items() for d, letter in enumerate(c) if letter == "s"]
         integers = self.integers()
-        end = len(integers) - self.is_wide  # what only the address tells is the last
+        end = len(integers) - self.is_wide  # the last one depends on addresses
         return operands + numbers + [(name, "i64") for name in [*integers[:end], *strides, *integers[end:]]]
 
     def integers(self) -> list[str]:
-        """Names of the sizes and strides that the text reads."""
+        """Return the names of the sizes and strides that the text reads."""
         sizes = [f"n{axis}" for axis in range(self.axes) if axis or not self.is_flat]
         strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return ["rows"] * self.is_flat + sizes + strides + ["fours"] * self.is_wide
 
     @property
     def is_flat(self) -> bool:
-        """True if several axes are one flat index, which each thread unravels."""
+        """True if several axes are one flat index, from which each thread computes the index of each axis."""
         return self.counted > 1
 
     @property
     def counted(self) -> int:
-        """How many leading axes are rows that blocks share out; a column is an axis of its own."""
+        """The number of leading axes that are rows, distributed over blocks; columns have an axis of their own."""
         return self.rows - (self.form == "columns")
 
     def emit(self) -> str:
-        """The whole function."""
+        """Return the text of the kernel and of its device functions."""
         self.depth = 1
         for fold in [e for e in self.reductions if e not in self.picks]:
             self.line(f"parts{self.reductions.index(fold)} = cuda.shared.array({self.room()}, {accumulator_of(fold.dtype)})")
@@ -111,11 +111,11 @@ class CudaSource(LoopEmitter):
         return "\n\n".join([*combiners, *self.points, kernel])
 
     def room(self) -> int:
-        """Elements of shared memory for what the threads of a block have folded."""
+        """Return the elements of shared memory that a block needs for the partial results of a reduction."""
         return WARP if self.form == "rows" else MAX_COLUMN_THREADS
 
     def head(self) -> list[str]:
-        """Which row and which column the thread has; the last line may open a loop."""
+        """Return the lines that compute a thread's row and column; the last line may open a block."""
         row, count = ("row", "rows") if self.is_flat else ("i0", "n0")
         if self.form == "rows":
             return [
@@ -147,21 +147,21 @@ class CudaSource(LoopEmitter):
         return lines
 
     def take_apart(self) -> None:
-        """The index along each axis, from the number of the row."""
+        """Emit the index along each axis, computed from the number of the row."""
         if self.is_flat:
             for axis in reversed(range(1, self.counted)):
                 self.line(f"i{axis} = row % n{axis}")
                 self.line(f"{'row' if axis > 1 else 'i0'} = row // n{axis}")
 
     def hold(self) -> None:
-        """Nothing is held back for later."""
+        """Emit the loads that are cached for several passes: none in this class."""
 
     # The passes along a row.
 
     def passes(self) -> list[tuple[list[str], str]]:
-        """(lines that open the loop, letters) of each loop along the last axis; each letter is an index of four neighbours.
+        """Return (opening lines, letters) of each loop along the last axis.
 
-        Without one, elements are taken one at a time.
+        Each letter names the index of a group of four adjacent elements. Without letters, a loop processes single elements.
         """
         last = self.axes - 1
         i, n, x, y = f"i{last}", f"n{last}", "cuda.threadIdx.x", "cuda.threadIdx.y"
@@ -186,7 +186,7 @@ class CudaSource(LoopEmitter):
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the row: accumulate folds, and store elements."""
+        """Emit one pass along the row that accumulates reductions and stores elements."""
         roots = [e.inputs[0] for e in folds] + [e for _, e in elements]
         point = self.point([*roots, *[e for e in parked.values() if e not in roots]])
         for e in folds:
@@ -219,15 +219,14 @@ class CudaSource(LoopEmitter):
             e for e in inside if (isinstance(e, Load | ReadOutput | IndexedLoad) or e in self.kept) and e not in self.names
         ]
         same = [e for e in inside if e in self.names]
-        swaps = len(roots) > 1 and any(
-            isinstance(e, ReadOutput) for e in leaves
-        )  # then all is read before anything is stored
+        # with several outputs, old values of outputs must be read before any output is stored
+        swaps = len(roots) > 1 and any(isinstance(e, ReadOutput) for e in leaves)
         if all(e in leaves or e in self.names for e in roots) and not swaps:
             return Point("", leaves, same, [leaves.index(e) if e in leaves else self.names[e] for e in roots], roots)
         name = f"point{len(self.points) or ''}"
         known, lines, depth, count = self.names, self.lines, self.depth, self.count
         self.names = {e: self.parameter(e) for e in leaves + same}
-        self.lines, self.depth = [], 1  # the count goes on, so that no name of the row is taken again
+        self.lines, self.depth = [], 1  # the counter is not reset, so no name of the row is used again
         self.define(roots)
         self.line(f"return {', '.join(self.bare(e) for e in roots)}")
         head = f"def {name}({', '.join(self.names[e] for e in leaves + same)}):"
@@ -246,7 +245,7 @@ class CudaSource(LoopEmitter):
         return f"fold{self.reductions.index(e)}" if isinstance(e, ReduceExpr) else self.names[e]
 
     def results(self, point: Point, values: Sequence[str], suffix: str) -> list[str]:
-        """The roots of a point whose leaves have these values; several results are named once."""
+        """Return the results of a point for these values of its leaves; several results are assigned to names first."""
         if not point.name:
             return [k if isinstance(k, str) else values[k] for k in point.roots]
         call = f"{point.name}({', '.join([*values, *[self.names[e] for e in point.same]])})"
@@ -263,7 +262,7 @@ class CudaSource(LoopEmitter):
         elements: Sequence[tuple[int, Expression]],
         parked: dict[int, Expression],
     ) -> None:
-        """Load a point, compute, fold and store."""
+        """Emit the loads, arithmetic, reductions and stores of one point."""
         known = dict(self.names)
         picked = [e for e in point.leaves if isinstance(e, IndexedLoad) and e not in self.held]
         self.define(picked, always=[x for e in picked for x in e.inputs if isinstance(x, Op)])
@@ -300,16 +299,16 @@ class CudaSource(LoopEmitter):
                 (self.store_below if self.form == "columns" else self.store_beside)(f"out{k}", texts, letter)
 
     def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
-        """Keep a value, or four, for later sweeps; gives names for them."""
-        raise NotImplementedError  # nothing is parked
+        """Emit stores of one value, or of four, for later passes, and return the names of the values."""
+        raise NotImplementedError  # this class spills no values
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
-        """Four neighbours of a row, in one load where they lie side by side."""
+        """Return four adjacent elements of a row, from one vector load if they are contiguous."""
         name = self.leaf_name(e)
         if isinstance(e, IndexValue):
             return self.count_beside(e, name, letter)
         if self.last_axis_stride_kind(e) != "1":
-            if letter == "i":  # another group has the same
+            if letter == "i":  # the second group uses the value that the first has loaded
                 self.line(f"{name} = {self.element_read(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
@@ -317,15 +316,15 @@ class CudaSource(LoopEmitter):
         return [f"{name}[{k}]" for k in range(4)]
 
     def loaded(self, place: str, letter: str = "i") -> str:
-        """Four neighbours of a place in memory, at once."""
+        """Return the load of four adjacent elements that start at a place in memory."""
         return f"load4({self.address(place, letter)})"
 
     def stored(self, place: str, letter: str) -> str:
-        """How the store of four neighbours begins."""
+        """Return the beginning of the store of four adjacent elements."""
         return f"store4({self.address(place, letter)}"
 
     def count_beside(self, e: IndexValue, name: str, letter: str) -> list[str]:
-        """Four positions beside each other, which lie in no memory."""
+        """Return four adjacent index values, which are computed instead of loaded."""
         last, operand = self.axes - 1, operand_name(e)
         kind = self.stride_kinds[operand][-1]
         if kind == "0":
@@ -338,11 +337,11 @@ class CudaSource(LoopEmitter):
         return [f"({name} + {k}{step})" if k else name for k in range(4)]
 
     def load_below(self, e: Expression, letter: str) -> list[str]:
-        """Four neighbours of a column: four loads on their way at once."""
+        """Return four adjacent elements of a column, from four independent loads."""
         return self.below(self.text(e) if isinstance(e, IndexValue) else self.element_read(e))
 
     def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
-        """Four neighbours of a row, in one store."""
+        """Emit one store of four adjacent elements of a row."""
         start = self.stored(self.place(name), letter)
         line = f"{start}, ({', '.join(texts)}))"
         if self.depth * 4 + len(line) <= WIDTH:
@@ -352,29 +351,29 @@ class CudaSource(LoopEmitter):
                 self.line(line)
 
     def store_below(self, name: str, texts: Sequence[str], letter: str) -> None:
-        """Four neighbours of a column."""
+        """Emit four stores of adjacent elements of a column."""
         for place, text in zip(self.below(self.place(name)), texts, strict=True):
             self.line(f"{place} = {text}")
 
     def below(self, place: str) -> list[str]:
-        """The places of four neighbours of a column, from that of the first."""
+        """Return the places of four adjacent elements of a column, given that of the first."""
         i = f"i{self.axes - 1}"
         return [replace_index(place, i, f"({i} + {k})" if k else i) for k in range(4)]
 
     def named(self, texts: Sequence[str]) -> list[str]:
-        """Names for long expressions."""
+        """Assign long expressions to names, and return the names."""
         for k, text in enumerate(texts):
             self.line(f"y_{k} = {text}")
         return [f"y_{k}" for k in range(len(texts))]
 
     def folded(self, fold: ReduceExpr, texts: Sequence[str]) -> str:
-        """Four values as one, in pairs."""
+        """Return the reduction of four values, computed in pairs."""
         a, b, c, d = [f"i32({text})" if fold.dtype is bool_ else text for text in texts]
         symbol, name = self.symbol(fold), self.operator_name(fold)
         return f"({a} {symbol} {b}) {symbol} ({c} {symbol} {d})" if symbol else f"{name}({name}({a}, {b}), {name}({c}, {d}))"
 
     def accumulate(self, fold: ReduceExpr, x: str, suffix: str = "") -> None:
-        """One more value of a fold."""
+        """Emit the accumulation of one more value of a reduction."""
         name, symbol = f"fold{self.reductions.index(fold)}{suffix}", self.symbol(fold)
         if symbol is None:
             self.line(f"{name} = {self.operator_name(fold)}({name}, {x})")
@@ -384,16 +383,16 @@ class CudaSource(LoopEmitter):
             self.line(f"{name} {symbol}= {x}")
 
     def start_of(self, fold: ReduceExpr) -> str:
-        """The identity of a fold, as its accumulator holds it."""
+        """Return the identity of a reduction in the type of its accumulator."""
         value = fold.operator.identity_for(fold.dtype)
         return f"i32({int(value)})" if fold.dtype is bool_ else literal(value, fold.dtype)
 
     def store_rows(self) -> list[str]:
-        """The first of the threads that share a row stores what it folds to."""
+        """Return the condition under which a thread stores row outputs: it is the first of those that share the row."""
         return [f"if is_row and cuda.threadIdx.{'x' if self.form == 'rows' else 'y'} == 0:"] if self.reductions else []
 
     def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
-        """Nothing waits in memory: arithmetic is cheaper than memory here."""
+        """Return no values to spill, since here arithmetic is cheaper than memory."""
         return {}
 
     # Operands.
@@ -406,12 +405,12 @@ class CudaSource(LoopEmitter):
         return f"{'x' if isinstance(e, Load) else 'old'}{e.index}"
 
     def address(self, place: str, letter: str = "i") -> str:
-        """A place as two arguments: the operand, and the position in it, along the last axis by the index of that letter."""
+        """Return a place as two arguments: the operand, and the index in it, where `letter` names the last axis's index."""
         last = self.axes - 1
         return replace_index(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
 
     def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Its two operands; bools come as integers."""
+        """Return the two operands of a combiner; bools are passed as integers."""
         found = super().operands_of_combiner(dtype)
         return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
 
@@ -420,14 +419,14 @@ class CudaSource(LoopEmitter):
         return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
 
     def text(self, e: Expression) -> str:
-        """An expression in the words of the kernel."""
+        """Return the text of an expression."""
         if e in self.names:
             return self.names[e]
         if isinstance(e, Op) and e.operator is not None:
             inputs, name = [self.text(x) for x in e.inputs], e.operator.name
             if e.dtype is bool_ and name in ("invert", "abs"):
                 return f"(not {inputs[0]})" if name == "invert" else inputs[0]
-            if e.dtype.is_integer and name in ("neg", "abs"):  # exact in the interpreter, 64 bits wide in Numba
+            if e.dtype.is_integer and name in ("neg", "abs"):  # Numba computes 64 bits, and the interpreter exactly
                 return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
             if name == "invert":
                 return f"(~{inputs[0]})"
@@ -437,10 +436,10 @@ class CudaSource(LoopEmitter):
 
 
 def storage_of(dtype: DType) -> str:
-    """The type of an element in memory: a bool is a byte."""
+    """Return the type of an element in memory: a bool is a byte."""
     return "u8" if dtype is bool_ else dtype.short
 
 
 def accumulator_of(dtype: DType) -> str:
-    """The type that a fold adds up in: bools as integers, which shuffles know."""
+    """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
     return "i32" if dtype is bool_ else dtype.short

@@ -1,8 +1,8 @@
 """Template for reductions along columns whose rows are whole groups of four: a thread reduces four adjacent columns.
 
-A warp reads 512 bytes of a row at once. The threads along y share the elements of a column, with several in flight each. At
-the end they combine in shared memory: four of the threads along y continue with one column each. Only kernels that reduce
-and store nothing before the end use this template; `base` has the one for all others.
+A warp reads 512 bytes of a row at once. The threads along y share the elements of a column, and each has several loads in
+flight. At the end they combine their sums in shared memory, and four of the threads along y continue with one column each.
+Only kernels that store nothing before the reduction ends use this template; `base` contains that for all others.
 """
 
 from collections.abc import Sequence
@@ -14,13 +14,13 @@ from ..geometry import VECTOR_WIDTH
 from .base import MAX_COLUMN_THREADS, MAX_REPEATED_COST, CudaSource
 from .point_function import Point
 
-IN_FLIGHT = 4  # loads of four elements that a thread has on their way
-SHARED = 40 * 1024  # bytes for what the threads of a column tell each other
+IN_FLIGHT = 4  # loads of four elements that a thread issues before it waits
+SHARED = 40 * 1024  # bytes of shared memory for partial results
 MIN_COLUMN_LENGTH = 32  # elements of a column
 
 
 class ColumnSource(CudaSource):
-    """The text of one kernel that folds four columns a thread."""
+    """The text of a kernel in which each thread reduces four columns."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str]) -> None:
         super().__init__(kernel, rows, classes)
@@ -51,15 +51,15 @@ class ColumnSource(CudaSource):
         return is_beside and is_whole and is_one_sweep and has_room
 
     def integers(self) -> list[str]:
-        """The last one says whether addresses allow groups of four to be moved at once."""
+        """Return the names of sizes and strides; the last, `is_wide`, is 1 if addresses allow loads of four elements."""
         return [*super().integers()[:-1], "is_wide"]
 
     def room(self) -> int:
-        """Elements of shared memory for what the threads of a block have folded."""
+        """Return the elements of shared memory that a block needs for the partial results of a reduction."""
         return VECTOR_WIDTH * MAX_COLUMN_THREADS
 
     def head(self) -> list[str]:
-        """Which four columns the thread has."""
+        """Return the lines that compute the first of a thread's four columns."""
         i, n = f"i{self.rows - 1}", f"n{self.rows - 1}"
         _, is_row, _, *rest = super().head()
         return [
@@ -72,7 +72,7 @@ class ColumnSource(CudaSource):
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the columns; then each thread has one of them."""
+        """Emit the pass along the columns, after which each thread continues with one column."""
         point, last, column = self.point([e.inputs[0] for e in folds]), self.axes - 1, f"i{self.rows - 1}"
         for e in folds:
             names = [f"fold{self.reductions.index(e)}_{c}" for c in range(4)]
@@ -98,7 +98,7 @@ class ColumnSource(CudaSource):
         self.line(f"{column} += cuda.threadIdx.y & 3  # from here on the thread has one column")
 
     def rows_at_once(self, point: Point, folds: Sequence[ReduceExpr], count: int) -> None:
-        """All loads of some rows, then all that waits for them."""
+        """Emit all loads of `count` rows, then the arithmetic that depends on them."""
         last = self.axes - 1
         loaded = [[(e, self.load_row(e, r)) for e in point.leaves] for r in range(count)]
         for r, loads in enumerate(loaded):
@@ -109,7 +109,7 @@ class ColumnSource(CudaSource):
         self.line(f"i{last} += {f'{count} * ' * (count > 1)}cuda.blockDim.y")
 
     def load_row(self, e: Expression, r: int) -> list[str]:
-        """Four neighbours of a row that lies r rounds further on, or what all of them have."""
+        """Return four adjacent elements of the row that is r steps ahead, or the value that they share."""
         assert isinstance(e, Load)
         place, last = self.element_read(e), self.axes - 1
         name = self.leaf_name(e) + f"_{r}" * (r > 0)
@@ -123,5 +123,5 @@ class ColumnSource(CudaSource):
         return [f"{name}[{c}]" for c in range(4)]
 
     def store_rows(self) -> list[str]:
-        """Four of the threads that share columns store a column each."""
+        """Return the condition for storing: four of the threads that share columns store one column each."""
         return ["if is_row and cuda.threadIdx.y < 4:"]

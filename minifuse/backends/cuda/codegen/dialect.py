@@ -3,7 +3,7 @@
 from ....core.dtypes import DType, bool_, int64
 from ...codegen.loop_emitter import WRAPPING_OPS, Dialect
 
-BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with another name, and meaning, for integers
+BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with other names and other semantics for integers
 
 
 class CudaDialect(Dialect):

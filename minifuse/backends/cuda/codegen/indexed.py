@@ -1,6 +1,6 @@
 """Template for kernels with indexed loads and stores: a thread computes one point, in the user's order of operations.
 
-A point may read and write any element, so nothing is vectorized, and nothing becomes a device function.
+A point may read and write any element, so there are no vector loads or stores, and no device functions of points.
 """
 
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ from .base import CudaSource
 
 
 class RawSource(CudaSource):
-    """The text of one kernel; `raws` are the classes of the strides of raw operands."""
+    """The text of a kernel with indexed operands; `raws` are the kinds of their strides."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str]) -> None:
         super().__init__(kernel, rows, classes, raws)
@@ -19,7 +19,7 @@ class RawSource(CudaSource):
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """One point."""
+        """Emit one point: its indexed stores, then its outputs."""
         ((lines, _),) = self.passes()
         with self.block(*lines):
             self.emit_stores()

@@ -1,4 +1,4 @@
-"""Multi-tensor template: a block finds its array in a table, and continues as if there were no other array.
+"""Multi-tensor template: a block looks up its array in a table, and then runs the code for a single array.
 
     def kernel(arrays, table, p0):
         row = 5 * arrays[cuda.blockIdx.x]  # where the table tells of this block's array
@@ -8,8 +8,8 @@
         block = cuda.blockIdx.x - before  # counted from the first one of the array
         ...
 
-`arrays` has an index for each block; `table` has a row for each array: its addresses and sizes, and the number of blocks
-before its own. The rest is the text for a single array. The text contains neither the number of arrays nor their sizes.
+`arrays` contains the index of each block's array. `table` has a row for each array: its addresses, its sizes, and the number
+of blocks of the arrays before it. The text contains neither the number of arrays nor their sizes.
 """
 
 from collections.abc import Sequence
@@ -21,10 +21,10 @@ from .select import GeneratedKernel
 
 
 class TableSource(CudaSource):
-    """The text of one kernel without folds over arrays of one axis."""
+    """The text of a pointwise kernel over many arrays of one axis."""
 
     def parameters(self) -> list[tuple[str, str]]:
-        """The array of each block, the table, and numbers, which are the same for all arrays."""
+        """Return the arguments: the array of each block, the table, and numbers, which are the same for all arrays."""
         return [("arrays", "*i32"), ("table", "*i64"), *super().parameters()[len(self.stride_kinds) : -len(self.integers())]]
 
     def head(self) -> list[str]:
@@ -43,13 +43,13 @@ class TableSource(CudaSource):
 
 
 def moved(k: int) -> str:
-    """The k-th place of the row."""
+    """Return the index of entry k in the table's row."""
     return f"row + {k}" if k else "row"
 
 
 @lru_cache(1024)
 def generate_multi_tensor_kernel(kernel: Kernel, classes: Sequence[str]) -> GeneratedKernel:
-    """The text of a kernel over a table of arrays with these classes of strides, and what its launch must know.
+    """Generate a kernel over a table of arrays with these stride kinds.
 
     Examples
     --------

@@ -1,9 +1,9 @@
 """Online sums of exponentials: compute the sum of exp(x - m) in the same pass as the maximum m of the row.
 
-The sum seems to need the row twice. But a sum that was computed for another m is corrected by one product, so each thread
-keeps the largest value so far and its sum, and corrects the sum when a larger value comes (Milakov and Gimelshein, "Online
-normalizer calculation for softmax", 2018, https://arxiv.org/abs/1805.02867). This module finds such pairs of reductions in a
-kernel and has their device functions; `online_softmax` has the template.
+A pass for the maximum and another one for the sum would read the row twice. But a sum for an older m is corrected by one
+multiplication. So each thread keeps the largest value so far and the sum for it, and corrects the sum when the maximum grows
+(Milakov and Gimelshein, "Online normalizer calculation for softmax", 2018, https://arxiv.org/abs/1805.02867). This module
+finds these pairs of reductions in a kernel, and contains their device functions; `online_softmax` contains the template.
 """
 
 import math
@@ -26,7 +26,7 @@ class Exponent(NamedTuple):
 
 
 def sums_of_exponentials(kernel: Kernel) -> dict[ReduceExpr, Exponent]:
-    """The sums of exp(x - base), or of its product with what is no fold.
+    """Return the sums of exp(x - base), or of its product with an expression without reductions.
 
     Examples
     --------
@@ -63,13 +63,13 @@ def exponent_of(e: Expression) -> Exponent | None:
 
 @device
 def finite(top: RealNumber) -> RealNumber:
-    """A maximum that can be subtracted: 0 in the place of an infinity, which says by itself what the sum becomes."""
+    """Return a maximum that can be subtracted: 0 instead of an infinity, since inf - inf is NaN."""
     return like(top, 0) if abs(top) == math.inf else top
 
 
 @device
 def moved_sum(total: np.floating, old: np.floating, new: np.floating) -> np.floating:
-    """A sum of exp(x - old) as one of exp(x - new); where the maximum is what it was, the sum is too, -inf included."""
+    """Convert a sum of exp(x - old) to a sum of exp(x - new). If old equals new, also -inf, the sum does not change."""
     return total if old == new else total * math.exp(old - new)
 
 

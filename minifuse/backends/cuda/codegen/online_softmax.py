@@ -1,9 +1,9 @@
 """Template for reductions along long rows that compute a maximum and sums of exponentials in one pass (`online_exp_sum`).
 
-A row that does not fit in registers would occupy the shared memory of a multiprocessor, or be read twice. Here it is read
-once for both reductions, in chunks: each thread has some elements in flight, takes their maximum, corrects its sums once for
-all of them, and adds their exponentials. At the end the threads agree on one maximum, and correct their sums for it. Values
-that need both reductions, such as the quotients of a softmax, read the row in a pass of their own.
+Without this template, a row that does not fit in registers would occupy the shared memory of a multiprocessor, or be read
+twice. Here it is read once for both reductions, in chunks: each thread loads several elements, computes their maximum,
+corrects its sums once for all of them, and adds their exponentials. At the end the threads reduce their maxima to one, and
+correct their sums for it. Outputs that need both reductions, such as those of a softmax, are computed in a second pass.
 """
 
 from collections.abc import Sequence
@@ -18,7 +18,7 @@ from .rows_in_registers import RegisterSource
 
 
 class OnlineSource(RegisterSource):
-    """The text of one such kernel; `share` says how many threads walk a row, and what each takes at a time."""
+    """The text of a kernel with online sums; `share` contains the threads of a row, and the groups of a chunk."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: RowPartition) -> None:
         super().__init__(kernel, rows, classes, share)
@@ -26,21 +26,21 @@ class OnlineSource(RegisterSource):
         self.set_levels({e: found.top for e, found in self.sums.items()})
         self.held = {}
         self.chunks = [share.groups, 1] if share.groups > 1 else [1]
-        self.rows_of: dict[Expression, str] = {}  # leaves that some sweep has loaded -> their array
+        self.rows_of: dict[Expression, str] = {}  # leaves that a pass has loaded -> their array
 
     def steps(self, groups: int) -> list[str]:
-        """The lines that open a loop over the groups of a chunk; a single one needs none."""
+        """Return the lines that open a loop over the groups of a chunk; a single group needs none."""
         index = f"i{self.axes - 1} = first + k * {self.span()}"
         return [f"for k in range({groups}):", *[index] * self.needs_index] if groups > 1 else []
 
     def span(self, groups: int = 1) -> str:
-        """How many elements of a row all threads take together in so many groups."""
+        """Return the number of elements of a row that its threads process together in `groups` groups."""
         return f"{groups * self.row_partition.width * self.row_partition.threads}"
 
     def walk(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the row, chunk by chunk."""
+        """Emit one pass along the row, chunk by chunk."""
         found = [self.sums[e] for e in folds if e in self.sums]
         tops = [e for e in folds if e in {x.top for x in found}]
         rest = [e for e in folds if e not in tops]
@@ -66,7 +66,7 @@ class OnlineSource(RegisterSource):
         self.held = {}
 
     def declare(self, folds: Sequence[ReduceExpr], leaves: Sequence[Expression]) -> None:
-        """The start of each fold, and an array for each leaf of a chunk."""
+        """Emit the initial value of each reduction, and a local array for each leaf of a chunk."""
         for fold in folds:
             self.line(f"fold{self.reductions.index(fold)} = {self.start_of(fold)}")
         beside = [e for e in dict.fromkeys(leaves) if self.is_leaf(e) and self.varies[e]]
@@ -80,7 +80,7 @@ class OnlineSource(RegisterSource):
         self.held = {e: self.rows_of[e] for e in beside}
 
     def load(self, groups: int) -> None:
-        """All elements of a chunk are on their way at once."""
+        """Emit all loads of a chunk, before any of their results is used."""
         self.needs_index = True
         if groups == 1:
             self.line(f"k, i{self.axes - 1} = 0, first")
@@ -90,7 +90,7 @@ class OnlineSource(RegisterSource):
                 self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
 
     def raise_tops(self, before: Point, tops: Sequence[ReduceExpr], rest: Sequence[ReduceExpr], groups: int) -> None:
-        """The maxima with those of a chunk, and sums as if they had been so from the start."""
+        """Emit the update of the maxima with a chunk, and the correction of the sums for the new maxima."""
         self.needs_index = any(isinstance(e, IndexValue) for e in before.leaves)
         for e in tops:
             k = self.reductions.index(e)
@@ -107,7 +107,7 @@ class OnlineSource(RegisterSource):
     def each(
         self, point: Point, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], groups: int
     ) -> None:
-        """Compute, fold and store each point of a chunk."""
+        """Emit the arithmetic, reductions and stores of the points of a chunk."""
         with self.block(*self.steps(groups)):
             if self.is_wide:
                 self.fours(point, folds, elements, "i", {})
@@ -115,7 +115,10 @@ class OnlineSource(RegisterSource):
                 self.one(point, folds, elements, {})
 
     def meet(self, tops: Sequence[ReduceExpr], rest: Sequence[ReduceExpr]) -> None:
-        """The threads of a row agree on the maxima first; what -inf - -inf makes NaN is so in two sweeps as well."""
+        """Emit the reductions over the threads of a row, the maxima first.
+
+        If -inf - -inf makes a result NaN here, it is NaN with two passes, too.
+        """
         for e in tops:
             k = self.reductions.index(e)
             self.line(f"own{k} = fold{k}")

@@ -1,4 +1,4 @@
-"""The computation at one point of a row, as a device function of what is loaded there."""
+"""The computation at one point of a row, as a device function of the loaded values."""
 
 from collections.abc import Sequence
 from typing import NamedTuple
@@ -7,9 +7,9 @@ from ....ir.kernel_ir import Expression
 
 
 class Point(NamedTuple):
-    """The function of one point: its name, its loads, its inputs that are equal along the row, and its results.
+    """The function of one point: name, loads (`leaves`), inputs that are constant along the row (`same`), and results.
 
-    If nothing is computed, it has no name; its results are then indices of loads, or names.
+    If nothing is computed, the name is empty, and `roots` contains indices of leaves, or names.
     """
 
     name: str

@@ -1,7 +1,7 @@
 """Replace divisions by a value of the row by products with its reciprocal: one division per row instead of one per element.
 
-A division rounds once, the product with a reciprocal twice: the result may differ by one more unit in the last place, as the
-numbers contract allows. An exact division of float32 takes about ten instructions and a branch.
+A division rounds once, the product with a reciprocal twice. So the result may differ by one more unit in the last place, as
+docs/guide/numbers.md allows. An exact division of float32 takes about ten instructions and a branch.
 """
 
 from collections.abc import Mapping
@@ -11,9 +11,9 @@ from ....ir.kernel_ir import Expression, Kernel, Load, Op, ReduceExpr, constant
 
 
 def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kernel:
-    """The kernel, whose elements are divided by no value of their row; `varies` says what varies along the row.
+    """Return the kernel without divisions by values of a row. `varies` contains whether each expression varies along it.
 
-    Numbers that travel with the launch still divide: there are kernels of nothing else, and their results should be exact.
+    Divisions by kernel parameters remain: a kernel may consist of one, and its result should be exact.
 
     Examples
     --------

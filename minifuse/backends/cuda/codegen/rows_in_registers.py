@@ -1,11 +1,11 @@
-"""Template for reductions along rows of moderate length: each thread holds its part of a row in registers.
+"""Template for reductions along rows of moderate length: each thread keeps its part of a row in registers.
 
-Loads that several passes need are issued once, all at the same time, into a local array. The loops over it have a fixed
-length, so the compiler unrolls them and keeps the array in registers. A row is distributed in groups of adjacent elements:
+Operands that several passes need are loaded once, all at the same time, into local arrays. The loops over these have a fixed
+length, so the compiler unrolls them and keeps the arrays in registers. A row is distributed in groups of adjacent elements:
 group k of thread t is `threads` groups after its group k - 1. Only the last group tests for the end of the row. The text
 contains the number of threads per row and of groups per thread: a `RowPartition`.
 
-`rows_in_shared` has the template for longer rows, which are cached in shared memory or read again.
+`rows_in_shared` contains the template for longer rows, which are cached in shared memory or loaded again.
 """
 
 from collections.abc import Sequence
@@ -19,25 +19,25 @@ from .rows_in_shared import RowSource
 
 
 class RegisterSource(RowSource):
-    """The text of one kernel whose rows are shared out so."""
+    """The text of a kernel that keeps rows in registers; `share` is the partition of a row."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: RowPartition) -> None:
         super().__init__(kernel, rows, classes)
         super().__init__(with_reciprocals(kernel, self.varies), rows, classes)
         self.row_partition, self.is_wide = share, share.width > 1
-        self.needs_index = True  # whether a sweep asks where in the row an element lies
+        self.needs_index = True  # True if a pass needs the index of an element in the row
 
     def integers(self) -> list[str]:
-        """The last one says whether addresses allow groups of four to be moved at once."""
+        """Return the names of sizes and strides; the last, `is_wide`, is 1 if addresses allow loads of four elements."""
         found = CudaSource.integers(self)
         return [*found[:-1], "is_wide"] if self.is_wide else found
 
     def hold(self) -> None:
-        """Load what several sweeps need."""
+        """Emit the loads that several passes need."""
         self.fetch(self.held)
 
     def fetch(self, leaves: dict[Expression, str]) -> None:
-        """Load elements into arrays of the thread's own."""
+        """Emit loads into local arrays of the thread."""
         if not leaves:
             return
         self.needs_index = True
@@ -52,7 +52,7 @@ class RegisterSource(RowSource):
                         self.line(f"put4({row}, 4 * k, {self.loaded(place)})" if self.is_wide else f"{row}[k] = {place}")
 
     def passes(self) -> list[tuple[list[str], str]]:
-        """Over whole groups, then the last one."""
+        """Return the loop over all groups but the last, then the last group, which tests for the end of the row."""
         threads, groups, width = self.row_partition
         last, step, letters = self.axes - 1, threads * width, "i" * self.is_wide
         first = "4 * cuda.threadIdx.x" if self.is_wide else "cuda.threadIdx.x"
@@ -73,7 +73,7 @@ class RegisterSource(RowSource):
     def walk(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the row; single elements that nobody has loaded yet are loaded before the first one is stored."""
+        """Emit one pass along the row. If it processes single elements, all loads precede the first store."""
         inside = toposort([e.inputs[0] for e in folds] + [e for _, e in elements], self.inputs_of)
         new = [e for e in inside if isinstance(e, Load) and e not in self.held | self.names]
         if elements and not self.is_wide:
@@ -86,7 +86,7 @@ class RegisterSource(RowSource):
         self.kept |= {e: self.places[e] for e in parked.values()}
 
     def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
-        """Store a value, or four, where later sweeps find them."""
+        """Emit stores of one value, or of four, in a local array for later passes, and return their names."""
         names = [f"{self.kept_name(e)}_{k}" for k in range(len(texts))]
         for name, text in zip(names, texts, strict=True):
             self.line(f"{name} = {text}")
@@ -105,7 +105,7 @@ class RegisterSource(RowSource):
         return self.kept_name(e) if e in self.kept else super().parameter(e)
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
-        """Four neighbours of a row."""
+        """Return four adjacent elements of a row, from the local array if they are in it."""
         row = self.kept.get(e) or self.held.get(e)
         if row is None:
             return CudaSource.load_beside(self, e, letter)
@@ -114,15 +114,15 @@ class RegisterSource(RowSource):
         return [f"{name}[{k}]" for k in range(4)]
 
     def loaded(self, place: str, letter: str = "i") -> str:
-        """Four neighbours of a place in memory."""
+        """Return the load of four adjacent elements that start at a place in memory."""
         return f"load4_if(is_wide, {self.address(place, letter)})"
 
     def stored(self, place: str, letter: str) -> str:
-        """How the store of four neighbours begins."""
+        """Return the beginning of the store of four adjacent elements."""
         return f"store4_if(is_wide, {self.address(place, letter)}"
 
     def text(self, e: Expression) -> str:
-        """An expression in the words of the kernel."""
+        """Return the text of an expression."""
         row = self.kept.get(e) or self.held.get(e)
         if row is None or e in self.names:
             return CudaSource.text(self, e)

@@ -1,9 +1,9 @@
 """Template for reductions along rows that caches a row in shared memory for several passes.
 
-Loads that several passes need are copied there first. An expensive value that a later pass needs again, such as the
-exponential of a softmax, replaces a load that is no longer needed. The launch argument `held` says whether rows fit: it is
-the number of elements from row to row in shared memory, or 0. If it is 0, each pass loads from memory, and values are kept
-in the memory of an output.
+Operands that several passes load are first copied there. An expensive value that a later pass needs again, such as the
+exponential of a softmax, replaces an operand that is no longer needed. The launch argument `held` is the distance of two
+rows in shared memory, in elements, or 0 if rows do not fit. If it is 0, each pass loads from global memory, and such values
+are stored in the memory of an output.
 """
 
 from collections import Counter
@@ -18,29 +18,31 @@ from .base import MAX_REPEATED_COST, CudaSource, storage_of
 
 
 class RowSource(CudaSource):
-    """The text of one kernel; of one that does not fold rows, as `CudaSource` has it."""
+    """The text of a kernel that caches rows; without reductions along rows, it is the text of `CudaSource`."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, rows, classes, raws)
-        if (
-            self.form == "rows" and self.axes == self.rows + 1 and not kernel.find_all(ReadOutput)
-        ):  # else it may be overwritten already
+        # an output that is read might have been overwritten before a selected element is loaded
+        if self.form == "rows" and self.axes == self.rows + 1 and not kernel.find_all(ReadOutput):
             found = {e: match_masked_sum(e) for e in self.reductions}
             self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
         self.set_levels({})
         self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
-        self.has_pairs = False  # whether the sweep has two groups of four on their way at once
-        self.places: dict[Expression, str] = {}  # of values that are kept: the rows whose loads nobody needs any more
+        self.has_pairs = False  # True if the pass loads two groups of four before it waits
+        self.places: dict[Expression, str] = {}  # stored values -> cached operands that they replace
 
     def counts_along(self, position: IndexValue) -> bool:
-        """Return whether a position starts at the same number in each row."""
+        """Return whether an index value counts along the row, from the same number in each row."""
         return (
             not self.stride_kinds[operand_name(position)].removesuffix("1").strip("0")
             and self.last_axis_stride_kind(position) == "1"
         )
 
     def set_levels(self, together: Mapping[ReduceExpr, ReduceExpr]) -> None:
-        """How many sweeps each value must wait for; some folds are ready with others, what is picked with its value."""
+        """Set the number of passes that must end before each value can be computed.
+
+        `together` maps a reduction to another one that is computed in the same pass. Selecting an element needs no pass.
+        """
         for e in self.order:
             self.pass_index[e] = max((self.pass_index[x] for x in e.inputs), default=0)
             if isinstance(e, ReduceExpr) and e in together:
@@ -49,7 +51,7 @@ class RowSource(CudaSource):
                 self.pass_index[e] = max(self.pass_index[e], 1) if e in self.picks else self.pass_index[e] + 1
 
     def loaded_again(self) -> list[Expression]:
-        """Return the operands that several sweeps along a row load, the largest elements first."""
+        """Return the operands that several passes along a row load, the largest elements first."""
         if self.form != "rows" or self.axes > self.rows + 1 or self.kernel.effects:
             return []
         sweeps = Counter(e for sweep in range(max(self.pass_index.values()) + 1) for e in self.needed(sweep, sweep))
@@ -58,19 +60,19 @@ class RowSource(CudaSource):
         return sorted(beside, key=lambda e: -e.dtype.itemsize)
 
     def needed(self, first: int, last: int, known: Expression | None = None) -> list[Expression]:
-        """Return the values along the row that sweeps `first` to `last` need, without those behind a `known` value."""
+        """Return the values along the row that passes `first` to `last` need, without the inputs of `known`."""
         roots = [e.inputs[0] for e in self.reductions if first < self.pass_index[e] <= last + 1 and e not in self.picks]
         roots += [e for e in self.kernel.pointwise_outputs if first <= self.pass_index[e] <= last]
         return toposort(roots, lambda e: e.inputs if self.varies[e] and e is not known else ())
 
     def integers(self) -> list[str]:
-        """With the room for a row, before what only the address tells."""
+        """Return the names of sizes and strides, with `held` before the last one, which depends on addresses."""
         found = super().integers()
         end = len(found) - self.is_wide
         return [*found[:end], *["held"] * bool(self.held), *found[end:]]
 
     def hold(self) -> None:
-        """Start to copy what several sweeps load; one row lies behind the other, one operand behind the other."""
+        """Emit copies of the operands that several passes load: all rows of one operand, then those of the next."""
         if not self.held:
             return
         last, before, fours = f"n{self.axes - 1}", 0, "fours" if self.is_wide else "0"
@@ -88,15 +90,15 @@ class RowSource(CudaSource):
         return isinstance(e, Load | IndexedLoad) and not isinstance(e, IndexValue)
 
     def row_of(self, place: str) -> tuple[str, str]:
-        """The operand of a place whose neighbours lie side by side, and where its row begins in it."""
+        """Return the operand of a contiguous place, and the index at which its row starts."""
         name, _, place = self.address(place).partition(", ")
         start, _, _ = place.rpartition(f"i{self.axes - 1}")
         return name, start.removesuffix(" + ") or "0"
 
-    # Values that wait.
+    # Values that are stored for later passes.
 
     def spill(self, sweep: int, folds: Sequence[ReduceExpr]) -> dict[int, Expression]:
-        """Dear values that take the place of a load; without one, arithmetic is cheaper than memory."""
+        """Choose expensive values that replace a cached load; without a free one, arithmetic is cheaper than memory."""
         parked = LoopEmitter.spill(self, sweep, folds) if self.held else {}
         for k, e in list(parked.items()):
             later = self.needed(sweep + 1, max(self.pass_index.values()), e)
@@ -112,7 +114,7 @@ class RowSource(CudaSource):
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the row, if there is more to do than to pick an element."""
+        """Emit one pass along the row, if needed, and then the reductions that select one element."""
         walked = [e for e in folds if e not in self.picks]
         if walked or elements or not folds:
             self.walk(walked, elements, parked)
@@ -121,7 +123,10 @@ class RowSource(CudaSource):
                 self.pick(e)
 
     def pick(self, fold: ReduceExpr) -> None:
-        """The element of a row that a fold is, from memory, since another thread may hold it; 0 where there is none."""
+        """Emit the load of the element that a reduction selects, or 0 if there is none.
+
+        It is loaded from memory, since another thread may have cached it.
+        """
         (key, position, value), name, last = self.picks[fold], f"fold{self.reductions.index(fold)}", self.axes - 1
         known = dict(self.names), self.held, self.kept
         self.held, self.kept = {}, {}
@@ -136,7 +141,7 @@ class RowSource(CudaSource):
     def walk(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the row; what it keeps, later sweeps load."""
+        """Emit one pass along the row; later passes load the values that it stores."""
         for k, e in parked.items():
             name, start = self.row_of(self.place(f"out{k}"))
             self.line(f"{self.name_of_kept(e)} = {self.places[e]} if held else at({name}, {start})")
@@ -150,7 +155,7 @@ class RowSource(CudaSource):
         self.kept |= {e: self.name_of_kept(e) for e in parked.values()}
 
     def passes(self) -> list[tuple[list[str], str]]:
-        """With two groups of four at once where the sweep waits for memory."""
+        """Return the loops of a pass, with two groups of four at once if the pass waits for memory."""
         found = super().passes()
         if self.form != "rows" or not self.is_wide or not self.has_pairs:
             return found
@@ -160,11 +165,11 @@ class RowSource(CudaSource):
         return [(both, "ij"), ([f"if {i} < fours:"], "i"), found[-1]]
 
     def name_of_kept(self, e: Expression) -> str:
-        """Where a value waits."""
+        """Return the name of the array in which a value is stored."""
         return f"kept{list(self.places).index(e)}"
 
     def keep(self, e: Expression, texts: Sequence[str], letter: str) -> Sequence[str]:
-        """Store a value, or four, where later sweeps find them."""
+        """Emit stores of one value, or of four, for later passes, and return their names."""
         place, last = self.name_of_kept(e), self.axes - 1
         names = [f"{self.parameter_of(place)}_{k}" for k in range(len(texts))]  # of one group, before those of the next
         for name, text in zip(names, texts, strict=True):
@@ -173,7 +178,7 @@ class RowSource(CudaSource):
         return names
 
     def parameter_of(self, place: str) -> str:
-        """Return the parameter name of a value that is cached at a place."""
+        """Return the name, as a parameter of a point's function, of a value that is stored in an array."""
         return place.replace("kept", "k")
 
     # Expressions.
@@ -183,7 +188,7 @@ class RowSource(CudaSource):
         return self.parameter_of(self.kept[e]) if e in self.kept else super().parameter(e)
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
-        """Four neighbours of a row, from where they wait."""
+        """Return four adjacent elements of a row, from the cache if they are in it."""
         place = self.kept.get(e) or self.held.get(e)
         if place is None:
             return super().load_beside(e, letter)
@@ -192,7 +197,7 @@ class RowSource(CudaSource):
         return [f"{name}[{k}]" for k in range(4)]
 
     def text(self, e: Expression) -> str:
-        """An expression in the words of the kernel."""
+        """Return the text of an expression."""
         place = self.kept.get(e) or self.held.get(e)
         if place is None or e in self.names:
             return super().text(e)

@@ -1,9 +1,9 @@
-"""Template for segment sums: a value is loaded only by the threads whose key it has, not once per sum.
+"""Template for segment sums: a value is loaded only for the sum of its key, not once for each sum.
 
-Of the V * N * D points of the gradient of a row gather, only N * D add anything. If the threads of a warp have adjacent
-columns of one row, each tests other keys, 64 of them at a time, and a vote says which belong to the row: 1024 points take
-one test, and values are loaded in whole lines. If the threads share a row (D = 1), each tests the keys that it would have
-reduced. Threads that share a sum add up in a fixed order, without atomics.
+The gradient of a row gather with V rows, N keys and D columns has V * N * D points, of which only N * D add a value. If the
+threads of a warp have adjacent columns of one row, each lane tests another key, and a vote returns which of the 32 keys
+belong to the row. So a test of each lane decides 1024 points, and the loads of values are coalesced. If the threads share a
+row (D = 1), each tests its own keys. Threads that share a sum add values in a fixed order, without atomics.
 """
 
 from collections.abc import Sequence
@@ -13,11 +13,11 @@ from ....ir.segment_sum import SegmentSum
 from ...codegen.loop_emitter import operand_name
 from .rows_in_shared import RowSource
 
-AT_ONCE = 2  # keys of a lane that are on their way at once: a vote has 32 bits, and a number of them 64
+AT_ONCE = 2  # keys that a lane loads at once: a vote has 32 bits, and two votes fit in a 64-bit number
 
 
 class KeyedSource(RowSource):
-    """The text of one kernel that adds up by key."""
+    """The text of a kernel that computes a segment sum."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum) -> None:
         super().__init__(kernel, rows, classes, raws)
@@ -28,7 +28,7 @@ class KeyedSource(RowSource):
     def emit_pass(
         self, folds: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], parked: dict[int, Expression]
     ) -> None:
-        """Once along the keys."""
+        """Emit the loop over the keys."""
         (fold,), last = folds, self.axes - 1
         i, n, way = f"i{last}", f"n{last}", "x" if self.form == "rows" else "y"
         self.line(f"fold0 = {self.start_of(fold)}")
@@ -56,7 +56,7 @@ class KeyedSource(RowSource):
         self.names[fold] = "fold0"
 
     def add_up(self, fold: ReduceExpr) -> None:
-        """The value that belongs to a key."""
+        """Emit the addition of the value that belongs to a key."""
         known = dict(self.names)
         self.define([self.found.value])
         self.accumulate(fold, self.bare(self.found.value))

@@ -1,9 +1,9 @@
-"""Segment sums by blocks of rows: a thread block takes ROWS sums and tests each key once for all of them.
+"""Segment sums by bands of rows: a thread block computes ROWS sums and tests each key once for all of them.
 
-For V rows and N keys, each block tests N keys instead of each row: V * N / ROWS tests, for N * D values. The warps of a
-block share the keys, and each notes in order which of its keys belong to the block's rows. The notes are sorted by row, and
+For V rows and N keys, this takes V * N / ROWS tests instead of V * N. The warps of a block share out the keys. Each warp
+writes the indices of its keys that belong to the band to shared memory, in order (`notes`). The notes are sorted by row, and
 the threads add the values, one thread per column. So values are added in a fixed order, without atomics. Each sum is stored
-once, unless the notes are full before all keys are tested.
+once, unless the memory for notes is full before all keys are tested.
 """
 
 from collections.abc import Sequence
@@ -14,32 +14,32 @@ from ....ir.segment_sum import SegmentSum
 from ...codegen.loop_emitter import replace_index
 from .segment_sum import KeyedSource
 
-ROWS = 16  # of a band
-NOTES = 2048  # that a block has room for
-AT_ONCE = 4  # keys of a lane that are on their way at once
-MIN_BLOCKED_ROWS = 2048  # rows; fewer leave multiprocessors without a band
+ROWS = 16  # rows of a band
+NOTES = 2048  # notes that fit in the shared memory of a block
+AT_ONCE = 4  # keys that a lane loads before it waits
+MIN_BLOCKED_ROWS = 2048  # with fewer rows, some multiprocessors would have no band
 
 
 def is_banded(kernel: Kernel, nest: LoopNest, own: int) -> bool:
-    """Return whether a segment sum has bands: its axes are rows, columns and keys, and there are many rows."""
+    """Return whether a segment sum is split into bands: its axes are rows, columns and keys, and there are many rows."""
     is_plain = nest.row_axes == 2 and len(nest.sizes) == 3 and own == 0 and nest.sizes[0] >= MIN_BLOCKED_ROWS
     return is_plain and kernel.outputs[0].dtype is not bool_
 
 
 class BandSource(KeyedSource):
-    """The text of one kernel that adds up by key, band by band."""
+    """The text of a kernel that computes a segment sum band by band."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum) -> None:
         super().__init__(kernel, rows, classes, raws, found)
         self.form = "bands"
 
     def integers(self) -> list[str]:
-        """Names of the sizes and strides that the text reads."""
+        """Return the names of the sizes and strides that the text reads."""
         strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return ["n0", "n1", "n2", *strides]
 
     def emit(self) -> str:
-        """The whole function."""
+        """Return the text of the kernel."""
         (fold,) = self.reductions
         self.depth = 1
         self.line(f"notes = cuda.shared.array({NOTES}, i64)  # {ROWS} * the place of a key + its row in the band")
@@ -59,11 +59,11 @@ class BandSource(KeyedSource):
         return f"def kernel({names}):\n" + "\n".join(self.lines) + "\n"
 
     def note(self) -> None:
-        """Each warp looks at its keys, as far as it has room to note them."""
+        """Emit the loop in which a warp tests its keys, until all are tested or its part of the notes is full."""
         key, position = self.bare(self.found.key), replace_index(self.text(self.found.position), "i0", "first0")
         self.line("count = 0")
         with self.block(f"while place < end and count <= room - {32 * AT_ONCE}:"):
-            for k in range(AT_ONCE):  # all loads, then all that waits for them
+            for k in range(AT_ONCE):  # all loads, before their results are used
                 self.line(f"i2 = min(place + {f'{32 * k} + ' * bool(k)}lane, end - 1)")
                 self.line(f"row{k} = {key} - {position}")
             is_near = " or ".join(f"row{k} & {-ROWS} == 0" for k in range(AT_ONCE))
@@ -76,7 +76,7 @@ class BandSource(KeyedSource):
             self.line("counts[warp] = count")
 
     def add_noted(self, start: str) -> None:
-        """Add up the noted elements of the rows of the band, row by row."""
+        """Emit the sums over the noted values of the band, row by row."""
         out = self.place("out0")
         rows = [
             f"for i0 in range(first0, min(first0 + {ROWS}, n0)):",

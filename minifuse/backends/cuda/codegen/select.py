@@ -1,6 +1,6 @@
-"""Select the template of a kernel over a loop nest; return its text and what its launch must know.
+"""Select the template of a kernel over a loop nest, and generate its text.
 
-Sizes affect only the selection: axes that are too short for a tile. The text contains no sizes.
+Sizes affect the selection, for instance of tiles, which need long axes. The text contains no sizes.
 """
 
 from functools import lru_cache
@@ -25,23 +25,23 @@ from .unaligned import ApartSource
 
 
 class GeneratedKernel(NamedTuple):
-    """A kernel as text, and what its launch must know."""
+    """The text of a kernel, and the properties that its launch needs."""
 
     text: str
     form: str  # points, tiles, rows or columns
     parameters: tuple[tuple[str, str], ...]  # names and types, in the order of the launch
-    wide: tuple[str, ...]  # operands that are taken four elements at a time
-    counted: int  # leading axes that blocks share out
-    each: int = 1  # elements that a thread takes along the last axis
-    across: int | None = None  # the axis along which tiled operands have their neighbours
-    tiled: tuple[str, ...] = ()  # operands that are turned over in shared memory
-    held: int = 0  # bytes of an element of all operands that wait in shared memory for later sweeps
-    row_partition: RowPartition | None = None  # how rows are dealt out that wait in registers, or are walked in chunks
-    column: int | None = None  # the axis of columns of which a thread folds four
+    wide: tuple[str, ...]  # operands that are loaded or stored four elements at a time
+    counted: int  # number of leading axes that are distributed over blocks
+    each: int = 1  # elements of a thread along the last axis
+    across: int | None = None  # the axis along which tiled operands are contiguous
+    tiled: tuple[str, ...] = ()  # operands that are transposed in shared memory
+    held: int = 0  # bytes of one element of each operand that is cached in shared memory, in total
+    row_partition: RowPartition | None = None  # of rows that are kept in registers, or processed in chunks
+    column: int | None = None  # the axis of columns, if a thread reduces four of them
 
 
 def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) -> GeneratedKernel:
-    """The text of a kernel that runs over a nest; `raws` are the classes of the strides of raw operands."""
+    """Generate a kernel over a loop nest; `raws` are the stride kinds of indexed operands."""
     share, found = row_partition_of(kernel, nest, raws), match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     variant = ""
     if found is not None:
@@ -65,7 +65,7 @@ def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:
 
 
 def row_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
-    """How rows are dealt out to threads that hold them in registers; None of kernels that hold nothing, or too much."""
+    """Partition rows among threads that keep them in registers; return None if nothing is kept, or too much."""
     if raws or not kernel.find_all(ReduceExpr) or kernel.effects:
         return None
     source = RowSource(kernel, nest.row_axes, nest.stride_kinds)
@@ -85,7 +85,7 @@ def is_whole(source: CudaSource, nest: LoopNest) -> bool:
 
 
 def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
-    """Partition a long row whose maximum and exponentials are reduced in one sweep; return None for other kernels."""
+    """Partition a long row whose maximum and exponentials are reduced in one pass; return None for other kernels."""
     sums = sums_of_exponentials(kernel)
     if raws or kernel.effects or kernel.find_all(ReadOutput) or not sums:
         return None
@@ -100,7 +100,7 @@ def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) ->
 def source_of(
     kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: RowPartition | None, variant: str
 ) -> CudaSource:
-    """The text of a kernel that has no tiles."""
+    """Return the template for a variant of a kernel without tiles."""
     if share and variant == "online":
         return OnlineSource(kernel, rows, classes, share)
     if share:
@@ -117,7 +117,7 @@ def source_of(
 
 
 def picked_wide(source: CudaSource) -> tuple[str, ...]:
-    """The raw operands of which four neighbours are taken at once, and the positions that say where in them."""
+    """Return the indexed operands that are loaded four elements at a time, and the index values in their indices."""
     found = [e for e in source.kernel.find_all(IndexedLoad) if source.is_wide and source.last_axis_stride_kind(e) == "1"]
     places = [operand_name(x) for x in map(source.contiguous_index, found) if x is not None]
     return tuple(dict.fromkeys([f"raw{e.index}" for e in found] + places))

@@ -1,8 +1,8 @@
 """Pointwise template for operands with different contiguous axes, such as `x + y.T`: tiles are transposed in shared memory.
 
-Whichever way the threads of a warp are arranged, one operand would be read with a stride. So a block takes SIDE x SIDE
-points. First it copies the tile of each transposed operand to shared memory, along that operand's contiguous axis; then,
-after a barrier, it computes and stores along the last axis, the contiguous one of the output.
+However the threads of a warp are arranged, one operand would be read with a stride. So a block computes SIDE x SIDE points.
+First it copies the tile of each transposed operand to shared memory, along that operand's contiguous axis. Then, after a
+barrier, it computes and stores along the last axis, along which the output is contiguous.
 """
 
 from collections.abc import Sequence
@@ -13,13 +13,13 @@ from ..intrinsics.base import PITCH
 from .base import CudaSource, storage_of
 
 SIDE = 64  # of a tile: points along each of its two axes
-LANES = (8, 32)  # threads along x and y: a warp takes 4 rows of 8 groups of four, and meets each bank once
-SHARED = 48 * 1024  # bytes that a block has without asking for more
-MIN_TILED_SIZE = 16  # points along each axis; narrower ones leave most of a tile empty
+LANES = (8, 32)  # threads along x and y: a warp processes 4 rows of 8 groups of four, without bank conflicts
+SHARED = 48 * 1024  # bytes of shared memory that a block may declare statically
+MIN_TILED_SIZE = 16  # points along each axis; with fewer, most of a tile would be empty
 
 
 def axis_across(kernel: Kernel, nest: LoopNest) -> int | None:
-    """The axis along which most of the operands have their neighbours that do not have them along the last one."""
+    """Return the axis along which most operands are contiguous that are not contiguous along the last axis, or None."""
     is_pointwise = (
         not any(isinstance(e, ReduceExpr | IndexedAccess) for e in kernel.expressions()) and not kernel.row_outputs
     )
@@ -34,7 +34,7 @@ def axis_across(kernel: Kernel, nest: LoopNest) -> int | None:
 
 
 class TileSource(CudaSource):
-    """The text of one kernel over tiles of the axis `across` and the last one; `tiled` are the operands turned over."""
+    """The text of a kernel over tiles of the axis `across` and the last one; `tiled` are the transposed operands."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], across: int) -> None:
         super().__init__(kernel, rows, classes)
@@ -51,13 +51,13 @@ class TileSource(CudaSource):
         self.is_wide = "s" not in direct
 
     def integers(self) -> list[str]:
-        """Names of the sizes and strides that the text reads."""
+        """Return the names of the sizes and strides that the text reads."""
         sizes = [f"n{axis}" for axis in range(self.axes)]
         strides = [f"{name}_{axis}" for name, c in self.stride_kinds.items() for axis in range(self.axes) if c[axis] == "s"]
         return sizes + strides + ["is_wide"] * self.is_wide
 
     def emit(self) -> str:
-        """The whole function."""
+        """Return the text of the kernel and of its device functions."""
         self.depth = 1
         types = {f"in{e.index}": storage_of(e.dtype) for e in self.kernel.find_all(Load)}
         for name in self.tiled:
@@ -73,7 +73,7 @@ class TileSource(CudaSource):
         return "\n\n".join([*self.points, kernel])
 
     def head(self) -> list[str]:
-        """Where the tile of the block begins and ends; tiles below each other, of all matrices, are counted through."""
+        """Return the lines that compute start and end of a block's tile. Bands are numbered through all matrices."""
         a, b = self.across, self.axes - 1
         first_b = f"{SIDE} * cuda.blockIdx.x"
         lines = ["band = cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y  # the grid has them along y and z"]
@@ -94,7 +94,7 @@ class TileSource(CudaSource):
         return lines
 
     def copied(self, name: str) -> str:
-        """The line that brings the tile of an operand to shared memory."""
+        """Return the line that copies the tile of an operand to shared memory."""
         a, b = self.across, self.axes - 1
         start = replace_index(replace_index(super().place(name), f"i{a}", f"first{a}"), f"i{b}", f"first{b}")[
             len(name) + 1 : -1
@@ -107,7 +107,7 @@ class TileSource(CudaSource):
         return f"tile{self.tiled.index(name)}"
 
     def passes(self) -> list[tuple[list[str], str]]:
-        """Over the points of the tile: by groups of four, or one at a time."""
+        """Return the loops over the points of a tile: in groups of four, or one at a time."""
         a, b = self.across, self.axes - 1
         lanes, lines = LANES
         wide = [
@@ -126,11 +126,11 @@ class TileSource(CudaSource):
         return [(wide, "i"), (["else:", *one], "")] if self.is_wide else [(one, "")]
 
     def place(self, name: str) -> str:
-        """The element of an operand at the point that the loops have reached; of a tiled one, in its tile."""
+        """Return an operand's element at the current point: in its tile, if it has one."""
         return f"{self.tile(name)}[{PITCH} * column + row]" if name in self.tiled else super().place(name)
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
-        """Four neighbours of a row; in a tile they lie below each other."""
+        """Return four adjacent elements of a row; in a tile they are PITCH apart."""
         operand = self.operand(e)
         if operand not in self.tiled:
             return super().load_beside(e, letter)

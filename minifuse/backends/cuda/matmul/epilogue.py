@@ -1,6 +1,6 @@
 """Generate the prologue and epilogue of matrix products as device functions.
 
-The kernels of matrix products are written by hand and call four functions, which do nothing in a plain product:
+The kernels of matrix products are written by hand. They call four functions, which in a plain product return their argument:
 
     epilogue(total, row, col, at)           returns the first output for a sum, and stores the other outputs
     epilogue4(totals, row, col, at)         the epilogue of four adjacent sums, with loads and stores of 16 bytes
@@ -53,7 +53,7 @@ def identity_prologue(x: RealNumber, i: int, k: int, at: HookPosition) -> RealNu
 
 
 class GemmHooks(NamedTuple):
-    """The functions at the edges of a product, their text, and the arguments that they need."""
+    """The prologue and epilogue functions of a product, their text, and the arguments that they read."""
 
     epilogue: Hook = identity_epilogue
     epilogue4: Callable[[Numbers, int, int, HookPosition], Numbers] = identity_epilogue4
@@ -61,8 +61,8 @@ class GemmHooks(NamedTuple):
     prologue_b: Hook = identity_prologue
     text: str = ""
     stored: str = ""  # type of the first output in memory; empty if it is that of the sums
-    extra: tuple[str, ...] = ()  # names of the arguments after the kernel's own
-    types: tuple[str, ...] = ()  # their types
+    extra: tuple[str, ...] = ()  # names of the arguments that follow the kernel's own
+    types: tuple[str, ...] = ()  # types of these arguments
 
 
 NO_HOOKS = GemmHooks()
@@ -85,8 +85,8 @@ def hook_expressions(
 ) -> HookExpressions:
     """Return the prologues of a kernel if it multiplies (`is_first`), and the epilogue if it stores outputs (`is_last`).
 
-    `mains` are the main loads of a and b. A product that `is_transposed` is computed as out.T = b.T @ a.T: a in its kernels
-    is b.
+    `mains` are the indices of the main loads of a and b. If `is_transposed`, the product is computed as out.T = b.T @ a.T:
+    the operand that the device kernel calls a is b.
     """
     a, b = (
         None if isinstance(e, Load) or not is_first else (e, main)
@@ -145,14 +145,14 @@ def build_hooks(sides: HookExpressions, stride_kinds: tuple[tuple[str, str], ...
     source = HookEmitter(sides, dict(stride_kinds))
     functions = {**source.prologues(), **source.epilogues()}
     text = "\n\n".join(functions.values())
-    found = functions_from_text(text)
-    made = {hook: device(found[name]) for name, hook in HOOK_OF_NAME.items() if name in functions}
+    compiled = functions_from_text(text)
+    hooks = {hook: device(compiled[name]) for name, hook in HOOK_OF_NAME.items() if name in functions}
     stored = storage_of(sides.elements[0].dtype) if sides.elements else ""
-    return GemmHooks(**made, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
+    return GemmHooks(**hooks, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
 
 
 class HookEmitter(CudaSource):
-    """The text of the functions, and the names and types of what they read from `extra`."""
+    """An emitter of the functions; `extra` maps the names of the arguments that they read to types."""
 
     def __init__(self, sides: HookExpressions, stride_kinds: dict[str, str]) -> None:
         self.a, self.b, self.elements = sides
@@ -173,7 +173,7 @@ class HookEmitter(CudaSource):
     # Operands.
 
     def index(self, name: str, shift: int = 0) -> str:
-        """Return the position of an operand's element, `shift` columns further on."""
+        """Return the index of an operand's element, `shift` columns after the current one."""
         terms = []
         for axis, c in zip(AXES, self.along[name], strict=True):
             i = f"(col + {shift})" if shift and axis == "col" else axis
@@ -181,7 +181,7 @@ class HookEmitter(CudaSource):
         return " + ".join(terms) or "0"
 
     def element(self, e: Load | ReadOutput, shift: int = 0) -> str:
-        """Return an operand's element, or its position if it is an index value."""
+        """Return an operand's element, or its index if it is an index value."""
         name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
         if isinstance(e, IndexValue):
             return f"{name} + {self.index(name, shift)}"
@@ -206,17 +206,17 @@ class HookEmitter(CudaSource):
         self.lines, self.depth, self.count = [], 1, 0
 
     def function(self, name: str, parameters: Sequence[str]) -> str:
-        """Return the lines as a function. If it takes `at`, it begins by unpacking what the lines read."""
+        """Return the lines as a function. If it has the parameter `at`, it first unpacks the names that the lines read."""
         names, order = set(re.findall(r"\w+", "\n".join(self.lines))), list(self.extra)
-        read, opened = [name for name in order if name in names], list[str]()
+        read, unpacking = [name for name in order if name in names], list[str]()
         if "at" in parameters and (read or names & {"outer", "inner"}):
-            opened = ["    outer, inner, extra = at"]
-            opened += [f"    {', '.join(read)} = {', '.join(f'extra[{order.index(x)}]' for x in read)}"] * bool(read)
-        return "\n".join([f"def {name}({', '.join(parameters)}):", *opened, *self.lines]) + "\n"
+            unpacking = ["    outer, inner, extra = at"]
+            unpacking += [f"    {', '.join(read)} = {', '.join(f'extra[{order.index(x)}]' for x in read)}"] * bool(read)
+        return "\n".join([f"def {name}({', '.join(parameters)}):", *unpacking, *self.lines]) + "\n"
 
     def prologues(self) -> dict[str, str]:
         """Return the prologues: functions of an element that the kernel has loaded."""
-        found = {}
+        functions = {}
         for name, i, side in (("change_a", "row", self.a), ("change_b", "col", self.b)):
             if side:
                 e, main = side
@@ -229,8 +229,8 @@ class HookEmitter(CudaSource):
                         self.line(f"x{x.index} = {self.element(x)}")
                 self.define([e])
                 self.line(f"return {self.bare(e)}")
-                found[name] = self.function(name, [f"x{main}", i, "k", "at"])
-        return found
+                functions[name] = self.function(name, [f"x{main}", i, "k", "at"])
+        return functions
 
     def epilogues(self) -> dict[str, str]:
         """Return the epilogue: the function of one sum, and those that load and store operands for one sum and for four."""
@@ -243,22 +243,22 @@ class HookEmitter(CudaSource):
         self.begin({**shorts, **dict.fromkeys(sums, "total")})
         self.define(self.elements)
         self.line(f"return {', '.join(self.bare(e) for e in self.elements)}")
-        found = {"point": self.function("point", [*["total"] * len(sums), *shorts.values(), *numbers])}
+        functions = {"point": self.function("point", [*["total"] * len(sums), *shorts.values(), *numbers])}
 
         def call(total: str, values: Sequence[str]) -> str:
             return f"point({', '.join([*[self.dialect.load(total, e.dtype) for e in sums], *values, *numbers])})"
 
         self.begin({})
-        self.give([call("total", [self.element(e) for e in leaves])])
-        found["finish"] = self.function("finish", ["total", "row", "col", "at"])
+        self.emit_results([call("total", [self.element(e) for e in leaves])])
+        functions["finish"] = self.function("finish", ["total", "row", "col", "at"])
         self.begin({})
         loaded = [self.load_four(e, shorts[e]) for e in leaves]
-        self.give([call(f"totals[{k}]", [x[k] for x in loaded]) for k in range(4)])
-        found["finish_four"] = self.function("finish_four", ["totals", "row", "col", "at"])
-        return found
+        self.emit_results([call(f"totals[{k}]", [x[k] for x in loaded]) for k in range(4)])
+        functions["finish_four"] = self.function("finish_four", ["totals", "row", "col", "at"])
+        return functions
 
-    def give(self, calls: Sequence[str]) -> None:
-        """Return the first result of each call, and store the others: four adjacent elements at once."""
+    def emit_results(self, calls: Sequence[str]) -> None:
+        """Emit the return of each call's first result, and stores of the others: four adjacent elements at once."""
         count = len(self.elements)
         if count == 1 and len(calls) == 1:
             self.line(f"return {calls[0]}")
@@ -273,7 +273,7 @@ class HookEmitter(CudaSource):
             self.line(f"return {', '.join(each[0])}")
 
     def store_other(self, name: str, values: Sequence[str]) -> None:
-        """Store one value, or four."""
+        """Emit the stores of one value, or of four."""
         if len(values) > 1 and self.along[name][COL] == "1":
             self.line(f"store4({name}, {self.index(name)}, ({', '.join(values)}))")
         else:

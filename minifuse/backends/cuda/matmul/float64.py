@@ -32,10 +32,10 @@ def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, moves: Se
 def tile_layout(
     X: int, BK: int, threads: int, along: str
 ) -> tuple[tuple[int, int], int, Callable[..., tuple[int, int]], Callable[..., None]]:
-    """Return the layout of a tile: steps along x and k, size, and functions that place and start a thread's copies.
+    """Return the layout of a tile: strides along x and k, size, and functions that locate and start a thread's copies.
 
-    `along` "x4" or "x": neighbors along x are adjacent, as for `tile_copier`. "k4" or "k": neighbors along k are adjacent;
-    then x and k exchange their roles.
+    If `along` is "x4" or "x", elements along x are contiguous, as for `tile_copier`. If it is "k4" or "k", elements along k
+    are contiguous, and x and k exchange their roles.
     """
     is_along_k, mode = along[0] == "k", "x4" if along[1:] == "4" else "x"
     width, height = (BK, X) if is_along_k else (X, BK)

@@ -1,9 +1,10 @@
 """Matrix products with few rows, such as vector times matrix: one pass over the large operand at memory speed.
 
-A register tile would be mostly empty here. The goal is to load b once, 16 bytes per load, with enough loads in flight. If
-rows of b are contiguous, a lane takes four columns, and groups of lanes share out k (`make_gemv_rows`). If columns of b are
-contiguous, a warp takes four columns, and its lanes share out k (`make_gemv_dots`). Kernels are made for one row, or for a
-few. They support any strides and element types; arguments are those of `ladder.make_matmul` without `wide` and `alpha`.
+With few rows, most of a register tile would be unused. The goal is to load b once, 16 bytes per load, with many loads in
+flight. If rows of b are contiguous, a lane computes four columns, and groups of lanes share out k (`make_gemv_rows`). If
+columns of b are contiguous, a warp computes four columns, and its lanes share out k (`make_gemv_dots`). Kernels are made for
+one row, or for a few. They support any strides and element types; arguments are those of `ladder.make_matmul` without `wide`
+and `alpha`.
 
 The loops test no bounds: past the edge, the last row or column is loaded again, and its sums are not stored. Only the end of
 K is tested, and only in the last step.
@@ -59,8 +60,8 @@ def dot_tile(most: int, share: int) -> TileShape:
 def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """Return the kernel for out = epilogue(prologue_a(a) @ prologue_b(b)) with up to `most` rows.
 
-    `lanes` lanes are along the columns of b; the other lanes share out k. `is_wide`: rows of a and b are contiguous and
-    multiples of 16 bytes.
+    Groups of `lanes` lanes are along the columns of b; the groups share out k. If `is_wide`, rows of a and b are contiguous
+    and multiples of 16 bytes.
     """
     element = getattr(base, element_name(dtype))
     combine, join = accumulate_functions(dtype)
@@ -145,7 +146,7 @@ def make_gemv_rows(dtype: DType, is_wide: bool, most: int, lanes: int, hooks: Ge
 def make_gemv_dots(dtype: DType, is_wide: bool, most: int, share: int, hooks: GemmHooks = NO_HOOKS) -> GpuKernel:
     """Return the kernel for out = epilogue(prologue_a(a) @ prologue_b(b)) with up to `most` rows and lanes along k.
 
-    `share` warps share out the k of a column. `is_wide`: rows of a and columns of b are contiguous and multiples of 16
+    `share` warps share out the k of a column. If `is_wide`, rows of a and columns of b are contiguous and multiples of 16
     bytes.
     """
     element = base.i32 if dtype is bool_ else getattr(base, element_name(dtype))  # shuffles do not support bytes

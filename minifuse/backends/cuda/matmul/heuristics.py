@@ -1,8 +1,8 @@
 """Choose how to compute a matrix product: which kernel, which orientation, and into how many parts to split K.
 
-A model of time counts cycles (`estimate_cycles`): how many tiles each multiprocessor gets, how well so many blocks use it,
-and the cost of splitting K. Its constants were fitted to one H200; what matters is where one configuration overtakes
-another. `launches` plans the launches of the best one.
+A model estimates cycles (`estimate_cycles`) from the number of tiles per multiprocessor, the throughput of that many blocks,
+and the cost of splitting K. Its constants were fitted to one H200; they must be accurate only where two configurations take
+about equally long. `launches` plans the launches of the best one.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -28,24 +28,24 @@ GUARDED_FACTOR = 0.93  # of that throughput, if a kernel tests bounds
 MEMORY_BYTES_PER_CYCLE = 15.7  # of one multiprocessor with 2 blocks
 OCCUPANCY_ONE_BLOCK = 0.7  # of the memory bandwidth of 2 blocks
 SCATTERED_FACTOR = 0.2  # of that bandwidth, if each lane of a warp reads from a different sector
-STARTUP_CYCLES = 4000  # until the first tile has arrived, and to finish the last one
+STARTUP_CYCLES = 4000  # until the first tile is in shared memory, and to finish the last one
 SUMS_STORED_PER_CYCLE = 4  # of the last tile
 EXTRA_LAUNCH_CYCLES = 10_000  # cost of one more launch
 CYCLES_PER_PART = 60  # to add one more part
-L2_BYTES_PER_CYCLE = 4000  # of parts, written and read within the L2 cache
+L2_BYTES_PER_CYCLE = 4000  # of the parts of a split K, which are written and read in the L2 cache
 MAX_SPLIT_TIME = 0.95  # a split must take at most this fraction of the time
 SPLIT_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256)
-MAX_GEMV_ROWS = 8  # for which b is read in one pass
+MAX_GEMV_ROWS = 8  # rows of a up to which b is read in one pass
 WARPS_PER_COLUMN = (1, 8)  # choices of the number of warps that share out the k of a column, if there is one row
 LANES_ACROSS = (8, 32)  # choices of the number of lanes along rows of b
-SLOWDOWN_PER_ROW = 0.05  # of that pass per further row, in `make_gemv_rows`
-SLOWDOWN_PER_DOT_ROW = 0.1  # of that pass per further row, in `make_gemv_dots`
+SLOWDOWN_PER_ROW = 0.05  # of that pass for each row after the first, in `make_gemv_rows`
+SLOWDOWN_PER_DOT_ROW = 0.1  # of that pass for each row after the first, in `make_gemv_dots`
 OCCUPANCY_STRIDED_OPERANDS = (1.05, 1.0, 0.93)  # factor with 0, 1 or 2 operands that are copied element by element
 TRANSPOSE_CYCLES = 4000  # of the launch that transposes an operand, without its memory traffic
-MIN_TRANSPOSE_WORK = 2**30  # multiplications from which transposing may pay
+MIN_TRANSPOSE_WORK = 2**30  # multiplications; in a smaller product, no operand is transposed
 MAX_SPLIT_BLOCKS_PER_SM = 16  # with more blocks per multiprocessor, no split pays
 PROLOGUE_RATE = 0.4  # fraction of a multiprocessor's additions per cycle that a prologue achieves during a product
-SHARED_ROUND_TRIP_COST = 2  # of an element, in additions
+SHARED_ROUND_TRIP_COST = 2  # of an element that a prologue reads from shared memory and writes back, in additions
 
 
 class GpuLimits(NamedTuple):
@@ -60,8 +60,8 @@ class OperandTranspose(NamedTuple):
     """An operand that is first transposed into the workspace, so that it is contiguous along M, or N."""
 
     is_b: bool
-    start: int  # of the operand, in elements
-    numbers: tuple[int, ...]  # arguments of the launch after its pointers
+    start: int  # offset of the operand, in elements
+    numbers: tuple[int, ...]  # arguments of the launch that follow its pointers
     grid: tuple[int, int, int]
 
     @property
@@ -92,8 +92,8 @@ def choose_config(problem: MatmulProblem, gpu: GpuLimits) -> GpuGemmConfig:
 
 def exact_configs(p: MatmulProblem, gpu: GpuLimits) -> list[Candidates[GpuGemmConfig]]:
     """Return the generators of configurations that do not round operands."""
-    pays = p.dtype.itemsize == 4 and p.matrices * p.M * p.N * p.K >= MIN_TRANSPOSE_WORK
-    return [partial(f, gpu=gpu) for f in (candidate_configs, transposed_configs)[: 1 + pays]]
+    may_transpose = p.dtype.itemsize == 4 and p.matrices * p.M * p.N * p.K >= MIN_TRANSPOSE_WORK
+    return [partial(f, gpu=gpu) for f in (candidate_configs, transposed_configs)[: 1 + may_transpose]]
 
 
 def transposed_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
@@ -131,15 +131,17 @@ def transpose_operand(p: MatmulProblem, is_b: bool) -> tuple[MatmulProblem, Oper
     numbers = rows, p.K, pitch, inner, out_inner, from_inner, out_outer, from_outer, int(is_wide)
     grid = ceil_div(p.K, SIDE), ceil_div(rows, SIDE), inner * outer
     copy = operand._replace(k=rows, batch=tuple(dense), is_aligned=True, start=0)
-    turned = p._replace(b=copy._replace(n=1)) if is_b else p._replace(a=copy._replace(m=1))
-    return turned, OperandTranspose(is_b, operand.start, numbers, grid)
+    transposed = p._replace(b=copy._replace(n=1)) if is_b else p._replace(a=copy._replace(m=1))
+    return transposed, OperandTranspose(is_b, operand.start, numbers, grid)
 
 
 def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
     """Return the configurations that need no transposition."""
     is_wide, multiprocessors = can_store_vectors(p), gpu.multiprocessors
-    for shape, busy, kernel in candidate_kernels(p, gpu.max_shared_bytes):
-        yield GpuGemmConfig(estimate_cycles(shape, busy, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel)
+    for shape, throughput, kernel in candidate_kernels(p, gpu.max_shared_bytes):
+        yield GpuGemmConfig(
+            estimate_cycles(shape, throughput, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel
+        )
         BM, BN, BK = shape.tile
         tiles = ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrices
         for parts in SPLIT_COUNTS:
@@ -151,7 +153,7 @@ def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfi
             ):
                 break
             if ceil_div(p.K, part_K) == parts:
-                cycles = estimate_cycles(shape, busy, p, multiprocessors, parts, part_K) / MAX_SPLIT_TIME
+                cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / MAX_SPLIT_TIME
                 yield GpuGemmConfig(cycles, p, shape, parts, part_K, is_wide, kernel)
 
 
@@ -171,36 +173,44 @@ def candidate_kernels(
     for shape in SHAPES_BY_ITEMSIZE[dtype.itemsize]:
         BM, BN, _ = shape.tile
         is_guarded = p.M < BM or p.N < BN
-        aside = OCCUPANCY_STRIDED_OPERANDS[(a_along != "x4") + (b_along != "x4")] * (GUARDED_FACTOR if is_guarded else 1)
+        factor = OCCUPANCY_STRIDED_OPERANDS[(a_along != "x4") + (b_along != "x4")] * (GUARDED_FACTOR if is_guarded else 1)
         if shape.nbytes(element_name(dtype)) <= max_shared_bytes and not (shape is LARGE and is_guarded):
-            busy = tuple(aside * part for part in OCCUPANCY_THROUGHPUT[shape])
-            yield shape, busy, partial(make_tiles, shape, a_along, b_along, is_guarded, element_name(dtype))
+            throughput = tuple(factor * part for part in OCCUPANCY_THROUGHPUT[shape])
+            yield shape, throughput, partial(make_tiles, shape, a_along, b_along, is_guarded, element_name(dtype))
     BM, BN, _ = FLOAT64_MMA.tile
     if dtype is float64 and p.M >= BM and p.N >= BN and not (p.cost_a or p.cost_b) and max_shared_bytes >= MAX_TILE_BYTES:
-        a_lies = float64_operand_mode(p.M, p.K, a.m, a.k, a.offsets, a.is_aligned)
-        b_lies = float64_operand_mode(p.N, p.K, b.n, b.k, b.offsets, b.is_aligned)
-        yield FLOAT64_MMA, OCCUPANCY_THROUGHPUT[FLOAT64_MMA], partial(make_float64, a_lies, b_lies)
+        a_mode = float64_operand_mode(p.M, p.K, a.m, a.k, a.offsets, a.is_aligned)
+        b_mode = float64_operand_mode(p.N, p.K, b.n, b.k, b.offsets, b.is_aligned)
+        yield FLOAT64_MMA, OCCUPANCY_THROUGHPUT[FLOAT64_MMA], partial(make_float64, a_mode, b_mode)
     if p.M <= MAX_GEMV_ROWS:
         most = 1 if p.M == 1 else max_rows(dtype)
-        a_lies = operand_mode(p.K, a.k, a.m if p.M > 1 else 0, a.offsets, a.is_aligned)
+        a_mode = operand_mode(p.K, a.k, a.m if p.M > 1 else 0, a.offsets, a.is_aligned)
         if b_along == "k":
-            b_lies = operand_mode(p.K, b.k, b.n if p.N > 1 else 0, b.offsets, b.is_aligned)
-            busy = gemv_throughput(dtype, most, a.k == 1, 1 + SLOWDOWN_PER_DOT_ROW * (most - 1))
+            b_mode = operand_mode(p.K, b.k, b.n if p.N > 1 else 0, b.offsets, b.is_aligned)
+            throughput = gemv_throughput(dtype, most, a.k == 1, 1 + SLOWDOWN_PER_DOT_ROW * (most - 1))
             for share in WARPS_PER_COLUMN if p.M == 1 else WARPS_PER_COLUMN[:1]:
-                yield dot_tile(most, share), busy, partial(make_gemv_dots, dtype, a_lies == b_lies == "x4", most, share)
+                yield (
+                    dot_tile(most, share),
+                    throughput,
+                    partial(make_gemv_dots, dtype, a_mode == b_mode == "x4", most, share),
+                )
         else:
-            busy = gemv_throughput(dtype, most, b.n == 1, 1 + SLOWDOWN_PER_ROW * (most - 1))
+            throughput = gemv_throughput(dtype, most, b.n == 1, 1 + SLOWDOWN_PER_ROW * (most - 1))
             for lanes in LANES_ACROSS:
-                yield row_tile(most, lanes), busy, partial(make_gemv_rows, dtype, a_lies == b_along == "x4", most, lanes)
+                yield (
+                    row_tile(most, lanes),
+                    throughput,
+                    partial(make_gemv_rows, dtype, a_mode == b_along == "x4", most, lanes),
+                )
 
 
 make_tiles = cache(make_matmul)
 
 
-def gemv_throughput(dtype: DType, rows: int, lies_well: bool, slower: float) -> tuple[float, float]:
+def gemv_throughput(dtype: DType, rows: int, is_coalesced: bool, slowdown: float) -> tuple[float, float]:
     """Return the throughput of a memory-bound kernel with one and with more blocks, lower if its loads are scattered."""
-    most = rows * MEMORY_BYTES_PER_CYCLE / (128 * dtype.itemsize) * (1 if lies_well else SCATTERED_FACTOR) / slower
-    return OCCUPANCY_ONE_BLOCK * most, most
+    full = rows * MEMORY_BYTES_PER_CYCLE / (128 * dtype.itemsize) * (1 if is_coalesced else SCATTERED_FACTOR) / slowdown
+    return OCCUPANCY_ONE_BLOCK * full, full
 
 
 def operand_mode(X: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
@@ -211,16 +221,18 @@ def operand_mode(X: int, x_stride: int, k_stride: int, moves: Sequence[int], is_
 
 
 def estimate_cycles(
-    shape: TileShape, busy: tuple[float, ...], p: MatmulProblem, multiprocessors: int, parts: int, part_K: int
+    shape: TileShape, throughput: tuple[float, ...], p: MatmulProblem, multiprocessors: int, parts: int, part_K: int
 ) -> float:
-    """Estimate the cycles of a product."""
+    """Estimate the cycles of a product; `throughput` is that of a multiprocessor with 1, 2, ... blocks."""
     BM, BN, BK = shape.tile
-    most = ceil_div(ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrices * parts, multiprocessors)
+    max_blocks = ceil_div(ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrices * parts, multiprocessors)
     depth = ceil_div(part_K, BK) * BK
     cycles = (
-        STARTUP_CYCLES + BM * BN / SUMS_STORED_PER_CYCLE + most * BM * BN * depth / (128 * busy[min(most, len(busy)) - 1])
+        STARTUP_CYCLES
+        + BM * BN / SUMS_STORED_PER_CYCLE
+        + max_blocks * BM * BN * depth / (128 * throughput[min(max_blocks, len(throughput)) - 1])
     )
-    cycles += most * part_K * prologue_cycles(shape, p)
+    cycles += max_blocks * part_K * prologue_cycles(shape, p)
     size = p.matrices * p.M * p.N
     stores = 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0  # one sector per element
     return (
@@ -231,7 +243,7 @@ def estimate_cycles(
 
 
 def prologue_cycles(shape: TileShape, p: MatmulProblem) -> float:
-    """Estimate a block's cycles for the prologue at each k: a tile's rows are transformed once, or by each warp."""
+    """Estimate a block's cycles for the prologues at each k: elements are modified once per tile or, if thin, per warp."""
     (BM, BN, _), a, b = shape.tile, p.cost_a, p.cost_b
     if shape.is_thin:
         return BN * (min(BM, p.M) * a / 4 + b) / (128 * PROLOGUE_RATE)

@@ -324,7 +324,7 @@ class Rung(NamedTuple):
     function: Callable[..., Any]
     tile: tuple[int, int]  # rows and columns of out that a block computes
     block: tuple[int, ...]
-    blocks: int = 1  # minimum per multiprocessor
+    blocks: int = 1  # minimum number per multiprocessor
 
     def kernel(self, M: int, N: int, K: int) -> GpuKernel:
         """Return the kernel for these sizes: the same one for all sizes, except on the last rung."""
@@ -375,12 +375,12 @@ class LibraryRung(Rung):
 
 
 RUNGS = (
-    Rung("naive", "one thread an element", naive, (32, 8), (32, 8)),
+    Rung("naive", "one thread per element", naive, (32, 8), (32, 8)),
     Rung("coalesced", "a warp is along a row", coalesced, (8, 32), (32, 8)),
     Rung("shared_tiles", "a block loads each element once", shared_tiles, (TILE, TILE), (TILE, TILE), 2),
     Rung("strips", "one load from shared memory serves eight sums", strips, (STRIP, STRIP), (STRIP * STRIP_K,), 3),
     Rung("squares", "sixteen loads serve 64 sums", squares, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),
-    Rung("vector_loads", "four elements a load", vector_loads, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),
+    Rung("vector_loads", "four elements per load", vector_loads, (SQUARE, SQUARE), (ACROSS * ACROSS,), 2),
     LibraryRung(
         "in_use", "copies that overlap with arithmetic; fma that do not wait", make_matmul, SMALL.tile[:2], (SMALL.threads,)
     ),

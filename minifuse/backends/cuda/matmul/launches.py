@@ -32,7 +32,7 @@ from .tensor_core_heuristics import WgmmaConfig, choose_rounded_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
 
-MAX_LAUNCH_ROWS = MAX_GRID_YZ * 4  # per launch, with the flattest tile
+MAX_LAUNCH_ROWS = MAX_GRID_YZ * 4  # per launch, with the tile that has the fewest rows
 
 
 def plan_matmul(
@@ -49,7 +49,7 @@ def plan_matmul(
     Parameters
     ----------
     kernel : MatmulKernel
-        Its prologues load one array each, besides numbers and vectors; `fusion_cost` excludes others.
+        Each prologue loads one array, besides numbers and vectors; `fusion_cost` excludes other prologues.
     outputs, inputs : sequence of Layout
         Shapes (..., M, N) of outputs and of epilogue operands, (..., M, K) of a's loads and (..., K, N) of b's, with
         offset 0. Batch dims of a plain a or b may broadcast. Strides are arbitrary, but the elements of an output must not
@@ -133,25 +133,24 @@ def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
     hooks, extra = hooks_and_arguments(matmul, p, True, not is_split)
     stored, a, b = dense_output(p) if is_split else p.out, p.a, p.b
-    to = OperandAddress(WORKSPACE if is_split else OUT, stored.start)
-    places = [OperandAddress(a.value, a.start), OperandAddress(b.value, b.start)]
-    at = config.parts * size if is_split else 0  # offset in the workspace: parts come first
+    target = OperandAddress(WORKSPACE if is_split else OUT, stored.start)
+    sources = [OperandAddress(a.value, a.start), OperandAddress(b.value, b.start)]
+    offset = config.parts * size if is_split else 0  # in the workspace, which begins with the parts
     for transpose in config.transposes:
         source = OperandAddress((a, b)[transpose.is_b].value, transpose.start)
-        places[transpose.is_b] = OperandAddress(WORKSPACE, at)
-        kernel = make_transpose(dtype)
-        yield GpuGemmLaunch(kernel, transpose.grid, (*LANES, 1), (OperandAddress(WORKSPACE, at), source, *transpose.numbers))
-        at += transpose.size
+        sources[transpose.is_b] = copy = OperandAddress(WORKSPACE, offset)
+        yield GpuGemmLaunch(make_transpose(dtype), transpose.grid, (*LANES, 1), (copy, source, *transpose.numbers))
+        offset += transpose.size
     strides = stored.m, stored.n, a.m, a.k, b.k, b.n
     outer, inner = zip(stored.batch, a.batch, b.batch, strict=True)
     kernel, is_wide = config.kernel(hooks), p.N % 4 == 0 if is_split else config.is_wide
     alpha = 1.0 if dtype.is_float else 1
-    more = () if config.shape.is_thin else (int(is_wide), alpha)
-    numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, p.batch[1], *inner, *outer, *more
+    store_numbers = () if config.shape.is_thin else (int(is_wide), alpha)
+    numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, p.batch[1], *inner, *outer, *store_numbers
     grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrices * config.parts
-    yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (to, *places, *numbers, *extra))
+    yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (target, *sources, *numbers, *extra))
     if is_split:
-        yield sum_parts_launch(matmul, p, to, config.parts, config.is_wide)
+        yield sum_parts_launch(matmul, p, target, config.parts, config.is_wide)
 
 
 def workspace_bytes(config: GpuGemmConfig | WgmmaConfig) -> int:

@@ -27,20 +27,20 @@ MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
 
 
 class OperandAddress(NamedTuple):
-    """An address: `offset` elements after the first one of an operand (outputs are counted first) or of the workspace."""
+    """An address: `offset` elements after the start of an operand or of the workspace. Outputs are the first operands."""
 
     operand: int
     offset: int = 0
 
 
 class NumberArgument(NamedTuple):
-    """One of the numbers that are passed with a launch."""
+    """One of the numbers that the caller passes to a launch, by position."""
 
     position: int
 
 
 class TensorMapArgument(NamedTuple):
-    """The tensor map of an operand: the address of its description."""
+    """An operand that is passed as a tensor map, from which the copy engine reads its layout."""
 
     place: OperandAddress
     box: TensorMapBox
@@ -116,14 +116,14 @@ def hooks_and_arguments(
 
 
 def with_all_batch_axes(p: MatmulProblem) -> MatmulProblem:
-    """Return the problem with axes of the batch of size 1 in front, up to MAX_BATCH_AXES."""
+    """Return the problem with MAX_BATCH_AXES axes of the batch: axes of size 1 are added in front."""
     missing = MAX_BATCH_AXES - len(p.batch)
     p = p._replace(batch=(1,) * missing + p.batch)
     return p.map_operands(lambda x: x._replace(batch=(0,) * missing + x.batch))
 
 
 def dense_output(p: MatmulProblem) -> MatmulOperand:
-    """Return a dense row-major output, as the parts of a split K have."""
+    """Return the output with a dense row-major layout, which is the layout of each part of a split K."""
     dense = [p.M * p.N * prod(p.batch[axis + 1 :]) if size > 1 else 0 for axis, size in enumerate(p.batch)]
     return p.out._replace(m=p.N, n=1, batch=tuple(dense), start=0)
 

@@ -1,8 +1,7 @@
 """Pack operands for the tensor cores: contiguous along k, in the element type that they multiply.
 
-The copy engine cannot read every operand directly: odd strides, some transposed operands, operands with a prologue, and
-float32 that is multiplied in bf16. A separate kernel packs these once. That is one pass over an operand which the product
-reads many times.
+The copy engine cannot read some operands directly: those with odd strides or a prologue, some transposed ones, and float32
+that is multiplied in bf16. A separate kernel packs them once: one pass over an operand that the product reads many times.
 """
 
 from functools import cache
@@ -21,8 +20,8 @@ BLOCK = (32, 8, 1)
 def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool = True) -> GpuKernel:
     """Return the kernel for to[matrix, x, k] = prologue(source[x, k]), for X rows of `depth` elements, zero-filled beyond K.
 
-    `is_along`: neighbors along x are adjacent in memory, otherwise those along k, and lanes load in that order. `depth` is a
-    multiple of eight elements.
+    If `is_along`, the source is contiguous along x, otherwise along k; lanes load along that axis. `depth` is a multiple of
+    eight elements.
     """
     is_half, prologue = kind == "bf16", hooks.prologue_a if of_a else hooks.prologue_b
 

@@ -39,13 +39,13 @@ from .wgmma import LEFT_ROWS, RIGHT_ROWS
 OCCUPANCY_MMA = {"tf32": {MMA_LARGE: (1.4, 2.2), MMA_SMALL: (0.8, 1.3, 1.6, 1.7)}}
 OCCUPANCY_MMA["bf16"] = {MMA_LARGE: (2.4, 3.7), MMA_SMALL: (0.9, 1.4, 1.7, 1.8)}
 TRANSPOSED_COPY_FACTOR = 0.75  # of that, for each operand that is copied 4 bytes at a time
-PEAK_FMA_PER_CYCLE = {"tf32": 1024, "bf16": 2048}  # fma per cycle of a multiprocessor by wgmma
+PEAK_FMA_PER_CYCLE = {"tf32": 1024, "bf16": 2048}  # of a multiprocessor by wgmma
 SUSTAINED_FACTOR = {"tf32": 0.78, "bf16": 0.66}  # of that, in long runs: the clock frequency drops
 NARROW_TILE_FACTOR = {256: 1.0, 128: 0.87, 64: 0.58}  # of that, by rows of the right operand
 CROSSWISE_FACTOR = 0.97  # of that, if the left operand goes through registers
-WGMMA_STARTUP_CYCLES = 11_000  # until the first tile has arrived
+WGMMA_STARTUP_CYCLES = 11_000  # until the first tile is in shared memory
 WGMMA_SUMS_STORED_PER_CYCLE = 6  # of the last tile
-BYTES_PER_PART_ELEMENT = 16  # written once, and read past the L2 cache
+BYTES_PER_PART_ELEMENT = 16  # of memory traffic: parts are written once, and read without the L2 cache
 MEMORY_BOUND_SLOWDOWN = {"mma": 1.5, "wgmma": 1.25}  # relative to a pass over memory, if memory limits the product
 MIN_TENSOR_CORE_SIZE = 4  # rows and columns; with fewer, memory limits the product and float32 costs nothing
 MAX_PACKED_DEPTH = MAX_GRID_YZ * 32  # of K that one launch can pack
@@ -106,10 +106,12 @@ def mma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
         if mma_shared_bytes(shape) > gpu.max_shared_bytes or (shape is MMA_LARGE and is_guarded):
             continue
         factor = TRANSPOSED_COPY_FACTOR ** [a_along, b_along].count("k") * (GUARDED_FACTOR if is_guarded else 1)
-        busy = tuple(factor * part for part in OCCUPANCY_MMA[kind][shape])
+        throughput = tuple(factor * part for part in OCCUPANCY_MMA[kind][shape])
         kernel = partial(make_mma, shape, a_along, b_along, is_guarded, kind)
         for parts, part_K in ((1, p.K), *split_k_choices(p, ceil_div(p.M, BM) * ceil_div(p.N, BN), BK, multiprocessors)):
-            cycles = estimate_cycles(shape, busy, p, multiprocessors, parts, part_K) / (MAX_SPLIT_TIME if parts > 1 else 1)
+            cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / (
+                MAX_SPLIT_TIME if parts > 1 else 1
+            )
             yield GpuGemmConfig(
                 max(cycles, STARTUP_CYCLES + MEMORY_BOUND_SLOWDOWN["mma"] * read_cycles(p, multiprocessors)),
                 p,
@@ -126,34 +128,34 @@ def wgmma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[WgmmaConfig]:
     if p.K > MAX_PACKED_DEPTH:
         return
     kind, multiprocessors, is_wide = operand_kind(p), gpu.multiprocessors, can_store_vectors(p)
-    deep = ROW_BYTES // ITEMSIZE[kind]
-    lie = [wgmma_operand_mode(kind, *x) for x in ((p.a.m, p.a, p.cost_a), (p.b.n, p.b, p.cost_b))]
-    choices = [(False, lie[0], lie[1] if lie[1] == "k" else "packed")]
-    choices += [(True, lie[0] if lie[0] == "k" else "packed", "x")] * (lie[1] == "x")
+    k_step = ROW_BYTES // ITEMSIZE[kind]
+    modes = [wgmma_operand_mode(kind, *x) for x in ((p.a.m, p.a, p.cost_a), (p.b.n, p.b, p.cost_b))]
+    choices = [(False, modes[0], modes[1] if modes[1] == "k" else "packed")]
+    choices += [(True, modes[0] if modes[0] == "k" else "packed", "x")] * (modes[1] == "x")
     for (is_output_transposed, a, b), right in product(choices, RIGHT_ROWS):
         config = WgmmaConfig(0, p, kind, a, b, is_output_transposed, right, 1, p.K, is_wide, multiprocessors)
         tiles = ceil_div(p.M, config.tile[0]) * ceil_div(p.N, config.tile[1])
-        for parts, part_K in ((1, p.K), *split_k_choices(p, tiles, deep, multiprocessors)):
-            cut = config._replace(parts=parts, part_K=part_K)
-            yield cut._replace(cycles=wgmma_cycles(cut, tiles))
+        for parts, part_K in ((1, p.K), *split_k_choices(p, tiles, k_step, multiprocessors)):
+            split_config = config._replace(parts=parts, part_K=part_K)
+            yield split_config._replace(cycles=wgmma_cycles(split_config, tiles))
 
 
 def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
-    """Estimate the cycles of a configuration whose product has so many tiles."""
+    """Estimate the cycles of a configuration with this number of tiles per matrix."""
     p, size = config.problem, config.problem.matrices * config.problem.M * config.problem.N
-    most = ceil_div(tiles * p.matrices * config.parts, config.multiprocessors)
+    max_tiles = ceil_div(tiles * p.matrices * config.parts, config.multiprocessors)
     rate = (
         PEAK_FMA_PER_CYCLE[config.kind]
         * SUSTAINED_FACTOR[config.kind]
         * NARROW_TILE_FACTOR[config.right]
         * (CROSSWISE_FACTOR if config.is_crosswise else 1)
     )
-    begin = WGMMA_STARTUP_CYCLES + LEFT_ROWS * config.right / WGMMA_SUMS_STORED_PER_CYCLE
-    cycles = begin + most * LEFT_ROWS * config.right * config.part_K / rate
+    startup = WGMMA_STARTUP_CYCLES + LEFT_ROWS * config.right / WGMMA_SUMS_STORED_PER_CYCLE
+    cycles = startup + max_tiles * LEFT_ROWS * config.right * config.part_K / rate
     for mode, rows in ((config.a, p.M), (config.b, p.N)):
         cycles += pack_cycles(rows * p.K * p.matrices, config.multiprocessors) if mode == "packed" else 0
     cycles += 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0
-    cycles = max(cycles, begin + MEMORY_BOUND_SLOWDOWN["wgmma"] * read_cycles(p, config.multiprocessors))
+    cycles = max(cycles, startup + MEMORY_BOUND_SLOWDOWN["wgmma"] * read_cycles(p, config.multiprocessors))
     if config.parts > 1:
         cycles = (
             cycles
@@ -164,14 +166,14 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     return cycles
 
 
-def split_k_choices(p: MatmulProblem, tiles: int, deep: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
-    """Return the numbers of parts that K may be split into, and the length of a part."""
+def split_k_choices(p: MatmulProblem, tiles: int, k_step: int, multiprocessors: int) -> Iterator[tuple[int, int]]:
+    """Return the possible splits of K: the number of parts, and the length of a part."""
     for parts in SPLIT_COUNTS:
-        part_K = ceil_div(p.K, parts * deep) * deep
+        part_K = ceil_div(p.K, parts * k_step) * k_step
         if (
             tiles * p.matrices * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
             or p.matrices * parts > MAX_GRID_YZ
-            or part_K < 2 * deep
+            or part_K < 2 * k_step
         ):
             return
         if ceil_div(p.K, part_K) == parts:
@@ -184,7 +186,7 @@ def operand_kind(p: MatmulProblem) -> str:
 
 
 def wgmma_operand_mode(kind: str, x: int, operand: MatmulOperand, prologue_cost: float) -> str:
-    """Return "k" or "x", along which the copy engine reads an operand, or "packed" if it must be packed."""
+    """Return the axis along which the copy engine reads an operand, "k" or "x", or "packed" if it must be packed first."""
     is_readable = operand.is_aligned and not any(n % 4 or n < 0 for n in operand.offsets)
     if kind == "bf16" or prologue_cost or not is_readable:
         return "packed"

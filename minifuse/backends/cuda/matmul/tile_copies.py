@@ -1,7 +1,7 @@
 """Device functions that locate a block's part of a product, copy tiles to shared memory, and apply prologues there.
 
-Each is made for the size of a tile, and copies also for the layout of their operand. The kernels of `ladder`, `float64`,
-`mma` and `attention` use them.
+Each function is made for one tile size, and a copy function also for one layout of its operand. The kernels of `ladder`,
+`float64`, `mma` and `attention` use them.
 """
 
 from collections.abc import Callable

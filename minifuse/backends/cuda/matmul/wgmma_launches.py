@@ -23,11 +23,11 @@ from .pack_operands import BLOCK, SIDE, make_pack
 from .tensor_core_heuristics import WgmmaConfig
 from .wgmma import LEFT_ROWS, THREADS, make_wgmma
 
-WORKSPACE_UNIT = 64  # offsets in the workspace are multiples of so many float32: 256 bytes
+WORKSPACE_UNIT = 64  # float32: offsets in the workspace are multiples of 256 bytes
 
 
 class WgmmaOperand(NamedTuple):
-    """One operand of a product, with everything that its launches need."""
+    """One operand of a product, with the properties that its launches need."""
 
     name: str  # "a" or "b"
     mode: str  # "k", "x" or "packed"
@@ -37,7 +37,7 @@ class WgmmaOperand(NamedTuple):
     sizes: tuple[int, int]  # of the batch, outer and inner; 1 if all matrices share the operand
 
     def depth(self, K: int) -> int:
-        """Return the elements from row to row of the packed operand: rows are multiples of 16 bytes."""
+        """Return the distance of two rows of the packed operand, in elements: a multiple of 16 bytes."""
         return ceil_div(K, 8) * 8
 
     def workspace_floats(self, K: int, kind: str) -> int:
@@ -48,14 +48,14 @@ class WgmmaOperand(NamedTuple):
 
 def wgmma_operands(config: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
     """Return the operands a and b."""
-    p, found = config.problem, []
+    p, operands = config.problem, []
     for name, mode, rows, x, operand, cost in (
         ("a", config.a, p.M, p.a.m, p.a, p.cost_a),
         ("b", config.b, p.N, p.b.n, p.b, p.cost_b),
     ):  # a prologue may read arrays that vary along the batch although the operand does not
         sizes = [n if move or (cost and mode == "packed") else 1 for n, move in zip(p.batch, operand.batch, strict=True)]
-        found.append(WgmmaOperand(name, mode, rows, x, operand, (sizes[0], sizes[1])))
-    return found[0], found[1]
+        operands.append(WgmmaOperand(name, mode, rows, x, operand, (sizes[0], sizes[1])))
+    return operands[0], operands[1]
 
 
 def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
@@ -117,8 +117,8 @@ def pack_launch(
 
 
 def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> TensorMapBox:
-    """Describe an operand to the copy engine, and the box that one copy brings."""
-    p, size, deep = config.problem, ITEMSIZE[config.kind], ROW_BYTES // ITEMSIZE[config.kind]
+    """Return the layout of an operand for the copy engine, and the box of elements that one copy transfers."""
+    p, size, k_step = config.problem, ITEMSIZE[config.kind], ROW_BYTES // ITEMSIZE[config.kind]
     outer, inner = operand.sizes
     if operand.mode == "packed":
         row, (out_step, in_step) = (
@@ -127,7 +127,11 @@ def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> Ten
         )
     else:
         row, (out_step, in_step) = max(operand.x, operand.source.k), operand.source.batch
-    near, far = (step * size if step else 16 for step in (in_step, out_step))
+    inner_bytes, outer_bytes = (step * size if step else 16 for step in (in_step, out_step))
     if operand.mode == "x":
-        return TensorMapBox(config.kind, (operand.rows, p.K, inner, outer), (row * size, near, far), (deep, 32))
-    return TensorMapBox(config.kind, (p.K, operand.rows, inner, outer), (row * size, near, far), (deep, tile))
+        return TensorMapBox(
+            config.kind, (operand.rows, p.K, inner, outer), (row * size, inner_bytes, outer_bytes), (k_step, 32)
+        )
+    return TensorMapBox(
+        config.kind, (p.K, operand.rows, inner, outer), (row * size, inner_bytes, outer_bytes), (k_step, tile)
+    )

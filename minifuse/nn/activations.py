@@ -1,8 +1,8 @@
 """Activations: elementwise functions, and softmax along a dim; as functions and as modules.
 
 `relu`, `tanh`, `sigmoid` and the exact `gelu` are built-in operators. The others are compositions whose first and
-second derivatives are right everywhere: `exp` is only applied to values of at most 0, and the branch of a `where` that is
-not chosen is never infinite, since 0 * inf would make the gradient NaN.
+second derivatives are right everywhere. `exp` is only applied to values of at most 0. The branch of a `where` that is not
+chosen is never infinite, since 0 * inf would make the gradient NaN.
 
 Parameters such as a slope are passed to the kernel at launch, so a new value needs no compilation.
 """

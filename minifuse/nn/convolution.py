@@ -106,7 +106,7 @@ def conv2d(
         Distance from one window to the next.
     padding : int, pair, "valid" or "same"
         Number of zeros added on each side. "valid" adds none. "same" (with stride 1 only) adds zeros so that the output has
-        the size of the input; if their number is odd, there is one more at the end than at the start.
+        the size of the input. If their number is odd, there is one more at the end than at the start.
     dilation : int or pair
         Distance between the elements of a window.
     groups : int
@@ -133,13 +133,13 @@ def conv2d(
     The parallel backend reads windows in place if PW * N elements (with a stride: N) fill one vector register, or eight
     registers for the gradient of the weight. Otherwise the windows are copied into a matrix of N * PH * PW * C * KH * KW
     elements. This matrix is not stored for the backward pass, which copies the windows again. Without overlap, each element
-    is copied at most once. Nothing is copied if a window is the whole image; or if it is one element, and the batch is the
-    innermost dim in memory, as in the result of another convolution. Padding, or a batch that is not the innermost dim,
-    needs one more copy of the images, which is cheap.
+    is copied at most once. Nothing is copied if a window is the whole image. Nothing is copied, either, if it is one element
+    and the batch is the innermost dim in memory, as in the result of another convolution. Padding, or a batch that is not
+    the innermost dim, needs one more copy of the images, which is cheap.
 
-    The gradient of x is the convolution of the gradient of y with the flipped filter, which copies N * H * W * O * KH * KW
-    elements. With a stride, or if that is more than 4 times the size of the matrix above, the gradient is a matmul followed
-    by sums over windows.
+    The gradient of x is the gradient of y, convolved with the flipped filter. This copies N * H * W * O * KH * KW elements.
+    With a stride, or if that is more than 4 times the size of the matrix above, the gradient is a matmul followed by sums
+    over windows.
 
     References
     ----------
@@ -386,8 +386,8 @@ class Conv2d(Convolution):
 
     Notes
     -----
-    Parameters are initialized uniformly in +-1 / sqrt(in_channels / groups * KH * KW), as in `torch.nn.Conv2d`; for the
-    weight this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
+    Parameters are initialized uniformly in +-1 / sqrt(in_channels / groups * KH * KW), as in `torch.nn.Conv2d`. For the
+    weight, this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
 
     References
     ----------

@@ -48,7 +48,7 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
     The element at position i, in row-major order, is kept if a i**3 + b i**2 + c i + d, computed modulo 2**63 in int64, is
     at least p * 2**63. Each call draws the four coefficients from the generator of `mf.manual_seed`; a fused function draws
     them in each call, too, in the same order as without fusion. So any four elements are dropped independently of each
-    other [1]_, up to about 2**-32; five are not, which affects neither the mean nor the variance of a sum. The mask does
+    other [1]_, up to about 2**-32. Five are not, but this affects neither the mean nor the variance of a sum. The mask does
     not depend on the strides of x.
 
     References

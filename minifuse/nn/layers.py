@@ -44,8 +44,8 @@ class Linear(Module):
 
     Notes
     -----
-    Input (..., in_features), output (..., out_features). Parameters are initialized uniformly in +-1 / sqrt(in_features),
-    as in `torch.nn.Linear`; for the weight this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
+    Input (..., in_features), output (..., out_features). Parameters are initialized uniformly in +-1 / sqrt(in_features), as
+    in `torch.nn.Linear`. For the weight, this is the Kaiming uniform distribution [1]_ of a leaky ReLU with slope sqrt(5).
 
     References
     ----------

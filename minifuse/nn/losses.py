@@ -65,8 +65,8 @@ def cross_entropy(
     Notes
     -----
     With z = logits - max(logits) of each row, the loss of a row is log(sum(exp(z))) - z[target]. Nothing overflows, and no
-    digits are lost if a probability is close to 1. The loop that computes the sum compares the index of each class with the
-    target to select z[target], so no temporary array has the shape of the logits, except the gradient. Smoothing by s
+    digits are lost if a probability is close to 1. To select z[target], the loop that computes the sum compares the index of
+    each class with the target. So no temporary array has the shape of the logits, except the gradient. Smoothing by s
     replaces z[target] by (1 - s) z[target] + s mean(z) [1]_. Checking the targets takes 3 us.
 
     References

@@ -1,8 +1,8 @@
 """Module, Parameter and Buffer: the base class of all layers and models, and the tensors of its state.
 
-There is no registration. A parameter is an attribute of type `Parameter`, a buffer one of type `Buffer`, and a child one of
-type `Module`; attributes that are lists, tuples or dicts are searched, too. Names and their order are those of the
-attributes. So a plain list of layers works, and `super().__init__()` is not needed.
+There is no registration. Parameters are attributes of type `Parameter`, buffers of type `Buffer`, and children of type
+`Module`. Attributes that are lists, tuples or dicts are searched, too. Names and their order are those of the attributes. So
+a plain list of layers works, and `super().__init__()` is not needed.
 
 This file depends on tensors. Layers, losses and hooks are in other files.
 """

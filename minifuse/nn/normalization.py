@@ -1,8 +1,8 @@
 """Batch and layer normalization: mean 0 and variance 1, then a learned scale and shift.
 
-Forward and backward are one kernel each. The forward kernel reads a row (the elements that are normalized together) three
-times: for the mean, for the variance (of differences from the mean, so no digits cancel), and to store the result. Running
-statistics are buffers, which the forward pass updates in place during training: one more call, unless it is fused.
+Forward and backward are one kernel each. A row consists of the elements that are normalized together. The forward kernel
+reads it three times: for the mean, for the variance (of differences from the mean, so no digits cancel), and for the result.
+Running statistics are buffers. Training updates them in place: one more call, unless it is fused.
 """
 
 import math

@@ -113,8 +113,8 @@ class Report:
 class Checker:
     """Run the launches of a script and collect their hazards: the launch handler of `simt.host`.
 
-    A launch that cannot continue (out of bounds, a barrier that not all threads reach) raises its hazard where the script
-    launched it, because later results would be meaningless.
+    If a launch cannot continue (an access out of bounds, a barrier that not all threads reach), the hazard is raised where
+    the script launched it, because later results would be meaningless.
     """
 
     def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool) -> None:

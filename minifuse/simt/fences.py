@@ -4,9 +4,9 @@
     thread b:                                  atomic at s (later);  access x
 
 The atomic of thread a releases its accesses before the fence, and the later atomic of thread b acquires them. Barriers of
-the block extend both: a fence covers the accesses of other threads of its block before an earlier barrier, and after a
-barrier all threads have acquired what one of them acquired. Atomics are ordered as in the recorded run, so an access by a
-block that did not wait for its turn is found.
+the block extend both. A fence also releases the accesses that other threads of its block made before an earlier barrier.
+After a barrier, all threads of the block have acquired the accesses that one of them acquired. Atomics are ordered as in the
+recorded run, so an access by a block that did not wait for its turn is found.
 
 Only single release-acquire pairs are followed. Accesses that are ordered by a chain of pairs over several addresses are
 reported as a race. Unlike in the PTX memory model, the acquiring thread needs no fence, because NVIDIA's sample has none.

@@ -22,7 +22,7 @@ class Pointer:
     ----------
     data : ndarray or int
         One-dimensional contiguous memory, whose first element has the index `low`; or the address of the element with the
-        index 0, which may be outside the allowed range.
+        index 0, even if 0 is not an allowed index.
     low, high : int
         Allowed indices are `low <= index < high`; they may be negative. `high` is required with an address.
     dtype : dtype, optional

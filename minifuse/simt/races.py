@@ -7,7 +7,7 @@ Pure functions of the columns of a trace. Accesses are ordered by:
     between blocks     a barrier of the grid
     anywhere           a fence and an atomic, then an atomic of the other thread at the same address (`fences`)
 
-A race is a property of the program, not of the order of one run: the interpreter runs lanes one after another, so its
+A race is a property of the program, not of the order of one run. The interpreter runs lanes one after another, so its
 outputs may be right where those of hardware are wrong. Two atomics do not race; an atomic and a plain access do.
 `diagnostics` formats the messages.
 """

@@ -1,7 +1,7 @@
 """Arrays of structures as a kernel uses them: `points[i].x`, `points[i]["x"]`.
 
-Each field is an array over the same memory, with the strides of the structures, so that an access to a field is checked and
-recorded like any other. `address_spaces` creates the arrays of the fields.
+Each field is an array over the same memory, with the strides of the structures. So an access to a field is checked and
+recorded like any other access. `address_spaces` creates the arrays of the fields.
 """
 
 from collections.abc import Mapping

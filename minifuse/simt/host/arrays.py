@@ -1,7 +1,7 @@
 """Device memory of a script: arrays that kernels take, views of them, and copies to and from the host.
 
-A device array is a NumPy array with a second array of booleans that records which elements were ever written, so that a read
-of uninitialized memory is found. Nothing is copied to a GPU and no time passes: `stream` arguments are accepted and ignored.
+A device array is a NumPy array, with a second array of booleans that record which elements were ever written. So reads of
+uninitialized memory are found. Nothing is copied to a GPU and no time passes: `stream` arguments are accepted and ignored.
 Launches are in `kernels.py`.
 """
 

@@ -1,7 +1,7 @@
 """`cuda.jit`: kernels of a script, and their launches.
 
-A launch checks grid and block as the driver does, copies NumPy arguments to the device and back as Numba does, and passes
-everything to a launch handler, which runs it. Nothing is compiled: compiler options are accepted and ignored, and
+A launch checks grid and block as the driver does, and copies NumPy arguments to the device and back as Numba does. A launch
+handler runs it. Nothing is compiled: compiler options are accepted and ignored, and
 requests for compiler output (`inspect_asm`, registers) are refused.
 """
 

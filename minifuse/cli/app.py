@@ -1,7 +1,7 @@
 """`minifuse app`: serve the visualizer to a browser on this machine. It prints the address and opens no window.
 
 The pages are in `project/`, beside the package in a clone and inside it in a wheel. Streamlit runs them in a separate
-process; this file finds the pages and a free port, waits until the server answers, and ends it.
+process; this file finds the pages and a free port, waits until the server answers, and stops it at the end.
 """
 
 import os
@@ -26,7 +26,7 @@ from .subjects import load_kernel
 HOST, PORT = "127.0.0.1", 8501
 MAX_PORTS = 100  # number of ports tried, one after the other
 KERNEL_VARIABLE = "MINIFUSE_APP_KERNEL"  # environment variable read by the pages: /absolute/FILE.py:name
-START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # for the first answer, between two requests, for the end
+START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # to wait for the first answer, between two requests, for the end
 
 
 def run(port: int | None, kernel: str | None) -> int:
@@ -38,16 +38,16 @@ def run(port: int | None, kernel: str | None) -> int:
                 'the visualizer needs streamlit, which is not installed; run: pip install "minifuse[app]"'
             )
         environment = os.environ | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
-        found = free_port(PORT if port is None else port)
+        free = free_port(PORT if port is None else port)
     except MinifuseError as error:
         return report_error("app", error)
-    if port not in (None, found):
-        print_line(f"port {port} is in use; using port {found} instead")
-    with run_server(server_command(root, found), environment) as server:
-        if not wait_for(server, found):
+    if port not in (None, free):
+        print_line(f"port {port} is in use; using port {free} instead")
+    with run_server(server_command(root, free), environment) as server:
+        if not wait_for(server, free):
             sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_S:.0f} s\n")
             return 1
-        print_line(f"The visualizer is at http://{HOST}:{found}    (Ctrl-C ends it)")
+        print_line(f"The visualizer is at http://{HOST}:{free}    (Ctrl-C ends it)")
         server.wait()
     return 1
 
@@ -66,9 +66,9 @@ def find_visualizer() -> Path:
     MissingPartError
         The pages of the visualizer are not installed.
     """
-    for place in VISUALIZER_FOLDERS:
-        if (place / "project" / "app.py").is_file():
-            return place
+    for folder in VISUALIZER_FOLDERS:
+        if (folder / "project" / "app.py").is_file():
+            return folder
     raise MissingPartError(
         f"the pages of the visualizer are in neither of {' and '.join(map(str, VISUALIZER_FOLDERS))}; "
         "install minifuse from a wheel or a clone: pip install -e '.[app]'"
@@ -77,8 +77,8 @@ def find_visualizer() -> Path:
 
 def resolve_kernel(text: str) -> str:
     """Return FILE.py:name with an absolute path. The file runs once, so that errors are reported here."""
-    before, dot, name = text.rpartition(".py:")
-    path = Path(before + ".py").absolute()
+    stem, dot, name = text.rpartition(".py:")
+    path = Path(stem + ".py").absolute()
     if not dot or not path.is_file():
         raise MinifuseError(f"--kernel {text}: expected a kernel in a file, as in --kernel my_kernels.py:scale")
     load_kernel(path, name)
@@ -107,13 +107,13 @@ def server_command(root: Path, port: int) -> list[str]:
     return [sys.executable, "-m", "streamlit", "run", str(root / "project" / "app.py"), *options, *address]
 
 
-def flatten_settings(settings: dict[str, object], before: str = "") -> Iterator[tuple[str, str]]:
-    """Flatten nested settings to full names, as options spell them."""
+def flatten_settings(settings: dict[str, object], prefix: str = "") -> Iterator[tuple[str, str]]:
+    """Flatten nested settings to the full names that options have, such as server.port."""
     for name, value in settings.items():
         if isinstance(value, dict):
-            yield from flatten_settings(value, f"{before}{name}.")
+            yield from flatten_settings(value, f"{prefix}{name}.")
         else:
-            yield f"{before}{name}", str(value).lower() if isinstance(value, bool) else str(value)
+            yield f"{prefix}{name}", str(value).lower() if isinstance(value, bool) else str(value)
 
 
 @contextmanager

@@ -43,31 +43,31 @@ def run(arguments: Sequence[str], missing: str) -> int:
             f"minifuse {arguments[0]} needs {missing}, which is not installed; run: {install_command(arguments[0])}\n"
         )
         return 2
-    front = build_parser()
-    chosen = front.parse_args(arguments)
-    if chosen.command is None:
-        front.print_help()
+    parser = build_parser()
+    options = parser.parse_args(arguments)
+    if options.command is None:
+        parser.print_help()
         return 0
     from .doctor import run as doctor
 
-    return doctor(chosen.json)
+    return doctor(options.json)
 
 
 def build_parser() -> argparse.ArgumentParser:
     """Return the parser of the commands that need no extra; its help lists the others."""
-    front = argparse.ArgumentParser(
+    parser = argparse.ArgumentParser(
         "minifuse",
         description="minifuse: a tensor engine to read in a week.",
         epilog=format_extras(),
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
-    front.add_argument("--version", action="version", version=f"minifuse {__version__}")
-    commands = front.add_subparsers(title="commands", dest="command", metavar="COMMAND")
+    parser.add_argument("--version", action="version", version=f"minifuse {__version__}")
+    commands = parser.add_subparsers(title="commands", dest="command", metavar="COMMAND")
     summary = "Check this machine: print what is installed, what is missing, and how to install it."
     doctor = commands.add_parser("doctor", help=summary, description=summary, allow_abbrev=False)
     doctor.add_argument("--json", action="store_true", help="Print the facts as JSON, and nothing else.")
-    return front
+    return parser
 
 
 def format_extras() -> str:
@@ -75,7 +75,7 @@ def format_extras() -> str:
     lines = {install_command(name): [other for other in EXTRAS if EXTRAS[other] == EXTRAS[name]] for name in EXTRAS}
     parts = [fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ") for names in lines.values()]
     pairs = zip(lines, parts, strict=True)
-    return "these commands need more packages:\n" + "\n".join(f"{names}\n      {how}" for how, names in pairs)
+    return "these commands need more packages:\n" + "\n".join(f"{names}\n      {command}" for command, names in pairs)
 
 
 def install_command(command: str) -> str:

@@ -1,7 +1,7 @@
 """`minifuse bench`: time minifuse and other libraries side by side on this machine.
 
 The benchmarks are in `project/benchmarks`, beside the package in a clone and inside it in a wheel. They run in a separate
-process, since numbers of threads and how threads wait must be set before a library is loaded.
+process, since the number of threads and their waiting policy must be set before a library is loaded.
 """
 
 import os
@@ -30,16 +30,16 @@ class BenchRequest:
     out: Path | None = None
     picture: Path | None = None
 
-    def words(self, json: bool) -> list[str]:
-        """Return the command line arguments. Results are only stored where the user asks for it."""
+    def arguments(self, json: bool) -> list[str]:
+        """Return the command line arguments. Results are stored only if the user names a file."""
         options = {
             "--against": self.against,
             "--seed": self.seed,
             "--json": "-" if json else self.out,
             "--picture": self.picture,
         }
-        given = [f"{name}={value}" for name, value in options.items() if value is not None]
-        return ["--no-keep", *["--quick"] * self.is_quick, *["--list"] * self.is_list, *given, "--", *self.rows]
+        texts = [f"{name}={value}" for name, value in options.items() if value is not None]
+        return ["--no-keep", *["--quick"] * self.is_quick, *["--list"] * self.is_list, *texts, "--", *self.rows]
 
 
 def run(request: BenchRequest, json: bool) -> int:
@@ -53,9 +53,9 @@ def run(request: BenchRequest, json: bool) -> int:
         root = find_visualizer()
     except MissingPartError as error:
         return report_error("bench", error)
-    places = [str(root), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
-    path = os.pathsep.join(filter(None, places))  # this `project` and this minifuse first
-    line = [sys.executable, "-P", "-c", START, *request.words(json)]
+    folders = [str(root), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
+    path = os.pathsep.join(filter(None, folders))  # this `project` and this minifuse first
+    line = [sys.executable, "-P", "-c", START, *request.arguments(json)]
     with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": path}) as process:
         try:
             return process.wait()

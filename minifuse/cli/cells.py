@@ -42,7 +42,7 @@ from .subjects import (
 
 REDUCTIONS = ("sum", "prod", "max", "min", "mean")
 OPERATORS = tuple(name for name, entry in TABLE.items() if entry.result != "bool" and entry.accepts_floats)
-MAX_LINES, MAX_NUMBERS, MAX_TEXT = 12, 8, 60
+MAX_LINES, MAX_NUMBERS, MAX_TEXT = 12, 8, 60  # lines of reads, numbers in a line, characters of a formula
 CAVEAT = (
     "The source of the CPU kernel ran as Python. LLVM may reassociate sums: the compiled kernel may sum a row in vector "
     "lanes, in another order."
@@ -172,18 +172,18 @@ def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[st
     """Iterate over the summary rows: label, name and text."""
     traced, derived = facts["TRACED"], facts["DERIVED"]
     unit = {"cuda": "threads", "parallel": "chunks"}.get(origin.backend)
-    by = (
+    readers = (
         f", by {traced['readers']:,} {unit if traced['readers'] != 1 else (unit or '')[:-1]}"
         if unit and traced["readers"]
         else ""
     )
-    yield "TRACED", "reads", f"{traced['reads']:,} elements{by}, at most {traced['turns']:,} in sequence"
+    yield "TRACED", "reads", f"{traced['reads']:,} elements{readers}, at most {traced['turns']:,} in sequence"
     if traced["pieces"]:
         yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} partial results, then a reduction of them"
     for k, ran in enumerate(origin.launches, start=1):
         if unit and ran.total > 1:
-            what = "blocks" if origin.backend == "cuda" else "chunks"
-            yield "TRACED", f"launch {k}", f"{what} {format_range(ran.chosen)} of {ran.total} ran"
+            noun = "blocks" if origin.backend == "cuda" else "chunks"
+            yield "TRACED", f"launch {k}", f"{noun} {format_range(ran.chosen)} of {ran.total} ran"
     yield "DERIVED", "depth", f"{derived['depth']:,} operators on the longest path, {derived['operators']:,} in total"
     if traced["value"] is not None:
         yield "TRACED", "stored", f"{traced['value']:.9g}"
@@ -204,16 +204,16 @@ def format_range(numbers: tuple[int, ...]) -> str:
     return shown + (f" and {len(numbers) - MAX_NUMBERS} more" if len(numbers) > MAX_NUMBERS else "")
 
 
-def format_reader(origin: CellProvenance, launch: int, who: tuple[int, int]) -> str:
+def format_reader(origin: CellProvenance, launch: int, thread: tuple[int, int]) -> str:
     """Format the thread, chunk or loop that read or combined values."""
     if origin.backend == "cuda":
-        return f"block {who[0]}, thread {who[1]}"
-    return f"chunk {who[0]}" if origin.backend == "parallel" else "the loop"
+        return f"block {thread[0]}, thread {thread[1]}"
+    return f"chunk {thread[0]}" if origin.backend == "parallel" else "the loop"
 
 
 def format_reads(origin: CellProvenance) -> Iterator[str]:
     """Iterate over lines of text: for each thread in turn, the runs of adjacent elements that it read."""
-    for (launch, who), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
+    for (launch, thread), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
         runs: list[list[Any]] = []
         for read in group:
             last = runs[-1] if runs else None
@@ -222,17 +222,17 @@ def format_reads(origin: CellProvenance) -> Iterator[str]:
             else:
                 runs.append([read.array, read.element, read.element])
         texts = [f"{a}[{first}]" if first == last else f"{a}[{first}..{last}]" for a, first, last in runs]
-        more = f" and {len(texts) - MAX_NUMBERS:,} more" if len(texts) > MAX_NUMBERS else ""
-        part = f"launch {launch + 1}, " if len({read.launch for read in origin.reads}) > 1 else ""
-        yield f"  {part}{format_reader(origin, launch, who)}: {', '.join(texts[:MAX_NUMBERS])}{more}"
+        rest = f" and {len(texts) - MAX_NUMBERS:,} more" if len(texts) > MAX_NUMBERS else ""
+        prefix = f"launch {launch + 1}, " if len({read.launch for read in origin.reads}) > 1 else ""
+        yield f"  {prefix}{format_reader(origin, launch, thread)}: {', '.join(texts[:MAX_NUMBERS])}{rest}"
 
 
 def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.floating], console: Console) -> None:
     """Print one stage of the tree: its first few values, and how they were computed."""
     tree = origin.tree
-    where = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
+    prefix = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
     count = len(stage.parts)
-    console.print(Text(f"{where}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
+    console.print(Text(f"{prefix}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
     for k in stage.parts[:MAX_NUMBERS]:
         console.print(Text(f"  {format_part(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
     if count > MAX_NUMBERS:

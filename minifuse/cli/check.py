@@ -74,7 +74,7 @@ def show_finding(finding: HazardFinding, console: Console) -> None:
 
 
 def print_wrapped(sentence: str, console: Console, head: str = "") -> None:
-    """Print a wrapped sentence; the part before the colon gets a style of its own."""
+    """Print a wrapped sentence; the part before the colon is printed in the style `head`."""
     lines = [
         textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in sentence.split("\n")
     ]

@@ -41,9 +41,9 @@ LoopLimit = Annotated[int, typer.Option(min=1, help="Stop a thread after this ma
 LOOP_LIMIT = 3_000_000  # as in simt.machine, which is imported only by the commands that need it
 
 
-def show_version(is_wanted: bool) -> None:
+def show_version(is_requested: bool) -> None:
     """Print the version of minifuse and exit, for `--version`."""
-    if is_wanted:
+    if is_requested:
         typer.echo(f"minifuse {__version__}")
         raise typer.Exit()
 
@@ -290,20 +290,21 @@ def train(
     points: Annotated[int | None, typer.Option(min=8, help="Data: number of points. Default: 120.")] = None,
     json: Json = False,
 ) -> None:
-    """Train a model and report its results. A recipe writes checkpoints to a folder and can be resumed after any "
-    "interruption."""
+    """Train a model and report its results. A recipe writes checkpoints to a folder and can be resumed after any
+    interruption."""
     from ..recipes import MODULES
 
     common = {"backend": backend, "epochs": epochs, "rate": rate, "batch": batch, "seed": seed}
-    of_recipes = {"fuse": fuse, "set": option, "out": out, "resume": resume}
-    of_points = {"hidden": hidden, "activation": activation, "optimizer": optimizer, "points": points}
+    recipe_options = {"fuse": fuse, "set": option, "out": out, "resume": resume}
+    network_options = {"hidden": hidden, "activation": activation, "optimizer": optimizer, "points": points}
     is_recipe = resume is not None or name in MODULES
-    foreign = next((key for key, value in (of_points if is_recipe else of_recipes).items() if value is not None), None)
-    if foreign:
+    others = network_options if is_recipe else recipe_options
+    inapplicable = next((key for key, value in others.items() if value is not None), None)
+    if inapplicable:
         advice = (
             "use --set NAME=VALUE for the options of a recipe" if is_recipe else f"it is for recipes: {', '.join(MODULES)}"
         )
-        typer.echo(f"minifuse train: --{foreign} does not apply to {name or resume or 'circle'}; {advice}", err=True)
+        typer.echo(f"minifuse train: --{inapplicable} does not apply to {name or resume or 'circle'}; {advice}", err=True)
         raise typer.Exit(2)
     if is_recipe:
         from . import recipes
@@ -311,10 +312,10 @@ def train(
         raise typer.Exit(recipes.run(recipes.RecipeOptions(name, {**common, "fuse": fuse}, option or (), out, resume), json))
     from .train import NetworkOptions, run
 
-    chosen = NetworkOptions(
+    request = NetworkOptions(
         name or "circle", backend, epochs or 100, hidden, activation, optimizer, rate, batch, points, seed
     )
-    raise typer.Exit(run(chosen, json))
+    raise typer.Exit(run(request, json))
 
 
 @app.command()

@@ -40,10 +40,10 @@ Folder = Annotated[
     typer.Option("--dir", metavar="DIR", parser=parse_path, help="Folder of the course. Default: the one you are in."),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
-Names = Annotated[
+TaskNames = Annotated[
     list[str] | None, typer.Argument(metavar="[TASK]...", help="Tasks: 2.3, the name of a function, or 2 for a module.")
 ]
-One = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
+TaskName = Annotated[str, typer.Argument(metavar="TASK", help="A task: 2.3, or the name of its function.")]
 Examples = Annotated[int, typer.Option(min=1, help="Number of examples for each check.")]
 Limit = Annotated[float, typer.Option(min=1, max=MAX_LIMIT_S, help="Stop a task after this many seconds.")]
 Strict = Annotated[
@@ -73,7 +73,7 @@ def init(
 
 @app.command()
 def check(
-    names: Names = None,
+    names: TaskNames = None,
     folder: Folder = Path(),
     json: Json = False,
     seed: Annotated[int | None, typer.Option(help="Seed of other examples. Default: the same examples each time.")] = None,
@@ -85,10 +85,10 @@ def check(
 
     Checks all tasks if none is named. Exits with 0 if all of them pass, else with 1.
     """
-    place, tasks, out = workspace.found(folder), tasks_of(names or []), console()
+    root, tasks, out = workspace.found(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
-    for task, result in zip(tasks, runner.run(place, tasks, effort=effort, is_strict=strict, time_s=limit), strict=True):
+    for task, result in zip(tasks, runner.run(root, tasks, effort=effort, is_strict=strict, time_s=limit), strict=True):
         results.append(result)
         if not json:
             out.print(report.of_result(task, result))
@@ -106,10 +106,10 @@ def result_facts(result: Result) -> dict[str, object]:
 @app.command()
 def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TIME_S) -> None:
     """Check all tasks now and show your progress. Nothing is stored."""
-    place, out = workspace.found(folder), console()
+    root, out = workspace.found(folder), console()
     results: dict[str, Result] = {}
     with out.status("checking ...") if not json else out.capture():
-        for result in runner.run(place, TASKS, effort=Effort(examples=30), time_s=limit):
+        for result in runner.run(root, TASKS, effort=Effort(examples=30), time_s=limit):
             results[result.task] = result
     if json:
         print_json([result_facts(result) for result in results.values()])
@@ -135,7 +135,7 @@ def watch(
 
 @app.command()
 def hint(
-    name: One,
+    name: TaskName,
     number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint tells more.")] = 1,
 ) -> None:
     """Print what a task asks for, and hints."""
@@ -146,15 +146,15 @@ def hint(
 
 
 @app.command()
-def diff(name: One, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> None:
+def diff(name: TaskName, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
-    place, task = workspace.found(folder), task_named(name)
-    (result,) = runner.run(place, [task], time_s=limit)
+    root, task = workspace.found(folder), task_named(name)
+    (result,) = runner.run(root, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
             f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"
         )
-    lines = workspace.difference(place, task)
+    lines = workspace.difference(root, task)
     console().print(
         Syntax("\n".join(lines), "diff", background_color="default")
         if lines
@@ -163,11 +163,11 @@ def diff(name: One, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> No
 
 
 @app.command()
-def reset(name: One, folder: Folder = Path()) -> None:
+def reset(name: TaskName, folder: Folder = Path()) -> None:
     """Reset the functions of a task to their initial state, and keep a copy of yours."""
-    place, task = workspace.found(folder), task_named(name)
-    copy = workspace.reset(place, task)
-    kept = f"; a copy of yours is in {copy.relative_to(place)}" if copy else ""
+    root, task = workspace.found(folder), task_named(name)
+    copy = workspace.reset(root, task)
+    kept = f"; a copy of yours is in {copy.relative_to(root)}" if copy else ""
     console().print(f"{', '.join(task.slots)} in {task.file} are reset{kept}", soft_wrap=True)
 
 
@@ -186,7 +186,7 @@ def grade(
     folder: Annotated[
         Path, typer.Argument(metavar="DIR", parser=parse_path, help="Folder of a student; their .py files are enough.")
     ],
-    names: Names = None,
+    names: TaskNames = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -208,9 +208,9 @@ def grade(
     results = list(
         runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, is_whole=True, time_s=limit)
     )
-    found = grades.results(tasks, results, effort, strict)
+    grading = grades.results(tasks, results, effort, strict)
     if out:
-        workspace.write(out, json_.dumps(found, indent=2) + "\n")
+        workspace.write(out, json_.dumps(grading, indent=2) + "\n")
     print_grades(tasks, results, effort.seed)
     raise typer.Exit(int(not all(result.has_run for result in results)))
 
@@ -224,8 +224,8 @@ def print_grades(tasks: list[Task], results: list[Result], seed: int | None) -> 
             out.print()
     by_id = {result.task: result for result in results}
     out.print(report.of_status(by_id, tasks=tasks))
-    got, of = report.points(by_id, tasks)
-    unasked = [result.task for result in results if not result.has_run]
-    out.print(Text(f"{got} of {of} points; repeat with --seed {seed}", style="bold"))
-    if unasked:
-        out.print(Text(f"no check could call the functions of {', '.join(unasked)}", style="red"))
+    points, total = report.points(by_id, tasks)
+    not_run = [result.task for result in results if not result.has_run]
+    out.print(Text(f"{points} of {total} points; repeat with --seed {seed}", style="bold"))
+    if not_run:
+        out.print(Text(f"no check could call the functions of {', '.join(not_run)}", style="red"))

@@ -52,32 +52,32 @@ class BackendResult:
 def run(backend: str | None, epochs: int | None, seed: int, digits: int | None, json: bool) -> None:
     """Train, compare, and print the results."""
     console = Console(quiet=json)
-    usual = SIMULATED_SIZE if is_simulated(backend) else DemoSize()
-    course = replace(usual, epochs=epochs or usual.epochs, digits=min(digits or usual.digits, TRAINING_DIGITS))
+    default = SIMULATED_SIZE if is_simulated(backend) else DemoSize()
+    size = replace(default, epochs=epochs or default.epochs, digits=min(digits or default.digits, TRAINING_DIGITS))
     console.print(
-        f"[bold]minifuse {mf.__version__}[/]: 1,797 handwritten digits, 8 x 8 pixels; a 64-{course.hidden}-10 network"
+        f"[bold]minifuse {mf.__version__}[/]: 1,797 handwritten digits, 8 x 8 pixels; a 64-{size.hidden}-10 network"
     )
-    if usual is SIMULATED_SIZE:
-        duration = format_count(course.epochs, "epoch")
-        less = f"so a small network trains for {duration} on {course.digits:,} of {TRAINING_DIGITS:,} digits"
-        whole = f"--digits {TRAINING_DIGITS} --epochs {DemoSize().epochs} takes an hour"
-        console.print(f"{explain_simulation(less)} ({whole}.)", style="dim", highlight=False)
-    result = train(backend, course, seed, console)
-    speed = course.epochs * course.digits / result.seconds
+    if default is SIMULATED_SIZE:
+        duration = format_count(size.epochs, "epoch")
+        consequence = f"so a small network trains for {duration} on {size.digits:,} of {TRAINING_DIGITS:,} digits"
+        full_run = f"--digits {TRAINING_DIGITS} --epochs {DemoSize().epochs} takes an hour"
+        console.print(f"{explain_simulation(consequence)} ({full_run}.)", style="dim", highlight=False)
+    result = train(backend, size, seed, console)
+    speed = size.epochs * size.digits / result.seconds
     console.print(
-        f"[bold green]{result.accuracy:.1%}[/] of test digits classified correctly; {format_count(course.epochs, 'epoch')} "
+        f"[bold green]{result.accuracy:.1%}[/] of test digits classified correctly; {format_count(size.epochs, 'epoch')} "
         f"took {result.seconds:.2f} s, {speed:,.0f} digits/s\n"
     )
-    rows = compare(result.model, course.hidden)
+    rows = compare(result.model, size.hidden)
     show(rows, console)
     if json:
-        facts = {"accuracy": result.accuracy, "seconds": result.seconds, "losses": result.losses, "course": asdict(course)}
+        facts = {"accuracy": result.accuracy, "seconds": result.seconds, "losses": result.losses, "course": asdict(size)}
         print_json(facts | {"backends": [asdict(row) for row in rows]})
 
 
-def format_count(number: int, what: str) -> str:
+def format_count(number: int, noun: str) -> str:
     """Format a number with its noun."""
-    return f"{number} {what}{'s' * (number != 1)}"
+    return f"{number} {noun}{'s' * (number != 1)}"
 
 
 def show(rows: Sequence[BackendResult], console: Console) -> None:
@@ -88,15 +88,15 @@ def show(rows: Sequence[BackendResult], console: Console) -> None:
             explain_simulation(f"on {SIMULATED_DIGITS} digits instead of {COMPARED_DIGITS}, to compare results, not speed"),
             style="dim",
         )
-    raced = [row for row in rows if row.times_as_fast is not None]
-    fast, slow = min(raced, key=lambda r: r.ms), max(raced, key=lambda r: r.ms)
+    timed = [row for row in rows if row.times_as_fast is not None]
+    fast, slow = min(timed, key=lambda r: r.ms), max(timed, key=lambda r: r.ms)
     console.print(f"The backends agree. {fast.backend} is {fast.times_as_fast:,.0f} times as fast as {slow.backend}.")
     console.print("\nNext: [bold]minifuse equivalence[/] compares every operator,")
     console.print("      [bold]minifuse trace matmul[/] shows the memory accesses of a CUDA kernel,")
     console.print("      [bold]minifuse doctor[/] checks this machine.")
 
 
-def train(backend: str | None, course: DemoSize, seed: int, console: Console) -> TrainingResult:
+def train(backend: str | None, size: DemoSize, seed: int, console: Console) -> TrainingResult:
     """Train with a progress bar."""
     columns = [
         TextColumn("training"),
@@ -111,7 +111,7 @@ def train(backend: str | None, course: DemoSize, seed: int, console: Console) ->
         def on_batch(done: int, count: int, loss: float) -> None:
             progress.update(task, completed=done, total=count, loss=loss)
 
-        return train_digits(seed, course.epochs, on_batch, backend, course.digits, course.hidden, course.batch_size)
+        return train_digits(seed, size.epochs, on_batch, backend, size.digits, size.hidden, size.batch_size)
 
 
 def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
@@ -120,14 +120,14 @@ def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
     names = mf.backends()
     digits = {name: SIMULATED_DIGITS if is_simulated(name) else COMPARED_DIGITS for name in names}
     references = {count: evaluate(state, hidden, count, "python", "float64")[:2] for count in set(digits.values())}
-    found = []
+    results = []
     for name, count in digits.items():
         logits, gradients, ms = evaluate(state, hidden, count, name, "float32")
         exact = references[count]
         deviations = max_deviation([logits], [exact[0]]), max_deviation(gradients, exact[1])
-        found.append(BackendResult(name, *deviations, ms, digits=count, is_simulated=is_simulated(name)))
-    slowest = max(row.ms for row in found if not row.is_simulated)
-    return [row if row.is_simulated else replace(row, times_as_fast=slowest / row.ms) for row in found]
+        results.append(BackendResult(name, *deviations, ms, digits=count, is_simulated=is_simulated(name)))
+    slowest = max(row.ms for row in results if not row.is_simulated)
+    return [row if row.is_simulated else replace(row, times_as_fast=slowest / row.ms) for row in results]
 
 
 def evaluate(

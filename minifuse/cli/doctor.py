@@ -37,7 +37,7 @@ REPORT = "report this with the output of `minifuse doctor --json`"
 
 @dataclass(frozen=True)
 class DoctorFinding:
-    """One line of the report. `advice` tells how to correct it if it is not `ok`; `needed` is False for optional parts."""
+    """One line of the report. `advice` is the correction if it is not `ok`; `needed` is False for optional parts."""
 
     topic: str
     found: str
@@ -141,30 +141,30 @@ def kernel_error(backend: str, size: int) -> float:
 
 def check_cuda(runs_kernels: bool = True) -> Iterator[DoctorFinding]:
     """Report the driver, the GPUs, the packages, and whether kernels compile and run. A missing GPU is not an error."""
-    found = driver.query_driver()
-    if found.gpus:
-        version = f"{found.version // 1000}.{found.version % 1000 // 10}"
-        is_new = found.version >= driver.MIN_DRIVER_VERSION
+    info = driver.query_driver()
+    if info.gpus:
+        version = f"{info.version // 1000}.{info.version % 1000 // 10}"
+        is_new = info.version >= driver.MIN_DRIVER_VERSION
         yield DoctorFinding("NVIDIA driver", f"for CUDA {version}", is_new, "update the driver: expected CUDA 12.0 or newer")
-        for index in range(found.gpus):
+        for index in range(info.gpus):
             yield DoctorFinding(f"GPU {index}", describe_gpu(index))
     else:
-        yield DoctorFinding("GPU", f"none: {found.reason}")
-    parts = [check_package(name, found.extra, bool(found.gpus)) for name in CUDA_PACKAGES]
-    yield from parts if found.gpus else map(as_optional, parts)
+        yield DoctorFinding("GPU", f"none: {info.reason}")
+    parts = [check_package(name, info.extra, bool(info.gpus)) for name in CUDA_PACKAGES]
+    yield from parts if info.gpus else map(as_optional, parts)
     if parts[0].ok and not driver.is_numpy_supported():
         parts.append(
             DoctorFinding(
-                "NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_INSTALL_COMMAND, bool(found.gpus)
+                "NumPy", f"{np.__version__}, too new for numba-cuda", False, driver.NUMPY_INSTALL_COMMAND, bool(info.gpus)
             )
         )
         yield parts[-1]
-    lanes = check_package("greenlet", "simt", bool(found.gpus))
+    lanes = check_package("greenlet", "simt", bool(info.gpus))
     yield lanes
     if runs_kernels and lanes.ok and parts[0].ok and parts[-1].ok:
         yield check_compilation()
-    if runs_kernels and lanes.ok and (all(part.ok for part in parts) or not found.gpus):
-        yield check_cuda_kernel(found)
+    if runs_kernels and lanes.ok and (all(part.ok for part in parts) or not info.gpus):
+        yield check_cuda_kernel(info)
 
 
 def as_optional(part: DoctorFinding) -> DoctorFinding:
@@ -203,17 +203,17 @@ def check_compilation() -> DoctorFinding:
     )
 
 
-def check_cuda_kernel(found: driver.DriverInfo) -> DoctorFinding:
+def check_cuda_kernel(info: driver.DriverInfo) -> DoctorFinding:
     """Report whether a kernel runs on the cuda backend and returns the right result."""
     start = time.perf_counter()
-    where = "by GPU 0" if found.gpus else "lane by lane in the interpreter (simulated)"
+    device = "by GPU 0" if info.gpus else "lane by lane in the interpreter (simulated)"
     try:
         error = kernel_error("cuda", 1000)
     except Exception as failure:  # a driver that does not start, a damaged package
         return DoctorFinding("a CUDA kernel", format_error(failure), False, REPORT)
     ms = (time.perf_counter() - start) * 1e3
     return DoctorFinding(
-        "a CUDA kernel", f"run {where} in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT
+        "a CUDA kernel", f"run {device} in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT
     )
 
 
@@ -236,17 +236,17 @@ def run(json: bool) -> int:
 def show(sections: dict[str, list[DoctorFinding]]) -> None:
     """Print the findings by section, as wide as the terminal. Does not need rich, which may be missing."""
     width = max(len(f.topic) for group in sections.values() for f in group)
-    before = " " * (width + 6)
-    room = max(shutil.get_terminal_size().columns - 1, len(before) + MIN_LINE_LENGTH)
+    indent = " " * (width + 6)
+    room = max(shutil.get_terminal_size().columns - 1, len(indent) + MIN_LINE_LENGTH)
     for k, (heading, group) in enumerate(sections.items()):
         print("\n" * (k > 0) + styled(heading, BOLD))
         for f in group:
-            sign = styled("ok", GREEN) if f.ok else styled("--", RED)
-            first, *more = wrap(f.found, room - len(before), break_on_hyphens=False) or [""]
-            print(f"{sign}  {f.topic:<{width}}  {first}".rstrip(), *(before + line for line in more), sep="\n")
+            mark = styled("ok", GREEN) if f.ok else styled("--", RED)
+            first, *rest = wrap(f.found, room - len(indent), break_on_hyphens=False) or [""]
+            print(f"{mark}  {f.topic:<{width}}  {first}".rstrip(), *(indent + line for line in rest), sep="\n")
             if not f.ok:
-                lines = wrap(f.advice, room - len(before), break_on_hyphens=False)
-                print(*(before + styled(line, BOLD) for line in lines), sep="\n")
+                lines = wrap(f.advice, room - len(indent), break_on_hyphens=False)
+                print(*(indent + styled(line, BOLD) for line in lines), sep="\n")
 
 
 def styled(text: str, code: int) -> str:

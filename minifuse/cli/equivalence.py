@@ -85,10 +85,10 @@ def make_operands(recipe: Recipe, count: int, kind: str) -> list[np.ndarray]:
 def compare(name: str, function: PlannedFunction, arrays: Sequence[np.ndarray], layout: str, backend: str) -> Cell:
     """Compare one operation, and return its cell of the table."""
     try:
-        found = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
+        deviations = assert_backends_agree(function, *arrays, backends=[backend]).rows[0]
     except (AssertionError, MinifuseError) as error:
         return Cell(name, layout, backend, float("nan"), float("nan"), str(error))
-    return Cell(name, layout, backend, found.value, found.gradient)
+    return Cell(name, layout, backend, deviations.value, deviations.gradient)
 
 
 def deviation_table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
@@ -101,14 +101,14 @@ def deviation_table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
     for operation in dict.fromkeys(cell.operation for cell in cells):
         row = [operation]
         for name in names:
-            mine = [cell for cell in cells if (cell.operation, cell.backend) == (operation, name)]
-            wrong = [cell.layout for cell in mine if cell.failure]
+            row_cells = [cell for cell in cells if (cell.operation, cell.backend) == (operation, name)]
+            wrong = [cell.layout for cell in row_cells if cell.failure]
             if wrong:
                 row += [f"[red]wrong: {', '.join(wrong)}[/]", ""]
             else:
                 row += [
-                    format_deviation(max(cell.value for cell in mine)),
-                    format_deviation(max(cell.gradient for cell in mine)),
+                    format_deviation(max(cell.value for cell in row_cells)),
+                    format_deviation(max(cell.gradient for cell in row_cells)),
                 ]
         table.add_row(*row)
     return table
@@ -122,13 +122,13 @@ def format_deviation(deviation: float) -> str:
 def html_page(cells: Sequence[Cell], names: Sequence[str]) -> str:
     """Return the whole table as an HTML page: one row per operation, one column per layout and backend."""
     heads = "".join(f"<th>{escape(layout)}<br>{escape(format_backend(name))}" for layout in LAYOUTS for name in names)
-    found = {(cell.operation, cell.layout, cell.backend): cell for cell in cells}
+    by_key = {(cell.operation, cell.layout, cell.backend): cell for cell in cells}
     rows = []
     for operation in dict.fromkeys(cell.operation for cell in cells):
         row = [f"<tr><th>{escape(operation)}"]
         for layout in LAYOUTS:
             for name in names:
-                cell = found.get((operation, layout, name))
+                cell = by_key.get((operation, layout, name))
                 if cell is None:
                     row.append("<td>-")
                 elif cell.failure:

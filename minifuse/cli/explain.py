@@ -1,7 +1,7 @@
 """`minifuse explain FILE.py:function`: explain how a function of the user is fused, for example arguments.
 
 The file is imported as a module, so code under `if __name__ == "__main__":` does not run. The function is traced, not run.
-A function without `@mf.fuse` is explained as if it had it.
+A function without `@mf.fuse` is fused first.
 """
 
 import inspect
@@ -33,7 +33,7 @@ from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError, random_elements
 
 MAX_BYTES = 1 << 30  # of one argument
-SHAPES = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
+SHAPE_ADVICE = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
 
 
 @dataclass(frozen=True)
@@ -53,16 +53,16 @@ def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) 
         chosen = use_backend(request.backend) if request.backend else nullcontext()
         with redirect_stdout(sys.stderr) if json else nullcontext(), chosen:
             fused, inputs = load_function(request)
-            found = fused.explain(*inputs)
+            explanation = fused.explain(*inputs)
             text = fused.source(*inputs) if source else ""
     except MinifuseError as error:
         return report_error("explain", error)
     if json:
-        facts = found.as_dict() | ({"source": text} if source else {})
+        facts = explanation.as_dict() | ({"source": text} if source else {})
         print_json(facts)
     else:
         console = new_console()
-        print_report(found.report(steps), console)
+        print_report(explanation.report(steps), console)
         if source:
             console.print(Text("\nsource", style="bold"))
             console.print(Text(text), soft_wrap=True)
@@ -97,24 +97,24 @@ def import_file(path: Path) -> dict[str, Any]:
         raise RequestError(f"{path.name} is not valid Python: {error}") from error
     except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        place = f"{path.name}:{lines[-1]}" if lines else path.name
+        location = f"{path.name}:{lines[-1]}" if lines else path.name
         advice = "the file is imported, so move code that runs the program under if __name__ == '__main__'"
-        raise RequestError(f"importing {place} raised {type(error).__name__}: {error}; {advice}") from error
+        raise RequestError(f"importing {location} raised {type(error).__name__}: {error}; {advice}") from error
 
 
 def find_function(values: dict[str, Any], path: Path, name: str) -> Any:
     """Find a function by name, or a method of an object, as in `model.forward`."""
     first, *rest = name.split(".")
-    found = values.get(first)
+    value = values.get(first)
     for part in rest:
-        found = getattr(found, part, None)
-    if callable(found) and not inspect.isclass(found):
-        return found
+        value = getattr(value, part, None)
+    if callable(value) and not inspect.isclass(value):
+        return value
     known = [key for key, x in values.items() if is_function_of(x, path)]
-    near = get_close_matches(name, known, 1)
+    similar = get_close_matches(name, known, 1)
     if not name:
         raise RequestError(f"{path.name} has {', '.join(known) or 'no functions'}; choose one: {path.name}:function")
-    hint = f"; did you mean {near[0]}?" if near else f"; it has {', '.join(known) or 'none'}"
+    hint = f"; did you mean {similar[0]}?" if similar else f"; it has {', '.join(known) or 'none'}"
     raise RequestError(f"{path.name} has no function {name!r}{hint}")
 
 
@@ -146,11 +146,11 @@ def find_arguments(
     try:
         inspect.signature(function).bind(*inputs)
     except TypeError as error:
-        given = (
+        origin = (
             f"from --shape {request.shape}" if request.shape is not None else "from EXAMPLE" if inputs else "from no source"
         )
         raise RequestError(
-            f"{name}{inspect.signature(function)}: {error}; its arguments were taken {given}; {SHAPES}, or "
+            f"{name}{inspect.signature(function)}: {error}; its arguments were taken {origin}; {SHAPE_ADVICE}, or "
             "EXAMPLE = (mf.ones(1024, 1024), 2.0) in the file"
         ) from None
     return inputs
@@ -165,7 +165,7 @@ def parse_argument(text: str, dtype: str, random: np.random.Generator) -> Tensor
         return tensor(random_elements(shape, as_dtype(dtype).name, random))
     with suppress(ValueError):
         return float(text)
-    raise RequestError(f"--shape {text}: expected sizes separated by x, or a number with a point; {SHAPES}")
+    raise RequestError(f"--shape {text}: expected sizes separated by x, or a number with a point; {SHAPE_ADVICE}")
 
 
 def with_requested_grad(x: object, request: ExplainRequest) -> object:

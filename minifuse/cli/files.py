@@ -5,15 +5,12 @@ from pathlib import Path
 from ..core.errors import MinifuseError
 
 PACKAGE = Path(__file__).resolve().parents[1]
-VISUALIZER_FOLDERS = (
-    PACKAGE / "_visualizer",
-    PACKAGE.parent,
-)  # in a wheel (see setup.py), in a clone
+VISUALIZER_FOLDERS = PACKAGE / "_visualizer", PACKAGE.parent  # in a wheel (see setup.py), in a clone
 PAGES = "project"  # commands shown on the pages name files in this folder
 
 
 class RequestError(MinifuseError, ValueError):
-    """A command got an argument that does not exist, or arguments that do not fit together."""
+    """A command got an argument that is unknown, or arguments that contradict each other."""
 
 
 def file_and_name(what: str, shown: str = "FILE.py:function") -> tuple[Path, str]:
@@ -24,10 +21,10 @@ def file_and_name(what: str, shown: str = "FILE.py:function") -> tuple[Path, str
     RequestError
         The argument has another form, or the file does not exist.
     """
-    before, dot_py, name = what.rpartition(".py")
+    stem, dot_py, name = what.rpartition(".py")
     if not dot_py:
         raise RequestError(f"got {what}, expected {shown}")
-    return find_file(Path(before + dot_py)), name.removeprefix(":")
+    return find_file(Path(stem + dot_py)), name.removeprefix(":")
 
 
 def find_file(path: Path) -> Path:
@@ -35,7 +32,7 @@ def find_file(path: Path) -> Path:
     if path.is_file():
         return path
     if path.parts[:1] == (PAGES,):
-        for place in VISUALIZER_FOLDERS:
-            if (place / path).is_file():
-                return place / path
+        for folder in VISUALIZER_FOLDERS:
+            if (folder / path).is_file():
+                return folder / path
     raise RequestError(f"{path} is not a file")

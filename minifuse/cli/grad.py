@@ -50,14 +50,14 @@ def run(what: str, shape: str, json: bool) -> int:
     """Run backward and print; return 1 if a gradient is wrong, 2 if the request is invalid."""
     try:
         with redirect_stdout(sys.stderr) if json else nullcontext():
-            found = trace_backward(what, shape)
+            result = trace_backward(what, shape)
     except MinifuseError as error:
         return report_error("grad", error)
     if json:
-        print_json(vars(found))
+        print_json(vars(result))
     else:
-        show(found, new_console())
-    return int(not found.is_right)
+        show(result, new_console())
+    return int(not result.is_right)
 
 
 def trace_backward(what: str, shape: str) -> BackwardPass:
@@ -111,47 +111,48 @@ def check_output(example: Any) -> None:
         )
 
 
-def describe_backward(autodiff: Any, seen: Any) -> BackwardPass:
+def describe_backward(autodiff: Any, trace: Any) -> BackwardPass:
     """Convert a traced backward pass to plain data."""
     steps = [
         {
-            "call": autodiff.titled(seen, here),
+            "call": autodiff.titled(trace, call),
             "sends": [
                 {
-                    "to": autodiff.titled(seen, k),
+                    "to": autodiff.titled(trace, k),
                     "shape": list(arrival.value.shape),
                     "sums": [list(dims) for dims in arrival.sums],
                     "is_added": j > 0,
                 }
-                for k, arrivals in enumerate(seen.arrivals)
+                for k, arrivals in enumerate(trace.arrivals)
                 for j, arrival in enumerate(arrivals)
-                if arrival.call == here
+                if arrival.call == call
             ],
         }
-        for here in seen.order
+        for call in trace.order
     ]
-    names = seen.names[: seen.leaves]
+    names = trace.names[: trace.leaves]
     gradients, differences = (
         {name: np.asarray(array).tolist() for name, array in zip(names, arrays, strict=True)}
-        for arrays in (seen.gradients, seen.differences)
+        for arrays in (trace.gradients, trace.differences)
     )
-    sentence = autodiff.sentence(seen).rstrip()
+    sentence = autodiff.sentence(trace).rstrip()
     return BackwardPass(
-        sentence, steps, gradients, differences, facts_as_dicts(autodiff.facts(seen)), bool(autodiff.is_right(seen))
+        sentence, steps, gradients, differences, facts_as_dicts(autodiff.facts(trace)), bool(autodiff.is_right(trace))
     )
 
 
-def show(found: BackwardPass, console: Console) -> None:
+def show(result: BackwardPass, console: Console) -> None:
     """Print the steps and the facts."""
-    console.print(escape(found.sentence) + "\n")
+    console.print(escape(result.sentence) + "\n")
     rows = []
-    for step in found.steps:
-        for k, sent in enumerate(step["sends"]):
-            notes = [f"summed along {dims}" for dims in sent["sums"]] + ["added to the gradient there"] * sent["is_added"]
-            rows.append(("" if k else step["call"], sent["to"], format_sizes(sent["shape"]), "; ".join(notes)))
+    for step in result.steps:
+        for k, gradient in enumerate(step["sends"]):
+            notes = [f"summed along {dims}" for dims in gradient["sums"]]
+            notes += ["added to the gradient there"] * gradient["is_added"]
+            rows.append(("" if k else step["call"], gradient["to"], format_sizes(gradient["shape"]), "; ".join(notes)))
     columns = Column("call", wraps=True), Column("sends to", wraps=True), Column("shape"), Column("notes", wraps=True)
     print_report(make_table(columns, rows), console)
-    show_facts(found.facts, console)
+    show_facts(result.facts, console)
     console.print(
-        "[green]all gradients match[/]" if found.is_right else "[red]a gradient differs from the finite differences[/]"
+        "[green]all gradients match[/]" if result.is_right else "[red]a gradient differs from the finite differences[/]"
     )

@@ -65,24 +65,24 @@ class BroadcastReport:
 
 def run(shape: str, views: str, other: str | None, operation: str, element: str | None, json: bool) -> int:
     """Print; return 1 if two shapes do not broadcast, 2 if the request is invalid."""
-    found: ViewChain | BroadcastReport
+    result: ViewChain | BroadcastReport
     try:
         if other is not None and views:
             raise LayoutError("got --views and --with, expected one: --views applies to a single tensor")
-        found = (
+        result = (
             describe_views(shape, views, element) if other is None else describe_broadcast(shape, other, operation, element)
         )
     except MinifuseError as error:
         return report_error("layout", error)
     console = new_console()
     if json:
-        told = {name: value for name, value in vars(found).items() if name != "layout"}
-        print_json(told)
-    elif isinstance(found, BroadcastReport):
-        show_broadcast(found, console)
+        fields = {name: value for name, value in vars(result).items() if name != "layout"}
+        print_json(fields)
+    elif isinstance(result, BroadcastReport):
+        show_broadcast(result, console)
     else:
-        show(found, console)
-    return int(isinstance(found, BroadcastReport) and found.result is None)
+        show(result, console)
+    return int(isinstance(result, BroadcastReport) and result.result is None)
 
 
 def import_views(*names: str) -> list[Any]:
@@ -97,16 +97,16 @@ def import_views(*names: str) -> list[Any]:
 def describe_views(shape: str, views: str, element: str | None = None) -> ViewChain:
     """Compute what the page "Storage and strides" shows for these settings."""
     expressions, strides = import_views("expressions", "strides")
-    found = strides.strided(expressions.shape(shape), expressions.chain(views))
-    layout = found.layouts[-1]
-    chosen = None if element is None else expressions.checked(element, layout.shape)
-    names = ["x", *expressions.labels(found.steps)]
+    result = strides.strided(expressions.shape(shape), expressions.chain(views))
+    layout = result.layouts[-1]
+    index = None if element is None else expressions.checked(element, layout.shape)
+    names = ["x", *expressions.labels(result.steps)]
     steps = [
         {"view": name, "shape": list(x.shape), "strides": list(x.strides), "offset": x.offset, "contiguous": x.is_contiguous}
-        for name, x in zip(names, found.layouts, strict=True)
+        for name, x in zip(names, result.layouts, strict=True)
     ]
-    facts = facts_as_dicts(strides.facts(found, chosen))
-    return ViewChain(strides.sentence(found), steps, facts, layout, list(strides.positions(layout).values()))
+    facts = facts_as_dicts(strides.facts(result, index))
+    return ViewChain(strides.sentence(result), steps, facts, layout, list(strides.positions(layout).values()))
 
 
 def describe_broadcast(shape: str, other: str, operation: str, element: str | None = None) -> BroadcastReport:
@@ -121,18 +121,18 @@ def describe_broadcast(shape: str, other: str, operation: str, element: str | No
         for d, size, why in broadcasting.rules(x, y)
     ]
     try:
-        found = broadcasting.broadcasted(broadcasting.OPERATIONS[operation], x, y)
+        result = broadcasting.broadcasted(broadcasting.OPERATIONS[operation], x, y)
     except ShapeError as error:
         picture, facts = broadcasting.refused(x, y, error)
         return BroadcastReport(picture.sentence, dims, None, {}, {}, facts_as_dicts(facts))
-    chosen = None if element is None else expressions.checked(element, found.shape)
+    index = None if element is None else expressions.checked(element, result.shape)
     return BroadcastReport(
-        broadcasting.sentence(found),
+        broadcasting.sentence(result),
         dims,
-        list(found.shape),
-        {name: list(layout.strides) for name, layout in zip(broadcasting.NAMES, found.layouts, strict=True)},
-        {name: list(summed) for name, summed in zip(broadcasting.NAMES, found.summed, strict=True)},
-        facts_as_dicts(broadcasting.facts(found, chosen)),
+        list(result.shape),
+        {name: list(layout.strides) for name, layout in zip(broadcasting.NAMES, result.layouts, strict=True)},
+        {name: list(summed) for name, summed in zip(broadcasting.NAMES, result.summed, strict=True)},
+        facts_as_dicts(broadcasting.facts(result, index)),
     )
 
 
@@ -151,41 +151,41 @@ def as_json_value(value: object) -> object:
 # Text output.
 
 
-def show(found: ViewChain, console: Console) -> None:
+def show(chain: ViewChain, console: Console) -> None:
     """Print the steps, the facts and the positions."""
-    console.print(escape(found.sentence) + "\n")
+    console.print(escape(chain.sentence) + "\n")
     sizes = Column("shape", text=format_sizes), Column("strides", text=format_sizes)
-    print_report(ReportTable([Column("view"), *sizes, number_column("offset")], found.steps), console)
-    show_facts(found.facts, console)
-    columns = found.layout.shape[-1] if found.layout.shape else 1
-    if found.positions and columns:
+    print_report(ReportTable([Column("view"), *sizes, number_column("offset")], chain.steps), console)
+    show_facts(chain.facts, console)
+    columns = chain.layout.shape[-1] if chain.layout.shape else 1
+    if chain.positions and columns:
         console.print("\n[bold]position of each element in the storage[/]")
-        rows = [found.positions[k : k + columns] for k in range(0, len(found.positions), columns)]
-        width = len(str(max(found.positions)))
+        rows = [chain.positions[k : k + columns] for k in range(0, len(chain.positions), columns)]
+        width = len(str(max(chain.positions)))
         for row in rows[:MAX_ROWS]:
-            more = "" if columns <= MAX_COLUMNS else f"  ... {columns} of them"
-            console.print("  ".join(f"{p:>{width}}" for p in row[:MAX_COLUMNS]) + more)
+            rest = "" if columns <= MAX_COLUMNS else f"  ... {columns} of them"
+            console.print("  ".join(f"{p:>{width}}" for p in row[:MAX_COLUMNS]) + rest)
         if len(rows) > MAX_ROWS:
             console.print(f"rows 0..{MAX_ROWS - 1} of {len(rows):,}; --json has all")
 
 
-def show_broadcast(found: BroadcastReport, console: Console) -> None:
+def show_broadcast(report: BroadcastReport, console: Console) -> None:
     """Print the shapes aligned, with the rule of each dim, and the facts."""
-    console.print(escape(found.sentence) + "\n")
+    console.print(escape(report.sentence) + "\n")
     sizes = [number_column(name) for name in ("dim", "x", "y", "result")]
-    if found.dims:
-        print_report(ReportTable([*sizes, Column("why", wraps=True)], found.dims), console)
+    if report.dims:
+        print_report(ReportTable([*sizes, Column("why", wraps=True)], report.dims), console)
     else:
         console.print("two single numbers: no dims to align")
-    show_facts([fact for fact in found.facts if not fact["fact"].startswith("dim ")], console)
+    show_facts([fact for fact in report.facts if not fact["fact"].startswith("dim ")], console)
 
 
-def show_facts(found: Sequence[FactRecord], console: Console) -> None:
+def show_facts(facts: Sequence[FactRecord], console: Console) -> None:
     """Print facts as a table."""
     value = Column("value", text=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
     columns = Column("fact", wraps=True), value, Column("truth"), Column("why", wraps=True)
     console.print()
-    print_report(ReportTable(columns, found), console)
+    print_report(ReportTable(columns, facts), console)
 
 
 def format_sizes(sizes: Sequence[int]) -> str:

@@ -14,13 +14,13 @@ from .output import new_console, print_json, print_report, report_error
 def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
     """Time and print; return 2 if the request is invalid or a result is wrong."""
     (race,) = import_views("race")
-    who = players.split(",") if players else [name for name in race.players() if name != "python"]
+    names = players.split(",") if players else [name for name in race.players() if name != "python"]
     try:
-        found = race.race(operation, who)
-        roofs = race.roofs_of(who) if has_roof else None
+        results = race.race(operation, names)
+        roofs = race.roofs_of(names) if has_roof else None
     except MinifuseError as error:
         return report_error("race", error)
-    rows, sentence, facts = race.rows(found, roofs), race.sentence(found), facts_as_dicts(race.facts(found, roofs))
+    rows, sentence, facts = race.rows(results, roofs), race.sentence(results), facts_as_dicts(race.facts(results, roofs))
     if json:
         print_json({"sentence": sentence, "times": rows, "facts": facts})
     else:

@@ -32,6 +32,7 @@ class RecipeOptions:
 
     name: str | None
     asked: Mapping[str, object]
+    """Settings of the run by name; None for those that were not given."""
     options: Sequence[str]
     """Options of the recipe, as name=value."""
     out: Path | None
@@ -50,19 +51,19 @@ def run(choice: RecipeOptions, json: bool) -> int:
     )
     console.print(f"in {escape(str(folder.path))}")
     try:
-        with show_progress(trainer, console) as tell, stop_on_interrupt() as is_asked:
-            is_done = fit(trainer, folder, lambda told, numbers: tell(told, numbers) or is_asked())
+        with show_progress(trainer, console) as report, stop_on_interrupt() as is_interrupted:
+            is_done = fit(trainer, folder, lambda records, numbers: report(records, numbers) or is_interrupted())
     except MinifuseError as error:
         return report_error("train", error, 1)
     numbers = trainer.measure()
-    said = trainer.recipe.says(trainer.model, trainer.data, trainer.settings.seed) if is_done else ""
+    sample = trainer.recipe.says(trainer.model, trainer.data, trainer.settings.seed) if is_done else ""
     if json:
-        known = {"folder": str(folder.path), "steps": trainer.done, "is_done": is_done, "held_out": numbers, "says": said}
-        print_json(known)
+        facts = {"folder": str(folder.path), "steps": trainer.done, "is_done": is_done, "held_out": numbers, "says": sample}
+        print_json(facts)
     elif is_done:
         console.print("held out: " + ", ".join(f"{name} {value:.4f}" for name, value in numbers.items()))
         console.print(f"curves: {escape(str(folder.path / CURVES))}")
-        console.print(f"\n{escape(said)}" if said else "", end="\n" if said else "")
+        console.print(f"\n{escape(sample)}" if sample else "", end="\n" if sample else "")
     if not is_done:
         console.print(
             f"stopped after step {trainer.done:,}; to continue: minifuse train --resume {escape(quote(str(folder.path)))}"
@@ -104,18 +105,18 @@ def create_run_folder(name: str) -> Path:
     Raises
     ------
     TrainingError
-        It cannot be created.
+        The folder cannot be created.
     """
-    began = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
+    first_name = f"{name}-{datetime.now():%Y%m%d-%H%M%S}"
     for number in count(1):  # another process may begin in the same second
-        place = RUNS / (began if number == 1 else f"{began}-{number}")
+        folder = RUNS / (first_name if number == 1 else f"{first_name}-{number}")
         try:
-            place.mkdir(parents=True)
+            folder.mkdir(parents=True)
         except FileExistsError:
             continue
         except OSError as error:
-            raise TrainingError(f"{place} cannot be created: {reason(error)}; choose another folder with --out") from None
-        return place
+            raise TrainingError(f"{folder} cannot be created: {reason(error)}; choose another folder with --out") from None
+        return folder
     raise AssertionError("count is infinite")
 
 
@@ -139,34 +140,34 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
         MofNCompleteColumn(),
         TextColumn("{task.fields[more]}"),
     )
-    held, target = [0.0, 0.0], trainer.recipe.target
+    shown, target = [0.0, 0.0], trainer.recipe.target
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, more="")
 
-        def tell(told: list[StepRecord], numbers: Mapping[str, float] | None) -> None:
-            for one in told:
-                keep = LOSS_SMOOTHING if held[1] else 0.0
-                held[0] = keep * held[0] + (1 - keep) * one["loss"]
-                held[1] = trainer.settings.batch / one["seconds"]
-            progress.update(bar, completed=trainer.done, description=f"loss {held[0]:.3f}", more=f"{held[1]:,.0f}/s, left")
+        def report(records: list[StepRecord], numbers: Mapping[str, float] | None) -> None:
+            for record in records:
+                weight = LOSS_SMOOTHING if shown[1] else 0.0
+                shown[0] = weight * shown[0] + (1 - weight) * record["loss"]
+                shown[1] = trainer.settings.batch / record["seconds"]
+            progress.update(bar, completed=trainer.done, description=f"loss {shown[0]:.3f}", more=f"{shown[1]:,.0f}/s, left")
             if numbers is not None:
-                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {held[0]:.4f}"
+                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {shown[0]:.4f}"
                 progress.console.print(f"{line}   held-out {target} {numbers[target]:.4f}")
 
-        yield tell
+        yield report
 
 
 @contextmanager
 def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
     """Stop after the current step on the first Ctrl-C, and at once on the second one."""
-    asked = list[int]()
+    interrupts = list[int]()
 
-    def note(number: int, frame: object) -> None:
-        asked.append(number)
+    def on_interrupt(number: int, frame: object) -> None:
+        interrupts.append(number)
         signal.signal(signal.SIGINT, before)
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, on_interrupt)
     try:
-        yield lambda: bool(asked)
+        yield lambda: bool(interrupts)
     finally:
         signal.signal(signal.SIGINT, before)

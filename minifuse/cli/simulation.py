@@ -16,8 +16,8 @@ def format_backend(backend: str) -> str:
     return f"{backend} (simulated)" if is_simulated(backend) else backend
 
 
-def explain_simulation(what: str) -> str:
-    """Return a sentence: there is no GPU, so the interpreter is used, with this consequence."""
+def explain_simulation(consequence: str) -> str:
+    """Return a sentence: there is no GPU, so kernels run in the interpreter, with this consequence."""
     from ..backends.cuda.device.driver import query_driver
 
-    return f"No GPU here ({query_driver().reason}): CUDA kernels run lane by lane in the interpreter, {what}."
+    return f"No GPU here ({query_driver().reason}): CUDA kernels run lane by lane in the interpreter, {consequence}."

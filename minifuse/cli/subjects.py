@@ -1,4 +1,4 @@
-"""Find what `minifuse trace` should trace: operations, kernels of the matmul ladder, kernels in files. Returns launch plans.
+"""Plan the launches of `minifuse trace`: those of an operation, a kernel of the matmul ladder, or a kernel in a file.
 
 An operation is planned as on the cuda backend, with random arrays of the given shapes, dtype and layout.
 """
@@ -102,8 +102,8 @@ def plan_subject(request: TraceRequest) -> TraceSubject:
         request.refuse(["dim"], "only applies to reductions, such as sum")
         return plan_matmul(request)
     if what not in traceable_names():
-        near = ", ".join(get_close_matches(what, list(traceable_names()), 3))
-        hint = f"; did you mean {near}?" if near else ""
+        similar = ", ".join(get_close_matches(what, list(traceable_names()), 3))
+        hint = f"; did you mean {similar}?" if similar else ""
         raise RequestError(f"unknown subject {what!r}{hint}; minifuse trace --list prints all")
     return plan_operation(request)
 
@@ -142,12 +142,12 @@ def plan_operation(request: TraceRequest) -> TraceSubject:
 def reduction_named(name: str, dim: int | None) -> Callable[[Tensor], Tensor]:
     """Return a function that reduces one dim, or all."""
 
-    def fold(x: Tensor) -> Tensor:
-        found: Tensor = getattr(x, name)(dim)
-        return found
+    def reduce(x: Tensor) -> Tensor:
+        result: Tensor = getattr(x, name)(dim)
+        return result
 
-    fold.__name__ = name
-    return fold
+    reduce.__name__ = name
+    return reduce
 
 
 def plan_matmul(request: TraceRequest) -> TraceSubject:
@@ -211,7 +211,7 @@ def random_arrays(shapes: Sequence[Shape], dtypes: Sequence[str], layout: str | 
 
 
 def layout_recipe(layout: str, shape: Shape) -> Recipe:
-    """Return the views that give an array of this shape a layout."""
+    """Return the recipe of an array of this shape in a layout: the shape of its base, and views."""
     if layout not in LAYOUTS:
         raise RequestError(f"--layout {layout}: expected one of {', '.join(LAYOUTS)}")
     if layout == "plain":
@@ -234,12 +234,12 @@ def layout_recipe(layout: str, shape: Shape) -> Recipe:
 
 def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> np.ndarray:
     """Create random elements away from poles of functions."""
-    found = np.dtype(dtype)
-    if found.kind == "b":
+    element_type = np.dtype(dtype)
+    if element_type.kind == "b":
         return random.random(shape) > 0.5
-    if found.kind in "iu":
-        return random.integers(1, 10, shape).astype(found)
-    return random.uniform(0.25, 2, shape).astype(found)
+    if element_type.kind in "iu":
+        return random.integers(1, 10, shape).astype(element_type)
+    return random.uniform(0.25, 2, shape).astype(element_type)
 
 
 # Kernels and functions in a file.
@@ -283,12 +283,12 @@ def load_kernel(path: Path, name: str) -> Callable[..., None]:
         substitute_modules(stand_in_modules(FileRunner()), path.parent),
         translate_errors(path),
     ):
-        found = runpy.run_path(str(path), run_name=path.stem)
-    kernels = {key: value for key, value in found.items() if is_kernel(value, path)}
+        values = runpy.run_path(str(path), run_name=path.stem)
+    kernels = {key: value for key, value in values.items() if is_kernel(value, path)}
     if name not in kernels:
         known = ", ".join(kernels) or "none"
-        wrong = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; choose one: FILE.py:kernel"
-        raise RequestError(f"{path.name} has {wrong}")
+        problem = f"no kernel {name!r}; it has {known}" if name else f"these kernels: {known}; choose one: FILE.py:kernel"
+        raise RequestError(f"{path.name} has {problem}")
     kernel: Callable[..., None] = kernels[name]
     return kernel
 
@@ -301,7 +301,7 @@ class FileRunner:
         simt.run(launch.kernel.py_func, launch.grid, launch.block, *launch.arguments, shared=launch.shared)
 
     def report_hazard(self, error: SimtError, line: Line) -> None:
-        """Ignore an error."""
+        """Ignore a hazard."""
 
 
 @contextmanager
@@ -313,9 +313,9 @@ def translate_errors(path: Path) -> Iterator[None]:
         raise RequestError(f"{path.name} is not valid Python: {error}") from error
     except (Exception, SystemExit) as error:
         lines = [frame.lineno for frame in traceback.extract_tb(error.__traceback__) if frame.filename == str(path)]
-        place = f"{path.name}:{lines[-1]}" if lines else path.name
+        location = f"{path.name}:{lines[-1]}" if lines else path.name
         raise RequestError(
-            f"importing {place} raised {type(error).__name__}: {error}; correct the file so that it can be imported"
+            f"importing {location} raised {type(error).__name__}: {error}; correct the file so that it can be imported"
         ) from error
 
 
@@ -333,11 +333,11 @@ def parse_sizes(option: str, text: str) -> Shape:
     return tuple(map(int, text.split(",")))
 
 
-def parse_kernel_arguments(kernel: Callable[..., None], name: str, given: Sequence[str]) -> tuple[KernelArgument, ...]:
+def parse_kernel_arguments(kernel: Callable[..., None], name: str, texts: Sequence[str]) -> tuple[KernelArgument, ...]:
     """Parse the arguments of a kernel, in the order of its parameters."""
     random, values = np.random.default_rng(0), dict[str, KernelArgument]()
     parameters = inspect.signature(kernel).parameters
-    for text in given:
+    for text in texts:
         key, equals, value = text.partition("=")
         if not equals:
             raise RequestError(f"--arg {text}: expected name=shape:dtype or name=number, as in x=32,32:float32 or n=32")

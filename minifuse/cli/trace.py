@@ -135,9 +135,9 @@ def launch_occupancy(trace: simt.Trace) -> dict[str, object]:
     """Compute how many blocks fit on a multiprocessor at once."""
     regions = {(info.base, info.itemsize * prod(info.shape)) for info in trace.arrays if info.space == "shared"}
     nbytes = max(sum(nbytes for _, nbytes in regions), trace.shared)
-    found = occupancy(trace.threads, nbytes, None, CAPABILITY)
+    result = occupancy(trace.threads, nbytes, None, CAPABILITY)
     capability = ".".join(map(str, CAPABILITY))
-    return {**found._asdict(), "capability": capability, "shared_nbytes": nbytes, "registers": None}
+    return {**result._asdict(), "capability": capability, "shared_nbytes": nbytes, "registers": None}
 
 
 def ratio(part: int, whole: int) -> float | None:
@@ -174,8 +174,8 @@ def show(
     if launches:
         show_wrapped(f"Not modeled: {', '.join(launches[0]['not_modelled'])}.", console)
     if cut:
-        left = number - len(traces)
-        show_wrapped(f"Launch {len(traces)} was cut short, so {left} of {number} launches did not run.", console)
+        remaining = number - len(traces)
+        show_wrapped(f"Launch {len(traces)} was cut short, so {remaining} of {number} launches did not run.", console)
     for path in saved:
         console.print(f"trace in {path}", soft_wrap=True)
     hazards = sum(len(facts["hazards"]) for facts in launches)
@@ -189,8 +189,8 @@ def show_wrapped(text: str, console: Console) -> None:
 
 def show_launch_size(facts: dict[str, Any], title: str, console: Console) -> None:
     """Print the kernel and the size of its launch."""
-    place = f"{Path(facts['file']).name}:{facts['line']}"
-    console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({place})"))
+    location = f"{Path(facts['file']).name}:{facts['line']}"
+    console.print(Text.assemble((title, "bold"), ": ", (facts["kernel"], "bold cyan"), f" ({location})"))
     warps = -(-prod(facts["block"]) // WARP_SIZE)
     console.print(
         f"grid {format_sizes(facts['grid'], 'block')}, block {format_sizes(facts['block'], 'thread')} in "
@@ -198,7 +198,7 @@ def show_launch_size(facts: dict[str, Any], title: str, console: Console) -> Non
     )
 
 
-def format_sizes(sizes: Sequence[int], what: str) -> str:
+def format_sizes(sizes: Sequence[int], noun: str) -> str:
     """Format sizes along x, y and z, without trailing ones that are 1.
 
     Examples
@@ -209,33 +209,33 @@ def format_sizes(sizes: Sequence[int], what: str) -> str:
     shown = list(sizes)
     while len(shown) > 1 and shown[-1] == 1:
         shown.pop()
-    return f"{' x '.join(f'{size:,}' for size in shown)} {what}{'s' * (shown != [1])}"
+    return f"{' x '.join(f'{size:,}' for size in shown)} {noun}{'s' * (shown != [1])}"
 
 
 def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
     """Iterate over the summary rows of traced numbers."""
-    found, spaces = facts["TRACED"], facts["spaces"]
+    traced, spaces = facts["TRACED"], facts["spaces"]
     kinds = {kind: sum(space["TRACED"][kind] for space in spaces.values()) for kind in ("loads", "stores", "atomics")}
     counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.items() if number) or "none"
-    yield "TRACED", "events", f"{found['events']:,} accesses: {counts}"
+    yield "TRACED", "events", f"{traced['events']:,} accesses: {counts}"
     requested = {name: space["TRACED"]["bytes_requested"] for name, space in spaces.items()}
     yield (
         "TRACED",
         "bytes",
         ", ".join(f"{nbytes:,} of {name} memory" for name, nbytes in requested.items() if nbytes) or "none",
     )
-    yield "TRACED", "barriers", format_counts(found["barriers"]) + " over all blocks" * bool(found["barriers"])
-    yield "TRACED", "collectives", format_counts(found["collectives"])
-    if found["elements_not_written"]:
-        yield "TRACED", "not written", format_counts(found["elements_not_written"], "elements of ")
+    yield "TRACED", "barriers", format_counts(traced["barriers"]) + " over all blocks" * bool(traced["barriers"])
+    yield "TRACED", "collectives", format_counts(traced["collectives"])
+    if traced["elements_not_written"]:
+        yield "TRACED", "not written", format_counts(traced["elements_not_written"], "elements of ")
 
 
 def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
     """Iterate over the summary rows of derived numbers."""
-    found, memory, shared = facts["DERIVED"], *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared"))
-    partial = found["partial_requests"]
+    derived, memory, shared = facts["DERIVED"], *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared"))
+    partial = derived["partial_requests"]
     lanes = f"{partial:,} of them with idle lanes" if partial else "all lanes active in each"
-    yield "DERIVED", "requests", f"{found['requests']:,} by warps, {lanes}"
+    yield "DERIVED", "requests", f"{derived['requests']:,} by warps, {lanes}"
     lines = [line["DERIVED"] for line in facts["lines"]]
     active, possible = (sum(line[name] for line in lines) for name in ("active_lanes", "possible_lanes"))
     yield "DERIVED", "divergence", f"{format_percent(ratio(active, possible))} of lanes active at an access"
@@ -246,20 +246,20 @@ def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
         yield "DERIVED", "bytes moved", f"{memory['bytes_moved']:,} between memory and the kernel, if nothing is cached"
     if shared["wavefronts"]:
         yield "DERIVED", "wavefronts", f"{shared['wavefronts']:,}, of which {shared['bank_conflicts']:,} for bank conflicts"
-    yield "DERIVED", "hazards", format_counts(found["hazards"])
+    yield "DERIVED", "hazards", format_counts(derived["hazards"])
 
 
-def format_occupancy(found: dict[str, Any]) -> str:
+def format_occupancy(facts: dict[str, Any]) -> str:
     """Format the occupancy as a sentence."""
-    if not found["blocks"]:
-        return f"none: a block needs more resources than a multiprocessor of compute capability {found['capability']} has"
+    if not facts["blocks"]:
+        return f"none: a block needs more resources than a multiprocessor of compute capability {facts['capability']} has"
     limits = " and ".join(
-        {"blocks": "the number of blocks", "shared": "shared memory"}.get(x, x) for x in found["limited_by"]
+        {"blocks": "the number of blocks", "shared": "shared memory"}.get(x, x) for x in facts["limited_by"]
     )
     max_warps = MULTIPROCESSORS[CAPABILITY].warps
     return (
-        f"{found['warps']} of {max_warps} warps ({format_percent(found['fraction'])}) on compute capability "
-        f"{found['capability']}, limited by {limits}; registers not counted"
+        f"{facts['warps']} of {max_warps} warps ({format_percent(facts['fraction'])}) on compute capability "
+        f"{facts['capability']}, limited by {limits}; registers not counted"
     )
 
 
@@ -341,6 +341,6 @@ def run_list(json: bool) -> int:
     columns = Column("subject", style="bold"), Column("text", wraps=True)
     print_report(make_table(columns, rows, 0, False), console)
     console.print("\n[bold]layouts[/] for --layout")
-    for name, what in LAYOUTS.items():
-        console.print(f"{name:10} {what}")
+    for name, description in LAYOUTS.items():
+        console.print(f"{name:10} {description}")
     return 0

@@ -47,18 +47,18 @@ def run(choice: NetworkOptions, json: bool) -> int:
 def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[FactRecord]]:
     """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
     (train,) = import_views("train")
-    for name, asked, known in (
+    for name, chosen, known in (
         ("data", choice.data, train.SETS),
         ("--activation", choice.activation, train.ACTIVATIONS),
         ("--optimizer", choice.optimizer, train.OPTIMIZERS),
     ):
-        if asked is not None and asked not in known:
-            raise RequestError(f"{name} {asked!r}: expected one of {', '.join(known)}")
-    given = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
-    found = train.begin(train.Settings(**given))
+        if chosen is not None and chosen not in known:
+            raise RequestError(f"{name} {chosen!r}: expected one of {', '.join(known)}")
+    settings = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
+    session = train.begin(train.Settings(**settings))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()
     with Progress(*columns, console=console, disable=console is None, transient=True) as progress:
         bar = progress.add_task("epochs", total=choice.epochs)
-        while found.epochs < choice.epochs and train.advance(found, choice.epochs, inf):
-            progress.update(bar, completed=found.epochs, description=f"loss {found.losses[-1]:.4f}")
-    return train.sentence(found), list(found.losses), facts_as_dicts(train.facts(found))
+        while session.epochs < choice.epochs and train.advance(session, choice.epochs, inf):
+            progress.update(bar, completed=session.epochs, description=f"loss {session.losses[-1]:.4f}")
+    return train.sentence(session), list(session.losses), facts_as_dicts(train.facts(session))

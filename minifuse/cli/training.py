@@ -1,6 +1,6 @@
 """Train a network on handwritten digits: used by `minifuse demo` and `project/run_digits.py`.
 
-This module prints nothing. Read `training.loop` first: it has the training loop.
+This module prints nothing. Read `training.loop` first: it contains the training loop.
 """
 
 from collections.abc import Callable

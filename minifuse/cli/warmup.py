@@ -84,11 +84,11 @@ def run(request: WarmupRequest, json: bool) -> int:
 
 def summary(facts: Mapping[str, Any]) -> str:
     """Format the result as one line."""
-    place = f"{facts['nbytes'] / 1e6:,.1f} MB of kernels in {facts['folder']}"
+    storage = f"{facts['nbytes'] / 1e6:,.1f} MB of kernels in {facts['folder']}"
     if not facts["compiled"]:
-        return f"all {facts['kernels']:,} kernels exist already; {place}"
-    found = f"{facts['compiled']:,} kernels compiled, {facts['found']:,} existed already, in {facts['seconds']:,.1f} s"
-    return f"{found}; {place}"
+        return f"all {facts['kernels']:,} kernels exist already; {storage}"
+    counts = f"{facts['compiled']:,} kernels compiled, {facts['found']:,} existed already, in {facts['seconds']:,.1f} s"
+    return f"{counts}; {storage}"
 
 
 def require_compiler(name: str | None) -> None:
@@ -103,24 +103,24 @@ def compile_subjects(
     subjects: Sequence[WarmupSubject], request: WarmupRequest, console: Console, json: bool
 ) -> dict[str, object]:
     """Compile the kernels of the subjects, and return the facts for JSON."""
-    start, before, known = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
+    start, before, names_before = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
     processes = request.jobs or count_processors()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    chosen = get_backend(request.backend).name
-    with Progress(*columns, console=console, disable=json, transient=True) as progress, use_backend(chosen):
+    backend = get_backend(request.backend).name
+    with Progress(*columns, console=console, disable=json, transient=True) as progress, use_backend(backend):
         bar = progress.add_task("planning", total=None)
 
-        def tell(done: int, total: int) -> None:
+        def show_compiled(done: int, total: int) -> None:
             progress.update(bar, description="compiling", completed=done, total=total)
 
-        built = compile_all(lambda: missing_kernels(subjects), processes, tell) if processes > 1 else 0
+        built = compile_all(lambda: missing_kernels(subjects), processes, show_compiled) if processes > 1 else 0
         progress.reset(bar, total=len(subjects))
         for subject in subjects:
             progress.update(bar, description=f"running {escape(subject.name)}")
             subject.run()
             progress.advance(bar)
     after = cache.stats()
-    lost = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in known]
+    lost = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in names_before]
     if lost:
         raise MinifuseError(
             f"{len(lost)} of {after.in_memory} kernels could not be stored in {after.folder}; free space there, or raise "
@@ -130,7 +130,7 @@ def compile_subjects(
     kernels = after.in_memory - before.in_memory
     return {
         "subjects": [subject.name for subject in subjects],
-        "backend": chosen,
+        "backend": backend,
         "kernels": kernels,
         "compiled": compiled,
         "found": max(kernels - compiled, 0),
@@ -148,11 +148,11 @@ def count_processors() -> int:
 
 def missing_kernels(subjects: Sequence[WarmupSubject]) -> dict[str, MissingKernel]:
     """Return the kernels that calls of the fused functions need and that are not compiled."""
-    found: dict[str, MissingKernel] = {}
+    missing: dict[str, MissingKernel] = {}
     for subject in subjects:
         if subject.fused is not None:
-            found |= subject.fused.plan(*subject.inputs).kernels_to_compile()
-    return found
+            missing |= subject.fused.plan(*subject.inputs).kernels_to_compile()
+    return missing
 
 
 # Subjects.
@@ -172,8 +172,8 @@ def load_subject(name: str, request: WarmupRequest) -> WarmupSubject:
         return WarmupSubject(name, None, (), lambda: run_demo(request.backend))
     if ".py" not in name:
         raise RequestError(f"unknown subject {name!r}; expected one of {', '.join(NAMES)}, or FILE.py:function")
-    asked = explain.ExplainRequest(name, request.shape, request.dtype, request.backend, request.grad)
-    fused, inputs = explain.load_function(asked)
+    explain_request = explain.ExplainRequest(name, request.shape, request.dtype, request.backend, request.grad)
+    fused, inputs = explain.load_function(explain_request)
     return WarmupSubject(name.rpartition(os.sep)[2], fused, inputs, lambda: run_function(fused, inputs, request.grad))
 
 
@@ -197,10 +197,10 @@ def run_demo(backend: str | None) -> None:
     from .demo import COMPARED_DIGITS, DemoSize, evaluate
     from .training import train_digits
 
-    course, name = DemoSize(), get_backend(backend).name
-    result = train_digits(0, 1, None, name, DEMO_DIGITS, course.hidden, course.batch_size)
+    size, name = DemoSize(), get_backend(backend).name
+    result = train_digits(0, 1, None, name, DEMO_DIGITS, size.hidden, size.batch_size)
     state = {key: p.numpy().copy() for key, p in result.model.named_parameters()}
-    evaluate(state, course.hidden, COMPARED_DIGITS, name, "float32")
+    evaluate(state, size.hidden, COMPARED_DIGITS, name, "float32")
 
 
 def run_function(fused: Fused, inputs: Sequence[object], grad: bool) -> None:

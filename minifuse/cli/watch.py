@@ -64,23 +64,23 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
     """Start runs, handle events and show the screen; without a terminal, print results only."""
     console = new_console()
-    number, now, is_news = 0, None, False
+    number, current, is_news = 0, None, False
     try:
         while not watch.is_over:
             if watch.number != number:
-                if now:
-                    now.cancel()
+                if current:
+                    current.cancel()
                 number = watch.number
-                now = start(watch, events, limit_s, is_strict)
+                current = start(watch, events, limit_s, is_strict)
             if console.is_terminal or is_news:
                 show(watch, console)
-            name, of, argument = events.get()
-            is_news = name == "ended" and of == watch.number and argument.task == watch.task.id
-            if of in (0, watch.number):
+            name, run_number, argument = events.get()
+            is_news = name == "ended" and run_number == watch.number and argument.task == watch.task.id
+            if run_number in (0, watch.number):
                 getattr(watch, name)(argument)
     finally:
-        if now:
-            now.cancel()
+        if current:
+            current.cancel()
 
 
 def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> Run | None:
@@ -136,7 +136,7 @@ def watch_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
             data = os.read(sys.stdin.fileno(), 64)
             if not data:
                 return
-            if not data.startswith(b"\x1b"):  # arrows and the like are no keys of ours
+            if not data.startswith(b"\x1b"):  # ignore keys that send an escape sequence, such as arrows
                 for key in data.decode(errors="ignore"):
                     events.put(("pressed", 0, key))
 
@@ -169,7 +169,7 @@ class VisualizerServer:
         self._port = app.PORT
 
     def address(self, link: str) -> str:
-        """Return the address of a page, or why there is none."""
+        """Return the address of a page, or the error that prevents one."""
         try:
             if self._server is not None and self._server.poll() is None:
                 return self._at(link)

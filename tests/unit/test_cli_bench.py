@@ -30,7 +30,7 @@ def command(tmp_path, *words, **environment):
 
 def test_arguments_reach_the_runner_unchanged(monkeypatch, tmp_path):
     asked = []
-    monkeypatch.setattr(bench, "run", lambda request, json: asked.append(request.words(json)) or 0)
+    monkeypatch.setattr(bench, "run", lambda request, json: asked.append(request.arguments(json)) or 0)
     words = ["matmul", "a + b", "--against", "torch,jax", "--quick", "--seed", "5", "--out", "x.json", "--picture", "x.svg"]
     assert invoke(*words).exit_code == 0
     assert invoke("--list", "--json").exit_code == 0
@@ -116,4 +116,4 @@ def test_a_missing_peer_is_reported_with_its_install_command(tmp_path):
 
 
 def test_a_request_without_names_runs_everything():
-    assert BenchRequest(()).words(json=False) == ["--no-keep", "--"]
+    assert BenchRequest(()).arguments(json=False) == ["--no-keep", "--"]

@@ -1,12 +1,11 @@
 """Batch launches that differ only in their arrays: the update of all parameters of a network is one launch.
 
-A step of an optimizer changes many arrays of different sizes by one formula. Each would be a launch of its own, too small to
-be shared among threads. If the backend supports it, launches of one kernel become one step, which runs that kernel over a
-table of arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles
-nothing.
+A step of an optimizer changes many arrays of different sizes by one formula. Separate launches would be too small to use
+several threads. If the backend supports it, launches of one kernel become one step, which runs that kernel over a table of
+arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles nothing.
 
-Launches are batched if their loops have one axis, with equal stride kinds and equal numbers, if none of them reads or
-writes what another writes, and if no step between them does.
+Launches are batched if their loops have one axis, with equal stride kinds and equal numbers, and if the order does not
+matter: no launch of the batch, and no step between two of them, reads or writes memory that another one writes.
 """
 
 from collections.abc import Hashable, Sequence
@@ -28,7 +27,7 @@ class BatchedLaunch(KernelLaunch):
     Attributes
     ----------
     kernel : Kernel
-        The kernels of all parts, one after the other, for readers. The kernel of the first part, the largest, is what runs.
+        The kernels of all parts, one after the other, for readers. Only the kernel of the first part, the largest, runs.
     shape : tuple of int
         The number of points of all parts together.
     parts : list of KernelLaunch

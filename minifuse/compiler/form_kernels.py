@@ -1,7 +1,7 @@
 """Form kernels from a graph, and the steps that launch them.
 
-The algorithm is greedy. Every value that must be in memory (an output, an operand of a matmul, a reduction that its user
-cannot inline) becomes a kernel, which inlines as much as it can: pointwise ops always, a reduction if it runs over the
+The algorithm is greedy. A value becomes a kernel if it must be in memory: an output, an operand of a matmul, a reduction
+that its user cannot inline. The kernel inlines as much as it can: pointwise ops always, a reduction if it runs over the
 kernel's own rows, a matmul if the kernel is its epilogue. Values with equal loops that read a common array share a kernel.
 Pointwise values are recomputed in every kernel that needs them, unless they are in memory.
 
@@ -144,7 +144,7 @@ class KernelScheduler(Scheduler):
         loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
         kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
         step = LibraryCall(op, kernel, [self.buffers[x] for x in outputs], inputs)
-        self.add_copy(step, node, "computed by the backend's own kernel for this op")
+        self.add_unfused_step(step, node, "computed by the backend's own kernel for this op")
 
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
         """Add a kernel that stores those of the nodes that are not in memory, or several if one cannot store them all."""

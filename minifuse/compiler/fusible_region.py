@@ -1,6 +1,6 @@
 """Find the nodes that a kernel may inline: from its outputs back to values in memory.
 
-The scheduler asks for them many times, so results are cached until another node is stored.
+The scheduler looks them up many times, so they are cached until another node is stored.
 """
 
 from collections.abc import Callable, Collection, Container, Iterator, Mapping

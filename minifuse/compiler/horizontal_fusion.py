@@ -53,7 +53,7 @@ def kernel_arrays(region: FusibleRegion, space: IterationSpace, node: Node) -> s
 
 
 def hoist_common_reductions(scheduler: Scheduler, groups: KernelGroups) -> Task[None]:
-    """Move the reductions that a group would have to wait for into the group over the same rows: one pass computes both.
+    """Add the reductions that a group must load to the group over the same rows, so that one pass computes both.
 
     A kernel is built on trial for each group, to find the reductions that it cannot inline.
     """

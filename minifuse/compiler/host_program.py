@@ -6,7 +6,7 @@
         return Tensor(m0, m0.address, meta0)
 
 All decisions are made when the plan is built, so a call costs no more than these lines. The memory of a temporary is freed
-by `del` after its last use: the pool then gives it to the next `allocate` of the same call. If all launches are submitted
+by `del` after its last use: the next `allocate` of the same call can reuse it. If all launches are submitted
 together, temporaries share one arena.
 """
 
@@ -41,7 +41,7 @@ INPUT_NAME = re.compile(r"\bx(\d+)\b")  # in the text of a per-call input
 
 
 class HostProgram:
-    """The text of a plan's host program, and the names that it uses. `function` binds the kernels and compiles it.
+    """The text of a plan's host program, and the names that it uses. `compile_function` binds the kernels and compiles it.
 
     Parameters
     ----------
@@ -95,7 +95,7 @@ class HostProgram:
         body += [*self.make_results(), *self.record_call(), self.return_outputs()]
         self.text = "\n    ".join([f"def run({', '.join(self.memory[:passed])}):", *body]) + "\n"
 
-    def function(self, wrap: Callable[[int, Launcher], Launcher] = lambda k, launch: launch) -> Callable[..., Any]:
+    def compile_function(self, wrap: Callable[[int, Launcher], Launcher] = lambda k, launch: launch) -> Callable[..., Any]:
         """Compile the text to a function, with its kernels bound. `wrap(k, launch)` may replace launch k.
 
         `exec` runs only text that this module has written, of names and integers: of the user's text, it contains only
@@ -148,8 +148,8 @@ class HostProgram:
             lines += map(self.allocation, new)
             allocated.update(new)
             lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
-            done = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent]
-            lines += [f"del {', '.join(self.memory[slot] for slot in done)}"] * bool(done)
+            dead = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent]
+            lines += [f"del {', '.join(self.memory[slot] for slot in dead)}"] * bool(dead)
         return lines
 
     def launch_values(self, step: Step) -> list[str]:
@@ -160,7 +160,7 @@ class HostProgram:
     def submit_steps(self) -> list[str]:
         """Return lines that allocate all buffers, then submit all launches together. Temporaries share one arena.
 
-        The arena is freed after the submission. Buffers that were freed earlier could be given to another thread before
+        The arena is freed after the submission. If it were freed earlier, another thread could allocate it before
         the launches have run.
         """
         steps, permanent = self.scheduler.steps, {slot for slot, _ in self.results}

@@ -11,7 +11,7 @@ Inputs = Mapping[Node, Sequence[Node]]
 
 
 class Depth(NamedTuple):
-    """How many kernels run before the one that computes a node, and the space which that kernel has reduced so far."""
+    """How many kernels run before the kernel of a node, and the space that this kernel has reduced up to the node."""
 
     kernels: int
     reduced: IterationSpace | None
@@ -29,7 +29,7 @@ Depths = Mapping[Node, Depth]
 
 
 def kernel_depths(nodes: Sequence[Node], inputs: Inputs) -> dict[Node, Depth]:
-    """Estimate for each node how many kernels must run before the one that computes it."""
+    """Estimate for each node how many kernels must run before its own."""
     depths: dict[Node, Depth] = {}
     for node in nodes:
         before = max((depths[x] for x in inputs[node]), key=lambda depth: depth.kernels, default=Depth(0, None))
@@ -39,7 +39,7 @@ def kernel_depths(nodes: Sequence[Node], inputs: Inputs) -> dict[Node, Depth]:
             depths[node] = Depth(before.kernels + starts_kernel, space)
         elif node.is_pointwise or not node.inputs:
             depths[node] = before
-        else:  # a matmul waits for the kernel of its operands
+        else:  # a matmul runs after the kernel of its operands
             depths[node] = Depth(before.kernels + isinstance(node.function, Matmul) + 1, None)
     return depths
 

@@ -1,7 +1,7 @@
 """Split a kernel that would be too long, or would read its rows too often, where the fewest bytes must be stored.
 
-The time to compile a kernel grows with its length, so parts of limited length keep the total linear, and parts that compute
-the same thing are compiled once. A part stores what later parts need, and they load it.
+The time to compile a kernel grows with its length. With parts of limited length the total stays linear, and equal parts are
+compiled once. A part stores the values that later parts load.
 """
 
 from bisect import bisect_left
@@ -75,7 +75,7 @@ def split_points(
 def find_limit(order: Sequence[Node], inputs: Sequence[Sequence[Node]], index: dict[Node, int], start: int) -> int:
     """Return the index at which a kernel must end that begins at `start`, if all nodes before are in memory."""
     stop = min(start + MAX_OPS, len(order))
-    passes: dict[int, int] = {}  # node -> reductions that must finish before it, each after the one before
+    passes: dict[int, int] = {}  # node -> length of the longest chain of reductions that it depends on
     for k in range(start, stop):
         before = max((passes.get(index[x], 0) for x in inputs[k] if x in index), default=0)
         passes[k] = before + (isinstance(order[k].function, Reduce) and bool(inputs[k]))

@@ -65,11 +65,11 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
     inputs : mapping
         The nodes that each node reads, through views.
     depths : mapping
-        How many kernels run before the one that computes a node.
+        How many kernels run before the kernel of a node.
 
     Notes
     -----
-    One walk from the outputs to the inputs, then one back: linear in the length of the graph.
+    One pass from the outputs to the inputs, then one back: linear in the length of the graph.
     """
     users: dict[Node, dict[Node, None]] = {node: {} for node in nodes}  # dicts as ordered sets
     for node in nodes:

@@ -1,7 +1,7 @@
 """Choose values to store because kernels would otherwise compute them at many reindexings.
 
 A kernel computes a view of a value as that value of views of its inputs. In `p = p + p[k]`, repeated, each step reads the
-one before it at one more reindexing, or at twice as many. Inlined, the text of the kernel would grow with the square of the
+previous one at one more reindexing, or at twice as many. Inlined, the text of the kernel would grow with the square of the
 number of steps, or double with each. Stored every few steps, it grows linearly.
 
 The pass runs before kernels exist, so it estimates. It changes what is stored, never what is computed.
@@ -62,13 +62,13 @@ def reindexed_too_often(
     stored : collection of Node
         Values that are stored for other reasons.
     depths : mapping
-        How many kernels run before the one that computes a node.
+        How many kernels run before the kernel of a node.
 
     Notes
     -----
-    One walk from the outputs to the inputs. A value is charged for its surplus copies, each with the length of the
+    One pass from the outputs to the inputs. A value is charged for its surplus copies, each with the length of the
     pointwise computation that ends in it. Charges add up along the path from the output of a kernel. Beyond a limit, the
-    value is stored, and the count starts again. So the number of copies of a value is bounded, and the walk is linear in the
+    value is stored, and the count starts again. So the number of copies of a value is bounded, and the pass is linear in the
     length of the graph.
     """
     reads, reasons = collect_reads(nodes)
@@ -82,20 +82,20 @@ def reindexed_too_often(
     for node in reversed(nodes):
         if not node.is_pointwise:
             continue
-        own = {ReindexedCopy(pointwise_kernel(node, depths), ()): None}
+        stored_copy = {ReindexedCopy(pointwise_kernel(node, depths), ()): None}
         if node in in_memory:
-            inlined[node] = InlinedCopies(own, 0)
+            inlined[node] = InlinedCopies(stored_copy, 0)
             continue
         copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, depths, chains), MAX_COPIES))
         if node in roots:
-            copies |= own
+            copies |= stored_copy
         users = [inlined[user] for user, _ in reads[node] if user in inlined]
         # If a node is no end, its users are charged for its ops, once for each of their copies.
         charged = 0 if node in ends else max((len(user.copies) for user in users), default=0)
         recomputed = max((user.recomputed for user in users), default=0)
         recomputed += max(len(copies) - max(charged, FREE_COPIES), 0) * lengths[node]
         if recomputed > MAX_RECOMPUTED and not is_identity(node):
-            reasons[node], copies, recomputed = TOO_MANY_REINDEXINGS, own, 0
+            reasons[node], copies, recomputed = TOO_MANY_REINDEXINGS, stored_copy, 0
         inlined[node] = InlinedCopies(copies, recomputed)
     return reasons
 

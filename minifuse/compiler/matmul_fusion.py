@@ -50,7 +50,7 @@ def emit_matmul(
     builder : KernelBuilder
         The epilogue.
     nodes : list of Node
-        The nodes that the kernel stores; empty for the matmul alone.
+        The nodes that the kernel stores; empty if it stores only the matmul.
     expressions : dict
         The expression of each of `nodes`.
     """

@@ -66,8 +66,8 @@ def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | Non
     gathered = gathered_operands(step)
     if prod(step.shape) == 0:
         reads, gathered = [], []
-    whole = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in gathered]
-    read = min(union_bytes(reads, alias_of) + sum(x.nbytes for x in gathered), union_bytes([*reads, *whole], alias_of))
+    full_reads = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in gathered]
+    read = min(union_bytes(reads, alias_of) + sum(x.nbytes for x in gathered), union_bytes([*reads, *full_reads], alias_of))
     nbytes = read + union_bytes(writes, alias_of) + 2 * scratch
     return Traffic([*reads, *gathered], writes, nbytes, scratch, launches, flops)
 

@@ -26,17 +26,17 @@ def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
 
     pad(g0) + pad(g1) -> pad(g0) with its second slice set to g1
     """
-    known: dict[Node, NonzeroRanges | None] = {}  # None for a PadSlice: it has one range along each dim
+    ranges_of: dict[Node, NonzeroRanges | None] = {}  # None for a PadSlice: it has one range along each dim
 
     def merge(node: Node) -> Node:
         if isinstance(node.function, PadSlice):
-            known[node] = None
-        elif node.function is add and known.keys() >= set(node.inputs):
+            ranges_of[node] = None
+        elif node.function is add and ranges_of.keys() >= set(node.inputs):
             whole, part = sorted(node.inputs, key=lambda x: isinstance(x.function, PadSlice))
-            nonzero = add_range(whole, known[whole], part) if isinstance(part.function, PadSlice) else None
+            nonzero = add_range(whole, ranges_of[whole], part) if isinstance(part.function, PadSlice) else None
             if nonzero is not None:
                 node = SliceUpdate((View("slice", part.function.ranges),))(whole, *part.inputs)
-                known[node] = nonzero
+                ranges_of[node] = nonzero
         return node
 
     return rewrite(outputs, PadSlice, merge)

@@ -51,7 +51,7 @@ class InPlaceStores:
             if any(may_overlap(x, target) for x in step.buffer_views()):
                 break
         copy = KernelLaunch(copy_kernel(node), node.shape, (), [target], [source])
-        scheduler.add_copy(copy, node, "a copy into the argument")
+        scheduler.add_unfused_step(copy, node, "a copy into the argument")
         self.index_step(len(scheduler.steps) - 1, scheduler.steps[-1])
 
     def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:

@@ -236,7 +236,7 @@ class Plan:
     function : callable
         Called once, with nodes. Python numbers among the inputs become parameters of launches.
     inputs : sequence
-        Tensors and numbers with the metadata of the calls to come.
+        Tensors and numbers with the metadata of later calls.
     targets : tuple of int
         Inputs that the results are stored in.
     alias_of : sequence of int
@@ -357,7 +357,7 @@ class Plan:
     @cached_property
     def run(self) -> Callable[..., Any]:
         """The host program as a function."""
-        return self.host.function()
+        return self.host.compile_function()
 
     @property
     def nbytes(self) -> int:
@@ -406,7 +406,7 @@ class Plan:
         return self.tensor.full(node.shape, 0, node.dtype, self.backend)
 
     def source(self) -> str:
-        """Return the host program and every kernel. If the user's names are known, a comment says what each computes."""
+        """Return the host program and every kernel. If the user's names are known, comments describe the kernels."""
         parts = [self.text]
         for k, step in enumerate(self.steps):
             head = kernel_comment(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"

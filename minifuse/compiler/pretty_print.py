@@ -230,10 +230,10 @@ def kernel_comment(title: str, step: Step, names: Sequence[str]) -> str:
     """Return the comment above the text of a kernel: what it computes, and the user's names of its operands."""
     if isinstance(step, BatchedLaunch):
         first = kernel_comment(title, step.parts[0], names)
-        rest = [name for part in step.parts[1:] for found in operand_names(part, names) for name in found]
+        rest = [name for part in step.parts[1:] for group in operand_names(part, names) for name in group]
         return first + comment_lines(f"then the same of {', '.join(rest)}: {describe_kernel(step)}")
     operands = [f"out{k}" for k in range(len(step.outputs))] + [f"in{k}" for k in range(len(step.inputs))]
-    user_names = [name for found in operand_names(step, names) for name in found]
+    user_names = [name for group in operand_names(step, names) for name in group]
     stride_kinds = operand_stride_kinds(step)
     meanings = [f"{x} = {name} [{kinds}]" for x, name, kinds in zip(operands, user_names, stride_kinds, strict=True)]
     indexed = zip(step.indexed_operands, stride_kinds_of(layout for _, layout in step.indexed_operands), strict=True)

@@ -33,7 +33,7 @@ class ViewChains:
         return self.by_chain[key]
 
     def keep_shorter(self, shape: Shape, views: Views) -> Views:
-        """Return the shorter of a chain and the known chain of its reindexing, and remember it as the known one."""
+        """Return the shorter of a chain and the known chain of its reindexing, and store it as the known one."""
         layout = layout_of_views(shape, views)
         if layout is None:
             return views
@@ -51,12 +51,12 @@ class ViewChains:
         key = shape, first, second
         joined = self.by_pair.get(key)
         if joined is None:
-            both = [*first]
+            combined = [*first]
             for view in second:
-                one = merge_views(both[-1], view)
-                both[-1:] = [both[-1], view] if one is None else [one]
-            chain = self.shortest(shape, tuple(both))
-            joined = self.by_pair[key] = tuple(both) if chain is None else chain
+                merged = merge_views(combined[-1], view)
+                combined[-1:] = [combined[-1], view] if merged is None else [merged]
+            chain = self.shortest(shape, tuple(combined))
+            joined = self.by_pair[key] = tuple(combined) if chain is None else chain
         return joined
 
 

@@ -63,7 +63,7 @@ class Scheduler(ABC):
         self.buffers: dict[Node, BufferView] = {node: (k, layout) for k, (node, layout) in slots if layout is not None}
         self.first_buffer, self.backend = len(arguments), backend
         self.copies: dict[Node, BufferView] = {}  # row-major copies
-        self.required_layouts: dict[Node, Layout] = {}  # of outputs whose layout is given
+        self.required_layouts: dict[Node, Layout] = {}  # of outputs
         self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to be stored
         self.buffer_nbytes: list[int] = []
         self.steps: list[Step] = []
@@ -105,14 +105,14 @@ class Scheduler(ABC):
         origins = (self.origin_of.get(node, node) for node in nodes)
         return list(dict.fromkeys(node for node in origins if node is not None))
 
-    def add_copy(self, step: Step, node: Node, reason: str) -> None:
+    def add_unfused_step(self, step: Step, node: Node, reason: str) -> None:
         """Add a step that fuses nothing, such as a copy, and log its reason."""
         self.steps.append(step)
         if self.log:
             self.log.copy(node, reason)
 
     def is_read_outside(self, node: Node, computed: set[Node], stored: Iterable[Node]) -> bool:
-        """Return whether any kernel reads a node, except the one that computes the nodes `computed` and stores `stored`."""
+        """Return whether a kernel reads a node, other than the kernel that computes `computed` and stores `stored`."""
         pending, done = [node], {*stored} - {node}
         while pending:
             x = pending.pop()
@@ -156,7 +156,7 @@ class Scheduler(ABC):
             self.copies[node] = self.allocate(node, row_major(node.shape))
             self.buffers[node] = source
             copy = KernelLaunch(copy_kernel(node), node.shape, (), [self.copies[node]], [source])
-            self.add_copy(copy, node, "a row-major copy, because a view needs one")
+            self.add_unfused_step(copy, node, "a row-major copy, because a view needs one")
         return self.copies[node]
 
     @abstractmethod

@@ -29,8 +29,8 @@ def shared_input_masks(
 
     Notes
     -----
-    Walks from all groups at once to their inputs, the latest node first, until it reaches a node that all groups need, or
-    has visited MAX_VISITED nodes per group. So it looks no further back into a long program than it must.
+    Visits the inputs of all groups, latest node first. It stops at a node that all groups need, or after MAX_VISITED nodes
+    per group, so in a long program it does not search further back than it must.
     """
     masks: dict[Node, int] = {}  # node in the heap -> the groups that need it
     heap: list[tuple[float, int, Node]] = []

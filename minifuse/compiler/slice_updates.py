@@ -33,8 +33,8 @@ def schedule_slice_update(scheduler: Scheduler, node: Node) -> Task[None]:
     chain = update_chain(scheduler, node)
     updates = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
     ranges = [slice_ranges(x) for x in updates]
-    known = [x for x in ranges if x is not None]
-    has_any_order = len(known) == len(ranges) and are_disjoint_slices(known)
+    known_ranges = [x for x in ranges if x is not None]
+    has_any_order = len(known_ranges) == len(ranges) and are_disjoint_slices(known_ranges)
     layout = scheduler.required_layouts.get(node, row_major(node.shape))
     if has_any_order and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
         buffer = scheduler.allocate(chain[0], layout)
@@ -73,7 +73,7 @@ def base_buffer(scheduler: Scheduler, node: Node, layout: Layout) -> Task[Buffer
     if isinstance(node.function, PadSlice):
         buffer = scheduler.allocate(node, layout)
         zeros = KernelLaunch(Kernel((kernel_ir.constant(0, node.dtype),), ()), node.shape, (), [buffer], [])
-        scheduler.add_copy(zeros, node, "zeros, before its slices are written")
+        scheduler.add_unfused_step(zeros, node, "zeros, before its slices are written")
         return buffer
     old = node.inputs[0]
     if is_computed_by_kernel(old) and old not in scheduler.buffers and has_only_user(scheduler, old, node):
@@ -89,7 +89,7 @@ def base_buffer(scheduler: Scheduler, node: Node, layout: Layout) -> Task[Buffer
             return source
         buffer = scheduler.allocate(node, layout)
     copy = KernelLaunch(copy_kernel(node), node.shape, (), [buffer], [source])
-    scheduler.add_copy(copy, node, "a copy of the old array, before its slices are written")
+    scheduler.add_unfused_step(copy, node, "a copy of the old array, before its slices are written")
     return buffer
 
 
@@ -139,14 +139,14 @@ def schedule_part(scheduler: Scheduler, node: Node, target: BufferView, preassig
             if x not in scheduler.users:  # an expanded number: a later slice of the same number is computed again
                 del scheduler.buffers[x]
             return
-        for identity in identities(new, x):
+        for identity in identities_between(new, x):
             scheduler.buffers[identity] = scheduler.locate_stored(identity.inputs[0])
     source = yield scheduler.materialize(new)
     copy = KernelLaunch(copy_kernel(new), target[1].shape, (), [target], [source])
-    scheduler.add_copy(copy, new, "a copy into its slice")
+    scheduler.add_unfused_step(copy, new, "a copy into its slice")
 
 
-def identities(node: Node, x: Node) -> list[Node]:
+def identities_between(node: Node, x: Node) -> list[Node]:
     """Return the identities on the path from `x` to a node, in the order in which they are applied."""
     passed = list[Node]()
     while node is not x:

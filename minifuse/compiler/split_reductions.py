@@ -26,8 +26,8 @@ def split_reductions(outputs: list[Node]) -> list[Node]:
 def split_reduction(reduction: Node) -> Node:
     """Split a reduction into chunks if it is large enough.
 
-    Long rows are split, above all if they are few. Long columns are split, too: the elements of a whole column are far apart
-    in memory, and those of a chunk of all columns are close together.
+    Long rows are split, and shorter ones, too, if they are few. Long columns are split as well: the elements of a column
+    are far apart in memory, but those of one chunk of all columns are close together.
     """
     (x,), operator = reduction.inputs, reduction.function.operator
     dims = [d for d in reduction.function.dims if x.shape[d] > 1]

@@ -1,4 +1,4 @@
-"""The result of tracing a function: its graph, what a call does to its inputs, and how its return value is built.
+"""The result of tracing a function: its graph, the changes of its inputs, and the structure of its return value.
 
 It also lists the calls that the function would have made without fusion, for `explain`.
 """
@@ -36,7 +36,7 @@ class CallRecord(NamedTuple):
 
 
 class InputEffects(NamedTuple):
-    """How a traced function changes its inputs in place, and uses the others. Inputs are numbered."""
+    """Which inputs a traced function changes in place, and how it uses the others. Inputs are numbered."""
 
     stored: frozenset[int]
     """Inputs whose memory is changed."""
@@ -57,7 +57,7 @@ class TracedGraph(NamedTuple):
     """The values of the hidden inputs: tensors of the function's closure, and values that each call computes."""
     outputs: list[Node]
     stores: list[tuple[Node, Node]]
-    """In-place changes: (argument, what is stored in its memory)."""
+    """In-place changes: (argument, the value stored in its memory)."""
     is_tuple: bool = True
     aliases: Mapping[Node, tuple[int, Layout]] = MappingProxyType({})
     """Nodes that share memory with an argument: node -> (index of the argument, layout relative to its address)."""

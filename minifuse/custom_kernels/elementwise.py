@@ -271,8 +271,8 @@ def elementwise(function: ElementFunction | None = None, *, raw: str | Sequence[
     Notes
     -----
     Without raw arguments, the function is differentiable to any order, and fuses with the operations around it. With raw
-    arguments it is one kernel, without a gradient. Elements run in any order: if several store to one element, any of them
-    may be the last, and a load may or may not return the value that another element stored, so `x[i] += v` may lose updates.
+    arguments it is one kernel, without a gradient. Elements run in any order. If several store to one element, any of them
+    may be the last. A load may or may not return the value that another element stored, so `x[i] += v` may lose updates.
     Computed indices are checked on the python backend only: keep them in range with `mf.minimum` and `mf.maximum`, since
     both sides of `mf.where` are computed.
 

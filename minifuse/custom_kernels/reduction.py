@@ -246,8 +246,8 @@ def reduction(
     -----
     Values are reduced in the type that `map` returns: 32-bit integers wrap around, where `x.sum()` would use 64 bits. A
     reduction with an operator of the table costs the same as `x.sum`; another one is not vectorized along rows on the
-    CPU. Large reductions are split into pieces by a rule that depends on the shape alone, and so does the order of
-    combination.
+    CPU. Large reductions are split into chunks by a rule that depends only on the shape, so the order of combination
+    depends only on the shape, too.
 
     Examples
     --------

@@ -61,7 +61,7 @@ def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> l
     Returns
     -------
     list of LaunchPlan
-        Pass them to `simt.run` or `simt.trace`, one after the other. Their memory lives as long as they do.
+        Pass them to `simt.run` or `simt.trace`, one after the other. They keep their memory alive.
 
     Examples
     --------
@@ -81,7 +81,7 @@ def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> l
 
 
 def allocate_forever(buffers: list[MemoryBuffer], nbytes: int) -> MemoryBuffer:
-    """Allocate a buffer that lives as long as the list: no address is used twice."""
+    """Allocate a buffer, and keep it in a list, so that no address is used twice."""
     buffers.append(MemoryBuffer(nbytes))
     return buffers[-1]
 

@@ -194,7 +194,7 @@ class Profile(DispatchHook):
         run = self.runs.get(plan)
         if run is None:
             works = [launch_work(plan, step) for step in plan.steps]
-            run = plan.host.function(lambda k, launch: self.timed_launch(launch, works[k], plan.backend))
+            run = plan.host.compile_function(lambda k, launch: self.timed_launch(launch, works[k], plan.backend))
             self.runs[plan] = run
         return run
 
@@ -274,7 +274,7 @@ class Profile(DispatchHook):
         Parameters
         ----------
         path : path
-            A JSON file. It is written under a temporary name and then renamed, so that no incomplete file is ever seen.
+            A JSON file. It is written under a temporary name and then renamed, so that no reader finds an incomplete file.
         """
         with replacement(path, is_durable=False) as file:
             text = TextIOWrapper(file, encoding="utf-8")

@@ -14,7 +14,7 @@ from ..ir.kernel_ir import Kernel, Load
 from ..runtime.memory_pool import round_to_size_class
 
 TIMED_LAUNCHES = 5  # the fastest one counts
-COPY_ELEMENTS = 1 << 24  # four times as many on a GPU: far more than caches can store
+COPY_ELEMENTS = 1 << 24  # four times as many on a GPU; much larger than the caches
 MATMUL_SIZE = 1024  # rows and columns of the square matrices, four times as many on a GPU
 
 

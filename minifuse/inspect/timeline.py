@@ -75,8 +75,8 @@ class ProfileRow:
     gflops: float | None
     """10^9 floating-point operations per second of a matmul."""
     roofline: float | None
-    """The least time that this machine needs for the bytes and the flops, divided by the measured time. It is more than 1
-    if data came from a cache.
+    """The least time that this machine needs for the bytes and the flops, divided by the measured time. It exceeds 1 if
+    data were in a cache.
     """
 
 

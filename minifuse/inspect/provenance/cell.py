@@ -165,8 +165,8 @@ def trace_back(
 
     def find_input(address: int) -> tuple[str, int]:
         """Return the input that contains an address, and the index of the element; "" for a number that the host stored."""
-        found = ((name, (address - low) // ITEMSIZE) for name, (low, end) in inputs.items() if low <= address < end)
-        return next(found, ("", 0))
+        matches = ((name, (address - low) // ITEMSIZE) for name, (low, end) in inputs.items() if low <= address < end)
+        return next(matches, ("", 0))
 
     def element(address: int, before: int) -> int:
         writer_index = writer(address, before)
@@ -178,24 +178,24 @@ def trace_back(
         return len(parts) - 1
 
     for k in sorted(ran):
-        log, known = ran[k].log, dict[ValueId, int]()
+        log, node_of_id = ran[k].log, dict[ValueId, int]()
         for name in ran[k].ancestors:
             op = log.op_of(name)
             if op is None and (at := log.address_of(name)) is not None:
-                known[name] = element(at, k)
+                node_of_id[name] = element(at, k)
                 continue
             part = ProvenanceNode(number=0.0 if isinstance(name, int) else name[0], launch=k)
             if op is not None:
                 part = ProvenanceNode(
                     op.operator,
-                    tuple([known[p] for p in op.parts]),
+                    tuple([node_of_id[p] for p in op.parts]),
                     launch=k,
                     thread=op.thread,
                     exchange=op.exchange,
                 )
-            known[name] = len(parts)
+            node_of_id[name] = len(parts)
             parts.append(part)
-        node_of_value |= {(k, address): known[name] for address, name in ran[k].names.items()}
+        node_of_value |= {(k, address): node_of_id[name] for address, name in ran[k].names.items()}
         for read in ran[k].reads:
             array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:

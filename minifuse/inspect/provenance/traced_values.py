@@ -296,7 +296,7 @@ def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[Provenan
 
 
 def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...]:
-    """Sort nodes by the thread that computed them; values that no thread computed, such as an identity, come last."""
+    """Sort nodes by the thread that computed them; values that no thread computed, such as an identity, are last."""
     return tuple(sorted(parts, key=lambda k: (not tree.parts[k].operator, tree.parts[k].thread)))
 
 

@@ -1,11 +1,11 @@
-"""Aliasing of the inputs of a fused call: which are one tensor, and which share memory. It is part of the cache key.
+"""Find aliases among the inputs of a fused call: which are one tensor, and which share memory. The cache key contains them.
 
 A trace is valid for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
-if the function modifies one of them in place. If the other is only read, and before that change, the call reads a copy
-of it, and it does not matter where the two overlap. Otherwise the distance of the two is part of the key.
+if the function modifies one of them in place. If it reads the other only before that change, the call reads a copy of it,
+and it does not matter where the two overlap. Otherwise the distance between the two is part of the key.
 
-Inputs that share bytes as elements of two dtypes cannot be views of one memory. They need a copy, and if no copy helps,
-the call is refused. That depends on the effects that the trace of this call found, not on those of other traces: see
+Inputs that share bytes as elements of two dtypes cannot be views of one array. They need a copy; if no copy helps, the call
+raises an error. That depends on the effects that the trace of this call found, not on those of other traces: see
 `inputs_to_copy`.
 """
 
@@ -21,7 +21,7 @@ from ..tensors.mutation import are_views_of_one_array, overlapping_groups, share
 from ..tensors.tensor import CallInput, Tensor
 from .guards import ClosureGuard
 
-Run = Callable[..., Any]  # what runs a call of a fused function: run(*inputs) returns its results
+Run = Callable[..., Any]  # a function that runs a call of a fused function: run(*inputs) returns its results
 
 get_address = attrgetter("address")
 MAX_ADDRESSES = 4096  # cached combinations of addresses, per kind of call
@@ -31,7 +31,7 @@ class Aliasing(NamedTuple):
     """How the inputs of a call alias each other, as far as the function can observe it."""
 
     same: tuple[int, ...] = ()
-    """For each tensor the first one that is the same object; empty if all are different."""
+    """For each tensor, the index of the first one that is the same object; empty if all are different."""
     hidden: tuple[tuple[int, int], ...] = ()
     """(input, id) of inputs that another trace of the function found in a closure or a global."""
     copies: frozenset[int] = frozenset()
@@ -91,23 +91,23 @@ class AliasAnalysis:
         return Aliasing(same, hidden, copies, distances)
 
     def merge_same_inputs(self, flat: Sequence[object]) -> "AliasAnalysis":
-        """Return these facts for a call in which some inputs are one tensor, as facts about the first of those."""
+        """Return these facts for a call in which inputs may be one tensor: facts about each become facts about the first."""
         ids = [*map(id, flat)]
         first = {k: ids.index(x) for k, x in enumerate(ids)}
-        found = AliasAnalysis()
-        found.stored = {first[k] for k in self.stored if k in first}
-        found.exposed = {first[k] for k in self.exposed if k in first}
-        found.read_after = {(first[j], first[k]) for j, k in self.read_after if j in first and k in first}
-        return found
+        merged = AliasAnalysis()
+        merged.stored = {first[k] for k in self.stored if k in first}
+        merged.exposed = {first[k] for k in self.exposed if k in first}
+        merged.read_after = {(first[j], first[k]) for j, k in self.read_after if j in first and k in first}
+        return merged
 
     def find_copyable(self, group: Mapping[int, Tensor]) -> Iterator[int]:
-        """Yield the inputs of a group that can be read from a copy, and whose distance to a modified one would matter."""
+        """Yield the inputs of a group that overlap a modified one, and that the call can read from a copy instead."""
         for k, x in group.items():
             if k in self.stored or k in self.exposed or x.meta.requires_grad:
                 continue
-            near = [j for j, y in group.items() if j in self.stored and shares_memory(y, x)]
-            is_read_before = not any((j, k) in self.read_after for j in near)
-            if is_read_before and not all(are_equal_views(group[j], x) for j in near):
+            targets = [j for j, y in group.items() if j in self.stored and shares_memory(y, x)]
+            is_read_before = not any((j, k) in self.read_after for j in targets)
+            if is_read_before and not all(are_equal_views(group[j], x) for j in targets):
                 yield k
 
     def check_hidden(self, flat: Sequence[CallInput]) -> None:
@@ -130,13 +130,13 @@ class AddressDispatch:
     Parameters
     ----------
     find
-        Returns the run for these arguments, including tensors from closures and globals.
-    outside
-        A guard, whose `tensors` are the tensors that the function refers to now.
+        Returns the run for these arguments. The run takes the arguments, followed by the tensors of the guard.
+    guard
+        The guard of the function. Its `tensors` are those in closures and globals.
     """
 
-    def __init__(self, find: Callable[[tuple[object, ...]], Run], outside: ClosureGuard) -> None:
-        self.find, self.guard = find, outside
+    def __init__(self, find: Callable[[tuple[object, ...]], Run], guard: ClosureGuard) -> None:
+        self.find, self.guard = find, guard
         self.runs: dict[tuple[int | None, ...], Run] = {}
 
     def __call__(self, *inputs: object) -> Any:
@@ -170,11 +170,11 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[CallInput], 
     Raises
     ------
     OverlapError
-        No copy helps: the bytes are read after the change, or modified too, or a result or a gradient refers to them.
+        No copy helps: the bytes are read after the change, or are modified too, or a result or a gradient refers to them.
     """
     analysis = AliasAnalysis()
     analysis.add_effects(effects)
-    facts, found = analysis.merge_same_inputs(flat), set[int]()
+    facts, inputs = analysis.merge_same_inputs(flat), set[int]()
     for group in overlapping_groups(flat) if facts.stored else ():
         copies = {*facts.find_copyable(group)}
         for (j, x), (k, y) in product(group.items(), group.items()):
@@ -193,12 +193,12 @@ def inputs_to_copy(name: str, labels: Sequence[str], flat: Sequence[CallInput], 
                     f"{first} is changed in place, and {use}; pass {second}.clone(), which shares nothing with {first}, or "
                     "call the function without @mf.fuse"
                 )
-            found.add(k)
-    return frozenset(found)
+            inputs.add(k)
+    return frozenset(inputs)
 
 
 def first_occurrences(tensors: Sequence[Tensor]) -> tuple[int, ...]:
-    """Return for each tensor the position of the first one that is the same object; nothing if all are different."""
+    """Return for each tensor the index of the first one that is the same object; an empty tuple if all are different."""
     ids = [*map(id, tensors)]
     return () if len({*ids}) == len(ids) else tuple(map(ids.index, ids))
 

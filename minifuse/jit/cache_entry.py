@@ -22,7 +22,7 @@ from .aliasing import Run
 
 
 def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Tensor]) -> list[Any]:
-    """Return the inputs, with a new object in the place of each chosen one, wherever it occurs."""
+    """Return the inputs, with each chosen object replaced by a new one, wherever it occurs."""
     new = {id(flat[k]): make(flat[k]) for k in chosen}
     return [new.get(id(x), x) for x in flat]
 
@@ -82,11 +82,11 @@ class CacheEntry:
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
     def plan_inputs(self, flat: Sequence[CallInput]) -> Sequence[CallInput]:
-        """Return the inputs of the plan; those that it would read after a change of their memory are copied."""
+        """Return the inputs of the plan, with copies of those that it would read after a change of their memory."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
     def record_writes(self, flat: Sequence[CallInput]) -> None:
-        """Record before a run which buffers it modifies; values that the run saves for gradients are newer than that.
+        """Record which buffers a run modifies. This is done before the run, so values that it saves for gradients are newer.
 
         Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
         """

@@ -1,7 +1,7 @@
-"""Functionalize in-place operations while tracing: a store gives memory a new value.
+"""Functionalize in-place operations while tracing: a store assigns a new value to a storage.
 
 Inputs that overlap modified memory become views of one storage. Inputs that share bytes as elements of two dtypes stay
-separate here. When the trace has shown how they are used, the call reads one of them from a copy, or is refused
+separate here. When the trace has shown how they are used, the call reads one of them from a copy, or raises an error
 (`aliasing.inputs_to_copy`).
 """
 
@@ -28,9 +28,9 @@ class Functionalizer:
     Attributes
     ----------
     modified_storages : list of TracedStorage
-        Memory of inputs that is modified, or overlaps modified memory.
+        Storages of inputs that are modified, or overlap modified memory.
     windows : dict
-        {node: (input, layout relative to its address)} of nodes that stand for memory around an input, or in it.
+        {node: (input, layout)} of nodes that represent memory around or in an input. The layout is relative to its address.
     stored : set of int
         Inputs that the function modifies directly, or through views of them.
     read_after : set of (int, int)
@@ -104,7 +104,7 @@ class Functionalizer:
             self.merge_storages([self.tracer.traced_tensors[id(x)].storage for x in group.values()], group)
 
     def merge_storages(self, storages: Sequence[TracedStorage], group: Mapping[int, Tensor]) -> None:
-        """Make inputs views of one storage; several of them, or several of their elements, share elements of it."""
+        """Make inputs with overlapping elements views of one storage, which covers the memory of all of them."""
         indices, tensors = list(group), list(group.values())
         low, high = min(tensor_range(x)[0] for x in tensors), max(tensor_range(x)[1] for x in tensors)
         itemsize = tensors[0].dtype.itemsize
@@ -113,16 +113,16 @@ class Functionalizer:
         self.windows[node] = indices[0], layout
         base = TracedStorage(node, layout, node)
         for x, storage in zip(tensors, storages, strict=True):
-            own, start = x.meta.layout, (x.address - tensors[0].address) // itemsize
+            shape, strides = x.meta.layout.shape, x.meta.layout.strides
             assert storage.argument is not None
-            self.windows[storage.argument] = indices[0], Layout(own.shape, own.strides, start)
+            self.windows[storage.argument] = indices[0], Layout(shape, strides, (x.address - tensors[0].address) // itemsize)
             storage.base = base
-            storage.base_views = (View("as_strided", (own.shape, own.strides, (x.address - low) // itemsize)),)
+            storage.base_views = (View("as_strided", (shape, strides, (x.address - low) // itemsize)),)
             if storage not in self.modified_storages:
                 self.modified_storages.append(storage)
 
     def stores_and_modified_inputs(self) -> tuple[list[tuple[Node, Node]], list[int]]:
-        """Return (memory, new value) pairs, and the inputs that are modified."""
+        """Return (node of the initial value, node of the new value) of each storage, and the inputs that are modified."""
         stores: list[tuple[Node, Node]] = []
         modified_ids = {id(m.tensor) for m in self.modified_storages if m.tensor is not None}
         modified = [k for k, x in enumerate(self.tracer.inputs) if id(x) in modified_ids]

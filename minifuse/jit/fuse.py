@@ -104,7 +104,7 @@ class Fused:
 
     @property
     def __guarded__(self) -> TraceableFunction:
-        """Return the function, which a guard of another function checks in the place of this object."""
+        """Return the function, which guards of other functions check instead of this object."""
         return self.function
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
@@ -141,7 +141,7 @@ class Fused:
         return entry.run(*flat)
 
     def get_entry(self, inputs: tuple[object, ...], named: dict[str, object]) -> tuple[CacheEntry, list[CallInput]]:
-        """Return the cache entry of a call, traced if there is none, and the inputs of its run."""
+        """Return the cache entry of a call, and the inputs of its run. If there is no entry, trace the function."""
         leaves, tree, key = self.flatten_args(inputs, named)
         guards = [self.guard, *[self.guard_for(x) for x in find_objects(tree)]]
         fingerprints = tuple(x.fingerprint() for x in guards)
@@ -163,8 +163,8 @@ class Fused:
                 break
             copies = needed  # trace again with the copies that this trace needs
         self.last_entry = entry
-        whole_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
-        self.entries.put(whole_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
+        entry_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
+        self.entries.put(entry_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
         is_simple = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
         if is_simple and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
             kinds = [x.meta if isinstance(x, Tensor) else type(x) for x in inputs]
@@ -185,7 +185,7 @@ class Fused:
             )
 
     def find_aliasing(self, flat: Sequence[CallInput]) -> Aliasing:
-        """Return how the inputs of a call alias each other, as far as traces have found that it matters."""
+        """Return how the inputs of a call alias each other, as far as it matters for the traces so far."""
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.meta.requires_grad for x in flat)
         grads = [x.grad for x in flat if isinstance(x, Tensor) and x.grad is not None] if self.reads_grads else ()
         return self.aliases.find_aliasing(flat, is_recorded, grads)
@@ -198,7 +198,7 @@ class Fused:
         return (lambda *inputs: run(*inputs, *guard.tensors)) if guard.tensors else run
 
     def dynamic_guards(self, flat: Sequence[CallInput]) -> Hashable:
-        """Return the values that a call depends on besides its arguments, as far as traces have found them."""
+        """Return the values on which the traces so far are specialized, and the metadata of gradients that they read."""
         known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
         values = tuple((type(x), repr(x)) for x in known)
         grads = tuple(x.grad.meta if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
@@ -228,7 +228,7 @@ class Fused:
     def flatten_args(
         self, inputs: tuple[object, ...], named: dict[str, object]
     ) -> tuple[list[CallInput], ArgumentTree, tuple[object, ...]]:
-        """Split nested arguments into tensors and numbers, the structure with a `Placeholder` for each, and a key."""
+        """Return the tensors and numbers in nested arguments, the structure with a `Placeholder` for each, and a key."""
         leaves: list[CallInput] = []
         key: list[object] = []
         arrays: dict[int, Tensor] = {}
@@ -254,22 +254,22 @@ class Fused:
 
         return leaves, (flatten(inputs), flatten(named)), tuple(key)
 
-    def as_input(self, array: NumpyArray, known: dict[int, Tensor]) -> Any:
-        """Return an array as a tensor over its memory, always the same tensor; return an array without dims as a number."""
+    def as_input(self, array: NumpyArray, tensors: dict[int, Tensor]) -> Any:
+        """Return a 0-d array as a number, and another array as a tensor over its memory, the same tensor each time."""
         if not array.ndim:
             return array[()]
-        if id(array) not in known:
-            known[id(array)] = Tensor.from_numpy(array, get_backend(None))
-        return known[id(array)]
+        if id(array) not in tensors:
+            tensors[id(array)] = Tensor.from_numpy(array, get_backend(None))
+        return tensors[id(array)]
 
     def guard_for(self, x: object) -> ClosureGuard:
         """Return the guard of an object among the arguments."""
-        found = self.object_guards.get(id(x))
-        if found is None:
+        guard = self.object_guards.get(id(x))
+        if guard is None:
             while len(self.object_guards) >= MAX_GUARDED_OBJECTS:
                 self.object_guards.pop(next(iter(self.object_guards)))
-            found = self.object_guards[id(x)] = ClosureGuard(x)
-        return found
+            guard = self.object_guards[id(x)] = ClosureGuard(x)
+        return guard
 
     # Inspection.
 
@@ -285,8 +285,8 @@ class Fused:
         inputs, named
             Arguments like those of the call.
         processes : int
-            Processes to compile in, besides this one; 1 compiles in this process. Several pay off from about ten kernels
-            on: each process takes half a second to start.
+            Number of worker processes; 1 compiles in this process. Several are faster from about ten kernels on, since
+            each takes half a second to start.
 
         Returns
         -------
@@ -300,7 +300,7 @@ class Fused:
 
         Notes
         -----
-        The gradient is a call of its own, whose kernels are compiled when `backward` is first called.
+        The gradient is a separate call, whose kernels are compiled when `backward` is first called.
 
         Examples
         --------
@@ -350,8 +350,8 @@ class Fused:
         --------
         >>> import minifuse as mf
         >>> normalize = mf.fuse(lambda x: (x - x.mean()) / x.std())
-        >>> found = normalize.explain(mf.ones(1000))
-        >>> len(found.forward.kernels), found.forward.nbytes, found.unfused.launches > 3
+        >>> explanation = normalize.explain(mf.ones(1000))
+        >>> len(explanation.forward.kernels), explanation.forward.nbytes, explanation.unfused.launches > 3
         (1, 8000, True)
         """
         return explain_call(*self.get_entry(inputs, named))
@@ -361,12 +361,12 @@ class Fused:
         return FuseStats(self.captures, len(self.entries), len(self.last_entry.plan.steps) if self.last_entry else 0)
 
     def __deepcopy__(self, memo: dict[int, object]) -> "Fused":
-        """Copy as the function is copied: a Python function is returned unchanged, a module or a bound method is copied."""
+        """Return a copy if `deepcopy` copies the function, such as a module or a bound method; else return this object."""
         function = deepcopy(self.function, memo)
         return self if function is self.function else Fused(function, self.recompute)
 
     def __reduce__(self) -> "str | tuple[type[Fused], tuple[TraceableFunction, str]]":
-        """Pickle as the function is pickled: by its name, if the name refers to this object, as below a decorator."""
+        """Pickle by name if the function's name refers to this object, as with a decorator; else pickle the function."""
         name = getattr(self, "__qualname__", "<none>")
         module = sys.modules.get(getattr(self, "__module__", None) or "")
         is_named = "<" not in name and module is not None and hasattr(module, name.partition(".")[0])

@@ -1,13 +1,13 @@
 """Guards of closures: the state that a function reads from closures, globals, defaults and attributes.
 
-The state of functions that it calls is guarded, too. All of it is part of the key of a fused call, with types, so that a
-changed global is traced again, and `True`, `1` and `1.0` are different keys. Tensors found there are inputs of the call
-like its arguments: another tensor of the same kind in the same place needs no new trace.
+The state of functions that it calls is guarded, too. All of it is part of the key of a fused call, with types. So if a
+global changes, the function is traced again, and `True`, `1` and `1.0` are different keys. Tensors in this state are inputs
+of the call like its arguments: replacing one by another tensor of the same kind needs no new trace.
 
 A check costs about 60 ns per guard if nothing has changed: it compares object identity.
 
-Not detected: state that is read by running the function only (`getattr` with a computed name, a file, the time), and
-state inside objects of C extensions, which are compared by identity.
+Two kinds of state are not detected: state that only a run of the function reads (`getattr` with a computed name, a file,
+the time), and state inside objects of C extensions, which are compared by identity.
 """
 
 import sys
@@ -45,7 +45,7 @@ GuardSite = tuple[Getter, object]  # a getter, and its argument
 
 
 class IdentityKey:
-    """An object in a key, compared by identity, whatever its `__eq__` does."""
+    """An object in a key. It is compared by identity, even if it has an `__eq__`."""
 
     __slots__ = ("thing",)
 
@@ -64,8 +64,8 @@ class Fingerprint:
 
     __slots__ = ("entries",)
 
-    def __init__(self, found: tuple[object, ...]) -> None:
-        self.entries = found
+    def __init__(self, entries: tuple[object, ...]) -> None:
+        self.entries = entries
 
 
 class ClosureGuard:
@@ -74,8 +74,8 @@ class ClosureGuard:
     Attributes
     ----------
     tensors : list of Tensor
-        The tensors that the last check found, in a fixed order; NumPy arrays among them are tensors over the same
-        memory.
+        The tensors that the last check found, in a fixed order, and tensors over the memory of the NumPy arrays that it
+        found.
     """
 
     def __init__(self, *roots: object) -> None:
@@ -121,10 +121,10 @@ class ClosureGuard:
     def rebuild(self) -> Hashable:
         """Search all reachable state again."""
         search = GuardBuilder(self.roots)
-        found = tuple(search.key)
-        self.key = self.keys.setdefault(found, Fingerprint(found))
+        entries = tuple(search.key)
+        self.key = self.keys.setdefault(entries, Fingerprint(entries))
         if len(self.keys) > 1000:
-            self.keys = {found: self.key}
+            self.keys = {entries: self.key}
         self._guard_sites, self._sizes, self._tensors = search.guard_sites, search.sizes, search.tensors
         self._arrays = search.arrays
         self._is_known = True
@@ -136,7 +136,7 @@ class ClosureGuard:
 
 
 class GuardBuilder:
-    """One search of all reachable state: it builds a key, and the places to check later."""
+    """One search of all reachable state: it builds a key, and the list of guards to check later."""
 
     def __init__(self, roots: Sequence[object]) -> None:
         self.queue = deque[tuple[object, frozenset[str]]]()  # a queue: long chains must not recurse
@@ -152,10 +152,10 @@ class GuardBuilder:
                 self.visit_object(*self.queue.popleft())
 
     def add_guard(self, get: Getter, name: object, names: frozenset[str] = frozenset()) -> None:
-        """Guard an object in a place."""
+        """Guard the object that `get(name)` returns. `names` are the names in the code that refers to it."""
         try:
             x = get(name)
-        except (AttributeError, ValueError):  # a cell that is empty so far
+        except (AttributeError, ValueError):  # an empty cell
             return
         if isinstance(x, np.ndarray):
             self.arrays.append((get, name))
@@ -222,10 +222,10 @@ class GuardBuilder:
         if not isinstance(x, tuple | frozenset):
             self.sizes.append((x, len(x)))
         if isinstance(x, dict):
-            is_live = isinstance(x, DynamicDict)
+            is_dynamic = isinstance(x, DynamicDict)
             for name, value in list(x.items()):
                 self.enqueue(name)
-                if not (is_live and type(value) in (int, float)):
+                if not (is_dynamic and type(value) in (int, float)):
                     self.add_guard(x.get, name)
         elif isinstance(x, tuple | list):
             for k in range(len(x)):
@@ -253,7 +253,7 @@ class GuardBuilder:
                 self.add_guard(function.__globals__.get, name, names)
 
     def visit_module(self, module: ModuleType, names: frozenset[str]) -> None:
-        """Visit the names that the code uses of a module, unless it is a library module."""
+        """Visit the attributes of a module that the code uses, unless it is a library module."""
         self.key.append(IdentityKey(module))
         if not is_library_module(module.__name__):
             for name in sorted(names & vars(module).keys()):
@@ -319,24 +319,24 @@ def is_installed(name: str) -> bool:
 def is_opaque(cls: type) -> bool:
     """Return True if objects of a class are compared by identity: builtins, and those of NumPy and minifuse."""
     name = cls.__module__ or ""
-    is_learned = name.startswith(("minifuse.nn", "minifuse.optim"))
-    return is_library_module(name) and not is_learned and name not in TRANSPARENT_MODULES
+    is_model_part = name.startswith(("minifuse.nn", "minifuse.optim"))
+    return is_library_module(name) and not is_model_part and name not in TRANSPARENT_MODULES
 
 
 def as_tensor(x: Tensor | NumpyArray) -> Tensor:
     """Return a tensor unchanged, and an array as a tensor over the same memory, the same tensor each time."""
     if isinstance(x, np.ndarray):
-        found = _array_tensors.get(id(x))
-        if found is None or found[0] is not x:
+        cached = _array_tensors.get(id(x))
+        if cached is None or cached[0] is not x:
             while len(_array_tensors) > 100:
                 _array_tensors.pop(next(iter(_array_tensors)), None)
-            found = _array_tensors[id(x)] = x, Tensor.from_numpy(x, _default_backend())
-        return found[1]
+            cached = _array_tensors[id(x)] = x, Tensor.from_numpy(x, _default_backend())
+        return cached[1]
     return x
 
 
 def array_digest(array: NumpyArray) -> bytes:
-    """Return a digest of the elements of an array; of a large array, of elements at equal distances."""
+    """Return a digest of the elements of an array. Of a large array, digest only elements at equal distances."""
     if array.dtype.hasobject:
         return b""  # objects are compared by identity
     sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]
@@ -345,8 +345,8 @@ def array_digest(array: NumpyArray) -> bytes:
 
 def tensor_over(array: object) -> Tensor | None:
     """Return the tensor over the memory of an array that a search has found; None for any other array."""
-    found = _array_tensors.get(id(array))
-    return found[1] if found is not None and found[0] is array else None
+    cached = _array_tensors.get(id(array))
+    return cached[1] if cached is not None and cached[0] is array else None
 
 
 _array_tensors: dict[int, tuple[NumpyArray, Tensor]] = {}

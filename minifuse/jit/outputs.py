@@ -31,7 +31,7 @@ class OutputBuilder:
     nondifferentiable : set of int
         Outputs without a gradient.
     layouts : dict
-        The layout that an output would have without tracing.
+        The layouts that nodes of outputs would have without tracing.
     returned_calls : set of int
         The calls whose results the function returns.
     aliases : dict
@@ -44,7 +44,7 @@ class OutputBuilder:
         self.nondifferentiable, self.layouts, self.returned_calls = set[int](), dict[Node, Layout](), set[int]()
         self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
         self.owners: dict[Node, TracedStorage] = {}
-        self.values: dict[TracedStorage, Node] = {}  # if they differ from the value of the storage
+        self.values: dict[TracedStorage, Node] = {}  # copies of values that another storage has, too
         self.references: dict[int, OutputRef | InputRef] = {}  # by the id of the traced tensor
         self.leaves: list[TracedLeaf] = []  # leaves that the function created and returned
         self.dependent: list[Node] = []  # results that depend on leaves
@@ -80,7 +80,7 @@ class OutputBuilder:
         else:
             node = self.values.get(storage, storage.value)
             owned = node if storage.is_copy and isinstance(node.function, View) else strip_views(node)
-            while self.owners.setdefault(owned, storage) is not storage:  # an equal value in another storage
+            while self.owners.setdefault(owned, storage) is not storage:  # another storage has an equal value
                 owned = node = self.values[storage] = node.clone()
             for view in x.views:  # not copied: results may share memory
                 node = view(node)
@@ -120,7 +120,7 @@ def contains_traced_value(x: object) -> bool:
 
 
 def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
-    """Return the layout that a result would have without tracing: that of the inputs if elementwise, else row-major."""
+    """Return the layout that a result would have without tracing: as the inputs if elementwise, else row-major."""
     base = strip_views(result)
     is_elementwise = base.is_elementwise or any(x.shape == base.shape for x in base.inputs)
     is_row_major = not is_elementwise or isinstance(base.function, Copy | Matmul | ScatterAdd | Gather)
@@ -137,7 +137,7 @@ def output_layout(result: Node, inputs: Sequence[TracedTensor]) -> Layout:
 
 
 def match_shape(shape: tuple[int, ...], layout: Layout) -> Layout | None:
-    """Return a layout for a shape that differs in dims of size 1 only; None for any other shape."""
+    """Reshape a layout to a shape that differs only in dims of size 1; return None for any other shape."""
     if shape == layout.shape:
         return layout
     is_same = [n for n in shape if n > 1] == [n for n in layout.shape if n > 1]

@@ -27,11 +27,11 @@ class TracedBackward:
     Attributes
     ----------
     leaves : list of (TracedTensor, list of Node)
-        Tensors that require a gradient, and the nodes that stand for them: one more after each in-place operation.
+        Tensors that require a gradient, and the nodes of their values: each in-place operation adds one.
     sources : dict
         {call: the calls to which its gradient is propagated}, by their numbers.
     freed_calls : set of int
-        Calls that `backward` has visited: the values that they saved are freed, as they are without tracing.
+        Calls that `backward` has visited: as without tracing, the values that they saved are freed.
     """
 
     def __init__(self, tracer: "Tracer") -> None:
@@ -45,21 +45,21 @@ class TracedBackward:
         return x.requires_grad and bool(self.gradient_path(x) & self.freed_calls)
 
     def make_leaf(self, x: TracedTensor) -> None:
-        """Compute a gradient for a tensor from now on, and for nothing that it was computed from."""
+        """Make a tensor a leaf: it gets gradients, and the values that it was computed from get none."""
         x.leaf, x.is_detached = TracedLeaf(x, ("leaf", len(self.leaves))), True
         self.leaves.append((x, x.leaf.nodes))
 
     def record_sources(self, k: int, inputs: Sequence[TracedTensor | None]) -> None:
-        """Record to which calls a call's gradient is propagated."""
+        """Record the calls to which the gradient of call k is propagated."""
         self.sources[k] = [x.storage.producer for x in inputs if x is not None and x.requires_grad and not x.is_detached]
 
     def depends_on_leaves(self, node: Node, leaves: Sequence[TracedLeaf]) -> bool:
-        """Return True if a gradient is propagated from a node to leaves that the function made."""
+        """Return True if a gradient is propagated from a node to leaves that the function created."""
         nodes = [x for leaf in leaves for x in leaf.nodes]
         return bool(nodes) and node in dependents_of(toposort([node], inputs_of), nodes)
 
     def backward(self, root: TracedTensor, gradient: Tensor | None, create_graph: bool, retain_graph: bool) -> None:
-        """Add the gradients of all leaves that the root was computed from."""
+        """Add the gradient of the root to `grad` of every leaf that it was computed from."""
         if gradient is None:
             if root.size != 1:
                 raise GradientError(
@@ -72,36 +72,36 @@ class TracedBackward:
             raise GradientError(f"backward: gradient is {got}, expected {root.dtype} {root.shape}, as this tensor")
         start = root.node  # read it before collecting the nodes of leaves: it may be one of them
         nodes = [node for _, leaves in self.leaves for node in leaves]
-        used = self.gradient_path(root)
-        if used & self.freed_calls:
+        visited = self.gradient_path(root)
+        if visited & self.freed_calls:
             raise GradientError(FREED_GRAPH)
-        found = dict(zip(nodes, self.gradients_of_nodes(start, gradient, nodes), strict=True))
+        grads = dict(zip(nodes, self.gradients_of_nodes(start, gradient, nodes), strict=True))
         self.tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (root.storage.producer,)))
-        if not any(g is not None for g in found.values()):
+        if not any(g is not None for g in grads.values()):
             raise GradientError(NO_GRADIENT)
         if not retain_graph:
-            self.freed_calls |= used
+            self.freed_calls |= visited
         for x, leaves in self.leaves:
-            parts = [g for node in leaves if (g := found[node]) is not None]
+            parts = [g for node in leaves if (g := grads[node]) is not None]
             if parts:
                 self.accumulate_grad(x, parts, create_graph)
 
     def gradient_path(self, root: TracedTensor) -> set[int]:
         """Return the calls, by their numbers, through which a gradient of the root is propagated."""
-        found, front = set[int](), [] if root.is_detached else [root.storage.producer]
-        while front:
-            k = front.pop()
-            if k in self.tracer.calls_with_grad and k not in found and self.has_grad_input(k):
-                found.add(k)
-                front += self.sources[k]
-        return found
+        visited, stack = set[int](), [] if root.is_detached else [root.storage.producer]
+        while stack:
+            k = stack.pop()
+            if k in self.tracer.calls_with_grad and k not in visited and self.has_grad_input(k):
+                visited.add(k)
+                stack += self.sources[k]
+        return visited
 
     def has_grad_input(self, k: int) -> bool:
         """Return True if an input of a call requires a gradient."""
         return any(getattr(x, "requires_grad", False) for x in self.tracer.calls[k].inputs)
 
     def accumulate_grad(self, x: TracedTensor, parts: Sequence[Node], create_graph: bool) -> None:
-        """Add a gradient to `grad` of a leaf."""
+        """Add the sum of some gradients to `grad` of a leaf."""
         if x.owner is not None and x.owner.grad_fn is not None:
             raise FuseError(
                 f"{users_line()}: backward reached a tensor that was computed before the call of {self.tracer.name}; "
@@ -122,7 +122,7 @@ class TracedBackward:
     def trace_grad(self, function: TraceableFunction, inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
         """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
         tracer = self.tracer
-        is_inside = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+        is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with grad_recording(True):
             variables = list(inputs)
             for k in chosen:
@@ -138,8 +138,8 @@ class TracedBackward:
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
             y = tracer.lift(y)
-            found = self.gradients_of_nodes(y.node, tracer.full(y.shape, 1, y.dtype), nodes)
+            grads = self.gradients_of_nodes(y.node, tracer.full(y.shape, 1, y.dtype), nodes)
             tracer.calls.append(CallRecord(BACKWARD, (), users_line(), (y.storage.producer,)))
             zeros = [Full(x.shape, x.dtype)(literal(0, x.dtype)) for x in nodes]
-            results = [tracer.wrap_result(zero if g is None else g, [], True) for g, zero in zip(found, zeros, strict=True)]
-        return results if is_inside else [g.detach() for g in results]
+            results = [tracer.wrap_result(zero if g is None else g, [], True) for g, zero in zip(grads, zeros, strict=True)]
+        return results if is_recorded else [g.detach() for g in results]

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DynamicAttr:
-    """A number in a dict that each call reads again."""
+    """A number in a dict, which each call reads again."""
 
     settings: Any
     name: Hashable
@@ -39,11 +39,11 @@ class DynamicAttr:
 
 
 class DynamicGuard(DynamicAttr):
-    """A question that is asked before each call: `settings` returns the answer, `name` tells it from other questions."""
+    """A value that is computed before each call, by calling `settings`, and is part of the key. `name` identifies it."""
 
     @property
     def value(self) -> Any:
-        """Return the current answer."""
+        """Compute the current value."""
         return self.settings()
 
     def __hash__(self) -> int:
@@ -53,11 +53,11 @@ class DynamicGuard(DynamicAttr):
         return isinstance(other, DynamicGuard) and other.name == self.name
 
 
-Source = int | str | DynamicAttr  # an input by its number, "a count", or what each call reads or asks
+Source = int | str | DynamicAttr  # the index of an input, "a count", or a value that each call reads or computes
 
 
 class TracedScalar:
-    """A Python number among the inputs, or computed from some. Its value is known when a call runs.
+    """A Python number that is an input, or is computed from inputs. Each call computes its value.
 
     `text` is the Python expression that computes it from inputs x0, x1, ...; `value` is its value in this call. If
     Python needs the value (a branch, a size, `math.sqrt`), the trace is specialized: its `sources` become part of the
@@ -70,7 +70,7 @@ class TracedScalar:
         self.tracer, self.value, self.text, self.sources = tracer, value, text, sources
 
     @property  # type: ignore[misc]  # mypy expects a class, not a property
-    def __class__(self) -> type:  # isinstance(x, float) holds
+    def __class__(self) -> type:  # so isinstance(x, float) is True for a float
         return type(self.value)
 
     def concretize(self) -> Any:
@@ -88,13 +88,13 @@ class TracedScalar:
         return getattr(ufunc, method)(*[x.concretize() if type(x) is TracedScalar else x for x in inputs], **named)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:
-        """Return the value as an array without dims: NumPy's arrays cannot contain symbols."""
+        """Return the value as a 0-d array: NumPy's arrays cannot contain symbols."""
         return np.asarray(self.concretize(), dtype)
 
     def __array_function__(
         self, function: TraceableFunction, types: Collection[type], args: tuple[object, ...], named: dict[str, object]
     ) -> Any:
-        """Call a NumPy function: with tensors it is traced, with numbers only it computes with their values."""
+        """Call a NumPy function. It is traced if an argument is a tensor; else it computes with the numbers' values."""
         if any(issubclass(t, Tensor) for t in types):
             return on_function(function, [t for t in types if t is not TracedScalar], args, named)
         args, named = tree_map((args, named), _concretize)
@@ -146,7 +146,7 @@ def _add_sign(name: str, symbol: str) -> None:
 
 
 def _add_concrete_method(name: str, function: Callable[..., Any]) -> None:
-    setattr(TracedScalar, f"__{name}__", lambda a, *more: function(a.concretize(), *map(_concretize, more)))
+    setattr(TracedScalar, f"__{name}__", lambda a, *others: function(a.concretize(), *map(_concretize, others)))
 
 
 def _add_comparison(name: str) -> None:

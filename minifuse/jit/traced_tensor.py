@@ -28,8 +28,8 @@ class TracedStorage:
 
     `value` is the node of its current value, `layout` the layout that it would have without tracing, and `producer` the
     number of the call that created it, or -1. For an input, `argument` is the node of its initial value, `tensor` is the
-    tensor, and `leaves` are the nodes that stand for it when its gradient is computed. Storage that overlaps other
-    storage is a `window` of the `whole`.
+    tensor, and `leaves` are the nodes with respect to which its gradient is computed. Storage that overlaps other storage
+    is a view of `base`, through `base_views`.
     """
 
     __slots__ = ("argument", "base", "base_views", "is_copy", "layout", "leaves", "producer", "tensor", "value")
@@ -70,7 +70,7 @@ class TracedStorage:
 def view_chain(value: Node, views: tuple[View, ...]) -> Node:
     """Return a node through views.
 
-    A slice that was stored at the same place, or beside stored slices, is found without reading the whole.
+    If the views select a slice that was stored before, return the stored value. Skip stores to disjoint slices.
     """
     while views and isinstance(value.function, SliceUpdate):
         old, new = value.inputs
@@ -91,10 +91,10 @@ def are_disjoint_views(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
 
 
 class TracedLeaf:
-    """A tensor that became a leaf while tracing; views of it that are created later share it.
+    """The state of a tensor that became a leaf while tracing. Views of it that are created later share this object.
 
-    It belongs to the tensor, not to the storage: other views of the storage are no leaves. `nodes` stand for it, one for
-    each of its values: one more after each in-place operation. `key` distinguishes them from those of other leaves.
+    It belongs to the tensor, not to the storage: other views of the storage are not leaves. `nodes` are the nodes of its
+    values: each in-place operation adds one. `key` distinguishes them from those of other leaves.
     """
 
     __slots__ = ("key", "nodes", "tensor")
@@ -103,19 +103,19 @@ class TracedLeaf:
         self.tensor, self.key, self.nodes = tensor, key, list[Node]()
 
     def read_view(self, views: tuple[View, ...]) -> Node:
-        """Return the node of the leaf through views that begin with its own."""
-        own = self.tensor.views
-        node = Identity(self.key)(self.tensor.storage.read_view(own).detach())
+        """Return the node of a view of the leaf. `views` begin with the views of the leaf."""
+        leaf_views = self.tensor.views
+        node = Identity(self.key)(self.tensor.storage.read_view(leaf_views).detach())
         if all(node is not known for known in self.nodes):
             self.nodes.append(node)
-        return view_chain(node, views[len(own) :])
+        return view_chain(node, views[len(leaf_views) :])
 
 
 class TracedTensor(Tensor):
     """A tensor while a function is traced: a view of traced storage.
 
-    `is_detached` is True if no gradient is propagated to the values that its storage was computed from. `leaf` is the leaf
-    that it is, or that it is a view of.
+    `is_detached` is True if no gradient is propagated to the values that its storage was computed from. `leaf` is set if it
+    is a leaf that the function created, or a view of one.
     """
 
     __slots__ = ("_grad", "is_detached", "leaf", "storage", "tracer", "views")
@@ -140,12 +140,12 @@ class TracedTensor(Tensor):
         if self.leaf is not None and self.requires_grad:
             return self.leaf.read_view(self.views)
         node = self.storage.read_view(self.views)
-        found: Node = node.detach() if self.is_detached and self.dtype.is_float else node
-        return found
+        result: Node = node.detach() if self.is_detached and self.dtype.is_float else node
+        return result
 
     @property
     def owner(self) -> Tensor | None:
-        """Return the user's tensor that it stands for; None for a view, and for a tensor that the function created."""
+        """Return the user's tensor that it represents; None for a view, and for a tensor that the function created."""
         return None if self.views or self.is_detached else self.storage.tensor
 
     @property
@@ -161,7 +161,7 @@ class TracedTensor(Tensor):
 
     @property
     def grad(self) -> Tensor | None:
-        """Return the gradient that it has received; for an input, the gradient of the input until tracing ends."""
+        """Return the gradient so far. For an input it is stored in the user's tensor until tracing ends."""
         owner = self.owner
         if owner is None:
             return self._grad
@@ -245,7 +245,7 @@ class TracedTensor(Tensor):
     __int__ = __index__
 
     def to(self, *targets: DType | str | type, dtype: DType | str | type | None = None, backend: str | None = None) -> Any:
-        """Convert to another element type; a move to another backend is refused."""
+        """Convert to another element type. Raise a FuseError for a move to another backend."""
         try:
             return super().to(*targets, dtype=dtype, backend=backend)
         except FuseError:
@@ -266,4 +266,4 @@ class TracedTensor(Tensor):
         return f"traced({self.dtype}, shape={self.shape})"
 
 
-TracedTensor.__name__ = "Tensor"  # in Python's own messages
+TracedTensor.__name__ = "Tensor"  # the name in Python's error messages

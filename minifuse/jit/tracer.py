@@ -47,7 +47,7 @@ _trace_lock = RLock()  # while a function is traced, the gradients of its tensor
 
 
 class Tracer(DispatchHook):
-    """The tracer of one function, for inputs like these.
+    """The tracer of one function, for one kind of inputs.
 
     Parameters
     ----------
@@ -58,7 +58,7 @@ class Tracer(DispatchHook):
     backend
         The backend that computes.
     originals : tensors and numbers, optional
-        If some inputs are examples of copies: the tensors that are copied.
+        The inputs of the call, if some of `inputs` are placeholders for copies of them.
     """
 
     is_tracer = True
@@ -142,9 +142,9 @@ class Tracer(DispatchHook):
             return self.traced_tensors[id(x)]
         for k, y in enumerate(self.inputs):
             if isinstance(y, Tensor) and y.grad is x:
-                found = self.grad_of(y, k)
-                assert found is not None
-                return found
+                grad = self.grad_of(y, k)
+                assert grad is not None
+                return grad
         modified = [storage.tensor for storage in self.functionalizer.modified_storages if storage.tensor is not None]
         if any(shares_memory(x, y) for y in modified):
             raise OverlapError(
@@ -165,7 +165,7 @@ class Tracer(DispatchHook):
         )
 
     def lift_constant(self, x: Any) -> Node:
-        """Return the node of an array that the library or the user refers to."""
+        """Return the node of a concrete array that occurs in the function or in the library."""
         return (self.lift(x) if isinstance(x, Tensor) else self.constant(x)).node
 
     def add_hidden_input(
@@ -198,16 +198,16 @@ class Tracer(DispatchHook):
         return self.per_call_scalar(f"float({holder}[{name!r}])", {holder: settings}, source.value, frozenset([source]))
 
     def call_counter(self, count: Callable[[], int], value: int) -> TracedScalar:
-        """Return a traced number that each call counts; its value in this call is `value`."""
+        """Return a traced number that `count()` returns in each call; its value in this call is `value`."""
         name = f"count{len(self.arguments)}"
         return self.per_call_scalar(f"{name}()", {name: count}, value, frozenset(["a count"]))
 
     def add_guard(self, key: Hashable, ask: Callable[[], object]) -> None:
-        """Make the trace depend on an answer, which is compared by its `repr`; the key tells it from other answers."""
+        """Make the trace valid only for the value that `ask()` returns, compared by its `repr`; `key` names the guard."""
         self.specialized_on.add(DynamicGuard(ask, key))
 
     def external_tensor(self, key: Hashable, find: Callable[[], Tensor], example: Tensor) -> TracedTensor:
-        """Return a traced tensor that each call finds or creates under a key; it is like the example."""
+        """Return a traced tensor with the metadata of the example, which each call gets from `find()`; `key` names it."""
         if key not in self.external_tensors:
             name = f"find{len(self.arguments)}"
             node = self.add_hidden_input(f"{name}()", {name: find}, example, lambda inputs: find())
@@ -259,7 +259,7 @@ class Tracer(DispatchHook):
         return len(self.calls) - 1
 
     def apply_function(self, function: TraceableFunction, nodes: Sequence[Node | float]) -> Any:
-        """Apply a function to nodes; errors of nodes refer to the function itself."""
+        """Apply a function to nodes. Add the user's line to errors."""
         with self.add_error_context():
             return next(x for x in nodes if isinstance(x, Node)).apply(function, *nodes)
 
@@ -331,7 +331,7 @@ class Tracer(DispatchHook):
         )
 
     def arange(self, start: float, stop: float, step: float, dtype: DType) -> TracedTensor:
-        """Record start, start + step, ... below stop, which needs no memory."""
+        """Record start, start + step, ... below stop. These numbers need no memory."""
         size = len(np.arange(start, stop, step))
         node = Node(Iota(size), (), (size,), int64)
         if not all(isinstance(x, int) for x in (start, step)):
@@ -342,14 +342,14 @@ class Tracer(DispatchHook):
         return TracedTensor(self, TracedStorage(node, layout), TensorMeta(layout, node.dtype, self.backend, False))
 
     def draw(self, make: Callable[[], NumpyArray], shape: Shape, dtype: DType) -> TracedTensor:
-        """Record random numbers, which each call draws, in the order of the function."""
+        """Record random numbers. Each call draws new ones, in the order in which the function draws them."""
         example = Tensor.empty(shape, dtype, self.backend)
         name = f"draw{len(self.arguments)}"
 
-        def drawn() -> Tensor:
+        def draw_tensor() -> Tensor:
             return Tensor.from_numpy(make(), self.backend)
 
-        node = self.add_hidden_input(f"{name}()", {name: drawn}, example)
+        node = self.add_hidden_input(f"{name}()", {name: draw_tensor}, example)
         return TracedTensor(self, TracedStorage(node, example.meta.layout), example.meta)
 
     def check_backend(self, backend: Backend | None) -> None:

@@ -26,7 +26,7 @@ INPLACE_OPERATORS = {
 
 
 def assign(target: object, value: V) -> V:
-    """Return the value: the operator of a plain store."""
+    """Return the value: the function that a plain store, `x[...] = y`, applies."""
     return value
 
 
@@ -36,7 +36,7 @@ def as_operand(x: Any) -> Any:
 
 
 def drop_leading_ones(value: Any, ndim: int) -> Any:
-    """Remove the leading dims of size 1 that a target of `ndim` dims lacks, as NumPy does."""
+    """Remove leading dims of size 1 until `ndim` dims are left, as NumPy does in `x[...] = y`."""
     extra = len(getattr(value, "shape", ())) - ndim
     return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
 

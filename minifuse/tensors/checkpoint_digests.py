@@ -1,6 +1,7 @@
 """Digests of checkpoints: SHA-256 of all elements, and of the contents of the header.
 
-They detect accidental damage, such as a flipped bit. They are no signatures: whoever writes a file can write its digest.
+They detect accidental damage, such as a flipped bit. They are not signatures: anyone who changes a file can also change its
+digest.
 """
 
 import json
@@ -19,12 +20,12 @@ TensorHeaders = Mapping[str, tuple[str, list[int]]]  # name -> element type, as 
 
 def contents_digest(arrays: Mapping[str, NumpyArray]) -> str:
     """Return the SHA-256 of the elements of all arrays, each with its name."""
-    found = sha256()
+    digest = sha256()
     for name in sorted(arrays):
         array = arrays[name]
-        found.update(f"{len(name)} {name} {array.nbytes} ".encode())
-        found.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
-    return found.hexdigest()
+        digest.update(f"{len(name)} {name} {array.nbytes} ".encode())
+        digest.update(np.ascontiguousarray(array, array.dtype.newbyteorder("<")).reshape(-1).view(np.uint8).data)
+    return digest.hexdigest()
 
 
 def header_digest(specs: TensorHeaders, texts: Mapping[str, str], contents: str) -> str:

@@ -75,8 +75,8 @@ def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = N
     if array.dtype.kind not in "biuf":
         raise unsupported_data(array)
     is_array = isinstance(data, np.ndarray | np.generic | Tensor)
-    natural = BY_NUMPY.get(array.dtype) if is_array else DTYPE_OF_KIND.get(array.dtype.kind)
-    target = natural if dtype is None else as_dtype(dtype)
+    default_dtype = BY_NUMPY.get(array.dtype) if is_array else DTYPE_OF_KIND.get(array.dtype.kind)
+    target = default_dtype if dtype is None else as_dtype(dtype)
     if target is None:
         raise unsupported_data(array)
     return wrap_array(convert_array(array, target), backend, requires_grad)
@@ -103,7 +103,7 @@ def unsupported_data(array: NumpyArray) -> DTypeError:
 
 
 def tracer_for(backend: str | None) -> Any:
-    """Return the tracer that takes tensors created now, or None. Without a name, the backend is that of the tracer."""
+    """Return the tracer that records new tensors, or None. Raise a BackendError if the named backend is not the tracer's."""
     tracer = active_tracer()
     if tracer is not None:
         tracer.check_backend(None if backend is None else get_backend(backend))
@@ -125,9 +125,9 @@ def from_numpy(array: NumpyArray, backend: str | None = None, requires_grad: boo
     Raises
     ------
     DTypeError
-        The dtype of the array is none of float32, float64, int32, int64 and bool.
+        The dtype of the array is not float32, float64, int32, int64 or bool.
     ViewError
-        A stride is no multiple of the element size.
+        A stride is not a multiple of the element size.
 
     Examples
     --------
@@ -160,8 +160,8 @@ def from_dlpack(source: Any, backend: str | None = None) -> Tensor:
         from ..backends.cuda.device.dlpack import import_array
 
         buffer, dtype, layout, index = import_array(source)
-        result = get_backend(f"cuda:{index}")
-        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, result, False))
+        gpu = get_backend(f"cuda:{index}")
+        y = Tensor(buffer, buffer.address - layout.span()[0] * dtype.itemsize, TensorMeta(layout, dtype, gpu, False))
         return y if backend is None else y.to(backend=backend)
     if not hasattr(source, "__dlpack__"):
         raise DTypeError(f"from_dlpack: expected an object that supports DLPack, got {type(source).__name__}; use mf.tensor")
@@ -180,9 +180,9 @@ def full(
     tensor([[7, 7],
             [7, 7]])
     """
-    natural = value.dtype if isinstance(value, np.generic | np.ndarray) else None
+    np_dtype = value.dtype if isinstance(value, np.generic | np.ndarray) else None
     (value,) = as_numbers("full", value)
-    target = as_dtype(dtype if dtype is not None else natural if natural is not None else BY_PYTHON[weak_type_of(value)])
+    target = as_dtype(dtype if dtype is not None else np_dtype if np_dtype is not None else BY_PYTHON[weak_type_of(value)])
     if (tracer := tracer_for(backend)) is not None:
         result: Tensor = tracer.full(shape_of(shape), value, target)
     else:
@@ -270,7 +270,7 @@ def empty_like(x: Tensor, dtype: DTypeLike = None, backend: str | None = None, r
     (2, 3)
     """
     check_tensor(x)
-    if active_tracer() is not None:  # a traced tensor must have a value: 0 will do
+    if active_tracer() is not None:  # a graph has no uninitialized values
         return zeros_like(x, dtype, backend, requires_grad)
     result = Tensor.empty(x.shape, as_dtype(dtype or x.dtype), get_backend(backend or x.backend))
     return result.requires_grad_() if requires_grad else result
@@ -294,11 +294,11 @@ def arange(
             f"arange: start {start}, stop {stop}, step {step} have no finite number of elements; "
             "pass finite numbers and a step other than 0"
         )
-    natural = float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64
+    target = dtype or (float32 if any(isinstance(x, float) for x in (start, stop, step)) else int64)
     if (tracer := tracer_for(backend)) is not None:
-        traced: Tensor = tracer.arange(start, stop, step, as_dtype(dtype or natural))
+        traced: Tensor = tracer.arange(start, stop, step, as_dtype(target))
         return traced
-    return tensor(np.arange(start, stop, step), dtype or natural, backend)
+    return tensor(np.arange(start, stop, step), target, backend)
 
 
 _random = np.random.default_rng()
@@ -310,7 +310,7 @@ def generator() -> np.random.Generator:
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the random numbers of `rand`, `randn` and initializers; see `get_rng_state` too.
+    """Seed the random numbers of `rand`, `randn` and initializers. See also `get_rng_state`.
 
     Examples
     --------
@@ -326,7 +326,7 @@ def manual_seed(seed: int) -> None:
 
 
 def get_rng_state() -> RandomState:
-    """Return the state of the random number generator: `set_rng_state` makes it draw the same numbers again.
+    """Return the state of the random number generator. After `set_rng_state(state)` it draws the same numbers again.
 
     Returns
     -------
@@ -335,8 +335,8 @@ def get_rng_state() -> RandomState:
 
     Notes
     -----
-    `rand`, `randn` and the initial values of layers are drawn from one generator, NumPy's PCG64, and this is its state.
-    Data loaders have seeds of their own.
+    This is the state of NumPy's PCG64, the one generator of `rand`, `randn` and the initial values of layers. Data loaders
+    have separate seeds.
 
     Examples
     --------
@@ -357,7 +357,7 @@ def set_rng_state(state: Mapping[str, object]) -> None:
     Raises
     ------
     DTypeError
-        The argument is no such state. The generator is unchanged then.
+        The argument is not such a state. The generator is unchanged.
 
     Examples
     --------
@@ -389,20 +389,20 @@ def to_plain(state: Any) -> Any:
     return int(state) if isinstance(state, np.integer) else state
 
 
-def _draw(draw: str, shape: tuple[ShapeLike, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
+def _draw(method: str, shape: tuple[ShapeLike, ...], dtype: DTypeLike, backend: str | None, requires_grad: bool) -> Tensor:
     target = as_dtype(dtype or float32)
     if not target.is_float:
-        name = "randn" if draw == "standard_normal" else "rand"
+        name = "randn" if method == "standard_normal" else "rand"
         raise DTypeError(f"{name}: got dtype {target}, expected a float type; use float32 or float64")
     sizes = shape_of(shape)
 
-    def drawn() -> NumpyArray:
-        return np.asarray(getattr(generator(), draw)(sizes, dtype=target.numpy.type))
+    def draw_array() -> NumpyArray:
+        return np.asarray(getattr(generator(), method)(sizes, dtype=target.numpy.type))
 
     if (tracer := tracer_for(backend)) is not None:
-        traced: Tensor = tracer.draw(drawn, sizes, target)
+        traced: Tensor = tracer.draw(draw_array, sizes, target)
         return traced.requires_grad_() if requires_grad else traced
-    return wrap_array(drawn(), backend, requires_grad)
+    return wrap_array(draw_array(), backend, requires_grad)
 
 
 def rand(*shape: ShapeLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:

@@ -1,4 +1,4 @@
-"""In-place operations: which ones are refused, and how operands that share memory are separated.
+"""In-place operations: raise errors for invalid ones, and copy inputs that share memory with a target.
 
 Plans store results in existing memory; Tensor's methods call `store` and `store_in`.
 """
@@ -20,7 +20,7 @@ from ..runtime.memory_pool import write_clock
 if TYPE_CHECKING:
     from .tensor import CallInput, Tensor
 
-    Inputs = Sequence[CallInput | None]  # of a call; None in the place of an input that does not matter
+    Inputs = Sequence[CallInput | None]  # of a call; None replaces an input that does not matter
 
 ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
 DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
@@ -64,7 +64,7 @@ def check_writable(target: "Tensor") -> None:
 
 
 def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
-    """Run the plan of an in-place operation."""
+    """Run the plan of an in-place operation. `same` contains for each input the first one that is the same tensor."""
     run = runs.get((targets, same, *plan_key(function, inputs)))
     if run is None:
         hook = active_hook()
@@ -108,7 +108,7 @@ def groups_sharing_buffers(xs: "Inputs") -> "list[dict[int, Tensor]]":
 
 
 def shares_memory(x: "Tensor", y: "Tensor") -> bool:
-    """Return whether two tensors share bytes: exactly, or True for layouts that are too hard to decide."""
+    """Return whether two tensors share bytes. If that is too hard to decide, return True."""
     return intersects(tensor_range(x), tensor_range(y)) and share_bytes(
         x.meta.layout, x.dtype.itemsize, y.meta.layout, y.dtype.itemsize, y.address - x.address
     )
@@ -124,15 +124,15 @@ def overlapping_groups(xs: "Inputs") -> "list[dict[int, Tensor]]":
 
     A tensor that occurs several times is listed once.
     """
-    found = []
-    for near in groups_sharing_buffers(xs):
-        firsts = {id(x): k for k, x in reversed(near.items())}.values()
-        found += [
-            {k: near[k] for k in group}
-            for group in connected_groups((*tensor_range(near[k]), k) for k in firsts)
-            if any(shares_memory(near[j], near[k]) for j, k in combinations(group, 2))
+    groups = []
+    for tensors in groups_sharing_buffers(xs):
+        firsts = {id(x): k for k, x in reversed(tensors.items())}.values()
+        groups += [
+            {k: tensors[k] for k in group}
+            for group in connected_groups((*tensor_range(tensors[k]), k) for k in firsts)
+            if any(shares_memory(tensors[j], tensors[k]) for j, k in combinations(group, 2))
         ]
-    return found
+    return groups
 
 
 def are_views_of_one_array(x: "Tensor", y: "Tensor") -> bool:
@@ -141,7 +141,7 @@ def are_views_of_one_array(x: "Tensor", y: "Tensor") -> bool:
 
 
 def overlapping_groups_by_dtype(xs: "Inputs") -> "list[dict[int, Tensor]]":
-    """Return the groups of overlapping tensors, each by its index; the tensors of a group can be views of one array."""
+    """Return the `overlapping_groups` among tensors that can be views of one array."""
     kinds = [(x.dtype, x.address % x.dtype.itemsize) if isinstance(x, Array) else None for x in xs]
-    by_kind = [[x if kind == chosen else None for x, kind in zip(xs, kinds, strict=True)] for chosen in dict.fromkeys(kinds)]
+    by_kind = [[x if k == kind else None for x, k in zip(xs, kinds, strict=True)] for kind in dict.fromkeys(kinds)]
     return [group for members in by_kind for group in overlapping_groups(members)]

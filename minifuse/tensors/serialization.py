@@ -4,13 +4,13 @@ The format is safetensors [1]_: a JSON header with the position of each tensor, 
 written under a temporary name, flushed to the disk, and then renamed. If the process dies in between, or the disk is
 full, the old file is unchanged. The package `safetensors` reads and writes the format.
 
-The metadata of a file contains a SHA-256 digest, which detects accidental damage when the file is loaded. It is no
+The metadata of a file contains a SHA-256 digest, which detects accidental damage when the file is loaded. It is not a
 signature.
 
 `save_state` and `load_state` store any tree of dicts, lists, numbers and tensors in such a file, such as a whole
 training state.
 
-This module knows tensors, but no modules and no optimizers.
+This module depends on tensors, but not on modules or optimizers.
 
 References
 ----------
@@ -53,8 +53,8 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     Parameters
     ----------
     tensors : mapping of str to Tensor
-        Such as `model.state_dict()`; of any layout and backend. Each tensor is written in full, even if several share
-        memory.
+        Tensors of any layout and backend, such as `model.state_dict()`. Each tensor is written in full, even if several
+        share memory.
     path : path
         The file, by convention with the extension `.safetensors`. An existing file is replaced.
     metadata : mapping of str to str, optional
@@ -131,8 +131,7 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
     ------
     CheckpointError
         The file does not exist, cannot be read, is not a safetensors file, is truncated, does not match its digest, or
-        contains
-        a tensor of an unsupported element type, such as bfloat16.
+        contains a tensor of an unsupported element type, such as bfloat16.
     MissingPartError
         The package safetensors is not installed.
 
@@ -150,7 +149,7 @@ def load(path: PathLike, backend: str | None = None) -> dict[str, Tensor]:
 
 def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[str, Tensor], dict[str, str]]:
     """Read the tensors of a file by name, and its metadata."""
-    on = get_backend(backend)
+    target = get_backend(backend)
     with open_checkpoint(call, path) as file:
         for name, (dtype, _) in file.specs.items():
             if dtype not in DTYPE_NAMES:
@@ -159,7 +158,7 @@ def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[s
                     "written, in PyTorch with x.float() or x.long(), and save it again. Nothing was loaded"
                 )
         arrays, texts = file.arrays(), file.texts
-    return {name: Tensor.from_numpy(np.require(array, requirements="W"), on) for name, array in arrays.items()}, texts
+    return {name: Tensor.from_numpy(np.require(array, requirements="W"), target) for name, array in arrays.items()}, texts
 
 
 def load_metadata(path: PathLike) -> dict[str, str]:
@@ -336,16 +335,15 @@ class CheckpointFile:
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # file is not a dict
         self.specs = {name: (str(part.get_dtype()), list(part.get_shape())) for name, part in slices.items()}
         self.texts: dict[str, str] = dict(file.metadata() or {})
-        signed = [
-            text for text in self.texts.values() if text.startswith(DIGEST_PREFIX)
-        ]  # under any key: the key may be damaged, too
-        found = self.texts.pop(DIGEST_KEY, None)
+        # Search all keys: the key of the digest may be damaged, too.
+        has_digest = any(text.startswith(DIGEST_PREFIX) for text in self.texts.values())
+        digest = self.texts.pop(DIGEST_KEY, None)
         self._contents: str | None = None
-        if found is None and not signed:
+        if digest is None and not has_digest:
             return  # an older file, or one that another library wrote
-        mark, _, digests = (found or "").partition(" ")
+        prefix, _, digests = (digest or "").partition(" ")
         self._contents, _, header = digests.partition(" ")
-        if mark != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
+        if prefix != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
             raise self._damaged("its header has changed since it was written")
 
     def arrays(self) -> dict[str, NumpyArray]:
@@ -356,10 +354,10 @@ class CheckpointFile:
         CheckpointError
             The elements do not match their digest.
         """
-        found = {name: self._file.get_tensor(name) for name in self.specs}
-        if self._contents is not None and contents_digest(found) != self._contents:
+        arrays = {name: self._file.get_tensor(name) for name in self.specs}
+        if self._contents is not None and contents_digest(arrays) != self._contents:
             raise self._damaged("its elements have changed since they were written")
-        return found
+        return arrays
 
     def _damaged(self, problem: str) -> CheckpointError:
         return CheckpointError(
@@ -395,12 +393,12 @@ def open_checkpoint(call: str, path: PathLike) -> Iterator[CheckpointFile]:
     CheckpointError
         The file cannot be read, or is damaged.
     """
-    part = import_safetensors()
+    package = import_safetensors()
     try:
         size = file_size(path)
-        with part.safe_open(path, framework="numpy") as file:
+        with package.safe_open(path, framework="numpy") as file:
             yield CheckpointFile(call, path, file)
-    except part.SafetensorError as error:
+    except package.SafetensorError as error:
         message = str(error).removeprefix("Error while deserializing header: ")
         raise CheckpointError(
             f"{call}: {path} ({size:,} bytes) is not a complete safetensors file: {message}. It is truncated, or of "

@@ -62,7 +62,7 @@ class Tensor(Array):
         self.grad: Tensor | None = None
         self.grad_fn: autograd.GradFn | None = None
 
-    apply = staticmethod(call)  # the shortest path to the plan
+    apply = staticmethod(call)  # no method around it, since every operation calls it
 
     @classmethod
     def from_numpy(cls, array: NumpyArray, backend: Backend) -> "Tensor":
@@ -143,7 +143,7 @@ class Tensor(Array):
         if self.grad_fn is not None and not flag:
             raise non_leaf_error()
         if bool(flag) != self.requires_grad and (tracer := dispatch.active_tracer()) is not None:
-            tracer.lift(self).requires_grad = flag  # which says that nothing outside can be set
+            tracer.lift(self).requires_grad = flag  # raises an error, since the tensor is from outside the function
         self.meta = TensorMeta(self.meta.layout, self.dtype, self.meta.backend, bool(flag))
 
     def requires_grad_(self, flag: bool = True) -> "Tensor":
@@ -156,22 +156,22 @@ class Tensor(Array):
     def apply_view(self, view: View) -> "Tensor":
         """Return a view of the same memory. It needs no kernel and no plan, so a thousand different slices are cheap."""
         key = view, self.meta, dispatch.mode.is_recording
-        found = view_cache.get(key)
-        if found is None:
+        cached = view_cache.get(key)
+        if cached is None:
             if (tracer := dispatch.active_tracer()) is not None:
                 traced: Tensor = tracer.view(view, self)
                 return traced
             try:
                 layout = view.layout(self.meta.layout)
             except ViewError:
-                copied: Tensor = call(view, self)  # by a kernel
+                copied: Tensor = call(view, self)  # a kernel copies the elements
                 return copied
             if len(view_cache) > MAX_CACHED_VIEWS:
                 view_cache.clear()
             requires_grad = self.requires_grad and bool(dispatch.mode.is_recording)
             meta = TensorMeta(layout.without_offset(), self.dtype, self.meta.backend, requires_grad)
-            found = view_cache[key] = meta, layout.offset * self.dtype.itemsize
-        meta, offset = found
+            cached = view_cache[key] = meta, layout.offset * self.dtype.itemsize
+        meta, offset = cached
         y = Tensor(self.buffer, self.address + offset, meta)
         if meta.requires_grad:
             y.grad_fn = ViewBackward(view, self), 0
@@ -238,9 +238,9 @@ class Tensor(Array):
     # Conversion to Python, NumPy and others.
 
     def numpy(self) -> npt.NDArray[Any]:
-        """Return a NumPy array of the same memory. Writing to it changes the tensor, without being recorded for gradients.
+        """Return a NumPy array of the same memory. Writing to it changes the tensor, but autograd does not record that.
 
-        For a tensor on a GPU it is a read-only copy.
+        For a tensor on a GPU, return a read-only copy.
         """
         array = self._fetch()
         if not self.meta.backend.is_host:
@@ -321,7 +321,7 @@ class Tensor(Array):
     # In-place operations.
 
     def copy_(self, value: object) -> "Tensor":
-        """Store values in this memory: a tensor that broadcasts to the shape, an array, or a number."""
+        """Store values in this tensor's memory: a tensor that broadcasts to its shape, an array, or a number."""
         store_in(assign, self, as_operand(value))
         return self
 
@@ -353,7 +353,7 @@ class Tensor(Array):
         Parameters
         ----------
         gradient : Tensor, optional
-            The gradient of the final result with respect to this tensor, of its shape. You may omit it for one element.
+            The gradient of the final result with respect to this tensor, with its shape. Default for one element: 1.
         create_graph : bool
             Record the backward pass, so that the gradients can be differentiated again.
         retain_graph : bool, optional
@@ -362,8 +362,8 @@ class Tensor(Array):
         Raises
         ------
         GradientError
-            Nothing here requires a gradient, there is more than one element and no `gradient`, the graph was freed by
-            an earlier call, or a tensor that the graph needs was modified in place.
+            The tensor requires no gradient, or has more than one element and no `gradient` is passed; an earlier call
+            freed the graph; or a tensor that the graph needs was modified in place.
         """
         if gradient is None:
             if self.size != 1:
@@ -380,16 +380,16 @@ class Tensor(Array):
                 f'backward: gradient is on {gradient.backend}, expected {self.backend}; move it with x.to("{self.backend}")'
             )
         retain = create_graph if retain_graph is None else retain_graph
-        found = autograd.run_backward(self, gradient, create_graph=create_graph, retain_graph=retain)
-        taken = {id(gradient.buffer)}
-        for leaf, g in found.items():
+        grads = autograd.run_backward(self, gradient, create_graph=create_graph, retain_graph=retain)
+        used_buffers = {id(gradient.buffer)}
+        for leaf, g in grads.items():
             if leaf.grad is not None:
                 with dispatch.grad_recording(create_graph):
                     g = leaf.grad + g
-            elif id(g.buffer) in taken or not is_dense(g.meta.layout):  # leaves never share the memory of gradients
+            elif id(g.buffer) in used_buffers or not is_dense(g.meta.layout):  # gradients of leaves never share memory
                 with dispatch.grad_recording(create_graph):
                     g = g.clone()
-            taken.add(id(g.buffer))
+            used_buffers.add(id(g.buffer))
             leaf.grad = g
 
 
@@ -416,7 +416,7 @@ def non_leaf_error() -> GradientError:
 
 
 def no_gradient_error(dtype: DType) -> DTypeError:
-    """Return the error for a gradient of a dtype that has none."""
+    """Return the error for setting `requires_grad` on a tensor whose dtype has no gradients."""
     return DTypeError(f"requires_grad: got {dtype}, expected a float type; convert it with x.to(mf.float32)")
 
 
@@ -434,7 +434,7 @@ def rebuild_tensor(array: NumpyArray, backend: str, requires_grad: bool) -> Tens
 
 
 def to_array(data: npt.ArrayLike) -> NumpyArray:
-    """Convert data to a NumPy array. Raise a ShapeError if they have no shape."""
+    """Convert data to a NumPy array. Raise a ShapeError if nested lists have different lengths."""
     try:
         return np.asarray(data)
     except ValueError as error:

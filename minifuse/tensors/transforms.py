@@ -25,9 +25,8 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     Returns
     -------
     function
-        Takes the same arguments, and returns the gradient, of the shape of the argument, or a tuple of gradients. You
-        can
-        differentiate it again.
+        Takes the same arguments, and returns the gradient, with the shape of the argument, or a tuple of gradients. You
+        can differentiate it again.
 
     Raises
     ------
@@ -50,9 +49,9 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     def gradient(*inputs: Any, **named: object) -> Any:
         chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
         if (tracer := dispatch.active_tracer()) is not None:
-            found = tracer.gradients.trace_grad(partial(function, **named), inputs, chosen)
-            return found[0] if isinstance(argnums, int) else tuple(found)
-        is_inside = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
+            traced = tracer.gradients.trace_grad(partial(function, **named), inputs, chosen)
+            return traced[0] if isinstance(argnums, int) else tuple(traced)
+        is_recorded = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with dispatch.grad_recording(True):
             variables = [wrap_variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
             y = function(*variables, **named)
@@ -63,12 +62,12 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
             edges = [autograd.grad_edge(variables[k]) for k in chosen]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.meta.backend)
-                found = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
+                grads = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
             else:
-                found = {}
+                grads = {}
         zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].meta.backend) for k in chosen]
-        results = [found.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
-        results = results if is_inside else [g.detach() for g in results]
+        results = [grads.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
+        results = results if is_recorded else [g.detach() for g in results]
         return results[0] if isinstance(argnums, int) else tuple(results)
 
     return gradient

@@ -102,10 +102,15 @@ class Layout(metaclass=Interned):
         >>> row_major((4, 6)).flip(0).slice((1, 1, 2), (0, 1, 6)).span()
         (6, 18)
         """
+        low = high = self.offset
         if self.size == 0:
-            return self.offset, self.offset
-        ends = [(n - 1) * stride for n, stride in zip(self.shape, self.strides, strict=True)]
-        return self.offset + sum(e for e in ends if e < 0), self.offset + sum(e for e in ends if e > 0) + 1
+            return low, high
+        for n, stride in zip(self.shape, self.strides, strict=True):
+            if stride < 0:
+                low += (n - 1) * stride
+            else:
+                high += (n - 1) * stride
+        return low, high + 1
 
     @property
     def is_contiguous(self) -> bool:
@@ -184,6 +189,8 @@ class Layout(metaclass=Interned):
         >>> row_major((3, 1)).expand(2, -1, 4)
         Layout((2, 3, 4), (0, 1, 0), 0)
         """
+        if shape == self.shape:
+            return self
         sizes = sizes_of(shape)
         new_dims = len(sizes) - self.ndim
         if new_dims < 0:

@@ -66,11 +66,9 @@ class MatmulProblem(NamedTuple):
 
     def transposed(self) -> "MatmulProblem":
         """Return this problem as out.T = b.T @ a.T."""
-        p = self.map_operands(lambda x: x._replace(m=x.n, n=x.m))
-        is_transposed = not self.is_transposed
-        return p._replace(
-            M=self.N, N=self.M, a=p.b, b=p.a, cost_a=self.cost_b, cost_b=self.cost_a, is_transposed=is_transposed
-        )
+        out, a, b, *fused = (x._replace(m=x.n, n=x.m) for x in (self.out, self.b, self.a, *self.fused))
+        p = self._replace(M=self.N, N=self.M, out=out, a=a, b=b, fused=tuple(fused), is_transposed=not self.is_transposed)
+        return p._replace(cost_a=self.cost_b, cost_b=self.cost_a) if self.cost_a != self.cost_b else p
 
 
 def plain_problem(dtype: DType, out: Layout, a: Layout, b: Layout) -> MatmulProblem:

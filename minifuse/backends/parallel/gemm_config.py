@@ -68,7 +68,7 @@ def with_unit_strides(p: MatmulProblem) -> MatmulProblem:
     def unit(x: MatmulOperand) -> MatmulOperand:
         return x._replace(m=x.m if p.M > 1 else 1, n=x.n if p.N > 1 else 1, k=x.k if p.K > 1 else 1)
 
-    return p.map_operands(unit)
+    return p if min(p.M, p.N, p.K) > 1 else p.map_operands(unit)
 
 
 def with_stored_operands(p: MatmulProblem) -> MatmulProblem:

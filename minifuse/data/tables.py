@@ -171,8 +171,8 @@ class CsvTable:
         if isinstance(target, str):
             if self.names.count(target) == 1:
                 return self.names.index(target)
-            known = f"one of {', '.join(self.names)}" if self.names else "a number, since the file has no header"
-            raise DataError(f"read_csv: {self.path} does not have exactly one column {target!r}, expected {known}")
+            expected = f"one of {', '.join(self.names)}" if self.names else "a number, since the file has no header"
+            raise DataError(f"read_csv: {self.path} does not have exactly one column {target!r}, expected {expected}")
         if not -self.width <= target < self.width:
             raise DataError(
                 f"read_csv: {self.path} has {self.width} columns, got target={target}; expected {-self.width} to "

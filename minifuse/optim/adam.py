@@ -82,11 +82,11 @@ class Adam(Optimizer):
         lr, eps, decay = (self.number(settings, name) for name in ("lr", "eps", "weight_decay"))
         beta1, beta2 = map(float, settings["betas"])
         rule, decay = (adamw_step, 1 - lr * decay) if self.is_decoupled else (adam_step, decay)
-        for t, chosen in self.group_by_steps(params):
-            means, squares = self.state_tensors(chosen, "exp_avg"), self.state_tensors(chosen, "exp_avg_sq")
+        for t, group in self.group_by_steps(params):
+            means, squares = self.state_tensors(group, "exp_avg"), self.state_tensors(group, "exp_avg_sq")
             size, root = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
             numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
-            apply_rule(rule, [chosen, means, squares], [p.grad for p in chosen], *numbers)
+            apply_rule(rule, [group, means, squares], [p.grad for p in group], *numbers)
 
     def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
         """Group parameters by their number of steps, including the current one.
@@ -99,9 +99,9 @@ class Adam(Optimizer):
             groups.setdefault(self.steps_of(p) + 1, []).append(p)
         tracer = active_tracer()
         if tracer is None:
-            return [(self.count(chosen), chosen) for chosen in groups.values()]
+            return [(self.count(group), group) for group in groups.values()]
         tracer.add_guard((id(self), *map(id, params)), partial(self.step_count_pattern, params))
-        return [(tracer.call_counter(partial(self.count, chosen), t), chosen) for t, chosen in groups.items()]
+        return [(tracer.call_counter(partial(self.count, group), t), group) for t, group in groups.items()]
 
     def steps_of(self, p: Tensor) -> int:
         """Return the number of steps that a parameter has taken."""

@@ -84,21 +84,21 @@ class Optimizer:
         if unknown:
             similar = get_close_matches(unknown[0], self.defaults, n=1) or [", ".join(self.defaults)]
             raise ValueError(f"{self._name}: unknown setting {unknown[0]!r}; did you mean {similar[0]}?")
-        known = {id(p) for other in self.param_groups for p in other["params"]}
+        known_ids = {id(p) for other in self.param_groups for p in other["params"]}
         params = list(group["params"])
         for k, p in enumerate(params):
-            self._validate_param(p, k, known)
-            known.add(id(p))
+            self._validate_param(p, k, known_ids)
+            known_ids.add(id(p))
         settings = DynamicDict({**self.defaults, **group, "params": params})
         self.check(settings)
         self.param_groups.append(settings)
 
-    def _validate_param(self, p: object, k: int, known: set[int]) -> None:
+    def _validate_param(self, p: object, k: int, known_ids: set[int]) -> None:
         if not isinstance(p, Tensor):
             raise DTypeError(
                 f"{self._name}: parameter {k} has type {type(p).__name__}, expected a tensor; write model.parameters()"
             )
-        if id(p) in known:
+        if id(p) in known_ids:
             raise ValueError(
                 f"{self._name}: got parameter {k}, of shape {p.shape}, twice; pass it once, or each step would change it "
                 "twice"
@@ -148,8 +148,8 @@ class Optimizer:
             return [self.state_tensor(p, name) for p in params]
         tensors = []
         for p in params:  # each call of the fused function looks its state up again
-            known = self.state.get(p, {}).get(name)
-            example = Tensor.empty(p.shape, p.dtype, p.meta.backend) if known is None else known
+            x = self.state.get(p, {}).get(name)
+            example = Tensor.empty(p.shape, p.dtype, p.meta.backend) if x is None else x
             tensors.append(tracer.external_tensor((id(self), id(p), name), partial(self.state_tensor, p, name), example))
         return tensors
 

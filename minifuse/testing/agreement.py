@@ -175,9 +175,9 @@ def assert_close(
     compare_arrays(np.asarray(got), right, tolerance_for(kind, got.dtype, n, scale), what)
 
 
-def backend_names(chosen: Sequence[str] | None) -> tuple[str, ...]:
-    """Return the names of the requested backends; raise BackendError for an unknown one."""
-    return tuple(get_backend(name).name for name in (backends() if chosen is None else chosen))
+def backend_names(names: Sequence[str] | None) -> tuple[str, ...]:
+    """Return the names of the requested backends, or of all; raise BackendError for an unknown one."""
+    return tuple(get_backend(name).name for name in (backends() if names is None else names))
 
 
 def with_element_strides(array: ndarray) -> ndarray:

@@ -181,10 +181,10 @@ class RunFolder:
     def forget_after(self, step: int) -> None:
         """Remove the log lines of all later steps, since they will be repeated."""
         self.lock()
-        kept = [line for line in self.lines() if line["step"] <= step]
+        remaining = [line for line in self.lines() if line["step"] <= step]
         self._close_log()
         with self._writing(self.path / LOG):
-            replace_content(self.path / LOG, "".join(json.dumps(line) + "\n" for line in kept))
+            replace_content(self.path / LOG, "".join(json.dumps(line) + "\n" for line in remaining))
 
     def _close_log(self) -> None:
         if self._log is not None:

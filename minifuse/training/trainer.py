@@ -151,7 +151,7 @@ class BadLoss(TrainingError):  # noqa: N818  # named after the fault
     Attributes
     ----------
     step : int
-        The first step with such a loss.
+        The first step whose loss is NaN or infinite.
     """
 
     def __init__(self, step: int, loss: float, details: str = "") -> None:

@@ -33,7 +33,7 @@ KEY_TILES = {32: AttentionTile(8, 16, 64, 1), 64: AttentionTile(8, 16, 64, 1), 1
 
 @cache
 def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
-    """Return the kernel for dq = scale * ds @ k: a block takes rows of q and g and iterates over k and v.
+    """Return the kernel for dq = scale * ds @ k: a block processes rows of q and g and iterates over k and v.
 
     Parameters are those of `make_attention`. Shared memory contains q, g, k and v transposed, k as stored, and ds
     transposed.
@@ -53,9 +53,9 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     start_n = start_v + width * pitch_n  # k as stored
     start_s = start_n + BN * width
     shared = 4 * (start_s + BN * pitch_m)
-    place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
-    place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
-    place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
+    locate_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
+    locate_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
+    locate_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
     zero_scores, zero_sums, wait_copies = zeros(R, C), zeros(R, H), wait(0)
     multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
     multiply_k = outer_products(rows, outputs, UNROLLED_STEPS, pitch_m, width)
@@ -77,9 +77,9 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
         end = min(N, row0 + BM + reach)
         steps = (end + BN - 1) // BN
-        xm, km = place_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gk)
-        xn, kn = place_n(t)
-        xw, kw = place_w(t)
+        xm, km = locate_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gk)
+        xn, kn = locate_n(t)
+        xw, kw = locate_w(t)
         sm = km * pitch_m + xm
         sn = kn * pitch_n + xn
         sw = start_n + kw * width + xw
@@ -162,10 +162,11 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
 
 @cache
 def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> GpuKernel:
-    """Return the kernel for dk = scale * ds.T @ q and dv = p.T @ g: a block takes rows of k and v and iterates over q and g.
+    """Return the kernel for dk = scale * ds.T @ q and dv = p.T @ g.
 
-    Scores are transposed here: rows are keys, columns are queries. Shared memory contains k, v, q and g transposed, q and g
-    as stored, and first p, then ds, transposed: a warp reads only what it wrote there itself.
+    A block processes rows of k and v and iterates over q and g. Scores are transposed here: rows are keys, columns are
+    queries. Shared memory contains k, v, q and g transposed, q and g as stored, and first p, then ds, transposed. Of p and
+    ds, each warp reads only the rows that it wrote.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -184,9 +185,9 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     start_p = start_ng + BN * width
     start_sums = start_p + BN * pitch_m  # the sums of the queries, followed by delta
     shared = 4 * (start_sums + 2 * BN)
-    place_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
-    place_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
-    place_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
+    locate_m, copy_m = tile_copier(BM, width, pitch_m, threads, "k", True, "f32")
+    locate_n, copy_n = tile_copier(BN, width, pitch_n, threads, "k", True, "f32")
+    locate_w, copy_w = tile_copier(width, BN, width, threads, along, True, "f32")
     zero_scores, zero_sums, wait_copies, copy_one = zeros(R, C), zeros(R, H), wait(0), copy_async(1)
     multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
     multiply_down = outer_products(rows, outputs, UNROLLED_STEPS, pitch_m, width)
@@ -211,9 +212,9 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         row0 = cuda.blockIdx.x * BM
         begin = max(0, row0 - reach) // BN * BN  # the first tile of queries that attend to one of these keys
-        xm, km = place_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gq)
-        xn, kn = place_n(t)
-        xw, kw = place_w(t)
+        xm, km = locate_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gq)
+        xn, kn = locate_n(t)
+        xw, kw = locate_w(t)
         sm = km * pitch_m + xm
         sn = kn * pitch_n + xn
         sw = kw * width + xw

@@ -88,7 +88,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     rows of a block are not loaded; tiles that are masked for all rows of a warp are not multiplied.
 
     Shared memory contains q and k transposed, v as stored, and the weights transposed. While one product runs, the operands
-    of the next are copied. Each barrier of the loop ends one product and publishes what was copied for the other.
+    of the next are copied. Each barrier of the loop ends one product and publishes the operands copied for the other.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -103,9 +103,9 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     start_v = start_k + width * pitch_k
     start_p = start_v + BN * width
     shared = 4 * (start_p + BN * pitch_p)
-    place_q, copy_q = tile_copier(BM, width, pitch_q, threads, "k", True, "f32")
-    place_k, copy_k = tile_copier(BN, width, pitch_k, threads, "k", True, "f32")
-    place_v, copy_v = tile_copier(width, BN, width, threads, along, True, "f32")
+    locate_q, copy_q = tile_copier(BM, width, pitch_q, threads, "k", True, "f32")
+    locate_k, copy_k = tile_copier(BN, width, pitch_k, threads, "k", True, "f32")
+    locate_v, copy_v = tile_copier(width, BN, width, threads, along, True, "f32")
     zero_scores, zero_sums, wait_copies = zeros(R, C), zeros(R, H), wait(0)
     multiply_qk = outer_products(rows, columns, UNROLLED_STEPS, pitch_q, pitch_k)
     multiply_pv = outer_products(rows, outputs, UNROLLED_STEPS, pitch_p, width)
@@ -129,9 +129,9 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
         row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
         end = min(N, row0 + BM + reach)
         steps = (end + BN - 1) // BN
-        xq, kq = place_q(t)  # the thread's first copied element: position in a tile, in shared memory (sk), in memory (gk)
-        xk, kk = place_k(t)
-        xv, kv = place_v(t)
+        xq, kq = locate_q(t)  # the thread's first copied element: position in a tile, in shared memory (sk), in memory (gk)
+        xk, kk = locate_k(t)
+        xv, kv = locate_v(t)
         sk = start_k + kk * pitch_k + xk
         sv = start_v + kv * width + xv
         gq = i * q_inner + o * q_outer + (row0 + xq) * q_row + kq * q_col

@@ -93,7 +93,7 @@ class CudaSource(LoopEmitter):
 
     @property
     def counted(self) -> int:
-        """The number of leading axes that are rows, distributed over blocks; columns have an axis of their own."""
+        """The number of leading axes whose rows are distributed over blocks, without the axis of columns."""
         return self.rows - (self.form == "columns")
 
     def emit(self) -> str:

@@ -57,7 +57,7 @@ def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HO
     """Return the kernel that sums the parts of a product with a split K and applies the epilogue.
 
     The number of parts fixes the order of the sum. A block has SUM_PARTS_BLOCK threads of four columns each, loaded at once
-    if `wide`, which needs a suitable N and aligned addresses. The threads along y take different rows. If `is_tall`, with
+    if `wide`, which needs a suitable N and aligned addresses. The threads along y process different rows. If `is_tall`, with
     many parts of a small output, they share a row instead: each sums every eighth part.
     """
     name = element_name(dtype)
@@ -77,21 +77,21 @@ def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HO
         row = cuda.blockIdx.y if is_tall else cuda.blockIdx.y * down + y
         rows = cuda.gridDim.y if is_tall else cuda.gridDim.y * down
         while row < M:
-            here = (cuda.blockIdx.z * M + row) * N + col
+            element_at = (cuda.blockIdx.z * M + row) * N + col
             total = (element(0), element(0), element(0), element(0))
             if col < N and first < count:
-                total = four_of(parts, first * size_of_part + here, N - col, wide)
+                total = four_of(parts, first * size_of_part + element_at, N - col, wide)
                 for part in range(first + step, count, step):
-                    total = joined(total, four_of(parts, part * size_of_part + here, N - col, wide))
+                    total = joined(total, four_of(parts, part * size_of_part + element_at, N - col, wide))
             if is_tall:
                 for n in range(4):
                     shared[n, y * across + x] = total[n]
                 cuda.syncthreads()
                 for other in range(1, min(count, down)):
                     at_x = other * across + x
-                    more = shared[0, at_x], shared[1, at_x], shared[2, at_x], shared[3, at_x]
+                    other_total = shared[0, at_x], shared[1, at_x], shared[2, at_x], shared[3, at_x]
                     if y == 0:
-                        total = joined(total, more)
+                        total = joined(total, other_total)
                 cuda.syncthreads()
             if col < N and (y == 0 or not is_tall):
                 to = i * out_inner + o * out_outer + row * out_row

@@ -10,7 +10,7 @@ The kernels of matrix products are written by hand. They call four functions, wh
 In the generated text they are called finish, finish_four, change_a and change_b (`HOOK_OF_NAME`).
 
 `at` contains the index of the matrix in the batch and `extra`: the pointers, numbers and strides that the functions read.
-These follow the kernel's own arguments, so the text contains no sizes, and of strides only whether they are 0, 1 or other.
+These follow the kernel's own arguments. So the text contains no sizes, and of each stride only whether it is 0, 1 or other.
 """
 
 import re

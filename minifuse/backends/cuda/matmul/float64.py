@@ -40,12 +40,12 @@ def tile_layout(
     is_along_k, mode = along[0] == "k", "x4" if along[1:] == "4" else "x"
     width, height = (BK, X) if is_along_k else (X, BK)
     pitch = width + PAD
-    place, copy = tile_copier(width, height, pitch, threads, mode, is_along_k, ELEMENT)
+    locate, copy = tile_copier(width, height, pitch, threads, mode, is_along_k, ELEMENT)
     steps = (pitch, 1) if is_along_k else (1, pitch)
 
     @device
-    def place_along_k(t):
-        k, x = place(t)
+    def locate_along_k(t):
+        k, x = locate(t)
         return x, k
 
     @device
@@ -56,7 +56,7 @@ def tile_layout(
     def start_along_k(shared, s, source, g, sx, sk, x, k, rest):
         copy(shared, s, source, g, sk, sx, k, x, rest, 0, True)
 
-    functions = (place_along_k, start_along_k) if is_along_k else (place, start)
+    functions = (locate_along_k, start_along_k) if is_along_k else (locate, start)
     return steps, height * pitch, *functions
 
 
@@ -65,9 +65,9 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     """Return the kernel for out = epilogue(alpha * a @ b) with tiles of the shape FLOAT64_MMA."""
     (BM, BN, BK), stages, (WM, WN), _, blocks = FLOAT64_MMA
     across, threads = BN // WN, FLOAT64_MMA.threads
-    place = block_position(BM, BN, False)
-    steps_a, size_a, place_a, copy_a = tile_layout(BM, BK, threads, a_along)
-    steps_b, size_b, place_b, copy_b = tile_layout(BN, BK, threads, b_along)
+    locate_block = block_position(BM, BN, False)
+    steps_a, size_a, locate_a, copy_a = tile_layout(BM, BK, threads, a_along)
+    steps_b, size_b, locate_b, copy_b = tile_layout(BN, BK, threads, b_along)
     (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
     rows = tuple(range(0, WM, GROUP))
     columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
@@ -82,9 +82,9 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     ):  # fmt: skip
         S = cuda.shared.array(0, f64, 16)
         t = u32(cuda.threadIdx.x)
-        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
-        xa, ka = place_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
-        xb, kb = place_b(t)
+        row0, col0, part, k0, K, i, o = locate_block(M, N, K, parts, part_K, inner)
+        xa, ka = locate_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
+        xb, kb = locate_b(t)
         sa = xa * ax + ka * ak
         sb = start_b + xb * bx + kb * bk
         ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
@@ -105,9 +105,9 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
         for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
             cuda.syncthreads()
-            there = BK if step < steps else 0  # past the last tile, zeros are written that nothing reads
-            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, there)
-            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, there)
+            valid_k = BK if step < steps else 0  # past the last tile, copies write zeros that are never read
+            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, valid_k)
+            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, valid_k)
             ga += BK * a_col
             gb += BK * b_row
             commit()

@@ -20,7 +20,7 @@ from .gemv import dot_tile, make_gemv_dots, make_gemv_rows, max_rows, row_tile
 from .ladder import make_matmul
 from .transpose_operand import SIDE
 
-# Throughput of a multiprocessor with 1, 2, ... blocks, relative to 128 fma per cycle; the last entry holds for more.
+# Throughput of a multiprocessor with 1, 2, ... blocks, relative to 128 fma per cycle; the last entry is for more blocks.
 OCCUPANCY_THROUGHPUT = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.31, 0.38, 0.44, 0.48)}
 OCCUPANCY_THROUGHPUT |= {MIDDLE: (0.36, 0.56, 0.62, 0.66)}
 OCCUPANCY_THROUGHPUT |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25), FLOAT64_MMA: (0.45, 0.63)}

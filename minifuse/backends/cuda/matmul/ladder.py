@@ -1,9 +1,9 @@
 """Matrix products on a GPU, from the first idea to the kernel in use: one kernel per optimization, slow to fast.
 
 All compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take dense
-row-major float32 matrices, so that each shows its one idea. The last, made by `make_matmul`, is the one that the library
-runs; it takes any strides, batches and element types. `launches` decides which kernel to launch; products with few rows are
-in `gemv`.
+row-major float32 matrices, so that each shows its one idea. The library runs the last one, made by `make_matmul`, which
+supports any strides, batches and element types. `launches` decides which kernel to launch; products with few rows are in
+`gemv`.
 
     LADDER["coalesced"].plan(out, a, b)     the plan that the interpreter, the app and the hardware run
 
@@ -11,7 +11,7 @@ in `gemv`.
 results for an H200.
 
 Memory makes a product slow: every sum needs 2 K elements, and all sums together use each element of a N times, of b
-M times. The rungs bring these elements ever closer: from memory to the block, from the block to the thread.
+M times. Each rung keeps more of them closer to the arithmetic: first in shared memory, then in registers.
 """
 
 from collections.abc import Callable
@@ -245,12 +245,12 @@ def make_matmul(
     static = total if total * itemsize <= MAX_STATIC_SHARED_BYTES else 0
     TK = lanes_along_k(BK)
     are_swizzled = a_along == "k" and TK == 32, b_along == "k" and TK == 32
-    place = block_position(BM, BN, guarded)
-    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
-    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
+    locate_block = block_position(BM, BN, guarded)
+    locate_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, element, TK)
+    locate_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, element, TK)
     prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a, TK)
     prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b, TK)
-    spot_a, spot_b = swizzled_offset(pitch_a, are_swizzled[0]), swizzled_offset(pitch_b, are_swizzled[1])
+    offset_a, offset_b = swizzled_offset(pitch_a, are_swizzled[0]), swizzled_offset(pitch_b, are_swizzled[1])
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or element
     rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
@@ -263,17 +263,17 @@ def make_matmul(
     ):  # fmt: skip
         S = cuda.shared.array(static, kind, 16)
         t = u32(cuda.threadIdx.x)
-        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
-        xa, ka = place_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
-        xb, kb = place_b(t)
-        sa = spot_a(xa, ka)
-        sb = start_b + spot_b(xb, kb)
+        row0, col0, part, k0, K, i, o = locate_block(M, N, K, parts, part_K, inner)
+        xa, ka = locate_a(t)  # the thread's first copied element: position in a tile, in shared memory (sa), in memory (ga)
+        xb, kb = locate_b(t)
+        sa = offset_a(xa, ka)
+        sb = start_b + offset_b(xb, kb)
         ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
         gb = i * b_inner + o * b_outer + (col0 + xb) * b_col + (k0 + kb) * b_row
         steps = i32((K + BK - 1) // BK)
         rest = K - (steps - 1) * BK
         at = o, i, extra
-        here, inside = k0, rest  # of the tile that is multiplied next: its start and length along K
+        k_start, k_length = k0, rest  # of the tile that is multiplied next: its start and length along K
         for s in range(ahead):
             if s < steps:
                 copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
@@ -290,20 +290,20 @@ def make_matmul(
         write = i32(ahead)
         for step in range(i32(ahead), i32(steps + ahead)):
             wait_tile()
-            prologue_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
-            prologue_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
+            prologue_a(S, sa + read * size_a, xa, ka, M - row0, k_length, row0, k_start, at)
+            prologue_b(S, sb + read * size_b, xb, kb, N - col0, k_length, col0, k_start, at)
             cuda.syncthreads()
-            is_there = step < steps  # past the last tile, zeros are written that nothing reads: no branch splits the loop
-            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, 0, is_there)
-            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, 0, is_there)
+            is_inside = step < steps  # past the last tile, copies write zeros that are never read, to avoid a branch
+            copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, 0, is_inside)
+            copy_b(S, sb + write * size_b, b, gb, b_col, b_row, xb, kb, N - col0, 0, is_inside)
             ga += BK * a_col
             gb += BK * b_row
             commit()
             acc = multiply(acc, S, m + read * size_a, S, start_b + n + read * size_b)
             write = read
             read = i32(read + 1 if read + 1 < stages else 0)
-            here += inside
-            inside = BK
+            k_start += k_length
+            k_length = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # elements before were stored by preceding blocks
         m, n = row0 + m, col0 + n
         store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)

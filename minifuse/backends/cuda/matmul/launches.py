@@ -71,7 +71,7 @@ def plan_matmul(
     Sizes and strides are arguments of the launch. The kernels of float32 differ in tile shape and two copy modes: 9 kernels
     for LARGE, 18 each for SMALL, MIDDLE and NARROW, with and without guards, 14 for few rows, 2 that add parts, and one that
     transposes operands. That is at most 80, of which a program uses a few. Other types have fewer. Each prologue and
-    epilogue adds kernels of its own, one for each kind of its operands' strides.
+    epilogue adds kernels, one for each combination of the kinds of its operands' strides.
 
     If K is split, the kernel that adds the parts applies the epilogue.
 

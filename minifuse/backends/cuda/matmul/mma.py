@@ -1,6 +1,6 @@
 """Matrix products of float32 on tensor cores through `mma.sync`: compute capability 8.0 and later, and the interpreter.
 
-The kernel is that of `ladder.make_matmul` with other arithmetic: asynchronous copies bring tiles to shared memory,
+The kernel is that of `ladder.make_matmul` with other arithmetic: tiles are copied to shared memory asynchronously,
 transposed so that rows are along k, any strides are allowed, and prologues modify tiles in place. Then a warp computes
 16 x 8 sums at a time, with k = 8 in tf32 and 16 in bf16, and rounds operands just before use. So nothing is packed, and no
 edge is special. Hopper also uses this kernel, for products that are too small or too irregular for `wgmma`.
@@ -46,9 +46,9 @@ def make_mma(
     pitch_a, pitch_b = BM + PAD, BN + PAD
     size_a, size_b = BK * pitch_a, BK * pitch_b
     start_b = stages * size_a
-    place = block_position(BM, BN, guarded)
-    place_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, "f32")
-    place_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, "f32")
+    locate_block = block_position(BM, BN, guarded)
+    locate_a, copy_a = tile_copier(BM, BK, pitch_a, threads, a_along, guarded, "f32")
+    locate_b, copy_b = tile_copier(BN, BK, pitch_b, threads, b_along, guarded, "f32")
     prologue_a = tile_prologue(BM, BK, pitch_a, threads, a_along, guarded, hooks.prologue_a)
     prologue_b = tile_prologue(BN, BK, pitch_b, threads, b_along, guarded, hooks.prologue_b)
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or "f32"
@@ -63,9 +63,9 @@ def make_mma(
     ):  # fmt: skip
         S = cuda.shared.array(0, f32, 16)
         t = u32(cuda.threadIdx.x)
-        row0, col0, part, k0, K, i, o = place(M, N, K, parts, part_K, inner)
-        xa, ka = place_a(t)
-        xb, kb = place_b(t)
+        row0, col0, part, k0, K, i, o = locate_block(M, N, K, parts, part_K, inner)
+        xa, ka = locate_a(t)
+        xb, kb = locate_b(t)
         sa = ka * pitch_a + xa
         sb = start_b + kb * pitch_b + xb
         ga = i * a_inner + o * a_outer + (row0 + xa) * a_row + (k0 + ka) * a_col
@@ -73,7 +73,7 @@ def make_mma(
         steps = (K + BK - 1) // BK
         rest = K - (steps - 1) * BK
         at = o, i, extra
-        here, inside = k0, rest
+        k_start, k_length = k0, rest
         for s in range(ahead):
             if s < steps:
                 copy_a(S, sa + s * size_a, a, ga, a_row, a_col, xa, ka, M - row0, rest, False)
@@ -91,8 +91,8 @@ def make_mma(
         write = i32(ahead)
         for step in range(ahead, steps + ahead):
             wait_tile()
-            prologue_a(S, sa + read * size_a, xa, ka, M - row0, inside, row0, here, at)
-            prologue_b(S, sb + read * size_b, xb, kb, N - col0, inside, col0, here, at)
+            prologue_a(S, sa + read * size_a, xa, ka, M - row0, k_length, row0, k_start, at)
+            prologue_b(S, sb + read * size_b, xb, kb, N - col0, k_length, col0, k_start, at)
             cuda.syncthreads()
             if step < steps:
                 copy_a(S, sa + write * size_a, a, ga, a_row, a_col, xa, ka, M - row0, BK, True)
@@ -103,8 +103,8 @@ def make_mma(
             acc = multiply(acc, S, read * size_a + q * pitch_a + m, S, start_b + read * size_b + q * pitch_b + n + 2 * g)
             read = i32(read + 1 if read + 1 < stages else 0)
             write = i32(write + 1 if write + 1 < stages else 0)
-            here += inside
-            inside = BK
+            k_start += k_length
+            k_length = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN
         m, n = row0 + m, col0 + n + 4 * q
         store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)

@@ -34,8 +34,8 @@ def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool
         start = i * source_inner + o * source_outer
         for step in range(8):
             for half in range(2):
-                near, far = tx + 32 * half, ty + 8 * step
-                x, k = (near, far) if is_along else (far, near)
+                fast, slow = tx + 32 * half, ty + 8 * step
+                x, k = (fast, slow) if is_along else (slow, fast)
                 value = f32(0)
                 if x0 + x < X and k0 + k < K:
                     value = prologue(source[start + (x0 + x) * x_step + (k0 + k) * k_step], x0 + x, k0 + k, at)
@@ -44,9 +44,9 @@ def make_pack(kind: str, is_along: bool, hooks: GemmHooks = NO_HOOKS, of_a: bool
         for step in range(4):  # half a warp per row: four adjacent elements per lane
             x, k = ty * 2 + tx // 16 + 16 * step, tx % 16 * 4
             if x0 + x < X and k0 + k < depth:
-                here = x * PITCH + k
+                tile_at = x * PITCH + k
                 row = (z * X + x0 + x) * depth + k0 + k
-                four = tile[here], tile[here + 1], tile[here + 2], tile[here + 3]
+                four = tile[tile_at], tile[tile_at + 1], tile[tile_at + 2], tile[tile_at + 3]
                 if is_half:
                     to[row // 2] = pack_bf16(four[0], four[1])
                     to[row // 2 + 1] = pack_bf16(four[2], four[3])

@@ -1,7 +1,7 @@
 """Choose how to compute a float32 product on tensor cores: by `wgmma` on Hopper, or by `mma.sync` if that is faster.
 
-Uses integers and the cost model of `heuristics`: cycles of one multiprocessor, fitted to one H200. `launches` takes the best
-of these configurations, or one in float32 if tensor cores have too little to do.
+Uses integers and the cost model of `heuristics`: cycles of one multiprocessor, fitted to one H200. If tensor cores have too
+little to do, a configuration in float32 is chosen.
 """
 
 from collections.abc import Iterator
@@ -190,8 +190,8 @@ def wgmma_operand_mode(kind: str, x: int, operand: MatmulOperand, prologue_cost:
     is_readable = operand.is_aligned and not any(n % 4 or n < 0 for n in operand.offsets)
     if kind == "bf16" or prologue_cost or not is_readable:
         return "packed"
-    near, far = min(x, operand.k), max(x, operand.k)
-    if near != 1 or far % 4 or far < 4:
+    smaller, larger = min(x, operand.k), max(x, operand.k)
+    if smaller != 1 or larger % 4 or larger < 4:
         return "packed"
     return "k" if operand.k == 1 else "x"
 

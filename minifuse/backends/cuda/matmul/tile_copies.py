@@ -20,7 +20,7 @@ def block_position(BM: int, BN: int, guarded: bool) -> Callable[..., tuple[int, 
     """
 
     @device
-    def place(M, N, K, parts, part_K, inner):
+    def locate(M, N, K, parts, part_K, inner):
         z = u32(cuda.blockIdx.z)  # unsigned: a 64-bit division would take registers from the loop
         part, batch = i32(z % u32(parts)), u32(z // u32(parts))
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
@@ -31,7 +31,7 @@ def block_position(BM: int, BN: int, guarded: bool) -> Callable[..., tuple[int, 
             row0, col0 = min(row0, M - BM), min(col0, N - BN)
         return row0, col0, part, k0, depth, i, o
 
-    return place
+    return locate
 
 
 def lanes_along_k(BK: int) -> int:
@@ -47,10 +47,10 @@ def swizzled_offset(pitch: int, is_swizzled: bool) -> Callable[..., int]:
     """
 
     @device
-    def spot(x, k):
+    def offset(x, k):
         return k * pitch + (x ^ swizzle(k) if is_swizzled else x)
 
-    return spot
+    return offset
 
 
 def tile_copier(
@@ -60,7 +60,7 @@ def tile_copier(
 
     The source element is source[x * sx + k * sk]. `along` "x4": rows are contiguous along x and 16-byte aligned, and a copy
     has four elements. "k": rows are contiguous along k, a copy has one element and transposes; TK lanes copy TK k of one
-    row. "x": any strides, one element per copy. If `whole`, all k of the tile are valid, otherwise those before rest_k.
+    row. "x": any strides, one element per copy. If `is_whole`, all k of the tile are valid, otherwise those before rest_k.
     Invalid elements are set to zero.
     """
     width = 4 if along == "x4" else 1
@@ -69,17 +69,17 @@ def tile_copier(
     copy = copy_async(width, element)
 
     @device
-    def place(t):
+    def locate(t):
         return (t // TK * width, t % TK) if along == "k" else (t % TX * width, t // TX)
 
     @device
-    def start(shared, s, source, g, sx, sk, x, k, rest_x, rest_k, whole):
+    def start(shared, s, source, g, sx, sk, x, k, rest_x, rest_k, is_whole):
         for i in range(X // (TX * width)):
             for j in range(BK // TK):
-                valid = (whole or k + j * TK < rest_k) and (not guarded or x + i * TX * width < rest_x)
+                valid = (is_whole or k + j * TK < rest_k) and (not guarded or x + i * TX * width < rest_x)
                 copy(shared, s + i * TX * width + j * TK * pitch, source, g + i * TX * width * sx + j * TK * sk, valid)
 
-    return place, start
+    return locate, start
 
 
 def tile_prologue(
@@ -99,13 +99,13 @@ def tile_prologue(
         for i in range(X // (TX * width)):
             for j in range(BK // TK):
                 if k + j * TK < rest_k and (not guarded or x + i * TX * width < rest_x):
-                    here, row, depth = s + i * TX * width + j * TK * pitch, x0 + x + i * TX * width, k0 + k + j * TK
+                    element_at, row, depth = s + i * TX * width + j * TK * pitch, x0 + x + i * TX * width, k0 + k + j * TK
                     if width == 4:
-                        v = load4(shared, here)
+                        v = load4(shared, element_at)
                         p, q = prologue(v[0], row, depth, at), prologue(v[1], row + 1, depth, at)
                         r, z = prologue(v[2], row + 2, depth, at), prologue(v[3], row + 3, depth, at)
-                        store4(shared, here, (p, q, r, z))
+                        store4(shared, element_at, (p, q, r, z))
                     else:
-                        shared[here] = prologue(shared[here], row, depth, at)
+                        shared[element_at] = prologue(shared[element_at], row, depth, at)
 
     return apply_nothing if prologue is identity_prologue else apply

@@ -33,11 +33,11 @@ def make_transpose(dtype: DType) -> GpuKernel:
         start = i * from_inner + o * from_outer + row0 * pitch + k0
         copy_tile(tile, source, start, pitch, min(SIDE, rows - row0), min(SIDE, depth - k0), wide)
         cuda.syncthreads()
-        to = i * out_inner + o * out_outer
+        target = i * out_inner + o * out_outer
         for n in range(below * beside):
             k = cuda.threadIdx.y + LANES[1] * (n // beside)
             row = 4 * cuda.threadIdx.x + 4 * LANES[0] * (n % beside)
             if k0 + k < depth and row0 + row < rows:
-                store4(out, to + (k0 + k) * rows + row0 + row, below4(tile, PITCH * row + k))
+                store4(out, target + (k0 + k) * rows + row0 + row, below4(tile, PITCH * row + k))
 
     return GpuKernel("turn", (name,), turn, (f"*{name}",) * 2 + ("i64",) * 9, LANES[0] * LANES[1])

@@ -85,12 +85,12 @@ def tile_work(tile, across, down, parts, inner):
     64 bits are function calls, which serialize wgmma.
     """
     z = u32(tile) // u32(across * down)
-    place = u32(tile - z * across * down)
-    first = u32(place // u32(STRIP_TILES * down) * STRIP_TILES)
-    place = u32(place - first * down)
+    index = u32(tile - z * across * down)
+    first = u32(index // u32(STRIP_TILES * down) * STRIP_TILES)
+    index = u32(index - first * down)
     width = u32(min(STRIP_TILES, across - first))
     part, batch = i64(z % u32(parts)), z // u32(parts)
-    return place // width, first + place % width, part, i64(batch % u32(inner)), i64(batch // u32(inner))
+    return index // width, first + index % width, part, i64(batch % u32(inner)), i64(batch // u32(inner))
 
 
 def pipeline_sizes(right: int) -> tuple[int, int, int]:
@@ -114,17 +114,18 @@ def make_wgmma(
     the sums of this one are stored. If `is_output_transposed`, left is crosswise, and its rows are columns of out.
     """
     stages, stage, shared = pipeline_sizes(right)
-    deep = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
+    tile_K = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
     size_left = LEFT_ROWS * ROW_BYTES
     barriers = stages * stage // 4  # their offset, in floats
     BM, BN = (right, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right)
     multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
     zero = zeros(1, right // 2)
     arrange = exchange_pairs((0, 2, 1, 3), 4) if is_output_transposed else exchange_pairs((0, 1, 2, 3), 1)
-    places = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
-    store = store_vectors(places, hooks.stored or "f32")
+    positions = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
+    store = store_vectors(positions, hooks.stored or "f32")
     epilogue, epilogue4 = hooks.epilogue, hooks.epilogue4
-    give, take = set_max_registers(False, COPY_REGISTERS), set_max_registers(True, MULTIPLY_REGISTERS)
+    release_registers = set_max_registers(False, COPY_REGISTERS)
+    request_registers = set_max_registers(True, MULTIPLY_REGISTERS)
 
     def matmul_wgmma(
         out, map_left, map_right, M, N, K, out_row, out_col, parts, part_K, out_part,
@@ -144,7 +145,7 @@ def make_wgmma(
         tiles = u32(across * down * parts * matrices)
         slot, phase = i32(0), u32(0)
         if t >= 256:
-            give()
+            release_registers()
             if t == 256:
                 acquire_map(map_left)
                 acquire_map(map_right)
@@ -153,14 +154,14 @@ def make_wgmma(
                     row, col, part, i, o = tile_work(tile, across, down, parts, inner)
                     x, y = (col * BN, row * BM) if is_output_transposed else (row * BM, col * BN)
                     k0 = part * part_K
-                    for k in range(k0, min(k0 + part_K, K), deep):
-                        here, ready = tile0 + slot * stage, full + 8 * slot
+                    for k in range(k0, min(k0 + part_K, K), tile_K):
+                        target, ready = tile0 + slot * stage, full + 8 * slot
                         wait_barrier(empty + 8 * slot, phase ^ 1)
                         expect_bytes(ready, stage)
                         if is_crosswise:
                             for box in range(LEFT_ROWS // 32):
                                 copy_box(
-                                    here + box * 32 * ROW_BYTES,
+                                    target + box * 32 * ROW_BYTES,
                                     map_left,
                                     x + box * 32,
                                     k,
@@ -169,57 +170,60 @@ def make_wgmma(
                                     ready,
                                 )
                         else:
-                            copy_box(here, map_left, k, x, i * left_inner, o * left_outer, ready)
-                        copy_box(here + size_left, map_right, k, y, i * right_inner, o * right_outer, ready)
+                            copy_box(target, map_left, k, x, i * left_inner, o * left_outer, ready)
+                        copy_box(target + size_left, map_right, k, y, i * right_inner, o * right_outer, ready)
                         slot = i32(slot + 1)
                         if slot == stages:
                             slot = i32(0)
                             phase = u32(phase ^ 1)
                     tile = u32(tile + u32(cuda.gridDim.x))
         else:
-            take()
+            request_registers()
             lane, warp = t % 32, t // 32
             g, q = lane // 4, lane % 4
-            near, far = u32(0), u32(0)  # start of a lane's fragments in a tile, at k = q and at k = q + 4
+            offset_k0, offset_k4 = u32(0), u32(0)  # start of a lane's fragments in a tile, at k = q and at k = q + 4
             if is_crosswise:  # two neighbors along x per lane; in this order half a warp reads from all banks
                 piece = g // 2 % 2 * 4 + warp % 2 * 2 + g // 4
-                here = warp // 2 * 32 * ROW_BYTES + q * ROW_BYTES + g % 2 * 8
-                near, far = u32(here + (piece ^ q) * 16), u32(here + 4 * ROW_BYTES + (piece ^ q ^ 4) * 16)
-                first, apart = warp // 2 * 32 + piece * 4, 1
+                offset = warp // 2 * 32 * ROW_BYTES + q * ROW_BYTES + g % 2 * 8
+                offset_k0, offset_k4 = u32(offset + (piece ^ q) * 16), u32(offset + 4 * ROW_BYTES + (piece ^ q ^ 4) * 16)
+                first, row_step = warp // 2 * 32 + piece * 4, 1
             else:
-                first, apart = warp * 16 + g, 8  # the lane's first row, and the distance of the other one
+                first, row_step = warp * 16 + g, 8  # the lane's first row, and the distance of the other one
             if is_output_transposed:
                 is_odd, m, n = g % 2 == 1, q * 2 + g % 2, first
             else:
-                is_odd, m, n = q % 2 == 1, first + g % 2 * 2 * is_crosswise + q % 2 * apart, q // 2 * 4
+                is_odd, m, n = q % 2 == 1, first + g % 2 * 2 * is_crosswise + q % 2 * row_step, q // 2 * 4
             tile = u32(cuda.blockIdx.x)
             while tile < tiles:
                 row, col, part, i, o = tile_work(tile, across, down, parts, inner)
                 row0, col0, k0 = row * BM, col * BN, part * part_K
                 acc = zero()
-                before = i32(-1)
-                for _ in range(k0, min(k0 + part_K, K), deep):
+                previous = i32(-1)
+                for _ in range(k0, min(k0 + part_K, K), tile_K):
                     wait_barrier(full + 8 * slot, phase)
-                    here = u32(tile0 + slot * stage)
-                    there = u32(here + size_left) // u32(16) | DESCRIPTOR
+                    left_tile = u32(tile0 + slot * stage)
+                    right_descriptor = u32(left_tile + size_left) // u32(16) | DESCRIPTOR
                     if is_crosswise:
-                        head = load_fragments(here + near, here + far)  # half of the tile, and then the other half
-                        acc = multiply(acc, head, there)
+                        head = load_fragments(
+                            left_tile + offset_k0, left_tile + offset_k4
+                        )  # half of the tile; `tail` follows
+                        acc = multiply(acc, head, right_descriptor)
                     else:
-                        acc = multiply(acc, u32(here + t // 128 * (64 * ROW_BYTES)) // u32(16) | DESCRIPTOR, there)
-                    if before >= 0 and lane == 0:
-                        arrive(empty + 8 * before)  # the previous product has ended, so its stage is free
+                        left_descriptor = u32(left_tile + t // 128 * (64 * ROW_BYTES)) // u32(16) | DESCRIPTOR
+                        acc = multiply(acc, left_descriptor, right_descriptor)
+                    if previous >= 0 and lane == 0:
+                        arrive(empty + 8 * previous)  # the previous product has ended, so its stage is free
                     if is_crosswise:
-                        tail = load_fragments(here + near + 16 * ROW_BYTES, here + far + 16 * ROW_BYTES)
-                        acc = multiply(acc, tail, there + ROW_BYTES // 2 // 16)
-                    before = slot
+                        tail = load_fragments(left_tile + offset_k0 + 16 * ROW_BYTES, left_tile + offset_k4 + 16 * ROW_BYTES)
+                        acc = multiply(acc, tail, right_descriptor + ROW_BYTES // 2 // 16)
+                    previous = slot
                     slot = i32(slot + 1)
                     if slot == stages:
                         slot = i32(0)
                         phase = u32(phase ^ 1)
                 acc = finish_products(acc)
                 if lane == 0:
-                    arrive(empty + 8 * before)
+                    arrive(empty + 8 * previous)
                 start = part * out_part + i * out_inner + o * out_outer
                 at = o, i, extra
                 store(

@@ -67,22 +67,22 @@ def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
 
 def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLaunch]:
     """Return all launches of one configuration."""
-    p, at = config.problem, 0
+    p, offset = config.problem, 0
     maps = {}
     for operand in wgmma_operands(config):
-        place = OperandAddress(operand.source.value, operand.source.start)
+        address = OperandAddress(operand.source.value, operand.source.start)
         if operand.mode == "packed":
-            packed = OperandAddress(WORKSPACE, at)
-            yield pack_launch(matmul, config, operand, packed, place)
-            at += operand.workspace_floats(p.K, config.kind)
-            place = packed
+            packed = OperandAddress(WORKSPACE, offset)
+            yield pack_launch(matmul, config, operand, packed, address)
+            offset += operand.workspace_floats(p.K, config.kind)
+            address = packed
         is_left = (operand.name == "b") == config.is_output_transposed
         maps[is_left] = (
-            TensorMapArgument(place, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right)),
+            TensorMapArgument(address, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right)),
             operand,
         )
     is_split, size = config.parts > 1, p.matrices * p.M * p.N
-    parts = OperandAddress(WORKSPACE, at)
+    parts = OperandAddress(WORKSPACE, offset)
     hooks, extra = hooks_and_arguments(matmul, p, False, not is_split)
     kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
     stored = dense_output(p) if is_split else p.out
@@ -103,7 +103,7 @@ def pack_launch(
     matmul: MatmulKernel,
     config: WgmmaConfig,
     operand: WgmmaOperand,
-    to: OperandAddress,
+    packed: OperandAddress,
     source: OperandAddress,
 ) -> GpuGemmLaunch:
     """Return the launch that packs an operand and applies its prologue."""
@@ -113,7 +113,7 @@ def pack_launch(
     depth, (outer, inner), (out_step, in_step) = operand.depth(p.K), operand.sizes, operand.source.batch
     grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner
     numbers = operand.rows, p.K, depth, operand.x, operand.source.k, inner, in_step, out_step
-    return GpuGemmLaunch(kernel, grid, BLOCK, (to, source, *numbers, *extra))
+    return GpuGemmLaunch(kernel, grid, BLOCK, (packed, source, *numbers, *extra))
 
 
 def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> TensorMapBox:

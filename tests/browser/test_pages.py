@@ -72,6 +72,7 @@ def test_a_picture_is_read_by_keyboard(opened):
     assert len(opened.sent) == before
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("size", [(390, 844), (640, 360)], ids=["phone", "zoom-200"])
 def test_no_page_scrolls_sideways(opened, size):
     opened.page.set_viewport_size({"width": size[0], "height": size[1]})
@@ -79,7 +80,7 @@ def test_no_page_scrolls_sideways(opened, size):
     assert opened.too_wide == 0
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", WITH_STATE)
 def test_a_change_goes_into_the_address_and_comes_back(app, visit, path, record_property):
     seen = visit(f"{app}/{path}")

@@ -118,6 +118,7 @@ def run_hurried(check, student, effort):
     check.run(student, replace(effort, examples=FEW))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("task", "wrong"), WRONG)
 def test_a_wrong_solution_fails_with_the_name_of_its_mistake(task, wrong, solved):
     (mistake,) = [mistake for mistake in task.mistakes if mistake.name == wrong.mistake]

@@ -112,6 +112,7 @@ def sample(recipe, dtype="float32", seed=0):
     return values.astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("layout", "name"), [(a, b) for a in LAYOUTS for b in FOLDS if a in ("plain", "strided") or b in MODELS]
 )
@@ -139,6 +140,7 @@ def test_every_dtype(name, dtype, backend):
         check(name, got, a, (1,))
 
 
+@pytest.mark.sampled(2)
 @every_fold
 @pytest.mark.parametrize(
     ("length", "backend"),
@@ -233,6 +235,7 @@ def differences(name, recipe, a, dims, weights):
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("name", "recipe", "dims"), GRADIENTS, ids=str)
 def test_gradients(name, recipe, dims, backend):
     """Of the base that the views see: so those of the views are in it."""

@@ -37,12 +37,14 @@ def _nothing_waits(monkeypatch):
     monkeypatch.setattr(geometry, "REDUCTION_BYTES", 1 << 20)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_functions_of_rows_and_columns(name, shape):
     compared(FUNCTIONS[name], operands(shape))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.usefixtures("_nothing_waits")
 @pytest.mark.parametrize("shape", [(3, 260), (5, 77)], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)

@@ -63,6 +63,7 @@ def slopes(name, arrays, k):
     return (judge(name, *up).astype(float) - judge(name, *down)) / (2 * STEP)
 
 
+@pytest.mark.sampled(3)
 @every_operator
 @pytest.mark.parametrize("place", PLACES)
 def test_values_and_gradients_in_every_layout(entry, place, backend):

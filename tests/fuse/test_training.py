@@ -267,6 +267,7 @@ WAYS = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("optimizer", ["sgd", "momentum", "adam"])
 @pytest.mark.parametrize("way", WAYS, ids=lambda f: f.__name__)
 def test_training_styles(way, optimizer):

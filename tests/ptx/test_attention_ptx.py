@@ -30,6 +30,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
+@pytest.mark.sampled(3)
 @on_each
 def test_sums_stay_in_registers_and_in_float32(name):
     kernel, ptx = KERNELS[name], ptx_of(name)

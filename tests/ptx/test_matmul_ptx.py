@@ -111,6 +111,7 @@ def test_sums_stay_in_registers_and_in_their_type(name):
     assert "call" not in re.sub(r"//.*", "", ptx)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", KERNELS)
 def test_the_assembler_finds_enough_registers(name):
     core = pytest.importorskip("cuda.core", reason='cuda.core is not installed: pip install "minifuse[cuda13]"')

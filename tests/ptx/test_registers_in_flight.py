@@ -80,6 +80,7 @@ def overwritten(code, labels):
     return sorted(found)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not which("nvdisasm"), reason="nvdisasm is not on the path: it comes with the CUDA toolkit")
 @pytest.mark.parametrize("name", KERNELS)
 def test_no_register_is_written_that_a_product_reads(name, tmp_path):

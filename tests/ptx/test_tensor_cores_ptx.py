@@ -53,6 +53,7 @@ def count(pattern, ptx):
     return len(re.findall(pattern, ptx))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", WGMMA)
 def test_wgmma(name):
     """A tile of 128 bytes along k in four steps; nothing is copied or added up by threads."""
@@ -97,6 +98,7 @@ def test_the_name_of_a_linked_cubin():
     assert set(CUBIN_SECTION.findall(cubin)) == {name}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("cc", [(8, 0), NEW])
 @pytest.mark.parametrize("name", MMA)
 def test_mma(name, cc):

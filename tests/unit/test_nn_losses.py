@@ -37,6 +37,7 @@ def compared(name, module, backend, integer="int64"):
         near(x.grad, table["gx"], COUNT)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", CLASSES)
 def test_losses_of_classes_are_those_of_torch(name, backend):

@@ -28,6 +28,7 @@ def case(name, backend, dtype="float32"):
     return layer, table
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("is_fused", [False, True], ids=["eager", "fused"])
 @pytest.mark.parametrize(
     ("name", "backend"),

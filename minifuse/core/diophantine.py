@@ -11,9 +11,9 @@ def bounded_solutions(total: int, terms: Sequence[tuple[int, int]]) -> Iterator[
 
     Notes
     -----
-    A depth-first search, as in NumPy's `mem_overlap.c`: the unknown with the largest coefficient first, limited to values
-    for which the other terms reach the rest of the total, and for which their greatest common divisor divides it. For
-    strides that nest, as those of all views do, at most one or two values remain for each unknown.
+    This is a depth-first search, as in NumPy's `mem_overlap.c`. It begins with the unknown that has the largest coefficient,
+    and tries only values for which the other terms can reach the remaining total, and for which their greatest common
+    divisor divides it. For strides that nest, as those of all views do, at most one or two values remain for each unknown.
 
     Examples
     --------

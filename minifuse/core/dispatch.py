@@ -84,7 +84,7 @@ def state_without_hook(is_recording: bool, precision: str) -> DispatchState:
     return DispatchState(is_recording, None, precision)
 
 
-def with_flag(is_recording: bool) -> RecordingState:
+def state_with_recording(is_recording: bool) -> RecordingState:
     """Return the state of this thread with recording turned on or off."""
     return make_state(is_recording, active_hook(), matmul_precision())
 
@@ -121,7 +121,7 @@ def use_dispatch_hook(hook: DispatchHook | None) -> Iterator[None]:
 @contextmanager
 def grad_recording(is_recording: bool) -> Iterator[None]:
     """Turn recording for autograd on or off in a block of code."""
-    before, mode.is_recording = mode.is_recording, with_flag(is_recording)
+    before, mode.is_recording = mode.is_recording, state_with_recording(is_recording)
     try:
         yield
     finally:
@@ -147,7 +147,7 @@ class no_grad:  # noqa: N801  # PyTorch's name
 
     def __enter__(self) -> None:
         self.before.append(mode.is_recording)
-        mode.is_recording = with_flag(False)
+        mode.is_recording = state_with_recording(False)
 
     def __exit__(self, *error: object) -> None:
         mode.is_recording = self.before.pop()

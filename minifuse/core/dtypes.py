@@ -49,7 +49,7 @@ PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int
 
 NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # in NumPy a subclass of its integers
 
-HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # of float32 matmuls: operands of 24, 11, 8 bits
+HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # float32 matmuls use 24, 11 or 8 bits of operands
 
 Number = bool | int | float
 NumpyArray = npt.NDArray[np.generic]  # of any dtype

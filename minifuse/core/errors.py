@@ -43,7 +43,7 @@ PACKAGE = str(pathlib.Path(__file__).parents[1])
 def users_line() -> str:
     """Return the line of the user's code that is running, as file:line."""
     frame = sys._getframe(1)
-    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # skip our own frames
+    while frame.f_back and frame.f_code.co_filename.startswith((PACKAGE, contextlib.__file__)):  # skip minifuse's frames
         frame = frame.f_back
     return f"{frame.f_code.co_filename}:{frame.f_lineno}"
 

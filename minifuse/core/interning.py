@@ -46,7 +46,7 @@ def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[
     """Sort the roots and everything that they depend on, inputs before users. Iterative, so a graph may have any depth."""
     order: list[N] = []
     visited: set[N] = set()
-    open_nodes: list[N] = []  # their inputs are on the stack
+    open_nodes: list[N] = []  # nodes whose inputs are on the stack
     stack: list[N | None] = [*roots]
     stack.reverse()
     while stack:

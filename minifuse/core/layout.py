@@ -1,7 +1,7 @@
 """Strided layouts: map the index of an element to its position in memory. Pure integers: no data, no NumPy, no kernels.
 
-A view is a new layout over the same memory. All index arithmetic of a kernel is done here, before the kernel is launched:
-operands are expanded to one shape, and `collapse` merges dims, so that the kernel loops over as few axes as possible.
+A view is a new layout over the same memory. All index arithmetic of a kernel is done here, before its launch. Operands are
+expanded to one shape, and `collapse` merges dims, so that the kernel loops over as few axes as possible.
 
     Layout((2, 3), (3, 1), 0)      0 1 2     index: coordinates in the shape; element 4 has index (1, 1)
                                    3 4 5     position: offset in memory, counted in elements; element 4 has position 4
@@ -131,9 +131,9 @@ class Layout(metaclass=Interned):
     def has_internal_overlap(self) -> bool:
         """Return whether two indices may share one position, so that the result of a write depends on its order.
 
-        The check is exact for views of a dense layout without `skew` and without overlapping `sliding_windows`: a stride is
-        either 0 or larger than the reach of all smaller strides. For other layouts, and for memory from other libraries, it
-        may return True although the elements only interleave.
+        The check is exact for views of a dense layout without `skew` and without overlapping `sliding_windows`. Each of
+        their strides is either 0 or larger than the reach of all smaller strides. For other layouts, and for memory from
+        other libraries, it may return True although the elements only interleave.
         """
         reach = 0
         for stride, size in self._sorted_strides():

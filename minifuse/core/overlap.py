@@ -105,9 +105,8 @@ def share_bytes(a: Layout, a_itemsize: int, b: Layout, b_itemsize: int, distance
     Notes
     -----
     This is the problem of NumPy's `shares_memory`. Byte p of the element of `a` at index x has the address
-    sum(stride * x) + p, and likewise for `b`. With indices that count from the lowest address of `a` and from the highest
-    of `b`, all coefficients are positive, and the terms add up to the distance from the first byte of `a` to the last of
-    `b`.
+    sum(stride * x) + p, and likewise for `b`. Let indices count from the lowest address of `a` and from the highest of `b`.
+    Then all coefficients are positive, and the terms add up to the distance from the first byte of `a` to the last of `b`.
 
     Examples
     --------

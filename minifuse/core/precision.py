@@ -1,7 +1,7 @@
 """The precision of float32 matrix multiplication: a setting with PyTorch's names.
 
-It is part of the dispatch state of a thread (`core.dispatch`), which is part of every cache key: no plan, fused function or
-recorded CUDA graph is reused with another precision. The backend chooses kernels for it.
+It is part of the dispatch state of a thread (`core.dispatch`), which is part of every cache key. So no plan, fused function
+or recorded CUDA graph is reused with another precision. The backend chooses kernels for it.
 """
 
 from collections.abc import Iterator

@@ -35,7 +35,7 @@ class Function(metaclass=Interned):
         raise NotImplementedError
 
     def vjp(self, g: Any, y: Any, *inputs: Any) -> tuple[Any, ...]:
-        """Return the gradient of each input, given the gradient g of the output y. None stands for no gradient."""
+        """Return the gradient of each input, given the gradient g of the output y. None means that there is no gradient."""
         raise NotImplementedError
 
     def __call__(self, x: A, *inputs: Any) -> A:
@@ -351,7 +351,7 @@ class CompositeOp(metaclass=Interned):
 
     @property
     def parameters(self) -> tuple[Hashable, ...]:
-        """Parameters that a backend needs beside the name."""
+        """Parameters that a backend needs besides the name."""
         return ()
 
     def infer(self, *inputs: Any) -> tuple[ShapeDtype, ...]:

@@ -189,8 +189,8 @@ class Array(Traceable):
 
     def flip(self, *dims: int | Iterable[int]) -> Self:
         """Reverse some dims, as a view (with negative strides)."""
-        chosen = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
-        ranges = tuple((n - 1, -1, n) if d in chosen and n else (0, 1, n) for d, n in enumerate(self.shape))
+        flipped = normalize_dims(dims[0] if len(dims) == 1 else dims, self.ndim)
+        ranges = tuple((n - 1, -1, n) if d in flipped and n else (0, 1, n) for d, n in enumerate(self.shape))
         return self.apply_view(View("slice", ranges))
 
     def unfold(self, dimension: int, size: int, step: int) -> Self:
@@ -352,8 +352,8 @@ def reduction(
     body: Callable[..., Array], ndim: int, keepdim: bool, parameters: tuple[Hashable, ...], *dims: Any
 ) -> BoundFunction:
     """Return the bound function of a reduction, given the dims of the call."""
-    chosen = normalize_dims(None if dims == (None,) else dims, ndim)
-    return BoundFunction(body, (tuple(sorted(chosen)), bool(keepdim), *parameters))
+    reduced = normalize_dims(None if dims == (None,) else dims, ndim)
+    return BoundFunction(body, (tuple(sorted(reduced)), bool(keepdim), *parameters))
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)

@@ -128,9 +128,9 @@ class OpaqueOutput(Expression):
 class IndexedAccess(Expression):
     """An access to indexed operand number `index`, at an index that the kernel computes.
 
-    An indexed operand is whole memory that is not part of the iteration space. `inputs` are the int64 index along each of
-    its dims, which is not checked, and the value, for a store. `stores_before` counts the effects of the kernel that come
-    before, so equal loads before and after a store stay distinct.
+    An indexed operand is an array that does not follow the iteration space. `inputs` are the int64 index along each of its
+    dims, which is not checked, and the value, for a store. `stores_before` is the number of effects that the kernel runs
+    before this access, so equal loads before and after a store stay distinct.
     """
 
     __slots__ = ("index", "stores_before")
@@ -218,7 +218,7 @@ class Kernel(metaclass=Interned):
         effects: tuple[IndexedAccess, ...] = (),
     ) -> None:
         self.pointwise_outputs, self.row_outputs, self.effects = pointwise_outputs, row_outputs, effects
-        self.order = tuple(toposort((*pointwise_outputs, *row_outputs, *effects), lambda e: e.inputs))  # read often
+        self.order = tuple(toposort((*pointwise_outputs, *row_outputs, *effects), lambda e: e.inputs))  # stored: read often
 
     @property
     def outputs(self) -> tuple[Expression, ...]:
@@ -390,9 +390,9 @@ class CustomReduceOp(Operator):
 class LoopNest:
     """The loops of a kernel: as few axes as possible, row axes last, with the stride of every operand along each.
 
-    Generated source depends only on the number of row axes and on `stride_kinds`: one letter per axis, "0" for a repeated
-    operand, "1" for adjacent elements, "s" for any other stride. Sizes and strides are arguments of the launch, so a new
-    size needs no new source.
+    Generated source depends only on the number of row axes and on `stride_kinds`. These have one letter per axis: "0" for a
+    repeated operand, "1" for adjacent elements, "s" for any other stride. Sizes and strides are arguments of the launch, so
+    a new size needs no new source.
     """
 
     __slots__ = ("is_empty", "points", "row_axes", "sizes", "stride_kinds", "strides")

@@ -4,8 +4,8 @@
 
 Differentiating the definition would also be correct, but it reads x and the reductions of each row, and computes the
 exponentials again. This VJP is written with y. If y is stored, as a result of the call, the backward pass reads only y and
-g. If y is not stored, since its consumers are fused with it, the backward pass recomputes it from x and two numbers per row,
-which costs less than storing it.
+g. If the consumers of y are fused with it, y is not stored. Then the backward pass recomputes it from x and two numbers per
+row, which costs less than storing it.
 """
 
 import math
@@ -54,12 +54,12 @@ def log_softmax(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
 
 def logsumexp(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
     """Compute log(sum(exp(x))) along dims."""
-    shift = _shift(x, dims)
+    shift = _finite_max(x, dims)
     y = log(reduce_dims(exp(x - shift), dims, True, add)) + shift
     return y if keepdim else drop_dims(y, dims)
 
 
-def _shift(x: "Array", dims: tuple[int, ...]) -> "Array":
+def _finite_max(x: "Array", dims: tuple[int, ...]) -> "Array":
     """Return the largest element, or 0 if infinite. Subtracting it before exp changes neither value nor gradient."""
     largest = reduce_dims(x, dims, True, maximum).detach()
     return where(eq(abs(largest), math.inf), 0, largest)

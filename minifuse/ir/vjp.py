@@ -75,9 +75,13 @@ class GradientFunction:
 class Backward:
     """The backward pass of a traced function, and the forward values that it loads instead of recomputing them.
 
-    The forward pass saves values that are in memory in any case (outputs, operands of matmuls), values that are expensive to
-    recompute (reductions, matmuls), and values whose exact bits are needed (the input of a reduction that selects). It also
-    saves values computed from an argument that is modified in place (`modified`), since they could not be recomputed.
+    The forward pass saves four kinds of values:
+
+    - values that are in memory in any case: outputs, operands of matmuls;
+    - values that are expensive to recompute: reductions, matmuls;
+    - values whose exact bits are needed: the input of a reduction that selects;
+    - values computed from an argument that is modified in place (`modified`), since they could not be recomputed.
+
     Everything else is recomputed inside the backward kernels, unless `recompute` is "none". A backward pass that is
     differentiated again is a function of inputs and outputs only, since only those have a grad_fn.
 
@@ -95,9 +99,10 @@ class Backward:
         Whether it needs the value that an argument had before it was modified in place.
     double_needs_overwritten_value
         Whether its gradient would need the value before or after such a modification; then there is no second derivative.
-    function, differentiable
-        The backward pass as a function of (inputs, gradients of the outputs, saved); and as a function of (inputs, gradients
-        of the outputs, saved outputs), to be differentiated again.
+    function
+        The backward pass as a function of (inputs, gradients of the outputs, saved).
+    differentiable
+        The backward pass as a function of (inputs, gradients of the outputs, saved outputs), to be differentiated again.
     """
 
     def __init__(

@@ -84,8 +84,8 @@ class AliasAnalysis:
         facts = self.merge_same_inputs(flat) if same else self
         groups = [group for group in groups if not facts.stored.isdisjoint(group)]
         copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.find_copyable(group))
-        rest = [None if k in copies else x for k, x in enumerate(flat)]
-        groups = [group for group in overlapping_groups(rest) if not facts.stored.isdisjoint(group)]
+        not_copied = [None if k in copies else x for k, x in enumerate(flat)]
+        groups = [group for group in overlapping_groups(not_copied) if not facts.stored.isdisjoint(group)]
         by_first = ((min(group), group) for group in groups)
         distances = tuple((j, k, x.address - group[j].address) for j, group in by_first for k, x in group.items() if k != j)
         return Aliasing(same, hidden, copies, distances)

@@ -21,9 +21,9 @@ from ..tensors.tensor import CallInput, Tensor
 from .aliasing import Run
 
 
-def replace_inputs(flat: Sequence[Any], chosen: Collection[int], make: Callable[[Any], Tensor]) -> list[Any]:
-    """Return the inputs, with each chosen object replaced by a new one, wherever it occurs."""
-    new = {id(flat[k]): make(flat[k]) for k in chosen}
+def replace_inputs(flat: Sequence[Any], indices: Collection[int], make: Callable[[Any], Tensor]) -> list[Any]:
+    """Return the inputs, with the objects at some indices replaced by new ones, wherever they occur."""
+    new = {id(flat[k]): make(flat[k]) for k in indices}
     return [new.get(id(x), x) for x in flat]
 
 

@@ -1,11 +1,14 @@
 """@fuse: compile a Python function of tensors to as few kernels as possible.
 
 The first call traces the function: it runs once, on tensors without values, and becomes a graph, a plan, and a host
-program. Later calls of the same kind run that program. The cache key defines the kind of a call: the metadata of each
-tensor, the type of each number, the value of all other arguments, the structure of the arguments, the state that the
-function reads from closures and globals, which tensors are one object, and the dispatch mode. If a trace depends on more
-than that (the value of a number, how arguments overlap, gradients of the arguments), all later keys of the function
-include it.
+program. Later calls of the same kind run that program. The cache key defines the kind of a call. It contains:
+
+- the metadata of each tensor, the type of each number, and the value of all other arguments;
+- the structure of the arguments, and which tensors are one object;
+- the state that the function reads from closures and globals, and the dispatch mode.
+
+If a trace depends on more than that (the value of a number, how arguments overlap, gradients of the arguments), all later
+keys of the function include it.
 """
 
 import sys
@@ -199,11 +202,11 @@ class Fused:
 
     def dynamic_guards(self, flat: Sequence[CallInput]) -> Hashable:
         """Return the values on which the traces so far are specialized, and the metadata of gradients that they read."""
-        known = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
-        values = tuple((type(x), repr(x)) for x in known)
+        values = [x.value if isinstance(x, DynamicAttr) else flat[x] if x < len(flat) else None for x in self.specialized_on]
+        value_keys = tuple((type(x), repr(x)) for x in values)
         grads = tuple(x.grad.meta if x.grad is not None else None for x in flat if isinstance(x, Tensor)) * self.reads_grads
         backend = None if any(isinstance(x, Tensor) for x in flat) else get_backend(None)
-        return values, grads, backend
+        return value_keys, grads, backend
 
     def trace(self, original: list[CallInput], tree: ArgumentTree, copies: Collection[int]) -> CacheEntry:
         """Trace the function for these inputs, some of which it reads from copies."""
@@ -318,9 +321,9 @@ class Fused:
         """Return the source that a call runs: its host program, and each of its kernels as they are compiled.
 
         Arguments have the names of the function's parameters, tensors from closures and globals the names of their
-        variables. A comment above each kernel gives its formula, its iteration space, and the meaning of the names in
-        it, with a letter for each axis of the kernel: 1 for neighbors in memory, 0 for an operand that is repeated, s
-        for any other stride.
+        variables. A comment above each kernel contains its formula, its iteration space, and the meaning of its names.
+        Each operand has a letter for each axis of the kernel: 1 for neighbors in memory, 0 if it is repeated, s for any
+        other stride.
 
         Parameters
         ----------

@@ -6,8 +6,8 @@ of the call like its arguments: replacing one by another tensor of the same kind
 
 A check costs about 60 ns per guard if nothing has changed: it compares object identity.
 
-Two kinds of state are not detected: state that only a run of the function reads (`getattr` with a computed name, a file,
-the time), and state inside objects of C extensions, which are compared by identity.
+State is not detected if only running the function shows that it is read: `getattr` with a computed name, a file, the time.
+Nor is state inside objects of C extensions, which are compared by identity.
 """
 
 import sys
@@ -140,7 +140,7 @@ class GuardBuilder:
 
     def __init__(self, roots: Sequence[object]) -> None:
         self.queue = deque[tuple[object, frozenset[str]]]()  # a queue: long chains must not recurse
-        self.key: list[object] = []  # all of them hashable
+        self.key: list[object] = []  # hashable objects
         self.guard_sites: list[tuple[Getter, object, object]] = []
         self.sizes: list[tuple[Sized, int]] = []
         self.tensors: list[GuardSite] = []

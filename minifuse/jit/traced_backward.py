@@ -119,19 +119,19 @@ class TracedBackward:
         """Return the gradients of nodes, as nodes."""
         return differentiate([start], [self.tracer.node_of(gradient)], wrt)
 
-    def trace_grad(self, function: TraceableFunction, inputs: Sequence[Any], chosen: Sequence[int]) -> list[TracedTensor]:
+    def trace_grad(self, function: TraceableFunction, inputs: Sequence[Any], indices: Sequence[int]) -> list[TracedTensor]:
         """Trace `mf.grad`: call the function on new variables, and differentiate with respect to them."""
         tracer = self.tracer
         is_recorded = bool(mode.is_recording) and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with grad_recording(True):
             variables = list(inputs)
-            for k in chosen:
+            for k in indices:
                 check_float_argument(inputs[k], k)
                 x = tracer.lift(inputs[k])
                 node = Identity(("variable", len(tracer.calls), k))(x.node)
                 meta = TensorMeta(row_major(x.shape), x.dtype, tracer.backend, True)
                 variables[k] = TracedTensor(tracer, TracedStorage(node, meta.layout), meta)
-            nodes = [variables[k].node for k in chosen]
+            nodes = [variables[k].node for k in indices]
             y = function(*variables)
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__

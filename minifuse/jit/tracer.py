@@ -1,9 +1,9 @@
 """The tracer: call a Python function once, with tensors and numbers without values, and record its calls as a graph.
 
-While it runs, every call of this thread is passed to the tracer instead of running: calls on the function's arguments,
-and calls on other tensors, which become hidden inputs. In-place operations become new values of memory, gradients of
-`backward` become outputs, and random numbers become inputs that each call draws. The result is a `TracedGraph`: the
-graph, the values to store in each input, and the values that the function returns.
+While it runs, every call of this thread is passed to the tracer instead of running. Tensors that are not arguments become
+hidden inputs. In-place operations become new values of a storage, gradients of `backward` become outputs, and random numbers
+become inputs that each call draws. The result is a `TracedGraph`: the graph, the values to store in each input, and the
+values that the function returns.
 
 Nothing runs, and none of the user's tensors change: if the function raises an exception, all state is as before.
 """
@@ -71,10 +71,10 @@ class Tracer(DispatchHook):
         self.arguments: list[Node] = []
         self.hidden: list[Array | PerCallInput] = []
         self.constants: list[Tensor] = []  # hidden inputs that were created from the function's constants
-        self.hidden_nodes: dict[str, Node] = {}  # by text
+        self.hidden_nodes: dict[str, Node] = {}  # expression of a hidden input -> its node
         self.traced_tensors: dict[int, TracedTensor] = {}  # by the tensor's id
         self.specialized_on: set[int | DynamicAttr] = set()  # numbers whose values the trace is specialized on
-        self.numbers: dict[str, Node] = {}  # by text
+        self.numbers: dict[str, Node] = {}  # expression of a number -> its node
         self.settings: list[Mapping[str, float]] = []  # dicts whose entries each call reads
         self.external_tensors: dict[Hashable, TracedTensor] = {}  # by key: tensors that each call finds or creates
         self.reads_grads = False
@@ -227,10 +227,10 @@ class Tracer(DispatchHook):
             raise self.no_value_error("branch on the number of calls", "use it in arithmetic only")
         self.specialized_on |= {x for x in sources if not isinstance(x, str)}
 
-    def no_value_error(self, what: str, advice: str) -> FuseError:
+    def no_value_error(self, operation: str, advice: str) -> FuseError:
         """Return the error for an operation that needs a value."""
         return FuseError(
-            f"{users_line()}: {self.name}: cannot {what} inside @mf.fuse (values do not exist while tracing); {advice}"
+            f"{users_line()}: {self.name}: cannot {operation} inside @mf.fuse (values do not exist while tracing); {advice}"
         )
 
     # Calls.
@@ -300,7 +300,7 @@ class Tracer(DispatchHook):
         """Return a concrete tensor as a traced tensor without a gradient."""
         return self.lift(x).detach()
 
-    def read(self, x: Tensor) -> None:
+    def reject_read(self) -> None:
         """Raise the error for reading the elements of a concrete tensor."""
         raise self.no_value_error("read the elements of a tensor", "read it before the call, and pass the values")
 
@@ -308,9 +308,9 @@ class Tracer(DispatchHook):
 
     def constant(self, array: npt.ArrayLike) -> TracedTensor:
         """Return the traced tensor for an array: an input if a guard found it, else a constant."""
-        known = tensor_over(array)
-        if known is not None and id(known) in self.traced_tensors:
-            return self.traced_tensors[id(known)]
+        guarded = tensor_over(array)
+        if guarded is not None and id(guarded) in self.traced_tensors:
+            return self.traced_tensors[id(guarded)]
         with use_dispatch_hook(None):
             x = Tensor.from_numpy(np.ascontiguousarray(array).reshape(np.shape(array)), self.backend)
         node = Node(Argument(len(self.arguments)), (), x.shape, x.dtype)

@@ -1,8 +1,8 @@
 """Lock a folder between processes, so that at most one of them writes into it.
 
 The operating system manages the lock (`flock`, on Windows a locked byte) and releases it when its process ends, for any
-reason. The content of the file names the owner, for error messages only: a process number would not prove that the owner is
-running, since numbers are reused, and other machines have the same numbers.
+reason. The content of the file names the owner, for error messages only. A process number would not prove that the owner is
+running: numbers are reused, and other machines have the same numbers.
 """
 
 import json

@@ -1,8 +1,8 @@
 """Find the compiled kernel of a source: in memory, else on disk, else compile it now and store it in both.
 
 Every backend that compiles uses this cache, which depends on no compiler and no processor. On disk a kernel is two files of
-one folder, named after the sha256 of everything that determines the machine code: `k_<sha>.py`, the source for people to
-read, and `k_<sha>.bin`, the output of the compiler. Any number of processes may share the folder. If it is full, read-only,
+one folder: `k_<sha>.py`, the source for people to read, and `k_<sha>.bin`, the output of the compiler. `<sha>` is the sha256
+of everything that determines the machine code. Any number of processes may share the folder. If it is full, read-only,
 damaged or missing, kernels are compiled again and no call fails. Its files are executed, so they are used only if no other
 user can have written them (`file_trust.py`); otherwise kernels are kept in memory.
 

@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 
     Inputs = Sequence[CallInput | None]  # of a call; None replaces an input that does not matter
 
-ONE_TARGET = (0,)  # plan key of an operation that modifies its first operand
-DISTINCT_INPUTS = (0, 1)  # plan key of two operands that are different tensors
+ONE_TARGET = (0,)  # `targets` of an operation that modifies its first operand
+DISTINCT_INPUTS = (0, 1)  # `same` of two operands that are different tensors
 
 
 def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> None:

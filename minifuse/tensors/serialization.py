@@ -43,7 +43,7 @@ DTYPE_NAMES = {
     "I32": "int32",
     "I64": "int64",
     "BOOL": "bool",
-}  # the format's name -> ours
+}  # element type in the format -> name of our dtype
 STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of save_state
 
 
@@ -74,10 +74,10 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     -----
     A digest is added to the metadata. `load` verifies it, `load_metadata` omits it, and other libraries ignore it.
 
-    The contents are built in memory, written to a file in the same folder whose name begins with a dot and ends in
-    `.tmp`, flushed to the disk (`fsync`), and renamed. So there is always one complete file, the old one or the new one.
-    A temporary file is left only if the process is killed while it writes, or the power fails; you may delete it. A
-    symbolic link stays, and the file that it points to is replaced.
+    The contents are built in memory, written to a temporary file, flushed to the disk (`fsync`), and renamed. So there is
+    always one complete file, the old one or the new one. The temporary file is in the same folder; its name begins with a
+    dot and ends in `.tmp`. It is left only if the process is killed while it writes, or the power fails; you may delete
+    it. A symbolic link stays, and the file that it points to is replaced.
 
     Examples
     --------

@@ -75,7 +75,7 @@ class Tensor(Array):
             )
         if any(s % dtype.itemsize for s in array.strides) or not array.flags.aligned:
             raise ViewError(
-                f"from_numpy: strides {array.strides} (bytes) are no multiples of the size of {dtype}; pass array.copy()"
+                f"from_numpy: strides {array.strides} (bytes) are not multiples of the size of {dtype}; pass array.copy()"
             )
         buffer, address, layout = backend.from_numpy(array)
         return cls(buffer, address, TensorMeta(layout, dtype, backend, False))
@@ -249,7 +249,7 @@ class Tensor(Array):
 
     def _fetch(self) -> NumpyArray:
         if (tracer := dispatch.active_tracer()) is not None:
-            tracer.read(self)
+            tracer.reject_read()
         return self.meta.backend.to_numpy(self.buffer, self.address, self.dtype, self.meta.layout)
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> NumpyArray:

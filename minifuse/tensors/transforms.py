@@ -47,25 +47,25 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     """
 
     def gradient(*inputs: Any, **named: object) -> Any:
-        chosen = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
+        indices = [normalize_argnum(k, len(inputs)) for k in ((argnums,) if isinstance(argnums, int) else argnums)]
         if (tracer := dispatch.active_tracer()) is not None:
-            traced = tracer.gradients.trace_grad(partial(function, **named), inputs, chosen)
+            traced = tracer.gradients.trace_grad(partial(function, **named), inputs, indices)
             return traced[0] if isinstance(argnums, int) else tuple(traced)
         is_recorded = dispatch.mode.is_recording and any(isinstance(x, Tensor) and x.requires_grad for x in inputs)
         with dispatch.grad_recording(True):
-            variables = [wrap_variable(x, k) if k in chosen else x for k, x in enumerate(inputs)]
+            variables = [wrap_variable(x, k) if k in indices else x for k, x in enumerate(inputs)]
             y = function(*variables, **named)
             if not isinstance(y, Tensor) or y.size != 1:
                 got = f"shape {y.shape}" if isinstance(y, Tensor) else type(y).__name__
                 advice = "expected a tensor of one element; end it with sum() or mean()"
                 raise GradientError(f"grad: the function returned {got}, {advice}")
-            edges = [autograd.grad_edge(variables[k]) for k in chosen]
+            edges = [autograd.grad_edge(variables[k]) for k in indices]
             if y.requires_grad:
                 one = Tensor.full(y.shape, 1, y.dtype, y.meta.backend)
                 grads = autograd.run_backward(y, one, create_graph=True, retain_graph=True, wrt=edges)
             else:
                 grads = {}
-        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].meta.backend) for k in chosen]
+        zeros = [Tensor.full(inputs[k].shape, 0, inputs[k].dtype, inputs[k].meta.backend) for k in indices]
         results = [grads.get(e, zero) for e, zero in zip(edges, zeros, strict=True)]
         results = results if is_recorded else [g.detach() for g in results]
         return results[0] if isinstance(argnums, int) else tuple(results)

@@ -271,7 +271,7 @@ DTYPES = {
     "from_numpy of a record": (
         lambda o: mf.from_numpy(np.zeros(3, [("a", "u1"), ("b", "f4")])["b"]),
         ViewError,
-        "strides (5,) (bytes) are no multiples of the size of float32; pass array.copy()",
+        "strides (5,) (bytes) are not multiples of the size of float32; pass array.copy()",
     ),
     "from_dlpack of a number": (lambda o: mf.from_dlpack(3), DTypeError, "from_dlpack", "int"),
     "zeros_like of a list": (lambda o: mf.zeros_like([1, 2]), DTypeError, "list", "tensor"),

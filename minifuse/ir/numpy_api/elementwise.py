@@ -157,7 +157,7 @@ def outer(a: Operand, b: Operand) -> Operand:
 
 @implements(np.tensordot)
 def tensordot(a: Any, b: Any, axes: int | Sequence[int | Sequence[int]] = 2) -> "Array":
-    """Sum the products along some dims of a and as many of b, by a matmul."""
+    """Sum the products along some dims of a and the same number of dims of b, by a matmul."""
     a, b = as_operand(a), as_operand(b)
     left, right = (range(-axes, 0), range(axes)) if isinstance(axes, int) else axes
     dims = normalize_dims(left, ndim_of(a)), normalize_dims(right, ndim_of(b))

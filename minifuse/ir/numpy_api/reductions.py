@@ -108,7 +108,7 @@ def norm(x: "Array", ord: str | float | None = None, axis: Dims = None, keepdims
     if len(dims) == 2 and ord in (1, -1, math.inf, -math.inf):
         return call_once(_matrix_norm, x, parameters=(ord, dims, bool(keepdims)))
     if len(dims) == 2 and ord in (2, -2, "nuc"):
-        return NotImplemented  # needs singular values
+        return NotImplemented  # these norms need singular values
     raise ShapeError(f"np.linalg.norm: order {ord!r} along dims {dims} of shape {x.shape}; a vector has 1 dim, a matrix 2")
 
 

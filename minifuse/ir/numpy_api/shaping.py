@@ -222,7 +222,7 @@ def full_like(
     sizes = a.shape if shape is None else shape_of(shape)
     new_dtype = a.dtype if dtype is None else dtype_from_numpy(dtype)
     if isinstance(fill_value, float) and not new_dtype.is_float:
-        fill_value = new_dtype.numpy.type(fill_value).item()  # without its fraction
+        fill_value = new_dtype.numpy.type(fill_value).item()  # drops the fraction
     return call_once(_filled, a, fill_value, parameters=(sizes, new_dtype))
 
 

@@ -243,7 +243,7 @@ def infer_shape(size: int, shape: Iterable[object]) -> Shape:
     if any(n < -1 for n in shape):
         raise ShapeError(f"reshape: {shape} has a negative size; sizes are 0 or more, and one may be -1")
     if shape.count(-1) > 1:
-        raise ShapeError(f"reshape: {shape} leaves {shape.count(-1)} sizes open; one may be -1")
+        raise ShapeError(f"reshape: {shape} has {shape.count(-1)} sizes of -1; only one may be -1")
     if -1 not in shape:
         if prod(shape) != size:
             raise ShapeError(f"reshape: {size} elements do not fit {shape}, which has {prod(shape)}")

@@ -28,7 +28,7 @@ MAX_ADDRESSES = 4096  # cached combinations of addresses, per kind of call
 
 
 class Aliasing(NamedTuple):
-    """How the inputs of a call alias each other, as far as the function can observe it."""
+    """The aliases among the inputs of a call, as far as they matter for the function."""
 
     same: tuple[int, ...] = ()
     """For each tensor, the index of the first one that is the same object; empty if all are different."""
@@ -41,7 +41,7 @@ class Aliasing(NamedTuple):
 
 
 class AliasAnalysis:
-    """Facts that the traces of a function found: they determine which aliasing of inputs needs a new trace."""
+    """Facts that the traces of a function found. They determine which aliases among inputs need a new trace."""
 
     def __init__(self) -> None:
         self.stored = set[int]()  # inputs that are modified in place

@@ -50,7 +50,7 @@ class TracedStorage:
         if self.tensor is None or not self.tensor.requires_grad:
             return self.base.read_view((*self.base_views, *views))
         leaf = Identity("leaf")(self.base.read_view(self.base_views).detach())  # it stays a leaf with its new value
-        if all(leaf is not known for known in self.leaves):
+        if all(leaf is not x for x in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
 
@@ -106,7 +106,7 @@ class TracedLeaf:
         """Return the node of a view of the leaf. `views` begin with the views of the leaf."""
         leaf_views = self.tensor.views
         node = Identity(self.key)(self.tensor.storage.read_view(leaf_views).detach())
-        if all(node is not known for known in self.nodes):
+        if all(node is not x for x in self.nodes):
             self.nodes.append(node)
         return view_chain(node, views[len(leaf_views) :])
 

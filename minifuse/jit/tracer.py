@@ -193,9 +193,9 @@ class Tracer(DispatchHook):
         """Return a traced number for an entry of a dict, which each call reads again."""
         if not any(settings is x for x in self.settings):
             self.settings.append(settings)
-        holder = f"settings{next(k for k, x in enumerate(self.settings) if x is settings)}"
+        variable = f"settings{next(k for k, x in enumerate(self.settings) if x is settings)}"
         source = DynamicAttr(settings, name)
-        return self.per_call_scalar(f"float({holder}[{name!r}])", {holder: settings}, source.value, frozenset([source]))
+        return self.per_call_scalar(f"float({variable}[{name!r}])", {variable: settings}, source.value, frozenset([source]))
 
     def call_counter(self, count: Callable[[], int], value: int) -> TracedScalar:
         """Return a traced number that `count()` returns in each call; its value in this call is `value`."""

@@ -72,14 +72,14 @@ def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[
 
     If the caller stops early, also by Ctrl-C, each worker finishes its current kernel and ends, so no file is incomplete.
     """
-    waiting, stop = list(reversed(jobs)), Event()
+    queue, stop = list(reversed(jobs)), Event()
 
     def feed_worker(report: Callable[[str], None]) -> None:
         with start_worker() as process:
             assert process.stdin is not None
             assert process.stdout is not None
-            while waiting and not stop.is_set():
-                job = waiting.pop()
+            while queue and not stop.is_set():
+                job = queue.pop()
                 process.stdin.write(json.dumps([job.name, job.text, import_path(job)]) + "\n")
                 process.stdin.flush()
                 answer = process.stdout.readline()

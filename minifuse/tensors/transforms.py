@@ -76,7 +76,9 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
 def normalize_argnum(k: int, count: int) -> int:
     """Convert a negative argument index to the index from the front."""
     if not -count <= k < count:
-        raise IndexingError(f"grad: argnums names argument {k}, and the function was called with {count}; change argnums")
+        raise IndexingError(
+            f"grad: argnums names argument {k}, and the function was called with {count} arguments; change argnums"
+        )
     return k % count
 
 

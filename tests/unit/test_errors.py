@@ -137,7 +137,7 @@ SHAPES = {
         ShapeError,
         "reshape: 6 elements do not fit (-1, 4): 6 is not a multiple of 4",
     ),
-    "reshape, two -1": (lambda o: o.a.reshape(-1, -1), ShapeError, "leaves 2 sizes open; one may be -1"),
+    "reshape, two -1": (lambda o: o.a.reshape(-1, -1), ShapeError, "has 2 sizes of -1; only one may be -1"),
     "reshape, -1 beside 0": (
         lambda o: o.empty.reshape(-1, 0),
         ShapeError,

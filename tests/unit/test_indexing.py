@@ -228,7 +228,7 @@ infer_shape(24, (5, 5))
 infer_shape(24, (5, -1))
     ShapeError: reshape: 24 elements do not fit (5, -1): 24 is not a multiple of 5
 infer_shape(24, (-1, 2, -1))
-    ShapeError: reshape: (-1, 2, -1) leaves 2 sizes open; one may be -1
+    ShapeError: reshape: (-1, 2, -1) has 2 sizes of -1; only one may be -1
 infer_shape(24, (-2, -12))
     ShapeError: reshape: (-2, -12) has a negative size; sizes are 0 or more, and one may be -1
 infer_shape(0, (0, -1))

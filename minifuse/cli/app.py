@@ -76,7 +76,7 @@ def find_visualizer() -> Path:
 
 
 def resolve_kernel(text: str) -> str:
-    """Return FILE.py:name with an absolute path. The file runs once, so that errors are reported here."""
+    """Return FILE.py:name with an absolute path. The file runs once, which reports its errors before the server starts."""
     stem, dot, name = text.rpartition(".py:")
     path = Path(stem + ".py").absolute()
     if not dot or not path.is_file():

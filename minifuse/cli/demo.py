@@ -152,7 +152,7 @@ def evaluate(
 
 
 def max_deviation(got: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
-    """Return the largest |got - exact|; raise AssertionError if it is larger than float32 explains."""
+    """Return the largest |got - exact|; raise AssertionError if rounding to float32 does not explain it."""
     worst = 0.0
     for a, b in zip(got, exact, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(b).max())))

@@ -125,7 +125,7 @@ def launch_facts(trace: simt.Trace, kernel: Callable[..., None], with_source: bo
 
 
 def kernel_source(kernel: Callable[..., None]) -> dict[str, object]:
-    """Return the source of a kernel; for a generated one, including the functions that it calls."""
+    """Return the source of a kernel. For a generated kernel, it includes the functions that the kernel calls."""
     file = kernel.__code__.co_filename
     lines, first = getsourcelines(kernel) if Path(file).is_file() else (linecache.getlines(file), 1)
     return {"first_line": first, "text": "".join(lines)}

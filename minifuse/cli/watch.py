@@ -46,7 +46,7 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
     before = signal.signal(signal.SIGTERM, app.exit_on_signal)
     listeners: list[threading.Thread] = []
     try:
-        with single_keys() as has_keys:
+        with read_single_keys() as has_keys:
             watch = Watch(folder, first, pictures.address)
             listeners.append(listen(watch_files, folder, events, over))
             if has_keys:
@@ -142,7 +142,7 @@ def watch_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
 
 
 @contextmanager
-def single_keys() -> Iterator[bool]:
+def read_single_keys() -> Iterator[bool]:
     """Read single keys without echo while the block runs, and restore the terminal afterwards. Yield False if impossible."""
     try:
         import termios

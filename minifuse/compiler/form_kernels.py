@@ -209,10 +209,10 @@ class KernelScheduler(Scheduler):
                 return self.region.root_inputs(source) if x is source else (source,)
             return inputs_in_kernel(x)
 
-        for x in toposort(nodes, lambda x: (*inputs(x), *self.region.gathered_from(x, members))):
+        for x in toposort(nodes, lambda x: (*inputs(x), *self.region.find_gather_source(x, members))):
             is_view_of_member = strip_views(x) in members and x is not strip_views(x)
             level = max((levels[i] for i in inputs(x)), default=0) + is_view_of_member
-            levels[x] = max((level, *(levels[i] + 1 for i in self.region.gathered_from(x, members))))
+            levels[x] = max((level, *(levels[i] + 1 for i in self.region.find_gather_source(x, members))))
         batches: dict[int, list[Node]] = {}
         for node in nodes:
             batches.setdefault(levels[node], []).append(node)

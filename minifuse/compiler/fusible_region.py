@@ -77,7 +77,7 @@ class FusibleRegion:
         """Return whether a node is in memory, or will be before a kernel reads it."""
         return node in self.buffers or self.must_be_loaded(node)
 
-    def gathered_from(self, node: Node, members: Container[Node]) -> tuple[Node, ...]:
+    def find_gather_source(self, node: Node, members: Container[Node]) -> tuple[Node, ...]:
         """Return the array that a node gathers elements from, in a tuple; empty if it is no gather, or from no member."""
         x = node if node in members else self.push_views_up(node)
         if not isinstance(x.function, GatherND | Gather):

@@ -1,7 +1,7 @@
 """The fusion log: all decisions of a scheduler, in order, for `explain` and the Fusion page.
 
 While functions run, no log is active, and nothing is logged. `record_fusion` activates one: schedulers that run inside its
-block log each decision. Only the log records which kernel computes and stores which nodes. Nothing here makes a decision.
+block log each decision. No other data structure records which kernel computes and stores which nodes.
 """
 
 from collections.abc import Iterable, Iterator

@@ -14,7 +14,7 @@ from itertools import islice
 from ..ir.array_functions import Reduce, View
 from ..ir.graph import Node, strip_views
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
-from .materialize_reindexed import reindexed_too_often
+from .materialize_reindexed import find_too_often_reindexed
 
 MAX_COUNTED = 8  # consumers or loads counted per node: keeps the pass linear, and a higher count would not change a choice
 
@@ -49,7 +49,7 @@ def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[
     inputs = {node: [x for i in node.inputs if not (x := strip_views(i)).is_number] for node in nodes}
     depths = kernel_depths(nodes, inputs)
     profitable = profitable_nodes(nodes, roots, inputs, depths)
-    reindexed = reindexed_too_often(nodes, roots, profitable, depths)
+    reindexed = find_too_often_reindexed(nodes, roots, profitable, depths)
     return dict.fromkeys(profitable, RECOMPUTING_READS_MORE) | reindexed
 
 
@@ -78,7 +78,7 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
     candidates = {node for node in nodes if node.is_pointwise and len(users[node]) > 1 and node not in roots}
     if not candidates:
         return set()
-    loads = arrays_loaded(nodes, inputs, {})
+    loads = list_loaded_arrays(nodes, inputs, {})
     chosen: dict[Node, int] = {}  # node -> number of kernels that read it
     consumers_of: dict[Node, dict[Consumer, None]] = {}
     for node in reversed(nodes):
@@ -95,7 +95,8 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
         consumers_of[node] = dict.fromkeys(islice(consumers, MAX_COUNTED))
         if node in candidates and is_profitable(len(loads[node]), kernels := count_kernels(consumers)):
             chosen[node] = kernels
-    loads = arrays_loaded(nodes, inputs, chosen)  # fewer now: some of the arrays that a chosen node reads are chosen, too
+    # Fewer arrays now, because some of those that a chosen node reads are chosen, too:
+    loads = list_loaded_arrays(nodes, inputs, chosen)
     return {node for node in chosen if node in loads[node]}
 
 
@@ -112,7 +113,7 @@ def is_profitable(arrays: int, kernels: int) -> bool:
     return (arrays - 1) * (kernels - 1) > 1
 
 
-def arrays_loaded(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, dict[Node, None]]:
+def list_loaded_arrays(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, dict[Node, None]]:
     """List for each node the arrays of about its size that a kernel loads to compute it: at most MAX_COUNTED.
 
     A node that is `chosen` (with its number of kernels) and still profitable counts as one array.

@@ -48,7 +48,7 @@ class InlinedCopies(NamedTuple):
     """Ops that are computed for surplus copies, on the path from the output of a kernel to this value."""
 
 
-def reindexed_too_often(
+def find_too_often_reindexed(
     nodes: Sequence[Node], roots: Collection[Node], stored: Collection[Node], depths: Depths
 ) -> dict[Node, str]:
     """Find the pointwise values that must be stored so that kernels stay short, each with the reason.

@@ -67,7 +67,7 @@ def schedule_plan(
     for output, result in zip(outputs, results, strict=False):
         if (layout := graph.layouts.get(strip_views(output))) is not None:
             scheduler.required_layouts[strip_views(result)] = layout
-    overwritten = aliasing_nodes(scheduler, [scheduler.buffers[target] for target, _ in graph.stores])
+    overwritten = find_aliasing_nodes(scheduler, [scheduler.buffers[target] for target, _ in graph.stores])
     parts = [node.clone() if strip_views(node) in overwritten else node for node in parts]  # copied before any store
     # Parts that the next part of the same argument may overwrite:
     replaced = [k for k, (target, _, _) in enumerate(stores[1:]) if target is stores[k][0]]
@@ -79,7 +79,7 @@ def schedule_plan(
         selected = backward.selection_inputs
         scheduler.compute([y for x, y in zip(saved, saved_results, strict=True) if x in selected])
     updates = {node for node in values if isinstance(node.function, SliceUpdate)}  # read after the stores, without a copy
-    late = depends_on_stores(results, updates, overwritten | {strip_views(parts[k]) for k in replaced})
+    late = find_store_dependents(results, updates, overwritten | {strip_views(parts[k]) for k in replaced})
     early = [node for node in results if node not in late]
     scheduler.compute([*early, *parts])  # selections such as max read their inputs, which are saved by now
     for node in (*early, *(node for node in parts if node not in late)):
@@ -120,7 +120,7 @@ def split_stores(node: Node, argument: Node) -> list[tuple[SliceUpdate, Node]]:
     return updates[::-1]
 
 
-def aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) -> set[Node]:
+def find_aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) -> set[Node]:
     """Return the nodes whose memory overlaps one of the targets of stores."""
     targets_by_slot: dict[int, list[BufferView]] = {}
     for target in targets:
@@ -129,8 +129,8 @@ def aliasing_nodes(scheduler: KernelScheduler, targets: Iterable[BufferView]) ->
     return {node for node, x in buffers if any(may_overlap(x, target) for target in targets_by_slot.get(x[0], ()))}
 
 
-def depends_on_stores(nodes: Iterable[Node], final: Collection[Node], earlier: Collection[Node]) -> dict[Node, None]:
-    """Return the nodes that are computed from the final contents of arguments, and from no earlier contents.
+def find_store_dependents(nodes: Iterable[Node], final: Collection[Node], earlier: Collection[Node]) -> dict[Node, None]:
+    """Return the nodes that are computed from final contents of arguments, and from no earlier contents.
 
     Parameters
     ----------

@@ -128,7 +128,7 @@ class Scheduler(ABC):
         return False
 
     def rank_of(self, node: Node) -> float:
-        """Return a number that is higher than those of all nodes that a node is computed from."""
+        """Return the topological rank of a node: it is higher than those of all nodes that the node is computed from."""
         for x in toposort([node], lambda x: () if x in self.rank else x.inputs):
             if x not in self.rank:  # made by lowering
                 self.rank[x] = max((self.rank[i] for i in x.inputs), default=0) + 0.001

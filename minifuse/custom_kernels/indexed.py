@@ -370,7 +370,7 @@ class IndexedPlan:
         return inputs
 
     def source(self) -> str:
-        """Return the text that is compiled, and the meaning of the names in it."""
+        """Return the source of the kernel, below a comment with the meaning of its names."""
         named = [f"in{n} is {self.names[k]}" for n, k in enumerate(self.loads) if k < len(self.inputs)]
         named += [f"raw{n} is {self.names[k]}" for n, k in enumerate(self.raws)]
         named += [f"p{n} is {self.names[x]}" for n, x in enumerate(self.numbers) if isinstance(x, int)]

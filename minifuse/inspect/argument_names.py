@@ -75,7 +75,7 @@ def bind_parameters(
 
 
 def iter_leaves(name: str, x: object, leaf: type[Leaf]) -> Iterator[tuple[str, object]]:
-    """Yield the leaves of a nested argument, each with its path as an identifier."""
+    """Yield the path of each leaf of a nested argument, as an identifier, and the leaf."""
     if isinstance(x, tuple | list | dict):
         fields = getattr(x, "_fields", range(len(x)))
         for key, part in x.items() if isinstance(x, dict) else zip(fields, x, strict=True):

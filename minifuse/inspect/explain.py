@@ -164,7 +164,7 @@ class NumberedGraph:
         """Return the line of the user's code that a node comes from."""
         return self.lines.get(node, "")
 
-    def refused(self) -> list[Refusal]:
+    def unique_refusals(self) -> list[Refusal]:
         """Return each pair of nodes that was not fused, with the first reason."""
         first_refusals: dict[tuple[Node, Node], Refusal] = {}
         for refusal in self.plan.refusals:
@@ -176,7 +176,7 @@ class NumberedGraph:
         """Describe each pair of nodes that was not fused."""
         return tuple(
             RefusalFacts(self.describe(producer), self.describe(consumer), reason, self.line(producer))
-            for producer, consumer, reason in self.refused()
+            for producer, consumer, reason in self.unique_refusals()
         )
 
     def steps(self, inputs: Sequence[PlanInput]) -> tuple[StepFacts, ...]:
@@ -184,7 +184,7 @@ class NumberedGraph:
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
-        return tuple(describe_steps(record, {*self.refused()}, self.describe, self.numbers))
+        return tuple(describe_steps(record, {*self.unique_refusals()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """Describe every node."""

@@ -196,7 +196,7 @@ def describe_refusals(refusals: Sequence[RefusalFacts]) -> Iterator[Paragraph]:
 
 
 def group_refusals(refusals: Sequence[RefusalFacts]) -> dict[tuple[str, str, str], list[str]]:
-    """Return the consumers of each producer, its line, and the reason."""
+    """Map each producer, with its line and the reason, to its consumers."""
     groups: dict[tuple[str, str, str], list[str]] = {}
     for x in refusals:
         groups.setdefault((x.producer, x.line, x.reason), []).append(x.consumer)

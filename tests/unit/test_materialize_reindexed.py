@@ -7,7 +7,12 @@ import minifuse as mf
 from minifuse.compiler.kernel_depths import Depth
 from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY
 from minifuse.compiler.materialize import choose_materialized
-from minifuse.compiler.materialize_reindexed import FREE_COPIES, MAX_RECOMPUTED, TOO_MANY_REINDEXINGS, reindexed_too_often
+from minifuse.compiler.materialize_reindexed import (
+    FREE_COPIES,
+    MAX_RECOMPUTED,
+    TOO_MANY_REINDEXINGS,
+    find_too_often_reindexed,
+)
 from minifuse.compiler.reindexing import RESHAPE_NEEDS_COPY
 from minifuse.core.dtypes import float32, int64
 from minifuse.core.interning import toposort
@@ -94,7 +99,7 @@ def test_an_identity_is_never_stored():
 def test_numbers_and_constants_do_not_count():
     y = X * 0 + 1
     order = [x for x in toposort([y], inputs_of) if not x.is_number and not isinstance(x.function, View)]
-    assert reindexed_too_often(order, {y}, set(), dict.fromkeys(order, Depth(0, None))) == {}
+    assert find_too_often_reindexed(order, {y}, set(), dict.fromkeys(order, Depth(0, None))) == {}
 
 
 def test_a_stored_value_and_readers_of_its_views_may_both_be_outputs():

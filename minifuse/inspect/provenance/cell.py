@@ -88,12 +88,12 @@ def trace_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend:
     '((0 + in0[0]) + in0[1]) + in0[2]'
     """
     call = RecordedCall(function, arrays, backend, cell)
-    with gc_disabled():
+    with disable_gc():
         return trace_back(call.recorder.launches(), call.inputs, call.address, backend, cell)
 
 
 @contextmanager
-def gc_disabled() -> Iterator[None]:
+def disable_gc() -> Iterator[None]:
     """Disable the garbage collector in a block: there are no cycles, and it would visit 100,000 nodes many times."""
     was_enabled = gc.isenabled()
     gc.disable()

@@ -143,7 +143,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
         shared=plan.shared,
     )
     if not trace.is_complete:
-        raise MinifuseError(f"{trace.findings[-1]}; ask for a smaller shape")
+        raise MinifuseError(f"{trace.findings[-1]}; use a smaller shape")
     events = trace.events
     rows = [row for row, info in enumerate(trace.arrays) if info.space == "global"]
     names, storers = dict[int, ValueId](), set[ThreadId]()
@@ -204,7 +204,7 @@ def current_lane() -> ThreadId:
 
 
 def restrict_to_blocks(kernel: FunctionType, blocks: set[int]) -> FunctionType:
-    """Return a kernel whose other blocks return at once."""
+    """Return a kernel that runs only these blocks: all others return at once."""
 
     def is_chosen() -> bool:
         return current_lane()[0] in blocks

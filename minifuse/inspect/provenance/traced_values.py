@@ -63,7 +63,7 @@ class ProvenanceLog:
         first, self.next_id = self.next_id, self.next_id + count
         self.ranges.append((first, address, count))
         if self.next_id > ID_LIMIT:
-            raise too_many_ids()
+            raise too_many_ids_error()
         return first
 
     def record_load(self, address: int, line: int = 0) -> np.float32:
@@ -80,7 +80,7 @@ class ProvenanceLog:
         self.records.append(record)
         name = self.next_id + len(self.records) - 1
         if name >= ID_LIMIT:
-            raise too_many_ids()
+            raise too_many_ids_error()
         return self.float_type(ID_UNIT * name)
 
     def traced_operators(self) -> dict[str, Callable[..., np.float32]]:
@@ -124,7 +124,7 @@ class ProvenanceLog:
         return list(done)
 
 
-def too_many_ids() -> MinifuseError:
+def too_many_ids_error() -> MinifuseError:
     """Return the error for more IDs than float32 can represent."""
     return MinifuseError(f"more than {ID_LIMIT:,} elements and operators; use a smaller shape")
 

@@ -26,7 +26,7 @@ from .subjects import load_kernel
 HOST, PORT = "127.0.0.1", 8501
 MAX_PORTS = 100  # number of ports tried, one after the other
 KERNEL_VARIABLE = "MINIFUSE_APP_KERNEL"  # environment variable read by the pages: /absolute/FILE.py:name
-START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # to wait for the first answer, between two requests, for the end
+START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # seconds to wait: for the first answer, between two requests, for the end
 
 
 def run(port: int | None, kernel: str | None) -> int:

@@ -19,7 +19,7 @@ from .training import TrainingResult, train_digits
 
 COMPARED_DIGITS = 32  # digits used to compare the backends
 SIMULATED_DIGITS = 4  # digits used if CUDA is simulated, where a step takes seconds
-MEASURE_S = 0.5  # of measurements for each backend
+MEASURE_S = 0.5  # seconds of measurements for each backend
 TRAINING_DIGITS = 1437  # four fifths of the digits
 
 

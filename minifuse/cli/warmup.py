@@ -1,7 +1,7 @@
 """`minifuse warmup [NAME ...]`: compile the kernels of the demo, the recipes or a function, and store them on disk.
 
-First all plans are made, and several processes compile the missing kernels. Then each subject runs once on little data, for
-kernels that are only known at run time: functions that are not fused, gradients, text generation.
+First all plans are made, and several processes compile the missing kernels. Then each subject runs once on little data, to
+compile kernels that are only determined at run time: those of unfused functions, gradients and text generation.
 """
 
 import os

@@ -1,4 +1,4 @@
-"""`minifuse course watch` in a terminal: threads that listen to files, keys and runs, and one loop that shows the state.
+"""`minifuse course watch` in a terminal: threads wait for files, keys and runs, and one loop shows the state.
 
 Everything that happens is an event in one queue, so that keys work during a run. `course.watch` handles the events.
 """
@@ -26,7 +26,7 @@ from ..course.watch import Watch
 from . import app
 from .output import new_console
 
-Event = tuple[str, int, Any]  # a method of Watch, the number of its run (0 for none), its argument
+Event = tuple[str, int, Any]  # the name of a method of Watch, the number of a run (0 for none), the argument
 PAUSE_S = 0.1  # between two checks whether to end
 END_S = 5.0  # to wait for a thread to end
 SETTLED_MS = 100  # an editor saves in several steps

@@ -54,7 +54,7 @@ class BatchedLaunch(KernelLaunch):
 
 def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
     """Merge several launches into one step."""
-    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the text of the first one runs
+    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the kernel of the first one runs
     expressions, outputs, inputs = list[Expression](), list[BufferView](), list[BufferView]()
     for part in parts:
         expressions += [offset_operands(e, len(outputs), len(inputs)) for e in part.kernel.pointwise_outputs]

@@ -6,8 +6,8 @@
         return Tensor(m0, m0.address, meta0)
 
 All decisions are made when the plan is built, so a call costs no more than these lines. The memory of a temporary is freed
-by `del` after its last use: the next `allocate` of the same call can reuse it. If all launches are submitted
-together, temporaries share one arena.
+by `del` after its last use: the next `allocate` of the same call can reuse it. If all launches are submitted together,
+temporaries share one arena.
 """
 
 import re

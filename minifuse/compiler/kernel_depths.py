@@ -1,4 +1,4 @@
-"""Estimate which kernels a graph becomes, before any is formed. The passes that choose which values to store use it."""
+"""Estimate which kernels a graph becomes, before any is formed, for the passes that choose which values to store."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple

@@ -13,7 +13,7 @@ from ..ir.array_functions import Reduce
 from ..ir.graph import Node
 
 MAX_OPS = 1000  # ops in one kernel; beyond that, compiling takes longer than fusion saves
-MAX_PASSES = 6  # passes over a row; each computes again all that later passes need
+MAX_PASSES = 6  # passes over a row; each one recomputes the pointwise values that it needs
 TOO_MANY_OPS = f"a kernel computes at most {MAX_OPS} ops"
 TOO_MANY_PASSES = f"a kernel makes at most {MAX_PASSES} passes over each row"
 
@@ -55,7 +55,7 @@ def split_points(
         for x in xs:
             if x in index and inputs[index[x]]:
                 last_use[index[x]] = k
-    cut_sizes = [0] * (len(order) + 1)  # elements that a cut before each node would store: first the differences
+    cut_sizes = [0] * (len(order) + 1)  # elements that a cut before each node would store; at first, the differences
     for k, end in enumerate(last_use):
         cut_sizes[k + 1] += order[k].size
         cut_sizes[min(end, len(order) - 1) + 1] -= order[k].size

@@ -1,4 +1,4 @@
-"""Store values in arguments: the step that computes a value writes it to the argument's memory, which saves a copy."""
+"""Store values in arguments. To save a copy, the step that computes a value writes it directly to the argument's memory."""
 
 from collections.abc import Collection
 

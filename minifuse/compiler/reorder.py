@@ -1,10 +1,10 @@
 """Reorder steps to free buffers early and reuse cached data.
 
-The scheduler forms kernels in the order in which values are requested. A training step requests the gradients of all
-weights at its end, so each would be computed long after its inputs. Until then these would occupy memory, and they would no
-longer be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and
-they are larger than the buffers that it fills. All other steps keep their order. So do stores in arguments, because
-neighbors among them may become one launch.
+The scheduler forms kernels in the order in which values are requested. A training step requests the gradients of all weights
+at its end, so each would be computed long after its inputs. Until then these would occupy memory, and they would no longer
+be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and they are larger than
+the buffers that it fills. All other steps keep their order. So do stores in arguments, because neighbors among them may
+become one launch.
 """
 
 from collections import Counter, defaultdict
@@ -69,7 +69,8 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
 def find_dependents(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[set[int]]:
     """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes."""
     dependents: list[set[int]] = [set() for _ in steps]
-    last_writer, readers = dict[int, int](), defaultdict[int, list[int]](list)  # of each slot; readers since that writer
+    last_writer = dict[int, int]()  # slot -> the last step that wrote it
+    readers = defaultdict[int, list[int]](list)  # slot -> the steps that have read it since
     for k, step in enumerate(steps):
         written = {slot for slot, _ in step.outputs}
         for slot in slots[k]:

@@ -1,7 +1,7 @@
 """The state of a scheduler: the steps so far, where each value is stored, and which fusions were refused.
 
 `form_kernels` implements the methods that add steps. The modules that it calls (kernels under construction, slice updates,
-matmuls) import only this class, so imports have one direction.
+matmuls) depend only on this base class, so imports have one direction.
 """
 
 from abc import ABC, abstractmethod

@@ -1,8 +1,8 @@
 """Slice updates: compute each slice directly in its destination buffer.
 
-Assigning several slices of an array, initially zeros or an older array, is a chain of updates. If no kernel reads the
-intermediate arrays, the chain has one buffer. The buffer is filled once before the first update, or not at all if the
-slices leave no gap.
+Assignments to several slices of an array, which starts as zeros or as an older array, are a chain of updates. If no kernel
+reads the intermediate arrays, the chain has one buffer. The buffer is filled once before the first update, or not at all if
+the slices leave no gap.
 
 The scheduler of `form_kernels` calls these functions.
 """
@@ -63,7 +63,7 @@ def update_chain(scheduler: Scheduler, node: Node) -> list[Node]:
         if old in layouts and layouts[old] is not layouts.get(node):
             break
         chain.append(old)
-    while is_identity(chain[-1]):  # of an array that is no update
+    while is_identity(chain[-1]):  # an identity of an array that is not an update
         chain.pop()
     return chain[::-1]
 

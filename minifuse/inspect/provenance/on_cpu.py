@@ -1,7 +1,7 @@
 """Run the loops of the python backend and the kernels of the parallel backend on value IDs: see `cell`.
 
-The text of a CPU kernel is Python, so Python runs it unchanged, with its function names bound to recording
-functions. How LLVM transforms the text is not visible here: it may reduce a row in the lanes of a vector.
+The text of a CPU kernel is Python, so Python runs it unchanged, with its function names bound to recording functions. How
+LLVM transforms the text is not visible here: it may reduce a row in the lanes of a vector.
 """
 
 import copy
@@ -46,7 +46,7 @@ class TracedMemory:
     def __getitem__(self, k: int) -> np.float32:
         at = self.address + ITEMSIZE * int(k)
         if not self.within[0] <= at < self.within[1]:
-            return np.float32(nan)  # an input without elements, which a kernel reads ahead and does not use
+            return np.float32(nan)  # an input without elements: a kernel may read ahead, but does not use the value
         return self.log.record_load(at, sys._getframe(1).f_lineno)
 
     def __setitem__(self, k: int, value: SupportsFloat) -> None:

@@ -17,7 +17,7 @@ class ElementRead(NamedTuple):
     address: int
     thread: ThreadId
     turn: int
-    """How many reads for this cell its thread did before; a vector load is one read."""
+    """The number of earlier reads of its thread for this cell; a vector load is one read."""
     line: int
     """The line of the kernel's text; 0 if it has none."""
 
@@ -30,7 +30,7 @@ class LaunchTrace:
     names: dict[int, ValueId]
     """Address of an element of the output -> the ID that was stored there."""
     ancestors: list[ValueId]
-    """All values that these are computed from, operands before results."""
+    """The values that were stored, and all that they are computed from, operands before results."""
     reads: list[ElementRead]
     text: dict[int, str]
     """The lines of the kernel, by number."""

@@ -176,7 +176,7 @@ class ProvenanceNode(NamedTuple):
 
     operator: str = ""
     parts: tuple[int, ...] = ()
-    """Positions of the operands in the list of nodes; they are always smaller."""
+    """Indices of the operands in the list of nodes, all smaller than the index of this node."""
     array: str = ""
     """The input that an element belongs to."""
     element: int = 0

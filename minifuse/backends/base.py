@@ -48,7 +48,7 @@ def fastest_entry(launch: Launcher) -> Launcher:
 
 
 class Clock(Protocol):
-    """Measures the times of launches by marks between them."""
+    """A clock for launches: the caller takes a mark before the first launch and after each launch."""
 
     def mark(self) -> object:
         """Return a mark of the current time."""
@@ -212,15 +212,15 @@ class Backend:
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
         """Return the number of launches of a fused matmul, and the bytes of intermediate arrays between them."""
-        plain = [
+        is_plain = [
             isinstance(kernel.a, Load),
             isinstance(kernel.b, Load),
             kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),),
         ]
         a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
         sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
-        scratch = sum(size for size, is_plain in zip(sizes, plain, strict=True) if not is_plain)
-        return 1 + plain.count(False), scratch * kernel.a.dtype.itemsize
+        scratch = sum(size for size, plain in zip(sizes, is_plain, strict=True) if not plain)
+        return 1 + is_plain.count(False), scratch * kernel.a.dtype.itemsize
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the source text of a fused matmul, or a comment if there is no text."""
@@ -240,11 +240,11 @@ class Backend:
     def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
-        """Return the source text: by default that of the kernel for the first tensor, which runs over each."""
+        """Return the source text. By default, it is that of `source` for the first tensor."""
         return self.source(kernel, shapes[0], (), *layouts[0])
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
-        """Return one launcher for several launches, of which launch k takes counts[k] values; None if it saves nothing.
+        """Return one launcher for several launches, of which launch k takes counts[k] values; None if that saves no time.
 
         Addresses among the values are valid only during the call, as for a single launch.
         """

@@ -41,13 +41,13 @@ if TYPE_CHECKING:
 class PointwiseStage(NamedTuple):
     """A prologue or an epilogue: its launch, and the indices of the inputs and of the numbers that it takes."""
 
-    bound: "Launcher"
+    launcher: "Launcher"
     inputs: Sequence[int]
     numbers: Sequence[int]
 
     def launch(self, outputs: Sequence[int], inputs: Sequence[int], numbers: Sequence[float]) -> None:
         """Launch it, given all inputs and numbers of the matmul."""
-        self.bound(*outputs, *[inputs[k] for k in self.inputs], *[numbers[k] for k in self.numbers])
+        self.launcher(*outputs, *[inputs[k] for k in self.inputs], *[numbers[k] for k in self.numbers])
 
 
 class FallbackMatmul:
@@ -59,9 +59,9 @@ class FallbackMatmul:
         self.backend, self.kernel, self.count = backend, kernel, len(outputs)
         self.parameters = kernel.parameters()
         loads = kernel.loads()
-        shapes = [inputs[of[0].index].shape for of in loads[:2]]
+        shapes = [inputs[group[0].index].shape for group in loads[:2]]
         dtype = kernel.a.dtype
-        self.operands: list[tuple[int | PointwiseStage, Layout]] = [  # of a and b: an input or a prologue, and the layout
+        self.operands: list[tuple[int | PointwiseStage, Layout]] = [  # a and b: index of an input, or a prologue; layout
             (loads[k][0].index, inputs[loads[k][0].index])
             if isinstance(e, Load)
             else (self.bind_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
@@ -72,8 +72,8 @@ class FallbackMatmul:
         self.result_nbytes = result.size * dtype.itemsize
         self.multiply = backend.bind_matmul(dtype, result, *[layout for _, layout in self.operands])
         if self.has_epilogue:
-            last = Load(len(inputs), dtype)
-            elements = tuple(replace(e, Accumulator, lambda _: last) for e in kernel.pointwise_outputs)
+            matmul_result = Load(len(inputs), dtype)
+            elements = tuple(replace(e, Accumulator, lambda _: matmul_result) for e in kernel.pointwise_outputs)
             self.epilogue = self.bind_pointwise(elements, outputs, [*inputs, result])
 
     def bind_pointwise(
@@ -107,7 +107,7 @@ class FallbackMatmul:
         self.epilogue.launch(outputs, [*inputs, result], numbers)
 
     def allocate(self, nbytes: int, temporaries: list[MemoryBuffer]) -> int:
-        """Return the address of new memory, which lives as long as the list does."""
+        """Allocate memory, append it to `temporaries`, which keeps it alive, and return its address."""
         temporaries.append(self.backend.allocate(round_to_size_class(nbytes)))
         return temporaries[-1].address
 
@@ -128,9 +128,9 @@ class FallbackKernel:
         self.backend, self.kernel, self.shape, self.dims = backend, kernel, shape, dims
         self.outputs, self.inputs, self.raws, self.is_empty = outputs, inputs, raws, 0 in shape
         first_raw = len(outputs) + len(inputs)
-        self.starts = len(outputs), first_raw, first_raw + len(raws)  # of inputs, indexed operands, numbers in a launch
+        self.starts = len(outputs), first_raw, first_raw + len(raws)  # first input, indexed operand, number
         self.row_shape = tuple(1 if d in dims else n for d, n in enumerate(shape))
-        self.shapes: dict[Expression, Shape] = {}  # of each expression: the whole space, or one value per row
+        self.shapes: dict[Expression, Shape] = {}  # expression -> the shape of the whole space, or of one value per row
         for e in kernel.expressions():
             if isinstance(e, Load):
                 varies = any(shape[d] > 1 and inputs[e.index].strides[d] for d in dims)
@@ -143,34 +143,34 @@ class FallbackKernel:
 
         An empty space has no elements, but may have rows, whose outputs are stored.
         """
-        known, first_row = dict[Expression, Operand](), len(self.kernel.pointwise_outputs)
+        results, first_row = dict[Expression, Operand](), len(self.kernel.pointwise_outputs)
         outputs = list(enumerate(zip(self.kernel.outputs, self.outputs, strict=True)))
         outputs = outputs[first_row if self.is_empty else 0 :]
         loads = [e for e in self.kernel.expressions() if isinstance(e, IndexedLoad)]
         for k, effect in enumerate(() if self.is_empty else self.kernel.effects):
-            self.evaluate_all([*[e for e in loads if e.stores_before <= k], *effect.inputs], known, values)
-            self.apply_store(effect, known, values)
-        self.evaluate_all([e for _, (e, _) in outputs], known, values)
+            self.evaluate_all([*[e for e in loads if e.stores_before <= k], *effect.inputs], results, values)
+            self.apply_store(effect, results, values)
+        self.evaluate_all([e for _, (e, _) in outputs], results, values)
         for k, (e, layout) in outputs:
             shape = layout.shape if k < first_row else self.row_shape
             target = Operand.at_address(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
-            self.backend.map(identity, Operand(known[e].data, known[e].layout.expand(*shape)), target)
+            self.backend.map(identity, Operand(results[e].data, results[e].layout.expand(*shape)), target)
 
-    def evaluate_all(self, roots: Sequence[Expression], known: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
+    def evaluate_all(self, roots: Sequence[Expression], results: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Evaluate expressions, and the expressions that they need."""
-        for e in toposort(roots, lambda e: () if e in known else self.inputs_of(e)):
-            if e not in known:
-                known[e] = self.evaluate(e, known, values)
+        for e in toposort(roots, lambda e: () if e in results else self.inputs_of(e)):
+            if e not in results:
+                results[e] = self.evaluate(e, results, values)
 
     def locate(
-        self, e: IndexedAccess, known: dict[Expression, Operand], values: tuple[Any, ...]
+        self, e: IndexedAccess, results: dict[Expression, Operand], values: tuple[Any, ...]
     ) -> tuple[Operand, np.ndarray]:
         """Return the operand of an indexed access, and its positions in the operand's flat array, one for each point."""
         layout = self.raws[e.index]
         operand = Operand.at_address(values[self.starts[1] + e.index], e.dtype, layout)
         positions = np.full(self.shapes[e], operand.layout.offset)
         for d, (x, n, stride) in enumerate(zip(e.inputs, layout.shape, layout.strides, strict=False)):
-            index = np.broadcast_to(known[x].array(), self.shapes[e])
+            index = np.broadcast_to(results[x].array(), self.shapes[e])
             outside = index[(index < 0) | (index >= n)]
             if outside.size:
                 bounds = f"it must be at least 0 and less than {n}"
@@ -178,10 +178,10 @@ class FallbackKernel:
             positions += index * stride
         return operand, positions
 
-    def apply_store(self, e: IndexedAccess, known: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
+    def apply_store(self, e: IndexedAccess, results: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Apply an indexed store or an atomic add at every point."""
-        operand, positions = self.locate(e, known, values)
-        new = np.broadcast_to(known[e.inputs[-1]].array(), self.shapes[e])
+        operand, positions = self.locate(e, results, values)
+        new = np.broadcast_to(results[e.inputs[-1]].array(), self.shapes[e])
         if isinstance(e, AtomicAdd):
             np.add.at(operand.data, positions, new)
         else:
@@ -191,14 +191,14 @@ class FallbackKernel:
         """Return the expressions to evaluate before an expression: none before a reduction of an empty space."""
         return () if self.is_empty and isinstance(e, ReduceExpr) else e.inputs
 
-    def evaluate(self, e: Expression, known: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
+    def evaluate(self, e: Expression, results: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
         """Return the elements of an expression, given those of its inputs."""
         if isinstance(e, Load):
             layout, first = self.inputs[e.index], values[self.starts[0] + e.index]
             layout = Layout(self.shapes[e], layout.strides, layout.offset)
             return index_values(layout, first) if isinstance(e, IndexValue) else Operand.at_address(first, e.dtype, layout)
         if isinstance(e, IndexedAccess):
-            operand, positions = self.locate(e, known, values)
+            operand, positions = self.locate(e, results, values)
             return Operand(operand.data[positions].reshape(-1), row_major(self.shapes[e]))
         if isinstance(e, ReadOutput):
             operand = Operand.at_address(values[e.index], e.dtype, self.outputs[e.index])
@@ -211,10 +211,10 @@ class FallbackKernel:
             except OverflowError:
                 raise overflow_error(number, e.dtype) from None
         elif isinstance(e, ReduceExpr):
-            x = Operand.empty(self.shape, e.dtype) if self.is_empty else known[e.inputs[0]]
+            x = Operand.empty(self.shape, e.dtype) if self.is_empty else results[e.inputs[0]]
             self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
         elif isinstance(e, Op):
-            self.elementwise(e.operator or caster(e.dtype), [self.expand(e, known[x]) for x in e.inputs], out)
+            self.apply_operator(e.operator or caster(e.dtype), [self.expand(e, results[x]) for x in e.inputs], out)
         return out
 
     def expand(self, e: Expression, operand: Operand) -> Operand:
@@ -224,7 +224,7 @@ class FallbackKernel:
             return Operand(operand.data, Layout(shape, layout.strides, layout.offset))
         return Operand(operand.data, layout.expand(*shape))
 
-    def elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+    def apply_operator(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         """Compute an operator of one, two or three operands by map and zip.
 
         The only operator with three operands is where(c, a, b), computed as (a if c else zero) + (zero if c else b). For

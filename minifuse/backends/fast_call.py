@@ -1,18 +1,18 @@
 """Fast launch path: one C function converts the values of a Python call and starts kernels on the CPU or a GPU.
 
 One C function serves all kernels of a kind. It is bound to a *record*, which describes one launch or several launches in a
-row: kernel, grid, and arguments. An argument is a constant, or a value of the call plus a constant. The function needs no
-memory but its stack:
+row: kernel, grid, and arguments. An argument is a constant, or a value of the call plus a constant. The function allocates
+memory only on its stack. It converts values and launches kernels in these steps:
 
     addresses and numbers of a call -> values of 8 bytes -> slots of 8 bytes -> kernel(0, count, slots)                  CPU
                                                          -> cuLaunchKernel(kernel, grid, block, ..., slots), for each    GPU
 
-If anything is unusual, the function calls `fallback` with the original values instead, which handles the case or raises an
-error that explains it. Such cases are a value of another type, a number out of range, an address that is not a multiple of
-16 but must be, an error of the driver, a thread without a GPU. Launches before an error then run twice, so launches in a row
+In unusual cases, the function calls `fallback` with the original values instead, which handles the case or raises an error
+that explains it. These cases are a value of another type, a number out of range, an address that is not a multiple of 16 but
+must be, an error of the driver, and a thread without a GPU. Launches before an error then run twice, so launches in a row
 must allow that.
 
-`fast_call_llvm` has the C functions; this module writes their records.
+`fast_call_llvm` contains the C functions; this module writes their records.
 """
 
 import struct
@@ -23,10 +23,10 @@ from typing import NamedTuple, SupportsFloat
 from .fast_call_llvm import FAST_CALL_TEXT
 from .llvm_linker import METH_FASTCALL, MethodDef, link_text
 
-RECORD_FORMAT, LAUNCH_FORMAT = "=4Q5q", "=Q8I2q"  # of `%Record` and `%Launch`
+RECORD_FORMAT, LAUNCH_FORMAT = "=4Q5q", "=Q8I2q"  # `struct` formats of `%Record` and `%Launch`
 FLOAT_KINDS = {"f32": 1, "f64": 2}  # all other values are integers of 8 bytes
 ALIGNED_KIND = 3  # an address whose alignment is checked
-SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # of 8 bytes; padding is not read
+SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # 8 bytes each; padding is not read
 
 
 class Driver(NamedTuple):
@@ -83,14 +83,14 @@ def make_fast_launch(
     kinds : sequence of str
         The type of each value of a call: f32, f64, or any type of 8 bytes that is passed as an integer.
     launches : sequence of FastLaunch
-        The launches, in their order.
+        The launches, in the order of execution.
     fallback : function of the values
-        Called instead of the driver if anything is unusual. Its result or error is that of the launch.
+        Called instead of the driver in unusual cases. Its result or error is that of the launch.
     aligned_addresses : ints
         Indices of values that are addresses whose alignment is checked.
     aligned_value : int, optional
         The value of `IF_ALIGNED` if all checked addresses are multiples of 16; otherwise it is 0. Without this parameter, a
-        call with another address uses the fallback.
+        call with an unaligned address uses the fallback.
 
     Examples
     --------
@@ -126,7 +126,7 @@ def make_fast_run(
     constants : sequence of int
         The arguments after the values.
     fallback : function of the values
-        Called instead of the kernel if anything is unusual.
+        Called instead of the kernel in unusual cases.
     header : sequence of int
         The arguments before the values.
     """

@@ -16,13 +16,13 @@ import llvmlite.binding as llvm
 CPU_FEATURES = llvm.get_host_cpu_features()
 VECTOR_BYTES = (
     64 if CPU_FEATURES.get("avx512f") else 32 if CPU_FEATURES.get("avx2") else 16
-)  # of a register of this processor
+)  # size of a vector register of this processor
 METH_O, METH_FASTCALL = 0x08, 0x80  # calling conventions: one object; an array of objects and its length
 _libraries = count()
 
 
 class MethodDef(ctypes.Structure):
-    """PyMethodDef, the struct that describes a C function to Python. It must live as long as the functions made from it."""
+    """PyMethodDef, the struct that describes a C function to Python. It must outlive the functions made from it."""
 
     _fields_ = (
         ("name", ctypes.c_char_p),
@@ -50,7 +50,7 @@ def link(library: llvm.JITLibraryBuilder, exports: Iterable[str]) -> dict[str, i
     """Link a library, and return the addresses of its exported functions."""
     for name in exports:
         library.export_symbol(name)
-    tracker = library.link(_linker(), f"minifuse_{next(_libraries)}")  # a namespace of its own; it is never unloaded
+    tracker = library.link(_linker(), f"minifuse_{next(_libraries)}")  # a separate namespace; it is never unloaded
     tracker.detach()
     return {name: tracker[name] for name in exports}
 

@@ -1,8 +1,8 @@
 """Cache Numba's type inference of operators on numbers: once per process, not once for each `+` of a kernel.
 
-To infer the type of `a + b`, Numba tries every implementation of `+`, those of dates, text and arrays too, and again when it
-emits LLVM. That takes a fifth of the time from a CUDA kernel to PTX, and a twentieth of that of a CPU kernel. For numbers
-the result depends on their types only, so it is cached. Nothing else about operators or other calls changes.
+To infer the type of `a + b`, Numba tries every implementation of `+`, even those of dates, text and arrays. It does so
+again when it emits LLVM. That is a fifth of the time to compile a CUDA kernel to PTX, and a twentieth of the time to compile
+a CPU kernel. For numbers the result depends on their types only, so it is cached. All other calls are inferred as before.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,16 +25,16 @@ def cached_operator_types() -> Iterator[None]:
     Notes
     -----
     Numba has no hook for this, so one of its methods is replaced during the block, in all threads, with equal results.
-    The block holds Numba's own compiler lock. A lock of ours would be taken after it by one thread, which compiles for a
-    CPU, and before it by another, which compiles for a GPU: each would wait for the other.
+    The block holds Numba's compiler lock. A separate lock could deadlock: a thread that compiles for a CPU would acquire
+    it after Numba's lock, and a thread that compiles for a GPU before it.
     """
     from numba.core.compiler_lock import global_compiler_lock
     from numba.core.types import Boolean, CPointer, Literal, Number, functions
 
     number_types = Boolean, CPointer, Literal, Number
-    kind: Any = functions.BaseFunction  # whose method is replaced
+    base: Any = functions.BaseFunction  # the class whose method is replaced
     with global_compiler_lock:
-        infer: Callable[..., Signature] = kind.get_call_type
+        infer: Callable[..., Signature] = base.get_call_type
 
         def get_call_type(
             self: Any, context: "BaseContext", args: "tuple[Type, ...]", kws: "Mapping[str, Type]"
@@ -45,14 +45,14 @@ def cached_operator_types() -> Iterator[None]:
             if key not in _cache:
                 signature = infer(self, context, args, kws)
                 emitter = self._impl_keys[signature.args]
-                if emitter is not self.typing_key:  # Numba compiled it for these flags only
+                if emitter is not self.typing_key:  # Numba compiled this implementation for the current flags only
                     return signature
                 _cache[key] = signature, emitter
             signature, self._impl_keys[signature.args] = _cache[key]
             return signature
 
-        kind.get_call_type = get_call_type
+        base.get_call_type = get_call_type
         try:
             yield
         finally:
-            kind.get_call_type = infer
+            base.get_call_type = infer

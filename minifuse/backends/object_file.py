@@ -1,6 +1,6 @@
 """Read the external symbols that machine code needs from an object file.
 
-They do not follow from the source text: a code generator inserts calls, such as `fmod` for a remainder of floats.
+The LLVM text does not declare all of them: the code generator inserts calls, such as `fmod` for a remainder of floats.
 """
 
 import re
@@ -21,8 +21,8 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
     code : bytes
         The object file.
     text : str
-        The LLVM text that it was compiled from. For a file that is not 64-bit ELF, the result is the functions that this
-        text declares, without those that the code generator added.
+        The LLVM text that it was compiled from. If the file is not 64-bit ELF, the result is the functions that this text
+        declares, without those that the code generator added.
 
     Examples
     --------
@@ -33,13 +33,13 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
         return [name for name in DECLARED.findall(text) if not name.startswith("llvm.")]
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry_bytes, count = struct.unpack_from("<2H", code, 0x3A)
-    # A section header has: name, type, flags, address, offset, size, linked section, info, alignment, size of an entry.
+    # Fields of a section header: name, type, flags, address, offset, size, linked section, info, alignment, entry size.
     sections = [struct.unpack_from("<2I4Q2I2Q", code, table + k * entry_bytes) for k in range(count)]
     names = []
     for section in sections:
         if section[1] == SYMBOL_TABLE:
             begin, nbytes, strings = section[4], section[5], sections[section[6]][4]
-            # A symbol has: name, type, visibility, section, address, size.
+            # Fields of a symbol: name, type, visibility, section, address, size.
             for name, _, _, defined_in, _, _ in struct.iter_unpack("<I2BH2Q", code[begin : begin + nbytes]):
                 if defined_in == UNDEFINED:
                     start = strings + name

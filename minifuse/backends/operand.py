@@ -63,7 +63,7 @@ class Operand(NamedTuple):
 
 
 def index_values(layout: Layout, first: int) -> Operand:
-    """Return the memory positions of a layout's elements as int64 values, where `first` is the position of the first."""
+    """Return the position of each element of a layout, as int64 values. `first` is the position of the first element."""
     positions = Operand.empty(layout.shape, int64)
     indices = [np.arange(n).reshape(-1, *[1] * (layout.ndim - d - 1)) for d, n in enumerate(layout.shape)]
     positions.array()[...] = first + sum(i * stride for i, stride in zip(indices, layout.strides, strict=True))

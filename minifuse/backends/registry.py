@@ -61,7 +61,7 @@ def backends() -> tuple[str, ...]:
 @cache
 def has_cuda() -> bool:
     """Return True if CUDA kernels can run: on a GPU (needs numba_cuda) or in the interpreter (needs greenlet)."""
-    return any(find_spec(part) is not None for part in ("numba_cuda", "greenlet"))
+    return any(find_spec(module) is not None for module in ("numba_cuda", "greenlet"))
 
 
 def get_backend(name: "str | Backend | None" = None) -> Backend:
@@ -79,7 +79,7 @@ def get_backend(name: "str | Backend | None" = None) -> Backend:
     elif name not in registry.factories:
         raise BackendError(f"backend {name!r} does not exist; choose one of {', '.join(backends())}")
     if name not in registry.instances:
-        registry.instances.setdefault(name, registry.factories[name]())  # two threads get the same one
+        registry.instances.setdefault(name, registry.factories[name]())  # two threads get the same instance
     return registry.instances[name]
 
 
@@ -113,7 +113,7 @@ def register_backend(backend: Backend) -> None:
 
 
 def set_default_backend(name: str) -> None:
-    """Set the backend of new tensors for which none is given.
+    """Set the backend of new tensors that are created without the argument `backend`.
 
     Raises
     ------

@@ -35,7 +35,7 @@ from ...ir.kernel_ir import (
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
 MAX_LINE_DEPTH = 8  # nested operators in one line
-# Emitted as function calls for integers: for its own + - * Numba promises LLVM that no integer overflows.
+# Emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
 WRAPPING_OPS = {"add", "sub", "mul"}
 EXPENSIVE = 8  # cost in additions above which a value may be spilled for a later pass instead of being recomputed
 
@@ -52,7 +52,7 @@ class Dialect:
         return [f"for i{axis} in range(n{axis}):"]
 
     def load(self, place: str, dtype: DType) -> str:
-        """Return the expression that loads the element at `place`."""
+        """Return the expression that loads an element. `place` is the text of the element, such as in0[i0]."""
         return place
 
     def word(self, name: str, dtype: DType) -> str:
@@ -76,7 +76,7 @@ class LoopEmitter:
     kernel : Kernel
         The expressions to compute.
     rows : int
-        How many leading axes are rows. The other axes are along the row.
+        The number of leading axes that iterate over rows. The other axes are along the row.
     stride_kinds : sequence of str
         The stride kinds of each output and input, as in `LoopNest`: one letter for each axis.
     dialect : Dialect
@@ -149,8 +149,8 @@ class LoopEmitter:
             return self.stride_kinds[self.operand(e)][-1]
         index = self.contiguous_index(e)
         part = Kernel(tuple(x for x in e.inputs if x is not index), ())
-        moves = part.find_all(ReadOutput) or any(self.stride_kinds[operand_name(x)][-1] != "0" for x in part.find_all(Load))
-        return "s" if moves else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
+        varies = part.find_all(ReadOutput) or any(self.stride_kinds[operand_name(x)][-1] != "0" for x in part.find_all(Load))
+        return "s" if varies else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
 
     # Expressions.
 
@@ -159,7 +159,7 @@ class LoopEmitter:
         return f"{name}[{self.position(name)}]"
 
     def position(self, name: str) -> str:
-        """Return the position of that element."""
+        """Return the position of an operand's element at the current point of the loops."""
         return position_text(name, [f"i{a}" for a in range(self.axes)], self.stride_kinds[name])
 
     def operand(self, e: Expression) -> str:
@@ -213,7 +213,7 @@ class LoopEmitter:
         if symbol is None:
             return f"{self.operator_name(e)}({', '.join(inputs)})"
         text = f" {symbol} ".join(inputs) if len(inputs) == 2 else f"{symbol}{inputs[0]}"
-        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen it
+        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen the result to int64
 
     def bare(self, e: Expression) -> str:
         """Return the text of an expression as a right-hand side, without outer parentheses."""
@@ -221,7 +221,7 @@ class LoopEmitter:
         return text[1:-1] if text.startswith("(") and e not in self.names else text
 
     def define(self, roots: Sequence[Expression], always: Iterable[Expression] = ()) -> None:
-        """Assign variables to values that are used more than once, to those in `always`, and where a line is too deep."""
+        """Assign values to variables if they are used more than once, are in `always`, or would nest a line too deeply."""
         always = set(always)
         scope = [e for e in toposort(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
         uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
@@ -303,12 +303,12 @@ class LoopEmitter:
 
     @contextmanager
     def columns(self) -> Iterator[None]:
-        """Open the loop over the columns of a block, if any. Variables assigned inside are not known outside."""
-        known = dict(self.names)
+        """Open the loop over the columns of a block, if any. Variables assigned inside are not in scope after it."""
+        names_before = dict(self.names)
         with self.block(*["for c in range(width):", f"i{self.rows - 1} = block + c"] * self.is_columns):
             yield
         if self.is_columns:
-            self.names = known
+            self.names = names_before
 
     def row(self) -> None:
         """Emit one row: for each pass, the values that are constant along the row, then the loop along the row."""
@@ -316,17 +316,17 @@ class LoopEmitter:
         needed = {x for e in self.order if self.varies[e] or isinstance(e, ReduceExpr) for x in e.inputs}
         needed |= set(self.kernel.pointwise_outputs)
         for index in range(max(self.pass_index.values()) + 1):
-            now = {e for e in self.order if self.pass_index[e] == index}
-            same = [e for e in self.order if e in now and not self.varies[e] and e in needed and not self.is_columns]
-            stored = [(k, e) for k, e in enumerate(self.kernel.outputs) if k >= elements and e in now]
-            if same or stored:
+            current = {e for e in self.order if self.pass_index[e] == index}
+            constant = [e for e in self.order if e in current and not self.varies[e] and e in needed and not self.is_columns]
+            stored = [(k, e) for k, e in enumerate(self.kernel.outputs) if k >= elements and e in current]
+            if constant or stored:
                 with self.columns():
-                    self.define(same + [e for _, e in stored], always=same)
+                    self.define(constant + [e for _, e in stored], always=constant)
                     with self.block(*self.store_rows() * bool(stored)):
                         for k, e in stored:
                             self.store(k, e)
             reductions = [e for e in self.reductions if self.pass_index[e] == index + 1]
-            ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in now]
+            ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in current]
             if reductions or ready or self.kernel.effects:
                 self.emit_pass(reductions, ready, self.spill(index, reductions))
 
@@ -366,7 +366,7 @@ class LoopEmitter:
         self, reductions: Sequence[ReduceExpr], elements: Sequence[tuple[int, Expression]], spills: dict[int, Expression]
     ) -> None:
         """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
-        known = dict(self.names)
+        names_before = dict(self.names)
         totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in reductions}
         self.start(totals)
         along = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
@@ -374,8 +374,8 @@ class LoopEmitter:
             along = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE_SIZE}, n{self.rows})):"]
         with self.block(*along), self.columns():
             self.emit_stores()
-            done = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
-            for e in done:  # loaded before the output overwrites it
+            reloaded = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
+            for e in reloaded:  # loaded before the output overwrites it
                 self.name(e)
             # If outputs are read as well, compute all of them before storing the first.
             computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
@@ -391,7 +391,7 @@ class LoopEmitter:
         computed.update(totals.items())
         in_memory = {*spills.values(), *(reductions if self.is_columns else ())}
         computed = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in computed.items()}
-        self.names = {e: name for e, name in known.items() if e not in done} | computed
+        self.names = {e: name for e, name in names_before.items() if e not in reloaded} | computed
         for reduction, name in totals.items():
             for line in self.dialect.after_reduce(name, reduction.operator):
                 self.line(line)

@@ -168,7 +168,7 @@ class CudaBackend(Backend):
     def fused_matmul_cost(
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
-        """Return (number of kernels launched for a product, bytes of workspace for the parts if K is split)."""
+        """Return (number of kernels launched for a product, bytes of workspace for partial sums if K is split)."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().fused_matmul_cost(kernel, outputs, inputs)
         plan = self.product_plan(kernel, outputs, inputs)
@@ -188,11 +188,11 @@ class CudaBackend(Backend):
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
     def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Return whether there are kernels for a whole composite function: for attention and its gradient, in float32."""
+        """Return True for the composite ops that have kernels: attention and its gradient, in float32."""
         return attention_launches.supports(function, shapes, dtypes)
 
     def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Return a launcher for a composite function."""
+        """Return a launcher for a composite op."""
         return attention_launches.CudaAttentionLauncher(self.device, function, outputs, inputs)
 
     def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
@@ -200,17 +200,17 @@ class CudaBackend(Backend):
         return attention_launches.attention_cost(function, outputs, inputs)
 
     def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return which kernels run. They are in `cuda/attention`."""
+        """Return the name and the constants of each kernel. The kernels themselves are in `cuda/attention`."""
         launches = attention_launches.plan_attention(function, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in launches)
 
     @property
     def can_join_launches(self) -> bool:  # type: ignore[override]  # a constant in Backend
-        """Return whether launches can be joined: a GPU replays them as one graph."""
+        """Return True on a GPU, which replays joined launches as one graph."""
         return not self.device.is_simulated
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
-        """Join all launches in one CUDA graph. Return None in the interpreter, and if a launch is more than kernels."""
+        """Join all launches in one CUDA graph. Return None in the interpreter, or if they do more than run kernels."""
         if self.device.is_simulated:
             return None
         from .device.cuda_graphs import graph_launcher
@@ -288,11 +288,11 @@ class CudaBackend(Backend):
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i])."""
-        self._elementwise(op, [a], out)
+        self._run_elementwise(op, [a], out)
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i], b[i])."""
-        self._elementwise(op, [a, b], out)
+        self._run_elementwise(op, [a, b], out)
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
@@ -327,15 +327,15 @@ class CudaBackend(Backend):
             layouts = [x.layout.without_offset() for x in (out, a, b)]
             self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
 
-    def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+    def _run_elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Callable[..., Number]]()
         try:
             expression = trace(op, dtypes)
-        except (FuseError, TypeError, AttributeError):  # it branches on values, or uses methods of Python numbers
-            own = as_operator(op, len(xs))
-            functions[own.name] = own.body
+        except (FuseError, TypeError, AttributeError):  # op branches on values, or uses methods of Python numbers
+            operator = as_operator(op, len(xs))
+            functions[operator.name] = operator.body
             loads = tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
-            expression = Op(own, loads, BY_NUMPY[out.data.dtype])
+            expression = Op(operator, loads, BY_NUMPY[out.data.dtype])
         self._run(expression, out.layout.shape, (), out, xs, functions)
 
     def _run(
@@ -388,13 +388,13 @@ def as_operator(function: ScalarFunction, arity: int, identity: Number | None = 
 @cache
 def get_device(index: int) -> "CudaDevice":
     """Return GPU number `index`, or the interpreter if there is no GPU."""
-    found = driver.query_driver()
-    if not found.gpus:
+    info = driver.query_driver()
+    if not info.gpus:
         return SimulatedDevice(index)
-    if index >= found.gpus:
-        names = ", ".join(f"cuda:{k}" for k in range(found.gpus))
+    if index >= info.gpus:
+        names = ", ".join(f"cuda:{k}" for k in range(info.gpus))
         raise BackendError(f"cuda:{index} does not exist; this machine has {names}; use one of them")
-    driver.require_cuda_packages(found)
+    driver.require_cuda_packages(info)
     from .device.gpu import GpuDevice
 
     return GpuDevice(index)

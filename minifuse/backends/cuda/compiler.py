@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
 CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
-Capability = tuple[int, int] | tuple[int, int, str]  # "a" after it: with the instructions of this GPU only
+Capability = tuple[int, int] | tuple[int, int, str]  # with "a": may use instructions of this GPU only
 INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
 compile_target: ContextVar[Capability] = ContextVar("target", default=(9, 0))  # compute capability
 _device_functions: dict[Capability, dict[FunctionType, object]] = {}  # device functions by compute capability
@@ -91,13 +91,15 @@ def compile_with_numba(
         if kernel.__code__.co_flags & CO_VARARGS:
             named = kernel.__code__.co_argcount
             types[named:] = [cuda.types.StarArgTuple.from_types(types[named:])]
-        numba_signature, known = cuda.types.void(*types), dict(_device_functions.get(cc, {}))
+        numba_signature, device_functions = cuda.types.void(*types), dict(_device_functions.get(cc, {}))
         try:
-            rebound = rebind_for_numba(kernel, known)
+            rebound = rebind_for_numba(kernel, device_functions)
             code, _ = cuda.compile(rebound, numba_signature, device=False, abi="numba", output=output, cc=cc, **bounds)
         except (ImportError, OSError, missing_library_error()) as error:  # a library of the toolkit, or libdevice
             raise MissingPartError(f"a library of the CUDA toolkit is missing ({error}); run: {INSTALL_COMMAND}") from error
-        _device_functions[cc] = {function: new for function, new in known.items() if hasattr(function, "is_device")}
+        _device_functions[cc] = {
+            function: new for function, new in device_functions.items() if hasattr(function, "is_device")
+        }
     return code
 
 
@@ -105,8 +107,8 @@ def missing_library_error() -> type[Exception]:
     """Return the type of the error for a library of the CUDA toolkit that is not found."""
     from cuda.pathfinder import DynamicLibNotFoundError
 
-    found: type[Exception] = DynamicLibNotFoundError
-    return found
+    error_type: type[Exception] = DynamicLibNotFoundError
+    return error_type
 
 
 def numba_type(name: str) -> "types.Type":
@@ -118,7 +120,7 @@ def numba_type(name: str) -> "types.Type":
 
 @contextmanager
 def compiling_for(cc: Capability) -> Iterator[None]:
-    """Make Numba compile device functions for `cc` instead of asking the present GPU, which need not exist."""
+    """Make Numba compile device functions for `cc` instead of the present GPU, which need not exist."""
     from numba.cuda import dispatcher as module
 
     dispatcher: Any = module
@@ -131,28 +133,28 @@ def compiling_for(cc: Capability) -> Iterator[None]:
         compile_target.reset(token)
 
 
-def kernel_from_text(text: str, **more: object) -> FunctionType:
-    """Return a generated kernel as a Python function that can call `intrinsics` and the functions in `more`."""
-    kernel: FunctionType = functions_from_text(text, **more)["kernel"]
+def kernel_from_text(text: str, **functions: object) -> FunctionType:
+    """Return a generated kernel as a Python function that can call `intrinsics` and these functions."""
+    kernel: FunctionType = functions_from_text(text, **functions)["kernel"]
     return kernel
 
 
-def functions_from_text(text: str, **more: object) -> dict[str, Any]:
-    """Execute a generated text and return its functions by name, together with the names that they may call."""
+def functions_from_text(text: str, **functions: object) -> dict[str, Any]:
+    """Execute a generated text, and return its functions by name, together with those that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # lets messages and pictures show the lines
-    namespace: dict[str, Any] = {**vars(base), **INTEGER_FUNCTIONS, **more, "__name__": "minifuse.kernel"}
-    exec(compile(text, filename, "exec"), namespace)  # the text is generated here, from names and integers
+    namespace: dict[str, Any] = {**vars(base), **INTEGER_FUNCTIONS, **functions, "__name__": "minifuse.kernel"}
+    exec(compile(text, filename, "exec"), namespace)  # this package generates the text, from names and integers
     return namespace
 
 
-def rebind_for_numba(function: FunctionType, known: dict[FunctionType, object] | None = None) -> FunctionType:
+def rebind_for_numba(function: FunctionType, device_functions: dict[FunctionType, object] | None = None) -> FunctionType:
     """Return a copy of a function whose intrinsics, and those of all functions that it calls, are Numba's objects."""
-    known = {} if known is None else known
+    device_functions = {} if device_functions is None else device_functions
     names = {"__builtins__": __builtins__, "__name__": function.__module__}
-    cells = tuple(CellType(_numba_object(cell.cell_contents, known)) for cell in function.__closure__ or ())
+    cells = tuple(CellType(_numba_object(cell.cell_contents, device_functions)) for cell in function.__closure__ or ())
     for name in _global_names(function.__code__) & function.__globals__.keys():
-        names[name] = _numba_object(function.__globals__[name], known)
+        names[name] = _numba_object(function.__globals__[name], device_functions)
     new = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
     new.__module__ = function.__module__
     return new
@@ -163,16 +165,16 @@ def _global_names(code: CodeType) -> set[str]:
     return set(code.co_names).union(*[_global_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
-def _numba_object(value: object, known: dict[FunctionType, object]) -> object:
-    """Return what Numba compiles in place of a value. `known` has the functions that were rebound before."""
+def _numba_object(value: object, device_functions: dict[FunctionType, object]) -> object:
+    """Return the object that Numba compiles in place of a value. Add new functions to `device_functions`."""
     if value is simulated_cuda:
         return numba_cuda()
     if isinstance(value, Intrinsic):
         return value.compiled
     if isinstance(value, FunctionType):
-        if value not in known:
-            known[value] = device_function(rebind_for_numba(value, known))
-        return known[value]
+        if value not in device_functions:
+            device_functions[value] = device_function(rebind_for_numba(value, device_functions))
+        return device_functions[value]
     return value
 
 
@@ -203,14 +205,14 @@ def compile_lto_cubin(
     code = ObjectCode.from_ltoir(compile_with_numba(kernel, signature, threads, blocks, (*cc, "a"), "ltoir"))
     options = LinkerOptions(arch=f"sm_{cc[0]}{cc[1]}a", link_time_optimization=True)
     cubin = bytes(Linker(code, options=options).link("cubin").code)
-    found = CUBIN_SECTION.search(cubin)
-    assert found is not None
-    return found.group(1) + b"\n" + cubin
+    section = CUBIN_SECTION.search(cubin)
+    assert section is not None
+    return section.group(1) + b"\n" + cubin
 
 
 @cache
 def compiler_fingerprint(cc: tuple[int, int]) -> str:
-    """Return everything that decides the machine code except the text of the kernel."""
+    """Return everything that determines the machine code, except the text of the kernel."""
     folder = Path(__file__).parent
     files = [*sorted(folder.rglob("*.py")), *sorted(folder.parent.glob("*.py"))]  # the second: shared by the backends
     sources = b"".join(path.read_bytes() for path in files)

@@ -1,7 +1,7 @@
 """Launch geometry: how many threads a kernel gets, and in which shape. Sizes change the grid, never the kernel.
 
-A block has at most 256 threads, or 512 for a long row. Its sides are powers of two, so the threads of a short row are in one
-warp.
+A block has at most 256 threads, or 512 for a long row. Its dimensions are powers of two, so the threads of a short row are
+in one warp.
 """
 
 from collections.abc import Sequence
@@ -15,15 +15,15 @@ from .codegen.transpose import LANES, SIDE
 THREADS = 256  # per block
 MAX_ROW_ELEMENTS_PER_THREAD = 40
 MAX_ELEMENTS_PER_THREAD_SMALL_GRID = 8
-MAX_CACHED_BYTES_PER_THREAD = 160  # of a row, in shared memory
-LONG_ROW_THREADS = 1024  # threads of a row that leaves no room for another one on its multiprocessor
-EXCLUSIVE_ROW_BYTES = 100 * 1024  # bytes of a row from which on it is alone on its multiprocessor
+MAX_CACHED_BYTES_PER_THREAD = 160  # bytes of a row in shared memory
+LONG_ROW_THREADS = 1024  # threads of a row that leaves no room for another row on its multiprocessor
+EXCLUSIVE_ROW_BYTES = 100 * 1024  # a row with more bytes is alone on its multiprocessor
 CHUNK_BYTES = 32  # bytes of a long row in flight per thread; twice as many if it is read twice
 LINE_THREADS = 8  # threads that load 128 adjacent bytes in groups of four float32
 VECTOR_WIDTH = 4  # elements of a vector load or store
 MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
-MAX_REGISTER_BYTES = 128  # of a row, per thread: half of its registers if 1,024 threads are active
+MAX_REGISTER_BYTES = 128  # bytes of a row per thread: half of its registers if 1,024 threads are active
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
 MAX_SHARED_BYTES = 227 * 1024  # per block on compute capability 9.0; older GPUs have less and read long rows again
 
@@ -48,8 +48,8 @@ def geometry_of(
 ) -> LaunchGeometry:
     """Return the grid of a kernel of a form over axes of these sizes.
 
-    The first `rows` axes are rows, and blocks share out the first `counted` of them. A thread takes `each` elements along
-    the last axis. For tiles, `across` is the axis of the other side. For rows, `held` bytes per element are cached in shared
+    The first `rows` axes are rows, and the grid covers the first `counted` of them. A thread takes `each` elements along the
+    last axis. For tiles, `across` is the other axis of a tile. For rows, `held` bytes per element are cached in shared
     memory.
     """
     count, last = prod(sizes[:counted]), sizes[-1]
@@ -79,7 +79,7 @@ def pointwise_geometry(count: int, last: int, each: int) -> LaunchGeometry:
 
 
 def max_threads(each: int) -> int:
-    """Return the threads of a block: half as many if each has two groups of four, which is 1 to 4 % faster on an H200."""
+    """Return the threads of a block: half as many if each takes two groups of four, which is 1 to 4 % faster on an H200."""
     return THREADS // 2 if each > VECTOR_WIDTH else THREADS
 
 
@@ -97,29 +97,29 @@ def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeome
     per_thread = MAX_ELEMENTS_PER_THREAD_SMALL_GRID
     if count >= MIN_BUSY_BLOCKS:
         per_thread = min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
-    is_whole = is_wide and last % VECTOR_WIDTH == 0
-    least = clamp(power_of_two(last // VECTOR_WIDTH if is_whole else last), 1, LINE_THREADS if is_whole else WARP)
-    x = clamp(power_of_two(ceil_div(last, max(per_thread, 1))), least, MAX_ROW_THREADS)
+    is_vectorized = is_wide and last % VECTOR_WIDTH == 0
+    min_x = clamp(power_of_two(last // VECTOR_WIDTH if is_vectorized else last), 1, LINE_THREADS if is_vectorized else WARP)
+    x = clamp(power_of_two(ceil_div(last, max(per_thread, 1))), min_x, MAX_ROW_THREADS)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (x, y, 1))
 
 
 def partition_row(count: int, last: int, is_wide: bool, nbytes: int) -> RowPartition | None:
-    """Partition rows of `nbytes` per element so that threads hold them in registers, or return None if they are too long.
+    """Partition rows of `nbytes` per element so that they fit in registers, or return None if they are too long.
 
-    A thread holds at most 128 bytes, or half as many if it loads single elements, or fewer if there are few rows.
+    A thread has at most 128 bytes, or half as many if it loads single elements, or fewer if there are few rows.
     """
     width = VECTOR_WIDTH if is_wide else 1
-    parts, most = ceil_div(last, width), max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1)
-    least = clamp(power_of_two(parts), 1, LINE_THREADS if is_wide else WARP)
-    wanted = power_of_two(ceil_div(parts, most if count >= MIN_BUSY_BLOCKS else max(most // 4, 1)))
-    threads = clamp(wanted, least, MAX_ROW_THREADS)
-    groups = ceil_div(parts, threads)
-    return RowPartition(threads, groups, width) if groups <= most else None
+    group_count, max_groups = ceil_div(last, width), max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1)
+    min_threads = clamp(power_of_two(group_count), 1, LINE_THREADS if is_wide else WARP)
+    groups = max_groups if count >= MIN_BUSY_BLOCKS else max(max_groups // 4, 1)
+    threads = clamp(power_of_two(ceil_div(group_count, groups)), min_threads, MAX_ROW_THREADS)
+    groups = ceil_div(group_count, threads)
+    return RowPartition(threads, groups, width) if groups <= max_groups else None
 
 
 def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
-    """Partition a row that registers cannot hold into chunks, or return None if shared memory is the better place.
+    """Partition a row that does not fit in registers into chunks, or return None if shared memory is faster.
 
     Reading twice beats caching only if the row fills a multiprocessor and is loaded by single elements, or does not fit at
     all. Then few blocks of many threads run, so that the second read finds the row in the L2 cache.

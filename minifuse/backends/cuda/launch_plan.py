@@ -1,6 +1,6 @@
 """A launch plan: everything that defines one kernel launch, before it runs.
 
-The interpreter, the app, the tests and the hardware take the same plan, so a picture cannot differ from the run.
+The interpreter, the app, the tests and the GPU use the same plan, so a picture shows exactly the launch that runs.
 """
 
 from collections.abc import Callable

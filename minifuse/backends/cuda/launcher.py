@@ -1,7 +1,7 @@
 """Kernel launches bound to everything except addresses and numbers: the callables in a plan's host program.
 
-Whatever follows from layouts is computed when a launcher is made. Each can also return its launches without running them,
-for pictures and checks.
+Everything that depends on layouts only is computed when a launcher is made. A launcher can also return its launches without
+running them, for pictures and checks.
 """
 
 from collections.abc import Callable, Sequence
@@ -74,7 +74,7 @@ class CudaKernelLauncher:
         self.geometry = geometry_for(text, nest)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
-        stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # once per row, even of a row without elements
+        stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # row outputs, also of a row without elements
         self.spans = [Layout(rows if k in stored else x.shape, x.strides, 0).span() for k, x in enumerate(layouts)]
         self.spans += [x.span() for x in raws]
         self.number_dtypes = [p.dtype for p in kernel.find_all(KernelParameter)]
@@ -83,7 +83,7 @@ class CudaKernelLauncher:
         values_by_name = sizes_and_strides(text, nest, names[: len(layouts)], raws)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
-        if self.shared > EXCLUSIVE_ROW_BYTES:  # one row only: short rows that share a block leave room for others
+        if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less
             self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
         self.vector_operands = [names.index(name) for name in text.wide]
         self.vectorized_count = values_by_name[names[-1]] if text.wide else 0  # the last argument, if addresses are aligned
@@ -218,8 +218,8 @@ class CudaMatmulLauncher:
         self.number_dtypes = [p.dtype for p in kernel.parameters()]
         problem = matmul_problem(kernel, outputs, inputs)
         self.index_values = {x.value for x in problem.fused if not x.in_memory}  # operands without address
-        beside = [x.value for x in problem.fused if x.space == "out" and x.in_memory]
-        vectors = [k for k in beside if 1 in layouts[k].strides[-2:]]
+        epilogue_operands = [x.value for x in problem.fused if x.space == "out" and x.in_memory]
+        vectors = [k for k in epilogue_operands if 1 in layouts[k].strides[-2:]]
         self.aligned_operands = (OUT, *vectors), (problem.a.value,), (problem.b.value,)
         self.prepared: dict[AlignmentFlags, tuple[list[tuple[DeviceLaunch, GpuGemmLaunch]], int]] = {}
         self.fast_paths: dict[AlignmentFlags, Launcher] = {}  # fast launch paths by alignment
@@ -253,7 +253,7 @@ class CudaMatmulLauncher:
         return self.fast_path(ALL_ALIGNED, self.launch_by_alignment)
 
     def launch_by_alignment(self, *values: Any) -> None:
-        """Launch by the fast path for the alignment of the addresses, or by the slow path if all are aligned."""
+        """Launch by the fast path for this alignment. If all addresses are aligned, that has failed; use the slow path."""
         aligned = self.alignment(values)
         if aligned == ALL_ALIGNED:
             self(*values)
@@ -302,7 +302,7 @@ class CudaMatmulLauncher:
             if bits & ALIGNMENT_MASK:
                 fallback(*values)
                 return
-            buffer = allocate(nbytes)  # stream order: nothing else uses it before the last launch has ended
+            buffer = allocate(nbytes)  # reused in stream order, so only after the last launch
             bases = *values, buffer.address
             tensor_maps = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in mapped]
             launch(*bases, *[x.address for x in tensor_maps])
@@ -364,7 +364,7 @@ class CudaMatmulLauncher:
         return out, a, b
 
     def byte_offset(self, place: OperandAddress) -> int:
-        """Return the byte offset of an address within its operand; for an index value, which is not in memory, its count."""
+        """Return the byte offset of an address within its operand. For an index value, return its offset unchanged."""
         return place.offset * (1 if place.operand in self.index_values else self.dtypes[place.operand].itemsize)
 
 

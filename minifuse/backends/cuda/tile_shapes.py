@@ -1,4 +1,4 @@
-"""Hand-written kernels as the compiler sees them, and the tile shapes of matrix multiplication. Numbers only."""
+"""The compile options of hand-written kernels, and the tile shapes of matrix multiplication."""
 
 from collections.abc import Callable, Hashable
 from typing import NamedTuple, TypeVar
@@ -22,8 +22,8 @@ class GpuKernel(NamedTuple):
     threads: int  # maximum per block
     blocks: int = 1  # minimum per multiprocessor: bounds the registers of a thread
     shared: int = 0  # bytes of dynamic shared memory
-    text: str = ""  # of its generated functions
-    is_arch_specific: bool = False  # compiled for one GPU architecture only, whose own instructions it uses
+    text: str = ""  # source of its generated functions
+    is_arch_specific: bool = False  # compiled for one GPU architecture, since it uses instructions that others lack
 
     @property
     def source(self) -> str:
@@ -32,7 +32,7 @@ class GpuKernel(NamedTuple):
 
 
 class TileShape(NamedTuple):
-    """Tiling of a matrix product: a block computes one `tile`, a warp a part of it with its lanes in a grid `lanes`."""
+    """Tiling of a matrix product: a block computes one `tile`, and a warp, a grid of `lanes`, a part of size `warp`."""
 
     tile: tuple[int, int, int]  # sizes along M and N, and the step along K
     stages: int  # tiles in flight from memory at once
@@ -47,7 +47,7 @@ class TileShape(NamedTuple):
 
     @property
     def is_thin(self) -> bool:
-        """Return whether operands are loaded directly into registers, not through tiles in shared memory."""
+        """Return True if operands are loaded directly into registers, not through tiles in shared memory."""
         return self.stages == 1
 
     def pad(self, element: str) -> int:

@@ -1,4 +1,4 @@
-"""A matmul problem: what to compute, for given layouts, without a decision how. `search` finds a configuration for it."""
+"""A matmul problem: sizes, strides and costs, without a configuration. `search` finds a configuration for it."""
 
 from collections.abc import Callable, Sequence
 from math import prod
@@ -18,9 +18,9 @@ class MatmulOperand(NamedTuple):
     n: int
     k: int
     batch: tuple[int, ...] = ()
-    in_memory: bool = True  # False for index values, and for sums that no output can hold
+    in_memory: bool = True  # False for index values, and for sums that no output can store
     is_aligned: bool = True  # whether its address is a multiple of 16 bytes
-    start: int = 0  # of its first element
+    start: int = 0  # position of its first element
 
     @property
     def matrix(self) -> tuple[int, int]:
@@ -81,20 +81,20 @@ def matmul_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequ
 
     The first output is fused, too, if the epilogue reads it.
     """
-    count, (of_a, of_b, others) = len(outputs), kernel.loads()
-    a, b = (max(loads, key=lambda x: main_load_priority(x, inputs)) for loads in (of_a, of_b))
+    count, (loads_a, loads_b, others) = len(outputs), kernel.loads()
+    a, b = (max(loads, key=lambda x: main_load_priority(x, inputs)) for loads in (loads_a, loads_b))
     is_read = any(e.index == 0 for e in Kernel(kernel.pointwise_outputs, ()).find_all(ReadOutput))
     operands = [(0, "out", True, outputs[0])]
     operands += [(count + x.index, space, True, inputs[x.index]) for x, space in ((a, "a"), (b, "b"))]
     operands += [(k, "out", True, layout) for k, layout in enumerate(outputs) if k or is_read]
-    for space, loads in (("out", others), ("a", of_a), ("b", of_b)):
+    for space, loads in (("out", others), ("a", loads_a), ("b", loads_b)):
         fused = [x for x in loads if x not in (a, b)]
         operands += [(count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in fused]
     return problem_of(kernel.a.dtype, operands)._replace(precision=kernel.precision)
 
 
 def main_load_priority(x: Load, inputs: Sequence[Layout]) -> tuple[bool, bool]:
-    """Return a sort key that is largest for the load of a prologue that is an operand of the matmul itself."""
+    """Return a sort key, which is largest for the load of a prologue that becomes the operand of the matmul."""
     return not isinstance(x, IndexValue), is_matrix(inputs[x.index])
 
 
@@ -121,13 +121,13 @@ def problem_of(dtype: DType, operands: Sequence[tuple[int, str, bool, Layout]]) 
     spaces = {"out": (*shape, columns), "a": (*shape, depth), "b": (*shape[:-1], depth, columns)}
     strides = [layout.expand(*spaces[space]).strides for _, space, _, layout in operands]
     is_b = [space == "b" for _, space, *_ in operands]
-    axes = collapse(shape, [(*s[:-2], 0) if k else s[:-1] for s, k in zip(strides, is_b, strict=True)])
-    are_rows = bool(axes) and not any(stride for stride, k in zip(axes[-1][1], is_b, strict=True) if k)
-    rows, down = axes.pop() if are_rows else (1, (0,) * len(operands))
-    found = []
+    axes = collapse(shape, [(*s[:-2], 0) if b else s[:-1] for s, b in zip(strides, is_b, strict=True)])
+    are_rows = bool(axes) and not any(stride for stride, b in zip(axes[-1][1], is_b, strict=True) if b)
+    rows, along_m = axes.pop() if are_rows else (1, (0,) * len(operands))
+    converted = []
     for k, (value, space, in_memory, _) in enumerate(operands):
         along_n = 0 if space == "a" else strides[k][-1]
         along_k = {"out": 0, "a": strides[k][-1], "b": strides[k][-2]}[space]
-        found.append(MatmulOperand(value, space, down[k], along_n, along_k, tuple(s[k] for _, s in axes), in_memory))
-    out, a, b, *fused = found
+        converted.append(MatmulOperand(value, space, along_m[k], along_n, along_k, tuple(s[k] for _, s in axes), in_memory))
+    out, a, b, *fused = converted
     return MatmulProblem(dtype, rows, columns, depth, out, a, b, tuple(size for size, _ in axes), tuple(fused))

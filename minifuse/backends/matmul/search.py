@@ -1,6 +1,6 @@
 """The search for the configuration of a matmul: that with the least estimated time.
 
-Configurations and their cost models belong to a device. A device passes generators of candidates, and caches what it finds.
+Each device has its own configurations and cost model. It passes generators of candidates, and caches the result.
 """
 
 from collections.abc import Callable, Iterable
@@ -22,6 +22,6 @@ Candidates = Callable[[MatmulProblem], Iterable[ConfigurationT]]
 
 
 def cheapest(problem: MatmulProblem, *candidates: Candidates[ConfigurationT]) -> ConfigurationT:
-    """Return the configuration with the fewest cycles, for the problem or for its transpose; among equals the first one."""
+    """Return the configuration with the fewest cycles, for the problem or its transpose; the first of several equal ones."""
     orientations = problem, problem.transposed()
-    return min((x for of in candidates for p in orientations for x in of(p)), key=lambda x: x.cycles)
+    return min((x for generate in candidates for p in orientations for x in generate(p)), key=lambda x: x.cycles)

@@ -151,7 +151,7 @@ class ParallelBackend(Backend):
         return matmul.source()
 
     def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Return True for a convolution or its weight gradient whose windows are long enough runs in memory."""
+        """Return True for a convolution or its weight gradient whose runs in memory are long enough."""
         module = COMPOSITES.get(function.names[0])
         return module is not None and bool(module.is_profitable(function.parameters, shapes))
 
@@ -171,11 +171,11 @@ class ParallelBackend(Backend):
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i])."""
-        self._elementwise(op, [a], out)
+        self._run_elementwise(op, [a], out)
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i], b[i])."""
-        self._elementwise(op, [a, b], out)
+        self._run_elementwise(op, [a, b], out)
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims."""
@@ -192,18 +192,18 @@ class ParallelBackend(Backend):
         out_layout, a_layout, b_layout = (x.layout.without_offset() for x in (out, a, b))
         bind_matmul(BY_NUMPY[out.data.dtype], out_layout, a_layout, b_layout)(out.address, a.address, b.address)
 
-    def _elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+    def _run_elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
         try:
             expression = trace(op, [BY_NUMPY[x.data.dtype] for x in xs])
         except (FuseError, TypeError, AttributeError):  # op branches on values, or calls a method that only numbers have
-            numba_fallback.elementwise(op, xs, out)
+            numba_fallback.run_elementwise(op, xs, out)
             return
         self._run(expression, out.layout.shape, (), out, xs)
 
     def _run(self, e: Expression, shape: Shape, dims: tuple[int, ...], out: Operand, inputs: Sequence[Operand]) -> None:
         """Run one kernel over operands."""
         (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])
-        inputs = [inputs[k] for k in used]  # not all of them for a function such as lambda a, b: b
+        inputs = [inputs[k] for k in used]  # a function such as lambda a, b: b does not use all of them
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
         self.bind(kernel, shape, dims, layouts[:1], layouts[1:])(*[x.address for x in (out, *inputs)])

@@ -34,7 +34,7 @@ DECORATOR = f"""
        fastmath={{"reassoc", "contract", "arcp", "afn"}})
 """
 VOCABULARY_MODULE = "minifuse.backends.parallel.vector_math"
-BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # Python's own, which Numba compiles
+BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # Python's builtins, which Numba compiles
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
 
@@ -47,7 +47,7 @@ def compile_kernel_text(text: str) -> int:
     text : str
         `def kernel(start, stop, args):` and its body, in the Python that Numba compiles. It processes a range of the first
         axis; `args` points to the packed arguments, int64 each. Import lines may precede it. All other global names are
-        imported from `vector_math`, except `range` and a few more of Python's. In the file, the function is renamed to
+        imported from `vector_math`, except `range` and a few other builtins. In the file, the function is renamed to
         `k_<sha>`, after the hash of the text.
 
     Returns
@@ -117,7 +117,7 @@ def build_object(name: str, text: str) -> bytes:
 
 
 def _compile(function: FunctionType, name: str, signature: str, options: dict[str, object]) -> bytes:
-    """Compile as `numba.cfunc` does, but to an object file, with a wrapper of the given name that raises nothing.
+    """Compile like `numba.cfunc`, but to an object file, with a wrapper function of the given name that raises no errors.
 
     The module is not added to Numba's execution engine, which would end the process if a symbol is missing.
     """
@@ -136,7 +136,7 @@ def _compile(function: FunctionType, name: str, signature: str, options: dict[st
         module = library.create_ir_module(name)
         kinds = [context.get_value_type(argument) for argument in arguments]
         wrapper = ir.Function(module, ir.FunctionType(ir.VoidType(), kinds), name)
-        full_width = f'"prefer-vector-width"="{8 * VECTOR_BYTES}"'  # by default LLVM uses half of it on many processors
+        full_width = f'"prefer-vector-width"="{8 * VECTOR_BYTES}"'  # LLVM's default on many processors is half of it
         set.add(wrapper.attributes, full_width)  # llvmlite rejects unknown attributes otherwise
         builder = ir.IRBuilder(wrapper.append_basic_block())
         call_inner = context.call_conv.call_function

@@ -2,12 +2,13 @@
 
     out[g, m, c, t] = sum over place, n of given[g, m, place, n] * z[g, c, place * step + t * dilation, n]
 
-Both factors of a sum are contiguous along a run, so vectors are along it. Runs are processed one after the other: for one
-run, the products of all pairs of a row of `given` and a row of windows are added, so both stay in the L2 cache. One of the
-axes of windows is iterated by its stride (the channels, or, if these are few, the longest axis inside a window), the others
-by a table of offsets, in z and in the result.
+`given` is the gradient of the convolution's output. A *run* is a range of (place, n) along which both factors are
+contiguous, so vectors are loaded along it. Runs are processed one after the other: for one run, the products of all pairs of
+a row of `given` and a row of windows are added, so both stay in the L2 cache. A row of windows has a channel c and an
+element t of the window. The loops iterate over one of these axes by its stride (the channels, or, if these are few, the
+longest dim of a window), and over the others by a table of offsets in z and in the result.
 
-Limit: runs must be long (`is_profitable`), since with short ones adding up lanes would take longer than the products.
+Limit: runs must be long (`is_profitable`), since in short runs adding up the lanes would take longer than the products.
 """
 
 import itertools
@@ -27,7 +28,7 @@ from .implicit_gemm_conv import ConvParameters
 from .launcher import CpuKernelLauncher
 
 NAME = "window_gradient"
-ELEMENTS_PER_BLOCK = 1024  # of a run, whose products are added at once
+ELEMENTS_PER_BLOCK = 1024  # elements of a run that are multiplied before a tile of sums is added to the result
 MIN_VECTORS_PER_RUN = 8  # with fewer, adding up the lanes takes longer than the products
 
 LOOPS = """
@@ -64,14 +65,14 @@ def kernel(start, stop, args):
                             multiply_dot(tile, DOT_COLUMNS, given, x_m, rows, y, z_n, columns, depth)
                             store(to, out_m, out_n, tile, DOT_COLUMNS, rows, columns, index + n > 0)
 """
-NAMES = (  # of the first arguments, in LOOPS
+NAMES = (  # names of the first arguments of LOOPS
     *("M", "N", "run", "runs", "entries", "parts", "out_m", "out_n", "x_m", "z_n"),
     *("group_out", "group_x", "group_z", "axes", "offsets_at", "values_at", "stop_check"),
 )
 
 
 def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -> bool:
-    """Return True if a weight gradient should be computed here: its convolution is, and its runs are long."""
+    """Return True if this module should compute a weight gradient: its runs are long, and its convolution is profitable."""
     _, step, _, dtype = parameters
     places = implicit_gemm_conv.window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
@@ -108,11 +109,12 @@ def bind(
     *outer, (run, _) = collapse(columns.shape, [columns.strides, (*places.strides, z.strides[-1])])
     run_axes = [(n, *strides) for n, strides in reversed(outer)]
 
-    # The axes of a row of windows: size, stride in z, stride in the result.
-    inside = row_major((channels, *size)).strides
-    reach = (z.strides[0], *[gap * stride for gap, stride in zip(dilation, z.strides[1:], strict=False)])
-    axes = [(n, s, o * out.strides[2]) for n, s, o in zip((channels, *size), reach, inside, strict=True)]
-    chosen = axes.pop(0 if channels >= DOT_COLUMNS else max(range(len(axes)), key=lambda k: axes[k][0]))
+    # The axes of the rows of windows: size, stride in z, stride in the result.
+    result_strides = row_major((channels, *size)).strides
+    z_strides = (z.strides[0], *[gap * stride for gap, stride in zip(dilation, z.strides[1:], strict=False)])
+    axes = [(n, s, o * out.strides[2]) for n, s, o in zip((channels, *size), z_strides, result_strides, strict=True)]
+    longest = max(range(len(axes)), key=lambda k: axes[k][0])
+    axis = axes.pop(0 if channels >= DOT_COLUMNS else longest)  # iterated by its stride; the others by the table
     table = zip(offsets([(n, s) for n, s, _ in axes]), offsets([(n, o) for n, _, o in axes]), strict=True)
     entries = prod(n for n, _, _ in axes)
     cycles = groups * rows * channels * prod(size) * columns.size / (2 * lanes_of(dtype))
@@ -120,8 +122,8 @@ def bind(
     parts = min(entries, -(-threads // groups))
     items = groups * parts
     offsets_at = len(NAMES) + 3 * len(run_axes)
-    numbers = [rows, chosen[0], run, prod(n for n, *_ in run_axes), entries, parts, out.strides[1], chosen[2], x.strides[1]]
-    numbers += [chosen[1], out.strides[0], x.strides[0], channels * z.strides[0], len(run_axes), offsets_at]
+    numbers = [rows, axis[0], run, prod(n for n, *_ in run_axes), entries, parts, out.strides[1], axis[2], x.strides[1]]
+    numbers += [axis[1], out.strides[0], x.strides[0], channels * z.strides[0], len(run_axes), offsets_at]
     chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
     numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
     numbers += [*itertools.chain(*run_axes), *itertools.chain(*table)]
@@ -129,13 +131,13 @@ def bind(
 
 
 def offsets(axes: Sequence[tuple[int, int]]) -> list[int]:
-    """Return the offsets of all elements of some axes, given by size and stride."""
+    """Return the offset of each element of a layout whose axes are pairs (size, stride)."""
     return [sum(steps) for steps in itertools.product(*[[i * stride for i in range(n)] for n, stride in axes])]
 
 
 @cache
 def compile_gradient(dtype: DType) -> int:
-    """Return the address of the loops. Compiling takes 0.6 s for each element type, once on a machine."""
+    """Compile the loops and return their address. This takes 0.6 s for each element type, once on a machine."""
     return compile_kernel_text(source(dtype))
 
 

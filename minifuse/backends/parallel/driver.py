@@ -36,7 +36,7 @@ def count_threads(root: Path = Path("/")) -> int:
     Parameters
     ----------
     root : Path
-        The root of the file system; tests pass a folder of their own.
+        The root of the file system; tests pass another folder.
 
     Raises
     ------
@@ -44,13 +44,13 @@ def count_threads(root: Path = Path("/")) -> int:
         One of the first two variables is not a whole number above 0.
     """
     for name in ("MINIFUSE_THREADS", "NUMBA_NUM_THREADS"):
-        if chosen := os.environ.get(name):
-            if not chosen.isdecimal() or int(chosen) == 0:
-                raise MinifuseError(f"{name} is {chosen!r}, expected a number of threads; write {name}=4")
-            return min(int(chosen), MAX_THREADS)
-    chosen = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
-    if chosen.isdecimal() and int(chosen) > 0:
-        return min(int(chosen), MAX_THREADS)
+        if setting := os.environ.get(name):
+            if not setting.isdecimal() or int(setting) == 0:
+                raise MinifuseError(f"{name} is {setting!r}, expected a number of threads; write {name}=4")
+            return min(int(setting), MAX_THREADS)
+    setting = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    if setting.isdecimal() and int(setting) > 0:
+        return min(int(setting), MAX_THREADS)
     return min(count_processors(root), MAX_THREADS)
 
 
@@ -161,9 +161,9 @@ class _Pool:
             self._word("started").value = 1
 
     def _set_processors(self) -> int:
-        """Tell the pool on which processors its threads may run, and how to move them. Return how many workers it may move.
+        """Store in the pool on which processors its threads may run, and how to move them. Return how many it may move.
 
-        That is one fewer than there are processors, since the caller uses one. It is 0 if the system cannot move threads.
+        The result is one less than the number of processors, since the caller uses one; 0 if the system cannot move threads.
         """
         c = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
         if c is None or not hasattr(c, "sched_getcpu") or max(processors := os.sched_getaffinity(0)) >= MAX_PROCESSORS:

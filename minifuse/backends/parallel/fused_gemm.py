@@ -1,12 +1,12 @@
 """Matmuls with prologues and an epilogue on the CPU: pointwise kernels that run inside the loops of `gemm`.
 
-A *stage* is such a kernel: a prologue computes a block of an operand before it is multiplied, an epilogue processes a strip
-of sums while it is in the cache. A stage is emitted and compiled like any pointwise kernel. The loops call it by its
-address for one part of its space after the other, so they are compiled once for each element type, whatever the stages are.
-A call takes about 20 ns, for a part of some thousand points.
+These kernels are called *stages*: a prologue computes a block of an operand before it is multiplied, an epilogue processes a
+strip of sums while it is in the cache. A stage is emitted and compiled like any pointwise kernel. The loops call it by its
+address, for one part of its iteration space after the other. So they are compiled once for each element type, for any
+stages. A call takes about 20 ns, for a part of some thousand points.
 
-Until the epilogue runs, unfinished sums are stored in an output, which the epilogue then modifies in place, or in an array
-of the thread if no output can hold them. An operand that a prologue computes is never stored as a whole.
+Until the epilogue runs, unfinished sums are stored in an output, which the epilogue then modifies in place. If no output can
+store them, they are in a thread-local array. An operand that a prologue computes is never stored as a whole.
 
 Limits: an epilogue cannot need whole rows of the output. The compiler decides which ops of a program become one matmul.
 """
@@ -39,7 +39,7 @@ from .gemm import compile_loops, plan_gemm
 from .gemm_config import ceil_div, choose_config, lanes_of, with_stored_operands, with_unit_strides
 from .launcher import CpuKernelLauncher
 
-THREAD_LOCAL = -1  # operand of a stage: the array of the loops with a block of an operand, or with unfinished sums
+THREAD_LOCAL = -1  # index of the thread-local operand of a stage: a block of a or b, or unfinished sums
 ARGUMENT_BYTES = 2048  # for operands, numbers and strides of a stage, 8 bytes each
 LAUNCH_COST = 9000  # cycles (3.5 us) of a separate launch, including memory for its output
 RELOAD_COST = 0.2  # cycles to store an element of its output and to load it again
@@ -95,8 +95,8 @@ class StageTraversal(NamedTuple):
 
     stage: FusedStage
     strides: tuple[tuple[int, int], ...]
-    is_transposed: bool = False  # whether its outer axis is that of the columns
-    is_flat: bool = False  # whether a part is one row for it, since its rows are contiguous in memory
+    is_transposed: bool = False  # whether its outer loop is over columns
+    is_flat: bool = False  # whether it processes a part as one row, since the rows are adjacent in memory
 
     def text(self) -> str:
         """Return the source text of the kernel."""
@@ -111,7 +111,7 @@ class FusedMatmul:
     kernel : MatmulKernel
         The matmul to compute, with its prologues and its epilogue.
     outputs, inputs : sequence of Layout
-        Those of `Backend.bind_fused_matmul`, for outputs that are not empty.
+        The layouts, as in `Backend.bind_fused_matmul`; no output is empty.
     threads : int
         Use at most this many threads; work of less than about 50 us uses one.
 
@@ -145,7 +145,7 @@ class FusedMatmul:
         self.problem, self.plan = p, plan_gemm(p, threads)
 
     def accumulator_output(self) -> int:
-        """Return an output that can hold the sums until the epilogue, preferably one that needs none; else THREAD_LOCAL."""
+        """Return an output that can store the sums until the epilogue, preferably the result itself; else THREAD_LOCAL."""
         elements = self.kernel.pointwise_outputs
         read = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
         fits = [k for k, e in enumerate(elements) if e.dtype is self.dtype and k not in read]
@@ -155,7 +155,7 @@ class FusedMatmul:
     # Whether stages should be fused.
 
     def why_too_many_arguments(self) -> str:
-        """Return why a stage cannot run inside the matmul, "" if all can: its arguments do not fit."""
+        """Return why a stage has too many arguments to run inside the matmul; "" if no stage has."""
         for stage in (self.a, self.b, self.epilogue):
             count = 3 * len(stage.operands) + len(stage.numbers) + 1 if stage else 0
             if 8 * count > ARGUMENT_BYTES:
@@ -163,7 +163,7 @@ class FusedMatmul:
         return ""
 
     def why_not_fused(self) -> str:
-        """Return why a stage should not run inside the matmul, "" if all should.
+        """Return why a stage should not run inside the matmul; "" if all should.
 
         Notes
         -----
@@ -182,14 +182,14 @@ class FusedMatmul:
         a, b = (self.b, self.a) if p.is_transposed else (self.a, self.b)
         times_a = ceil_div(p.N, self.plan.tile_n) * ceil_div(self.plan.tile_n, config.block_n)
         times_b = ceil_div(p.M, self.plan.tile_m)
-        again = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
+        recomputing = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
         separate = choose_config(with_stored_operands(self.problem)).cycles * p.matrices
         for stage, cost, size in ((a, p.cost_a, p.M * p.K), (b, p.cost_b, p.K * p.N)):
             if stage:
                 batches = [self.operands[v].batch for v in stage.operands if v != THREAD_LOCAL]
                 copies = prod(n for n, *strides in zip(p.batch, *batches, strict=True) if any(strides))
                 separate += LAUNCH_COST + (cost + RELOAD_COST) * size * copies
-        if (config.cycles + again) * p.matrices <= MAX_SLOWDOWN * separate:
+        if (config.cycles + recomputing) * p.matrices <= MAX_SLOWDOWN * separate:
             return ""
         times = max(times_a if a else 1, times_b if b else 1)
         if times > 1 or p.matrices > 1:
@@ -212,10 +212,10 @@ class FusedMatmul:
     def traverse(
         self, stage: FusedStage, local: tuple[int, int], size: tuple[int, int], has_whole_rows: bool
     ) -> StageTraversal:
-        """Return the loops of one stage. `local` are the strides of the array of the loops, `size` is that of all parts."""
+        """Return the loops of one stage. `local`: strides of the thread-local array. `size`: rows and columns in all."""
         direction = -1 if self.plan.problem.is_transposed else 1
-        seen = [local if v == THREAD_LOCAL else self.operands[v].matrix[::direction] for v in stage.operands]
-        strides = [(outer if size[0] > 1 else 0, inner if size[1] > 1 else 0) for outer, inner in seen]
+        matrix_strides = [local if v == THREAD_LOCAL else self.operands[v].matrix[::direction] for v in stage.operands]
+        strides = [(outer if size[0] > 1 else 0, inner if size[1] > 1 else 0) for outer, inner in matrix_strides]
         stored = [*zip(*strides[: len(stage.kernel.pointwise_outputs)], strict=True)]
         if size[1] == 1 or (1 in stored[0] and 1 not in stored[1]):
             return StageTraversal(stage, tuple((inner, outer) for outer, inner in strides), is_transposed=True)
@@ -223,7 +223,7 @@ class FusedMatmul:
         return StageTraversal(stage, tuple(strides), is_flat=is_flat)
 
     def encode(self, loops: StageTraversal) -> list[int]:
-        """Encode a stage for PART. THREAD_LOCAL is passed as an address of the part, so its steps are 0."""
+        """Encode a stage for PART_TEXT. The thread-local array begins at the part, so its steps are 0."""
         operands, numbers = loops.stage.operands, loops.stage.numbers
         units = [0 if v == THREAD_LOCAL else self.units[v] for v in operands]
         words = [part_kernel(), compile_stage(loops.text()), loops.is_transposed, loops.is_flat]
@@ -240,11 +240,11 @@ class FusedMatmul:
         """Compile the loops and the stages, and return the launch."""
         words = [self.encode(stage) if stage else [] for stage in self.traversals()]
         numbers = self.plan.numbers(words)
-        loops, given = compile_loops(self.dtype), self.kernel.parameters()
-        return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.address_count, given, header=numbers)
+        loops, parameters = compile_loops(self.dtype), self.kernel.parameters()
+        return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.address_count, parameters, header=numbers)
 
     def source(self) -> str:
-        """Return the source texts of the stages, each with a comment that says when it is called."""
+        """Return the source texts of the stages, each with a comment on when it is called."""
         names = ("b", "a") if self.plan.problem.is_transposed else ("a", "b")
         parts = [*[f"each block of {name}, before it is multiplied" for name in names], "each strip of finished sums"]
         stages = [(part, loops.text()) for part, loops in zip(parts, self.traversals(), strict=True) if loops]
@@ -258,7 +258,7 @@ def make_stages(kernel: MatmulKernel, sums: int) -> tuple[FusedStage | None, Fus
     outputs, inputs = len(kernel.pointwise_outputs), sum(map(len, kernel.loads()))
 
     def stage(elements: Sequence[Expression], stored: Sequence[int]) -> FusedStage:
-        """Return a stage with its own loads and numbers. The load after those of the matmul is that of the sums."""
+        """Return a stage with renumbered loads and numbers. Load number `inputs` reads the sums."""
         new, used = renumber_operands(elements)
         numbers = Kernel(new, ()).find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
@@ -281,11 +281,11 @@ compile_stage = lru_cache(1024)(compile_kernel_text)  # cached by text, since ea
 
 @cache
 def part_kernel() -> int:
-    """Return the address of the kernel that runs one part of a stage. It is compiled in 0.2 s, once on a machine."""
+    """Compile the kernel that runs one part of a stage, and return its address. This takes 0.2 s, once on a machine."""
     return compile_kernel_text(PART_TEXT)
 
 
 def contiguous_strides(strides: Sequence[tuple[int, int]], size: tuple[int, int]) -> tuple[int, int]:
-    """Return strides that tell along which axis the operands are contiguous: (1, 2) for columns, else (2, 1)."""
+    """Return strides with the order of the operands': (1, 2) if they are contiguous along columns, else (2, 1)."""
     first = next(((abs(x), abs(y)) for x, y in strides if x and y and x != y), (2, 1))
     return (1, 2) if size[1] == 1 or (size[0] > 1 and first[0] < first[1]) else (2, 1)

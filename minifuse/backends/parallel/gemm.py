@@ -159,7 +159,7 @@ class GemmPlan(NamedTuple):
         return (*named, check, *axes, *chain.from_iterable(stages))
 
 
-ARGUMENT_NAMES = (  # of the first arguments, in LOOPS
+ARGUMENT_NAMES = (  # names of the first arguments of LOOPS
     *("M", "N", "K", "out_m", "out_n", "a_m", "a_k", "b_k", "b_n", "keeps_sums"),
     *(*GemmConfig._fields[2:], "tile_m", "tile_n", "batch_axes"),
     *("a_stage", "b_stage", "epilogue", "values_at", "out_at", "a_at", "b_at", "stop_check"),
@@ -202,7 +202,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     Parameters
     ----------
     dtype : DType
-        The dtype of all three.
+        The dtype of out, a and b.
     out, a, b : Layout
         Shapes (..., M, N), (..., M, K) and (..., K, N), with offset 0; batch dims of a and b broadcast to those of out.
         Strides are arbitrary, but elements of out may not overlap each other, nor those of a and b.
@@ -219,7 +219,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
     Products of floats are added one after the other, in blocks of BLOCK_BYTES along k. With few rows, there are as many
     partial sums as a vector has lanes. A product and a sum are rounded once if the processor has fused multiply-add. The
     order of additions depends on shapes and strides, not on the number of threads. Integers wrap around. For bools, which
-    must be 0 or 1, the result tells whether any pair is true. An empty sum is 0.
+    must be 0 or 1, the result is true if any pair is true. An empty sum is 0.
 
     A launch takes 0.25 us plus the work. The kernel uses two thirds of a MiB of the stack of each thread.
 
@@ -241,7 +241,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
 
 @cache
 def compile_loops(dtype: DType) -> int:
-    """Return the address of the loops. Compiling takes 0.9 s for each element type, once on a machine."""
+    """Compile the loops and return their address. This takes 0.9 s for each element type, once on a machine."""
     return compile_kernel_text(gemm_text(dtype))
 
 

@@ -1,7 +1,7 @@
 """Choose how to compute a matmul on the CPU: which micro-kernel, which operands are packed, the sizes of blocks and tiles.
 
-A configuration is chosen by its estimated cost in cycles. The model is rough, and fitted to an AVX-512 processor. It works
-on integers only; `gemm` has the loops over blocks and panels.
+A configuration is chosen by its estimated cost in cycles. The cost model is rough, and fitted to an AVX-512 processor.
+`gemm` contains the loops over blocks and panels.
 """
 
 from collections.abc import Iterator
@@ -19,14 +19,14 @@ VECTORS = 3 if VECTOR_BYTES >= 32 else 2
 DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # the panel of sums if vectors are along k
 ROW_STEP = 8  # rows of b that are added to a single row of sums at once
 
-BLOCK_BYTES = 2048  # of a row of a block of a: ROWS rows take half of the L1 cache
+BLOCK_BYTES = 2048  # bytes of a row in a block of a; ROWS rows take half of the L1 cache
 BLOCK_N = 192  # columns of a block of b (384 KiB); a multiple of the width of each panel
 BLOCK_M = 64  # rows of a packed block of a (128 KiB)
 PACKED_A_BYTES, PACKED_B_BYTES = BLOCK_M * BLOCK_BYTES, BLOCK_N * BLOCK_BYTES
-STAGE_BYTES = PACKED_A_BYTES // 2  # of a block of b that a prologue computes before it is packed
-STRIP_BYTES = 1 << 15  # of sums to which the epilogue is applied at once
-SUMS_BYTES = 1 << 17  # of the accumulator array of a thread, used if no output can hold the sums
-PART_BYTES = 64  # eight numbers that tell a stage which part of its space to compute
+STAGE_BYTES = PACKED_A_BYTES // 2  # bytes of a block of b that a prologue computes before it is packed
+STRIP_BYTES = 1 << 15  # bytes of sums to which the epilogue is applied at once
+SUMS_BYTES = 1 << 17  # size of a thread's accumulator array, used if no output can store the sums
+PART_BYTES = 64  # eight int64 numbers: the part of its space that a stage computes
 TILE_BYTES = (ROWS * VECTORS + 1) * VECTOR_BYTES  # one vector more than a panel, since `store` reads whole vectors
 MIN_ROWS_TO_PACK = 256  # from this many rows of a on, packing b is faster even if its rows are contiguous
 SET_BYTES = 4096  # addresses with this distance map to the same set of the L1 cache
@@ -37,11 +37,11 @@ OUTER, DOT, ROW = range(3)  # which micro-kernel runs
 
 
 class GemmConfig(NamedTuple):
-    """A way to compute a matmul, and its estimated cycles on one thread."""
+    """A configuration of a matmul, and its estimated cycles on one thread."""
 
     cycles: float
     problem: MatmulProblem
-    kind: int
+    kind: int  # OUTER, DOT or ROW
     packs_a: bool
     packs_b: bool
     panel_m: int
@@ -56,14 +56,15 @@ class GemmConfig(NamedTuple):
 def choose_config(problem: MatmulProblem) -> GemmConfig:
     """Return the fastest configuration for a problem or its transpose.
 
-    If a prologue computes an operand, the strides of the problem only tell along which axis it is contiguous; those of the
-    configuration are of the block that the prologue writes. Sums that are not in memory are in an array of the thread.
+    If a prologue computes an operand, the problem's strides only define along which axis it is contiguous; the
+    configuration's strides are those of the block that the prologue writes. If no output can store the sums, they are in a
+    thread-local array.
     """
     return cheapest(problem, candidate_configs)
 
 
 def with_unit_strides(p: MatmulProblem) -> MatmulProblem:
-    """Set strides along axes of size 1 to 1: that they are contiguous decides about vectors."""
+    """Set the strides along axes of size 1 to 1, since the configuration depends on which axes are contiguous."""
 
     def unit(x: MatmulOperand) -> MatmulOperand:
         return x._replace(m=x.m if p.M > 1 else 1, n=x.n if p.N > 1 else 1, k=x.k if p.K > 1 else 1)
@@ -81,8 +82,7 @@ def with_stored_operands(p: MatmulProblem) -> MatmulProblem:
 def candidate_configs(p: MatmulProblem) -> Iterator[GemmConfig]:
     """Yield the configurations for a problem that is not transposed.
 
-    Costs are rough; they need only rank the configurations correctly. A cycle is one vector of multiplications. The factors
-    were fitted to an AVX-512 processor.
+    Costs need only rank the configurations correctly. A cycle is one vector of multiplications.
     """
     yield outer_config(p)
     if p.b.k == 1 and not p.cost_b:
@@ -100,7 +100,7 @@ def outer_config(p: MatmulProblem) -> GemmConfig:
     packs_a = collides and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
     block_k = stage_k = BLOCK_BYTES // nbytes
     block_n = p.N if p.out.in_memory and p.M <= ROWS and not packs_b else BLOCK_N
-    if p.cost_a:  # it is computed once for each block, so a block has as many panels as fit
+    if p.cost_a:  # its prologue runs once for each block, so a block has as many panels as fit
         block_n = PACKED_B_BYTES // (max(min(p.K, block_k), block_k // 8) * panel_n * nbytes) * panel_n
     packing = packs_b * p.K * (2 * vectors if p.b.n == 1 else 0.7 * p.N if p.b.k == 1 else 2 * p.N)
     evaluating = p.K * (p.cost_b * p.N + p.cost_a * p.M * ceil_div(p.N, block_n))
@@ -118,7 +118,7 @@ def outer_config(p: MatmulProblem) -> GemmConfig:
 
 
 def dot_config(p: MatmulProblem) -> GemmConfig:
-    """Return the configuration with vectors along k, for columns of b that are contiguous."""
+    """Return the configuration with vectors along k, if the columns of b are contiguous."""
     panel_m = 1 if p.M == 1 else DOT_ROWS
     sums, block_n = panel_m * DOT_COLUMNS, p.N if p.out.in_memory else BLOCK_N
     panel = max(sums + 2, 12) * ceil_div(p.K, lanes_of(p.dtype)) + 3 * sums + 30
@@ -181,9 +181,9 @@ def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
         rows, columns = tile
         tiles = batches * ceil_div(p.M, rows) * ceil_div(p.N, columns)
         evaluating = p.cost_a * rows * ceil_div(columns, config.block_n) + p.cost_b * columns
-        one = rows * columns / lanes + 0.3 * rows + 0.4 * columns + evaluating
+        tile_cost = rows * columns / lanes + 0.3 * rows + 0.4 * columns + evaluating
         waiting = 0.2 * threads / tiles  # for a thread that starts late or shares its core
-        return one * ceil_div(tiles, threads) * (1 + waiting)
+        return tile_cost * ceil_div(tiles, threads) * (1 + waiting)
 
     def part(size: int, pieces: int, step: int) -> int:
         return min(size, ceil_div(size, pieces * step) * step)
@@ -195,7 +195,7 @@ def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
 
 
 def lanes_of(dtype: DType) -> int:
-    """Return how many elements a vector register holds."""
+    """Return the number of elements in a vector register."""
     return VECTOR_BYTES // dtype.itemsize
 
 

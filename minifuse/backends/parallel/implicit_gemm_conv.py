@@ -2,12 +2,12 @@
 
     out[g, m, place, n] = bias[g, m] + sum over c, t of weight[g, m, c, t] * z[g, c, place * step + t * dilation, n]
 
-Stored, the matrix of all windows would be larger than the images by the number of elements of a window. Its row for channel
-c and window element t is z itself with an offset: that of c plus that of t, from a short table. So panels of sums are
-computed as in any matmul, from rows of z that are in the caches already, since all elements of a window read nearly the
-same memory. A run of columns is as long as elements of a row are contiguous in z.
+In memory, the matrix would be larger than the images by a factor of the number of elements of a window. But its row for
+channel c and window element t is z with an offset: that of c plus that of t, from a short table. So panels of sums are
+computed as in any matmul, from rows of z. These rows are usually in the caches, since all elements of a window read nearly
+the same memory. Columns are processed in *runs*, along which the elements of a row are contiguous in z.
 
-Limit: runs must fill a vector (`is_profitable`). Otherwise the matrix is stored, and multiplied as usual.
+Limit: runs must fill a vector (`is_profitable`). Otherwise the matrix is stored, and multiplied like any other.
 """
 
 import itertools
@@ -69,14 +69,14 @@ def kernel(start, stop, args):
                 if not is_whole:
                     store(to, out_m, out_n, place, step, rows, columns, False)
 """
-NAMES = (  # of the first arguments, in LOOPS
+NAMES = (  # names of the first arguments of LOOPS
     *("M", "run", "depth", "window", "out_m", "out_n", "w_m", "w_k", "z_c", "bias_m"),
     *("has_bias", "axes", "taps_at", "values_at"),
 )
 
 
 def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -> bool:
-    """Return True if a convolution should be computed here: several windows of several elements each, with long runs."""
+    """Return True if this module should compute a convolution: several windows of several elements each, with long runs."""
     size, step, _, dtype = parameters
     places = window_origins(row_major(shapes[1]), parameters).shape
     run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
@@ -125,8 +125,8 @@ def bind(
     bias_m = bias[0].strides[0] if bias else 0
     if groups > 1:
         axes.append((groups, out.strides[0], w.strides[0], z.shape[0] // groups * z.strides[0], rows * bias_m))
-    reach = [range(0, n * gap * stride, gap * stride) for n, gap, stride in zip(size, dilation, z.strides[1:], strict=False)]
-    taps = [sum(offsets) for offsets in itertools.product(*reach)]
+    steps = [range(0, n * gap * stride, gap * stride) for n, gap, stride in zip(size, dilation, z.strides[1:], strict=False)]
+    taps = [sum(offsets) for offsets in itertools.product(*steps)]
     strip = PANELS_PER_ITEM * VECTORS * lanes_of(dtype)
     items = -(-run // strip) * prod(axis[0] for axis in axes)
     cycles = groups * rows * depth * columns.size / (2 * lanes_of(dtype))
@@ -145,7 +145,7 @@ def bind_with_copy(
     inputs: Sequence[Layout],
     bind_copy: Callable[..., Launcher],
 ) -> Launcher:
-    """Return the launch of `bind` for a contiguous copy of input k, which each launch makes first."""
+    """Return a launch that copies input k to contiguous memory, then runs the launch that `bind` returns for the copy."""
     x, dtype = inputs[k], parameters[-1]
     dense = row_major(x.shape)
     copy = bind_copy(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
@@ -161,7 +161,7 @@ def bind_with_copy(
 
 @cache
 def compile_conv(dtype: DType) -> int:
-    """Return the address of the loops. Compiling takes 1.5 s for each element type, once on a machine."""
+    """Compile the loops and return their address. This takes 1.5 s for each element type, once on a machine."""
     return compile_kernel_text(source(dtype))
 
 

@@ -1,8 +1,8 @@
 """Emit LLVM instructions with Python arithmetic: the functions that CPU kernels call are written with it.
 
-Such a function is plain Python over `LlvmValue`s, and becomes a Numba intrinsic: a call in a kernel inlines its
-instructions. That takes 1 ms, where Numba takes 50 ms to compile a function of its own, and each instruction has exactly
-the flags that it needs.
+These functions are plain Python over `LlvmValue`s, and become Numba intrinsics: a call in a kernel inlines their
+instructions. That takes 1 ms, while Numba would take 50 ms to compile a separate function. Each instruction has exactly the
+flags that it needs.
 
 LLVM never reassociates the sums and products emitted here. The rest of a kernel may be reassociated by its fast-math flags,
 which would undo the error corrections of a polynomial. Numba adds the kernel's flags only to instructions without flags.
@@ -30,7 +30,7 @@ from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from .vector_emitter import Lowering
 
 Body = Callable[..., "LlvmValue"]
-LlvmOperand = Union["LlvmValue", float]  # a Python number takes the type of the value beside it
+LlvmOperand = Union["LlvmValue", float]  # a Python number takes the type of the other operand
 KernelFunction = Callable[..., Any]  # a Numba intrinsic, which only compiled code can call
 
 LLVM_TYPES = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
@@ -102,8 +102,8 @@ class LlvmValue:
     def libm(self, name: str, *others: LlvmOperand) -> "LlvmValue":
         """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
 
-        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer. That one
-        belongs to the runtime library of a compiler, which a process may lack.
+        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer, from a
+        compiler's runtime library that may not be loaded.
         """
         result = self.call(name, *others)
         result.value.fastmath = NoFastMath()
@@ -240,8 +240,8 @@ def common_type(typing: Context, arguments: Sequence[types.Type], floats: bool =
 def kernel_function(*, floats: bool = False, returns: types.Type | None = None) -> Callable[[Body], KernelFunction]:
     """Decorate a function of `LlvmValue`s, so that kernels can call it.
 
-    The arguments are promoted to their common type, as in NumPy; to float64 if `floats` is set and all are integers. That is
-    also the type of the result, unless `returns` names another one. An argument named `condition` is a bool.
+    The arguments are promoted to their common type, as in NumPy; with `floats`, integers are promoted to float64. The result
+    has this type, too, unless `returns` is another one. An argument named `condition` is a bool.
     """
 
     def decorate(body: Body) -> KernelFunction:

@@ -4,9 +4,9 @@ The loops of `gemm` iterate over tiles, blocks and panels, and call these functi
 panel of sums of products: `multiply_outer` with vectors along n, `multiply_dot` with vectors along k, `multiply_row` for a
 single row. The other functions copy elements.
 
-Written as Numba loops, they would compile three times slower, and LLVM might choose other vectors. The element type is that
-of the pointers. Numbers are multiplied and added (integers wrap around), bools are combined by `and` and `or`. A sum has
-exactly the terms of the matmul and no padding, so NaN and infinity appear only in results that contain them.
+As Numba loops, they would take three times as long to compile, and LLVM might vectorize another loop. The element type is
+that of the pointers. Numbers are multiplied and added (integers wrap around), bools are combined by `and` and `or`. A sum
+has exactly the terms of the matmul and no padding, so NaN and infinity only affect sums of which they are a term.
 
 References
 ----------
@@ -28,7 +28,7 @@ from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 from .vector_emitter import Lowering, VectorEmitter, const_i64, emitted_function
 
 MAX_SQUARE = 16  # side of the largest square that is transposed in registers
-PREFETCH_VECTORS = 16  # distance of prefetches in vectors; the prefetcher of the processor stops at the end of a page
+PREFETCH_VECTORS = 16  # distance of prefetches in vectors; the processor's prefetcher stops at the end of a page
 
 
 @intrinsic
@@ -54,9 +54,9 @@ def scratch(typing: Context, like: types.Type, nbytes: types.IntegerLiteral) -> 
 
     def emit(context: BaseContext, builder: ir.IRBuilder, _: Signature, values: Sequence[Value]) -> Value:
         with builder.goto_entry_block():
-            place = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.literal_value))
-            place.align = 64
-            return builder.bitcast(place, values[0].type)
+            memory = builder.alloca(ir.ArrayType(ir.IntType(8), nbytes.literal_value))
+            memory.align = 64
+            return builder.bitcast(memory, values[0].type)
 
     return like(like, nbytes), emit
 
@@ -78,7 +78,7 @@ def multiply_outer(
     """Compute to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
     All sums stay in registers. x has any strides and is read element by element. y has unit stride along n. If x has fewer
-    rows, its last one is repeated.
+    rows, its last row is repeated.
     """
     b = v.builder
 
@@ -189,8 +189,8 @@ def multiply_windows(
 ) -> None:
     """Compute to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
 
-    For ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past its
-    end. All sums stay in registers. If x has fewer rows, its last one is repeated.
+    There are ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past
+    its end. All sums stay in registers. If x has fewer rows, its last row is repeated.
     """
     b = v.builder
 
@@ -244,8 +244,8 @@ def pack(
         v.for_range(columns, width, copy_panel)
 
     def copy_columns(j: Value) -> None:
-        inside = b.srem(j, width)
-        panel = b.gep(v.at(to, (b.sub(j, inside), height)), [inside])
+        column_in_panel = b.srem(j, width)
+        panel = b.gep(v.at(to, (b.sub(j, column_in_panel), height)), [column_in_panel])
 
         def copy_square(k: Value) -> None:
             columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, const_i64(i)), y_n)), [k]), lanes=side) for i in range(side)]
@@ -323,26 +323,26 @@ def store(
     """Store out[i, j] = tile[i * step + j], or += if `adds`. Memory past the rows and columns is not accessed."""
     b = v.builder
 
-    def write(x: Value, place: Value, load: Callable[[Value], Value], store: Callable[[Value, Value], None]) -> None:
+    def write(x: Value, target: Value, load: Callable[[Value], Value], store: Callable[[Value, Value], None]) -> None:
         with b.if_else(b.trunc(adds, ir.IntType(1))) as (then, otherwise):
             with then:
-                store(v.add(load(place), x), place)
+                store(v.add(load(target), x), target)
             with otherwise:
-                store(x, place)
+                store(x, target)
 
     def store_row(i: Value) -> None:
         to, source = v.at(out, (i, out_m)), v.at(tile, (i, step))
 
         def store_vector(j: Value, mask: Value | None) -> None:
-            x, place = v.load(b.gep(source, [j])), b.gep(to, [j])
-            write(x, place, lambda place: v.load(place, mask), lambda x, place: v.store(x, place, mask))
+            x, target = v.load(b.gep(source, [j])), b.gep(to, [j])
+            write(x, target, lambda target: v.load(target, mask), lambda x, target: v.store(x, target, mask))
 
         v.for_each_vector(columns, store_vector)
 
     def store_column(j: Value) -> None:
         def store_element(i: Value) -> None:
-            x, place = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
-            write(x, place, b.load, b.store)
+            x, target = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
+            write(x, target, b.load, b.store)
 
         v.for_range(rows, const_i64(1), store_element)
 
@@ -357,7 +357,7 @@ def store(
 def turn(v: VectorEmitter, to: Value, step: Value, x: Value, x_step: Value, rows: Value, columns: Value) -> None:
     """Copy to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
 
-    Memory past the last element is not accessed. Rows past the last one are stored to its address, before the last one.
+    Memory past the last element is not accessed. Rows past the last one are stored at its address, and overwritten by it.
     """
     loaded, stored = v.first_lanes(rows), v.first_lanes(columns)
     square = [v.load(line, loaded) for line in v.row_pointers(x, x_step, columns, v.lanes)]

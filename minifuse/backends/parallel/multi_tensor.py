@@ -111,7 +111,8 @@ def make_job(
     Returns
     -------
     (address, count, chunks, header)
-        Those of the kernel that runs the other one. The header precedes the values of a call.
+        The address of the kernel that runs the given one, the number of elements, the number of chunks, and the arguments
+        before the values of a call.
     """
     ends = list(accumulate(points))
     header = [kernel, len(points), width, len(numbers), *ends]

@@ -1,9 +1,9 @@
 """Write outputs that are too large for the caches with non-temporal (streaming) stores.
 
 An ordinary store reads the cache line first, so an op with three inputs and one output moves five arrays instead of four.
-Here a kernel runs on one block of its first axis at a time, and writes into a buffer that stays in the L1 cache. From there,
+So a kernel runs on one block of its first axis at a time, and writes into a buffer that stays in the L1 cache. From there,
 non-temporal stores write whole lines to memory. The kernel is compiled as usual; only the addresses of its outputs differ.
-So each launch can decide by its size, without a compilation.
+So the backend can decide for each launch, by its sizes, and need not compile another kernel.
 """
 
 from functools import cache
@@ -160,7 +160,7 @@ return:
 def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -> list[int]:
     """Return the arguments of `stream_kernel` that precede those of a kernel; [] if its outputs should not be streamed.
 
-    Streamed are pointwise outputs that are contiguous in the order of the loops, and so large that no cache keeps them.
+    Pointwise outputs are streamed if they are contiguous in the order of the loops, and too large for the caches.
     Outputs that are modified in place are not streamed, since their lines are in the cache already.
     """
     elements = kernel.pointwise_outputs

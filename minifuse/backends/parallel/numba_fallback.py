@@ -1,8 +1,8 @@
 """Run Python functions of numbers that cannot be traced, since they branch on values or call methods of numbers.
 
-Numba compiles them as they are. They run in plain loops over flat copies, and are not cached on disk. A loop runs over a
-part of the elements at a time; in between Python handles signals. Their arithmetic is that of Numba: an int64 that
-overflows need not wrap around if it is compared at once. Numba is imported inside functions, since few programs need it.
+Numba compiles them as they are. They run in plain loops over flat copies, and are not cached on disk. A loop processes a
+part of the elements at a time; between parts Python handles signals. Numba assumes that int64 arithmetic does not overflow:
+it may compile x + 1 > x to true. Numba is imported inside functions, since few programs need it.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ import numpy as np
 
 from ..base import Operand, ScalarFunction
 
-ELEMENTS_PER_CALL = 1 << 16  # of a loop, after which Python may handle a signal
+ELEMENTS_PER_CALL = 1 << 16  # processed by one call of a loop; between calls Python may handle signals
 
 
 class CompiledLoops(NamedTuple):
@@ -58,7 +58,7 @@ def compile_function(op: ScalarFunction) -> ScalarFunction:
     return njit(op, error_model="numpy")
 
 
-def elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
+def run_elementwise(op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
     """Compute out[i] = op(x[i], ...) for one or two operands."""
     flat = np.empty(out.layout.size, out.data.dtype)
     run = loops().map if len(xs) == 1 else loops().zip
@@ -76,10 +76,9 @@ def reduce(op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int], id
         flat, rows = rows[:, 0].astype(out.data.dtype), np.ascontiguousarray(rows[:, 1:])
     else:
         flat, rows = np.full(out.layout.size, identity, out.data.dtype), np.ascontiguousarray(rows)
-    side = max(ELEMENTS_PER_CALL // max(rows.shape[1], 1), 1)  # rows of a call
-    for top in range(0, flat.size, side):
+    rows_per_call = max(ELEMENTS_PER_CALL // max(rows.shape[1], 1), 1)
+    for top in range(0, flat.size, rows_per_call):
         for left in range(0, rows.shape[1], ELEMENTS_PER_CALL):
-            loops().reduce(
-                compile_function(op), rows[top : top + side, left : left + ELEMENTS_PER_CALL], flat[top : top + side]
-            )
+            block = rows[top : top + rows_per_call, left : left + ELEMENTS_PER_CALL]
+            loops().reduce(compile_function(op), block, flat[top : top + rows_per_call])
     out.array()[...] = flat.reshape(out.layout.shape)

@@ -6,8 +6,9 @@ the result is scaled with the bits of its exponent. Both precisions share the co
 
 Notes
 -----
-The coefficients are this project's own. They minimize the largest relative error of the result, by linear programming over
-200 Chebyshev points in high precision. They are rounded to the type one after the other, each time refitting the rest.
+The coefficients were computed for this project. They minimize the largest relative error of the result, by linear
+programming over 200 Chebyshev points in high precision. They are rounded to the type one after the other, each time
+refitting the rest.
 
 References
 ----------
@@ -28,8 +29,8 @@ LN2 = {  # as a sum of two parts; the product of the first part and any exponent
     f32: (0.69314575, 1.4286068e-06),
     f64: (0.6931471805598903, 5.497923018708371e-14),
 }
-SQRT_HALF = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}  # its bits
-RECIPROCAL_PI = 0x517CC1B727220A94FE13ABE8FA9A6EE06DB14ACC9E21C820FF28B1D5  # its first 224 bits
+SQRT_HALF = {f32: 0x3F3504F3, f64: 0x3FE6A09E667F3BCD}  # the bits of sqrt(1/2)
+RECIPROCAL_PI = 0x517CC1B727220A94FE13ABE8FA9A6EE06DB14ACC9E21C820FF28B1D5  # the first 224 bits of 1 / pi
 
 # Coefficients, from the highest power to the lowest.
 # fmt: off
@@ -88,7 +89,7 @@ def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 def exponential(x: LlvmValue, largest: float | None = None) -> LlvmValue:
     """Return e ** min(x, largest). It multiplies by 2 ** n in two factors, since 2 ** n may not be a normal number."""
-    low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # beyond, the result is 0 or inf
+    low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # outside, the result is 0 or inf
     high = largest or high
     x = select(x < low, low, x)  # NaN passes this select and the next one
     n, r = exponent_and_remainder(select(x > high, high, x))
@@ -150,14 +151,14 @@ def logarithm_of_one_plus(x: LlvmValue) -> LlvmValue:
     """Return log(1 + x). The rounding error of 1 + x is added to its fraction."""
     u = x + 1.0
     n, m = exponent_and_fraction(u)
-    double = (x - (u - 1.0)) * power_of_two(1 - n, x.format)  # 2 ** -n may be subnormal
-    y = scaled_logarithm(n, fma(double, 0.5, m - 1.0))
+    twice_error = (x - (u - 1.0)) * power_of_two(1 - n, x.format)  # 2 ** -n may be subnormal
+    y = scaled_logarithm(n, fma(twice_error, 0.5, m - 1.0))
     y = select((x == 0.0) | (x == inf), x, y)
     return select(x > -1.0, y, select(x == -1.0, -inf, x.number(nan)))
 
 
 def reciprocal_pi(dropped: int) -> list[float]:
-    """Return 1 / pi without its bits from 2 ** (1 - dropped) up, as a sum of float64; all but the last have 29 bits."""
+    """Return 1 / pi without its bits from 2 ** (1 - dropped) up, as terms of a sum; all but the last have 29 bits."""
     rest, parts = RECIPROCAL_PI % (1 << (225 - dropped)), []
     for place in (196 - dropped, 167 - dropped, 0):
         parts.append((rest >> place) * 2.0 ** (place - 224))
@@ -187,12 +188,12 @@ def sine(x: LlvmValue, quarters: int) -> LlvmValue:
 
 def power(x: LlvmValue, y: LlvmValue) -> LlvmValue:
     """Return x ** y of float32 as e ** (y log |x|) in float64, with the special cases of C."""
-    size = magnitude(x)
+    absolute = magnitude(x)
     half = 0.5 * y
-    is_whole = y == y.call("llvm.floor")
-    is_odd = is_whole & (half != half.call("llvm.floor"))
-    z = exponential(y.convert(f64) * logarithm(size.convert(f64))).convert(f32)
-    z = select((x < 0.0) & (size < inf) & ~is_whole, nan, z)
+    is_integer = y == y.call("llvm.floor")
+    is_odd = is_integer & (half != half.call("llvm.floor"))
+    z = exponential(y.convert(f64) * logarithm(absolute.convert(f64))).convert(f32)
+    z = select((x < 0.0) & (absolute < inf) & ~is_integer, nan, z)
     z = select(is_odd, from_bits(bits(z) ^ (bits(x) & x.format.sign)), z)
-    z = select((size == 1.0) & (magnitude(y) == inf), 1.0, z)
+    z = select((absolute == 1.0) & (magnitude(y) == inf), 1.0, z)
     return select((x == 1.0) | (y == 0.0), 1.0, z)

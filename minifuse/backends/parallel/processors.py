@@ -1,8 +1,8 @@
 """Count the processors that this process may use, limited by its affinity mask and the CPU quota of its control groups.
 
 A container often has a quota: a number of microseconds of CPU time in each period, on any processors. With more threads than
-that, all are paused for the rest of each period. Linux stores quotas in a tree of control groups, and each group from that
-of this process up to the root applies. Only files are read, so the result is known before the first thread starts.
+that, all are paused for the rest of each period. Linux stores quotas in a tree of control groups (cgroups). The quotas of
+the group of this process and of all its parents apply. They are read from files, before the first thread starts.
 
 References
 ----------
@@ -29,16 +29,16 @@ class Group(NamedTuple):
 
 
 def count_processors(root: Path = Path("/")) -> int:
-    """Return the number of threads that can run at once: allowed processors, at most the quota, rounded up.
+    """Return the number of threads that can run at once: the allowed processors, but at most the quota, rounded up.
 
     Parameters
     ----------
     root : Path
-        The root of the file system with `proc` and the control groups; tests pass a folder of their own.
+        The root of the file system with `proc` and the control groups; tests pass another folder.
     """
-    open_to_us = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
+    allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = cpu_quota(root)
-    return min(open_to_us or 1, math.ceil(quota) if quota else MAX_PROCESSORS)
+    return min(allowed or 1, math.ceil(quota) if quota else MAX_PROCESSORS)
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:
@@ -49,11 +49,11 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     >>> cpu_quota(Path("nowhere")) is None
     True
     """
-    limits = [quota for group in groups(root) for quota in quotas(group)]
+    limits = [quota for group in control_groups(root) for quota in quotas(group)]
     return min(limits, default=None)
 
 
-def groups(root: Path) -> Iterator[Group]:
+def control_groups(root: Path) -> Iterator[Group]:
     """Yield the control groups of this process that may limit CPU time, of versions 1 and 2."""
     try:
         memberships = (root / "proc/self/cgroup").read_text().splitlines()
@@ -63,17 +63,17 @@ def groups(root: Path) -> Iterator[Group]:
     for line in mounts:
         # Fields: id, parent, device, mounted folder, mount point, options, optional fields, "-", type, source, options of
         # the type
-        left, _, right = line.partition(" - ")
-        folder, where = left.split()[3:5]
-        kind, _, options = (right.split() + [""] * 3)[:3]
+        mount, _, file_system = line.partition(" - ")
+        folder, mount_point = mount.split()[3:5]
+        kind, _, options = (file_system.split() + [""] * 3)[:3]
         if kind == "cgroup2" or (kind == "cgroup" and "cpu" in options.split(",")):
             for membership in memberships:
                 _, controllers, path = membership.split(":", 2)
                 if controllers == "" if kind == "cgroup2" else "cpu" in controllers.split(","):
-                    yield Group(kind, root / where.lstrip("/"), below(PurePosixPath(path), PurePosixPath(folder)))
+                    yield Group(kind, root / mount_point.lstrip("/"), path_below(PurePosixPath(path), PurePosixPath(folder)))
 
 
-def below(path: PurePosixPath, folder: PurePosixPath) -> PurePosixPath:
+def path_below(path: PurePosixPath, folder: PurePosixPath) -> PurePosixPath:
     """Return the path of a group relative to the mounted folder; the folder itself for a group outside of it."""
     return path.relative_to(folder) if path.is_relative_to(folder) else PurePosixPath()
 
@@ -87,5 +87,5 @@ def quotas(group: Group) -> Iterator[float]:
             quota, period = int(words[0]), int(words[1])
         except (OSError, ValueError, IndexError):  # no such file, "max", or another format
             continue
-        if quota > 0 and period > 0:  # -1 is no limit
+        if quota > 0 and period > 0:  # -1 means no limit
             yield quota / period

@@ -24,10 +24,10 @@ class SegmentSumLaunch:
     def __init__(self, kernel: Kernel, nest: LoopNest, match: SegmentSum, axis: int, raws: Sequence[str]) -> None:
         columns = [a for a in range(nest.row_axes) if a != axis]
         contiguous = [a for a in columns if nest.stride_kinds[0][a] == "1"]
-        shared = (contiguous or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
-        self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), match, axis, shared)
-        self.count = nest.sizes[shared] if columns else 1
-        self.sizes = [n for a, n in enumerate(nest.sizes) if a != shared or not columns]
+        split = (contiguous or sorted(columns, key=lambda a: nest.sizes[a])[-1:] or [-1])[0]
+        self.source = segment_sum_text(kernel, nest.row_axes, nest.stride_kinds, tuple(raws), match, axis, split)
+        self.count = nest.sizes[split] if columns else 1
+        self.sizes = [n for a, n in enumerate(nest.sizes) if a != split or not columns]
         work = (nest.points // nest.sizes[axis]) * kernel.cost()
         max_chunks = self.count // MIN_COLUMNS_PER_THREAD if contiguous else self.count
         self.chunks = max(min(count_chunks(self.count, work), max_chunks), 1)
@@ -41,25 +41,25 @@ def plan_segment_sum(kernel: Kernel, nest: LoopNest, raws: Sequence[str]) -> Seg
 
 @lru_cache(1024)
 def segment_sum_text(
-    kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, shared: int
+    kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str], match: SegmentSum, axis: int, split: int
 ) -> str:
-    """Return the text: store zeros, then add each value to the row of its key. Threads split axis `shared` (-1: no axis)."""
+    """Return the text: store zeros, then add each value to the row of its key. Threads split axis `split` (-1: none)."""
     emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws)
-    head = begin_kernel(emitter, [a for a in range(emitter.axes) if a != shared])
+    head = begin_kernel(emitter, [a for a in range(emitter.axes) if a != split])
     (reduction,) = kernel.find_all(ReduceExpr)
 
     def loops(axes: Sequence[int]) -> list[str]:
-        return [f"for i{a} in range({'start, stop' if a == shared else f'n{a}'}):" for a in axes]
+        return [f"for i{a} in range({'start, stop' if a == split else f'n{a}'}):" for a in axes]
 
-    columns = [shared] * (shared >= 0)
-    with emitter.block(*loops([a for a in range(rows) if a not in (axis, shared)])):
+    columns = [split] * (split >= 0)
+    with emitter.block(*loops([a for a in range(rows) if a not in (axis, split)])):
         with emitter.block(*loops([axis, *columns])):
             emitter.line(f"{emitter.place('out0')} = {literal(0.0 if reduction.dtype.is_float else 0, reduction.dtype)}")
         with emitter.block(*loops(range(rows, emitter.axes))):
             emitter.line(f"i{axis} = {emitter.bare(match.key)} - {operand_name(match.position)}")
             with emitter.block(f"if i{axis} >= 0 and i{axis} < n{axis}:"):
-                same = invariant_along(shared, emitter, match.value)
-                emitter.define(same, always=same)
+                invariants = invariant_along(split, emitter, match.value)
+                emitter.define(invariants, always=invariants)
                 with emitter.block(*loops(columns)):
                     emitter.define([match.value])
                     emitter.combine(emitter.place("out0"), reduction, match.value)
@@ -71,6 +71,6 @@ def invariant_along(axis: int, emitter: LoopEmitter, value: Expression) -> list[
     varies: dict[Expression, bool] = {}
     order = toposort([value], lambda e: e.inputs)
     for e in order:
-        own = isinstance(e, Load) and emitter.stride_kinds[operand_name(e)][axis] != "0"
-        varies[e] = axis >= 0 and (own or any(varies[x] for x in e.inputs))
+        varies_itself = isinstance(e, Load) and emitter.stride_kinds[operand_name(e)][axis] != "0"
+        varies[e] = axis >= 0 and (varies_itself or any(varies[x] for x in e.inputs))
     return [e for e in order if e.inputs and not varies[e]] if axis >= 0 else []

@@ -47,20 +47,20 @@ def bind_pieces(
     steps = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
     length = -(-shape[d] // pieces)
 
-    def of(layout: Layout, size: int) -> Layout:
+    def resize(layout: Layout, size: int) -> Layout:
         return Layout((*layout.shape[:d], size, *layout.shape[d + 1 :]), layout.strides, layout.offset)
 
-    def bound(size: int) -> Launcher:
-        layouts = [[of(x, size) for x in group] for group in (outputs, inputs)]
+    def bind_piece(size: int) -> Launcher:
+        layouts = [[resize(x, size) for x in group] for group in (outputs, inputs)]
         return bind(kernel, (*shape[:d], size, *shape[d + 1 :]), (), *layouts, raws)
 
     starts = range(0, shape[d], length)
-    whole, last = bound(length), bound(shape[d] - starts[-1])
-    launches = [(whole if start < starts[-1] else last, [start * step for step in steps]) for start in starts]
+    full, last = bind_piece(length), bind_piece(shape[d] - starts[-1])
+    launches = [(full if start < starts[-1] else last, [start * step for step in steps]) for start in starts]
 
     def launch_all(*values: float) -> None:
         for launch, offsets in launches:
-            moved = [value + offset for value, offset in zip(values, offsets, strict=False)]
-            launch(*moved, *values[len(offsets) :])
+            addresses = [value + offset for value, offset in zip(values, offsets, strict=False)]
+            launch(*addresses, *values[len(offsets) :])
 
     return launch_all

@@ -1,6 +1,6 @@
 """Call other machine code from a compiled kernel: the stages of a fused matmul, and the check for signals.
 
-`fused_gemm` explains the numbers that describe a stage, beside the kernel that reads them.
+In `fused_gemm`, `FusedMatmul.encode` writes the numbers that describe a stage, and `PART_TEXT` reads them.
 """
 
 from collections.abc import Sequence
@@ -39,8 +39,8 @@ def call_stage(
 ) -> None:
     """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
 
-    `place` points to element (row, column) of the array of the loops that the stage reads or writes. All arguments are
-    written to `part`, which is passed to the kernel whose address is the first of the words.
+    `place` points to element (row, column) of the stage's thread-local operand, if it has one. All arguments are written to
+    `part`, which is passed to the kernel whose address is the first of the words.
     """
     b = v.builder
     addresses = [b.ptrtoint(x, I64) for x in (values, words, place)]
@@ -52,7 +52,7 @@ def call_stage(
 
 @intrinsic
 def is_stopped(typing: Context, function: types.Type, args: types.Type) -> tuple[Signature, Lowering]:
-    """Return whether a signal stopped the call of the driver with these arguments; `function` is its check's address."""
+    """Return true if a signal stopped the driver's call with these arguments. `function` is the address of the check."""
 
     def emit(_: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
         kind = ir.FunctionType(ir.IntType(1), [values[1].type])

@@ -5,19 +5,19 @@ of the job times 2^32, plus the number of chunks that no thread has taken yet. A
 a chunk of exactly that job, even if it read the ticket long ago.
 
 The thread that finishes the last chunk ends the job. If it is a worker, it releases the lock `done`, for which the caller
-waits. No one waits for a worker that has taken no chunk.
+waits. The caller does not wait for a worker that has taken no chunk.
 
 A worker that finds no work sets its flag `asleep`, reads the ticket again, and waits at its lock. The caller publishes the
-ticket and then reads the flags, so one of the two sees the other. The thread that clears the flag decides whether to release
-the lock.
+ticket and then reads the flags, so at least one of the two notices the other. The thread that clears the flag decides
+whether to release the lock.
 
 Between chunks, the caller checks whether a signal stopped its job (`signals_llvm.py`). The remaining chunks of such a job
 are taken and not run, and `drive` returns the error.
 
-Schedulers know threads, not jobs: a worker that shares a processor with the caller may stay there although other processors
-are idle, and then two threads are as slow as one. So before it publishes a job, the caller moves workers away that last ran
-on its own processor. Once a moved worker runs, it may run on all processors again. This is done on Linux only, and only if
-there are at least as many processors as threads.
+The system schedules threads, not jobs: a worker that shares a processor with the caller may stay there although other
+processors are idle, and then two threads are as slow as one. So before it publishes a job, the caller moves workers away
+that last ran on its own processor. Once a moved worker runs, it may run on all processors again. This is done on Linux only,
+and only if there are at least as many processors as threads.
 """
 
 import platform

@@ -1,8 +1,8 @@
 """Transposing copies: the source is contiguous along one axis, the copy along another one.
 
-Copied element by element, one side would touch a new cache line at each step. Here squares, as long as a vector register,
-are transposed in registers, so whole lines are loaded and stored. Elements are copied as bits, so one kernel for each
-element size (4 and 8 bytes) serves all dtypes and shapes.
+A loop over single elements would touch a new cache line of one side at each step. So this kernel transposes squares in
+registers, with as many rows as a vector has lanes, and loads and stores whole cache lines. It copies elements as bits, so
+one kernel for each element size (4 and 8 bytes) serves all dtypes and shapes.
 
 A kernel that also computes something is not handled here: the loop emitter uses tiles for it.
 """
@@ -19,8 +19,8 @@ from .gemm import ELEMENTS
 from .gemm_config import lanes_of
 from .launcher import CpuKernelLauncher
 
-MIN_SIDE = 4  # of both axes: smaller squares would be nearly empty
-DTYPE_BY_SIZE = {4: float32, 8: float64}  # dtype as which elements of this many bytes are copied
+MIN_SIDE = 4  # smallest size of both axes; smaller squares would be nearly empty
+DTYPE_BY_SIZE = {4: float32, 8: float64}  # element size in bytes -> the dtype as which elements are copied
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -41,7 +41,7 @@ def kernel(start, stop, args):
         for b in range(0, B, {side}):
             turn(shift(out, b), out_a, shift(x, b * x_b), x_b, min({side}, A - a), min({side}, B - b))
 """
-NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # of the first arguments, in LOOPS
+NAMES = ("A", "B", "out_a", "x_b", "axes", "values_at")  # names of the first arguments of LOOPS
 
 
 def transposed_axes(kernel: Kernel, nest: LoopNest) -> tuple[int, int] | None:

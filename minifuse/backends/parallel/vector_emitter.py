@@ -66,7 +66,7 @@ class VectorEmitter:
         return [self.builder.extract_element(x, ir.Constant(I32, i)) for x in vectors for i in range(x.type.count)]
 
     def transpose(self, rows: list[Value]) -> list[Value]:
-        """Transpose a square, given as rows, by swapping the two off-diagonal quarters of larger and larger squares."""
+        """Transpose a square matrix of rows, by swapping the off-diagonal quarters of squares of 2, 4, 8 ... rows."""
         side, distance = len(rows), 1
         while distance < side:
             upper = [i for i in range(side) if not i & distance]
@@ -99,7 +99,7 @@ class VectorEmitter:
         return base
 
     def row_pointers(self, base: Value, stride: Value, count: Value, number: int) -> list[Value]:
-        """Return pointers to `number` rows or columns. If `count` is smaller, repeat the last valid one."""
+        """Return pointers to `number` rows or columns. If `count` is smaller, repeat the last valid pointer."""
         last = self.builder.sub(count, const_i64(1))
         return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(number)]
 

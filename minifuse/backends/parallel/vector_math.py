@@ -180,11 +180,11 @@ def divide_floats(a: LlvmValue, b: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     is_below = (rest != 0.0) & ((rest < 0.0) ^ (b < 0.0))  # fmod returns the sign of a
     quotient = (a - rest) / b
     quotient = select(is_below, quotient - 1.0, quotient)  # an integer, up to rounding
-    whole = quotient.call("llvm.floor")
-    whole = select(quotient - whole > 0.5, whole + 1.0, whole)
-    whole = select(quotient == 0.0, polynomials.with_sign(zero, ratio), whole)
+    rounded = quotient.call("llvm.floor")
+    rounded = select(quotient - rounded > 0.5, rounded + 1.0, rounded)
+    rounded = select(quotient == 0.0, polynomials.with_sign(zero, ratio), rounded)
     rest = select(rest == 0.0, polynomials.with_sign(zero, b), select(is_below, rest + b, rest))
-    return select(b == 0.0, ratio, whole), rest
+    return select(b == 0.0, ratio, rounded), rest
 
 
 @kernel_function()

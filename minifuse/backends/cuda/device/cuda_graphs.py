@@ -1,11 +1,11 @@
 """Replay several launches as one CUDA graph, which the host launches with one call.
 
-A replay belongs to the values of its call: addresses and numbers. A call that repeats these values only launches the graph.
+A replay is built for the values of a call: addresses and numbers. A call that repeats these values only launches the graph.
 If few values changed, such as a learning rate, the nodes that they affect are updated in the graph. If most changed, as in
-a first call, the launches are made one by one, and a replay is built when such values come again.
+a first call, the launches are made one by one, and a replay is built when such values are repeated.
 
-The nodes form a chain, so kernels run in the order of the launches. The caller keeps addresses valid; memory that launches
-allocate for themselves lives as long as the replay.
+The nodes form a chain, so kernels run in the order of the launches. The caller keeps addresses valid. Memory that launches
+allocate themselves stays allocated as long as the replay exists.
 
 References
 ----------
@@ -39,7 +39,7 @@ SLOT_BYTES = 8  # per argument
 MAX_MISSES = 32  # consecutive calls without a replay, after which no more are built
 
 
-Values = tuple[Number, ...]  # of a call: addresses and numbers
+Values = tuple[Number, ...]  # the values of a call: addresses and numbers
 
 
 @runtime_checkable
@@ -65,8 +65,8 @@ def graph_launcher(device: "GpuDevice", launches: Sequence[Launcher], counts: Se
     counts : sequence of int
         The number of values of each launch.
     """
-    of_kernels = [launch for launch in launches if isinstance(launch, KernelLauncher)]
-    return GraphLauncher(device, of_kernels, counts) if len(of_kernels) == len(launches) >= 2 else None
+    kernel_launchers = [launch for launch in launches if isinstance(launch, KernelLauncher)]
+    return GraphLauncher(device, kernel_launchers, counts) if len(kernel_launchers) == len(launches) >= 2 else None
 
 
 class GraphKernelNode:
@@ -86,7 +86,7 @@ class GraphKernelNode:
         self.handle: CUgraphNode | None = None
 
     def set_arguments(self, arguments: Sequence[KernelArgument]) -> bool:
-        """Set other arguments. Return False if they are bitwise equal to the present ones."""
+        """Set new arguments. Return False if they are bitwise equal to the current ones."""
         new = struct.pack(self.format, *arguments)
         if new == self.bytes:
             return False
@@ -110,7 +110,7 @@ class GraphReplay:
         weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # not at exit: the driver ends
 
     def update(self, k: int, ready: Sequence[ReadyLaunch]) -> bool:
-        """Set other arguments for launch k. Return False, and change nothing, if it now uses other kernels."""
+        """Set new arguments for launch k. Return False, and change nothing, if it now uses other kernels."""
         nodes = self.nodes[k]
         if [node.run for node in nodes] != [launch.run for launch in ready]:
             return False
@@ -146,7 +146,7 @@ class GraphLauncher:
 
     def __call__(self, *values: Number) -> None:
         """Launch all."""
-        key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 is not -0.0
+        key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 == -0.0
         with self.lock:
             self.device.use()
             replay = self.replays.pop(key, None) or (self.find_replay(key) if self.misses < MAX_MISSES else None)
@@ -158,11 +158,11 @@ class GraphLauncher:
                 except Exception as error:
                     self.device.recover(replay.launch, (), error)
         if replay is None:
-            for launch, own in zip(self.fast_launches, self.slices, strict=True):
-                launch(*values[own])
+            for launch, span in zip(self.fast_launches, self.slices, strict=True):
+                launch(*values[span])
 
     def find_replay(self, key: Values) -> GraphReplay | None:
-        """Return a replay for values that have none: updated or built. Return None if a replay would not pay."""
+        """Update or build a replay for values that have none. Return None if single launches are faster."""
         is_repeated = key in self.recent_keys
         if is_repeated and len(self.replays) < MAX_CACHED_REPLAYS:
             return self.build_replay(key)
@@ -181,11 +181,11 @@ class GraphLauncher:
     def changed_launches(self, old: Values, new: Values) -> list[int]:
         """Return the indices of the launches whose values differ."""
         signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
-        return [k for k, own in enumerate(self.slices) if old[own] != new[own] or (signs and 0 in new[own])]
+        return [k for k, span in enumerate(self.slices) if old[span] != new[span] or (signs and 0 in new[span])]
 
     def build_replay(self, key: Values) -> GraphReplay:
         """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""
         if len(self.replays) >= MAX_CACHED_REPLAYS:
             self.replays.pop(next(iter(self.replays)))
-        ready = [launch.ready_launches(*key[own]) for launch, own in zip(self.launches, self.slices, strict=True)]
+        ready = [launch.ready_launches(*key[span]) for launch, span in zip(self.launches, self.slices, strict=True)]
         return GraphReplay(self.device, ready)

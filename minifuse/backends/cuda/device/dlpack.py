@@ -1,7 +1,7 @@
 """Exchange GPU arrays with other libraries without a copy, by DLPack and `__cuda_array_interface__`.
 
 All libraries use the legacy default stream unless told otherwise, and so does minifuse. Work runs in the order in which it
-was enqueued, so nobody waits. The receiver of an array keeps the array of the sender alive.
+was enqueued, so no library has to wait. The receiver of an array keeps the sender's array alive.
 """
 
 import ctypes
@@ -17,7 +17,7 @@ from .gpu import DeviceBuffer
 
 DLPACK_CUDA, LEGACY_STREAM = 2, 1  # numbers in DLPack and in the interface
 UNCLAIMED_NAME = b"dltensor"  # name of a capsule that no library has consumed
-UNCLAIMED_REFERENCES = 3  # of the dict entry, of the loop variable, and of the call that counts
+UNCLAIMED_REFERENCES = 3  # from the dict entry, the loop variable, and the argument of getrefcount
 DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # by NumPy's kind
 
 
@@ -52,7 +52,7 @@ DLManagedTensor._fields_ = (
 
 
 class ExportedCapsule(NamedTuple):
-    """A capsule and the objects that live as long as it, or as long as a library uses its contents."""
+    """A capsule, and the objects that must exist until no library uses its contents."""
 
     capsule: object
     parts: tuple[object, ...]
@@ -85,7 +85,7 @@ def export_capsule(
 
 
 def release_unclaimed() -> None:
-    """Release capsules that no other object references. A destructor in Python would lose a pending error."""
+    """Release capsules that no other object references. A destructor written in Python would clear a pending error."""
     is_valid = ctypes.pythonapi.PyCapsule_IsValid
     is_valid.argtypes = ctypes.py_object, ctypes.c_char_p
     for address, (capsule, _) in list(exported_capsules.items()):

@@ -17,7 +17,7 @@ from ....core.errors import CudaError, MissingPartError, OutOfMemoryError
 if TYPE_CHECKING:
     from cuda.bindings.driver import CUresult
 
-MIN_DRIVER_VERSION = 12000  # as the driver counts: 1000 x major + 10 x minor
+MIN_DRIVER_VERSION = 12000  # in the driver's numbering: 1000 x major + 10 x minor
 EXTRAS = {13: "cuda13", 12: "cuda12"}  # extra of minifuse by major version
 NO_DEVICE = 100
 TOO_NEW_NUMPY = "2.5"  # this version removed np.row_stack, which numba-cuda calls
@@ -64,7 +64,7 @@ def query_driver() -> DriverInfo:
     return DriverInfo(count.value, version.value, "" if count.value else "the NVIDIA driver finds no GPU")
 
 
-def require_cuda_packages(found: DriverInfo) -> None:
+def require_cuda_packages(info: DriverInfo) -> None:
     """Raise an error if there is a GPU but something that it needs is missing.
 
     Raises
@@ -75,22 +75,22 @@ def require_cuda_packages(found: DriverInfo) -> None:
         A package is missing, or NumPy is too new.
     """
     simulate = f"or set {SIMULATE_VARIABLE}=simulated to run kernels in the interpreter"
-    if found.version < MIN_DRIVER_VERSION:
-        version = f"{found.version // 1000}.{found.version % 1000 // 10}"
+    if info.version < MIN_DRIVER_VERSION:
+        version = f"{info.version // 1000}.{info.version % 1000 // 10}"
         raise CudaError(f"the NVIDIA driver is for CUDA {version}, expected 12.0 or newer; update the driver, {simulate}")
     try:
-        for part in ("cuda.bindings.driver", "cuda.core", "numba_cuda"):
-            import_module(part)
+        for module in ("cuda.bindings.driver", "cuda.core", "numba_cuda"):
+            import_module(module)
     except ImportError as error:
-        line = f'pip install "minifuse[{found.extra}]"'
+        command = f'pip install "minifuse[{info.extra}]"'
         raise MissingPartError(
-            f"a GPU was found, but a package that it needs is missing ({error}); run: {line}, {simulate}"
+            f"a GPU was found, but a package that it needs is missing ({error}); run: {command}, {simulate}"
         ) from None
     require_numpy()
 
 
 def is_numpy_supported() -> bool:
-    """Return whether numba-cuda works with the installed NumPy."""
+    """Return True if numba-cuda works with the installed NumPy."""
     return bool(np.lib.NumpyVersion(np.__version__) < f"{TOO_NEW_NUMPY}.0")
 
 

@@ -1,7 +1,7 @@
 """One GPU through cuda.core: memory from its stream-ordered pool, copies, compiled kernels, and launches.
 
 All work is enqueued in the legacy default stream, as in torch and CuPy by default, so arrays can be exchanged with them
-without waiting. Whatever is known before a launch is computed once, in `prepare`.
+without waiting. Everything that launches of a kernel share is computed once, in `prepare`.
 """
 
 import threading
@@ -58,13 +58,13 @@ class GpuDevice:
         try:
             self.use()
         except Exception as error:
-            found = driver.translate_error(error)
-            if isinstance(found, OutOfMemoryError):
+            translated = driver.translate_error(error)
+            if isinstance(translated, OutOfMemoryError):
                 raise OutOfMemoryError(
                     f"cuda:{index} has too little free memory to start; find the processes that use it with nvidia-smi, "
                     "or use another GPU"
                 ) from None
-            raise found from None
+            raise translated from None
         self.stream = self.core.default_stream
         self.name = str(self.core.name)
         self.capability = tuple(self.core.compute_capability)
@@ -103,9 +103,9 @@ class GpuDevice:
         try:
             owner = self.core.memory_resource.allocate(nbytes, stream=self.stream)
         except Exception as error:
-            found = driver.translate_error(error)
-            if not isinstance(found, OutOfMemoryError):
-                raise found from None
+            translated = driver.translate_error(error)
+            if not isinstance(translated, OutOfMemoryError):
+                raise translated from None
             free, total = driver.check(self.bindings.cuMemGetInfo())
             raise OutOfMemoryError(
                 f"cuda:{self.index}: cannot allocate {nbytes:,} bytes; {free:,} of {total:,} bytes are free, and "
@@ -121,12 +121,12 @@ class GpuDevice:
             driver.check(self.bindings.cuMemcpyHtoD(address, array.ctypes.data, array.nbytes))
 
     def copy_in_async(self, array: np.ndarray, address: int) -> None:
-        """Copy without waiting for the kernels before. The array may be changed or freed as soon as this returns."""
+        """Copy without waiting for earlier kernels. The array may be changed or freed as soon as this returns."""
         self.use()
         driver.check(self.bindings.cuMemcpyHtoDAsync(address, array.ctypes.data, array.nbytes, int(self.stream.handle)))
 
     def copy_out(self, address: int, array: np.ndarray) -> None:
-        """Copy bytes at an address to a contiguous array, once all kernels before have ended."""
+        """Copy bytes at an address to a contiguous array, once all earlier kernels have ended."""
         self.use()
         if array.nbytes:
             driver.check(self.bindings.cuMemcpyDtoH(array.ctypes.data, address, array.nbytes))
@@ -242,7 +242,7 @@ class GpuDevice:
         return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
 
     def launch(self, *arguments: KernelArgument) -> None:
-        """Launch on this GPU, if there are several."""
+        """Select this GPU and launch. This replaces `cuda.core.launch` if there are several GPUs."""
         from cuda.core import launch
 
         self.use()
@@ -256,5 +256,5 @@ class GpuDevice:
             if not is_first:
                 raise error
             run(*arguments)
-        except Exception as found:
-            raise driver.translate_error(found) from None
+        except Exception as failure:
+            raise driver.translate_error(failure) from None

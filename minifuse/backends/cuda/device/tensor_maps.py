@@ -1,7 +1,7 @@
 """Tensor maps: 128-byte descriptions of operands in device memory, for the copy engine of a Hopper GPU.
 
-A map contains the address of an array, its sizes and strides, and the size of the box that one copy brings. Each address of
-an operand has its own map. The most recently used maps are cached, since the memory pool reuses addresses.
+A map contains the address of an array, its sizes and strides, and the size of the box that one copy transfers. Each address
+of an operand has its own map. The most recently used maps are cached, since the memory pool reuses addresses.
 """
 
 from collections import OrderedDict
@@ -26,7 +26,7 @@ ITEMSIZE = {"tf32": 4, "bf16": 2}
 
 
 class TensorMapBox(NamedTuple):
-    """An operand as the copy engine sees it, without its address. The innermost dim is contiguous."""
+    """A tensor map without the address of the operand. The innermost dim is contiguous."""
 
     kind: str  # "tf32" or "bf16"
     sizes: tuple[int, int, int, int]

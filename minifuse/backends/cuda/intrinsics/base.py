@@ -2,7 +2,7 @@
 
 A kernel is a Python function that calls the names defined here. The interpreter calls it unchanged; the compiler replaces
 each name by a Numba object (`compiler.rebind_for_numba`). So a picture, a test without a GPU and the hardware all run the
-same lines. This file has the Python implementations, `base_llvm` the code that Numba compiles. Functions marked with
+same lines. This file contains the Python implementations, `base_llvm` the code that Numba compiles. Functions marked with
 `device` are plain Python in both cases.
 """
 
@@ -33,10 +33,10 @@ class Intrinsic(Generic[Result]):
     Parameters
     ----------
     python_semantics
-        The implementation for the interpreter: a Python function, marked with `simt.word` if it touches memory or lanes.
+        The implementation for the interpreter: a Python function, marked with `simt.word` if it accesses memory or lanes.
     build
-        Returns what Numba compiles the name to: an intrinsic, a jitted function or a type. It is called once, and only if
-        something is compiled.
+        Returns the object that Numba compiles instead: an intrinsic, a jitted function or a type. It is called once, and
+        only if something is compiled.
     """
 
     def __init__(self, python_semantics: Callable[..., Result], build: Callable[[], object]) -> None:
@@ -49,7 +49,7 @@ class Intrinsic(Generic[Result]):
 
     @cached_property
     def compiled(self) -> object:
-        """Return what Numba compiles the name to."""
+        """Return the object that Numba compiles instead of this one."""
         return self._build()
 
 
@@ -62,8 +62,8 @@ def device(function: Function) -> Function:
 def intrinsic(name: str, *operands: object) -> Callable[[Callable[..., Result]], Intrinsic[Result]]:
     """Return a decorator that makes an Intrinsic of its Python implementation.
 
-    `name` is that of a function in this folder, as "module.function": called with `operands`, it returns a Numba intrinsic,
-    which emits the instructions.
+    `name` is "module.function", a function in this folder. Called with `operands`, it returns a Numba intrinsic, which emits
+    the instructions.
     """
 
     def build() -> object:
@@ -180,7 +180,7 @@ def minimum(a, b):
 
 @device
 def where(condition, a, b):
-    """Return a if the condition holds, else b."""
+    """Return a if the condition is true, else b."""
     return a if condition else b
 
 

@@ -1,7 +1,7 @@
 """LLVM code of the intrinsics in `base`: each function returns a Numba intrinsic that emits one of them.
 
 This module is imported only if something is compiled; so are the other modules `*_llvm`, which share the types defined here.
-Numba's own indexing would test whether each index is negative. This code does not.
+Numba's own indexing checks whether each index is negative. This code does not.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ GLOBAL_SPACE = 1  # number of the address space in LLVM
 Memory = types.CPointer | Buffer  # the type of a pointer or an array
 Values = Sequence[ir.Value]  # the operands of an intrinsic
 CodeGenerator = Callable[[CUDATargetContext, ir.IRBuilder, Signature, Values], ir.Value]  # returns the result
-Typed = tuple[Signature, CodeGenerator]  # what Numba needs of an intrinsic for operands of certain types
+Typed = tuple[Signature, CodeGenerator]  # an intrinsic for operands of certain types
 
 
 def address(context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, index: ir.Value) -> ir.Value:
@@ -33,16 +33,16 @@ def address(context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, val
 
 
 def load4() -> object:
-    """Emit the load of four elements: one instruction for 16 bytes."""
+    """Return an intrinsic that loads four elements, with one instruction for 16 bytes."""
 
     @intrinsic
     def load(typingctx: CUDATypingContext, source: Memory, i: types.Integer) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = address(context, builder, source, *values)
             element = context.get_data_type(source.dtype)
-            place = builder.bitcast(at, ir.VectorType(element, 4).as_pointer())
-            found = builder.load(place, align=vector_alignment(context.get_abi_sizeof(element)))
-            numbers = [builder.extract_element(found, ir.Constant(I32, k)) for k in range(4)]
+            pointer = builder.bitcast(at, ir.VectorType(element, 4).as_pointer())
+            vector = builder.load(pointer, align=vector_alignment(context.get_abi_sizeof(element)))
+            numbers = [builder.extract_element(vector, ir.Constant(I32, k)) for k in range(4)]
             return context.make_tuple(builder, signature.return_type, numbers)
 
         return types.UniTuple(source.dtype, 4)(source, i), codegen
@@ -51,19 +51,19 @@ def load4() -> object:
 
 
 def store4() -> object:
-    """Emit the store of four elements."""
+    """Return an intrinsic that stores four elements."""
 
     @intrinsic
     def store(typingctx: CUDATypingContext, target: Memory, i: types.Integer, numbers: types.UniTuple) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = address(context, builder, target, *values[:2])
             element = context.get_data_type(target.dtype)
-            found = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
+            vector = ir.Constant(ir.VectorType(element, 4), ir.Undefined)
             for k in range(4):
                 number = context.cast(builder, builder.extract_value(values[2], k), numbers[k], target.dtype)
-                found = builder.insert_element(found, number, ir.Constant(I32, k))
-            place = builder.bitcast(at, found.type.as_pointer())
-            builder.store(found, place, align=vector_alignment(context.get_abi_sizeof(element)))
+                vector = builder.insert_element(vector, number, ir.Constant(I32, k))
+            pointer = builder.bitcast(at, vector.type.as_pointer())
+            builder.store(vector, pointer, align=vector_alignment(context.get_abi_sizeof(element)))
             return context.get_dummy_value()
 
         return types.void(target, i, numbers), codegen
@@ -72,14 +72,14 @@ def store4() -> object:
 
 
 def load_apart(step: int) -> object:
-    """Emit four loads of elements that are `step` apart."""
+    """Return an intrinsic that loads four elements with distance `step`."""
 
     @intrinsic
     def load(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = address(context, builder, memory, *values)
-            places = [builder.gep(at, [ir.Constant(I64, step * k)]) for k in range(4)]
-            return context.make_tuple(builder, signature.return_type, [builder.load(place) for place in places])
+            pointers = [builder.gep(at, [ir.Constant(I64, step * k)]) for k in range(4)]
+            return context.make_tuple(builder, signature.return_type, [builder.load(pointer) for pointer in pointers])
 
         return types.UniTuple(memory.dtype, 4)(memory, i), codegen
 
@@ -87,15 +87,15 @@ def load_apart(step: int) -> object:
 
 
 def put4() -> object:
-    """Emit four stores of adjacent elements."""
+    """Return an intrinsic that stores four adjacent elements one by one."""
 
     @intrinsic
     def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, numbers: types.UniTuple) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = address(context, builder, tile, *values[:2])
             for k in range(4):
-                place = builder.gep(at, [ir.Constant(I64, k)])
-                builder.store(builder.extract_value(values[2], k), place)
+                pointer = builder.gep(at, [ir.Constant(I64, k)])
+                builder.store(builder.extract_value(values[2], k), pointer)
             return context.get_dummy_value()
 
         return types.void(tile, i, numbers), codegen
@@ -104,7 +104,7 @@ def put4() -> object:
 
 
 def pointer_to() -> object:
-    """Emit an address. The hardware finds out at each load whether it is in shared memory."""
+    """Return an intrinsic that computes an address. Each load checks whether it is in shared memory."""
 
     @intrinsic
     def at(typingctx: CUDATypingContext, memory: Memory, i: types.Integer) -> Typed:
@@ -117,7 +117,7 @@ def pointer_to() -> object:
 
 
 def pointer_at(element: Intrinsic[RealNumber]) -> object:
-    """Emit the load of a pointer from a table. The compiler must be told that it points to global memory."""
+    """Return an intrinsic that loads a pointer from a table, and marks it as a pointer to global memory."""
 
     @intrinsic
     def follow(typingctx: CUDATypingContext, table: Memory, k: types.Integer) -> Typed:
@@ -132,7 +132,7 @@ def pointer_at(element: Intrinsic[RealNumber]) -> object:
 
 
 def atomic_add() -> object:
-    """Emit the atomic addition to an element."""
+    """Return an intrinsic that adds to an element atomically."""
 
     @intrinsic
     def add(typingctx: CUDATypingContext, target: Memory, i: types.Integer, value: types.Number) -> Typed:
@@ -153,7 +153,7 @@ def atomic_add() -> object:
 
 
 def no_unroll() -> object:
-    """Emit an instruction that does nothing and may not be duplicated."""
+    """Return an intrinsic that does nothing and may not be duplicated, which prevents unrolling."""
 
     @intrinsic
     def nothing(typingctx: CUDATypingContext) -> Typed:
@@ -168,7 +168,7 @@ def no_unroll() -> object:
 
 
 def like() -> object:
-    """Emit the conversion of a number to the type of another one."""
+    """Return an intrinsic that converts a number to the type of another one."""
 
     @intrinsic
     def convert(typingctx: CUDATypingContext, x: types.Number, number: types.Number) -> Typed:
@@ -181,7 +181,7 @@ def like() -> object:
 
 
 def floor() -> object:
-    """Emit the rounding down of a float."""
+    """Return an intrinsic that rounds a float down."""
 
     @intrinsic
     def round_down(typingctx: CUDATypingContext, x: types.Float) -> Typed:

@@ -1,10 +1,10 @@
 """Intrinsics of matrix multiplication: asynchronous copies, outer products in registers, and the store of a tile.
 
-Each is an `Intrinsic`: this file has its Python implementation, `gemm_llvm` the code that Numba compiles. In the
+Each is an `Intrinsic`: this file contains its Python implementation, `gemm_llvm` the code that Numba compiles. In the
 interpreter, the accumulators of a lane are a NumPy array, which a kernel only passes from one intrinsic to the next.
 
-An asynchronous copy is complete only after a wait. The interpreter writes it at once, so that a race with a reader shows,
-but counts it as unwritten until its lane has waited. A kernel that forgets to wait reads uninitialized memory.
+An asynchronous copy is complete only after a wait. The interpreter writes it at once, so that it can detect a race with
+a reader, but counts it as unwritten until its lane has waited. A kernel that forgets to wait reads uninitialized memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -35,7 +35,7 @@ def lane_indices(count: int, lanes: int) -> tuple[int, ...]:
 
 
 def copy_async(width: int, element: str = "f32") -> Intrinsic[None]:
-    """Start a copy of `width` elements, 1 or 4, from memory to shared memory, or of zeros if it is not `valid`.
+    """Return an intrinsic that starts to copy `width` elements, 1 or 4, to shared memory, or zeros if not `valid`.
 
     The copy is complete once the lane has waited for the group of copies that it belongs to. A copy of four elements needs
     addresses that are multiples of 16 bytes, or of its size if that is less. Single bytes are copied through registers, for
@@ -52,7 +52,7 @@ def copy_async(width: int, element: str = "f32") -> Intrinsic[None]:
 
 
 def wait(count: int) -> Intrinsic[None]:
-    """Wait until at most the last `count` groups of this lane's copies are pending."""
+    """Return an intrinsic that waits until at most the last `count` groups of this lane's copies are pending."""
 
     @intrinsic("gemm_llvm.statement", f"cp.async.wait_group {count};")
     @word
@@ -81,7 +81,7 @@ def commit() -> None:
 
 
 def zeros(rows: int, columns: int, element: str = "f32") -> Intrinsic[Accumulators]:
-    """Return the accumulators of a lane before the first product. Bools accumulate as int32."""
+    """Return an intrinsic for a lane's accumulators before the first product. Bools accumulate as int32."""
 
     @intrinsic("gemm_llvm.zeros", rows * columns, element)
     def zero() -> Accumulators:
@@ -99,7 +99,7 @@ def outer_products(
     element: str = "f32",
     are_swizzled: tuple[bool, bool] = (False, False),
 ) -> Intrinsic[Accumulators]:
-    """Add the products of one tile to a lane's accumulators: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
+    """Return an intrinsic that adds the products of a tile: acc[i, j] += sum over k of A[k, rows[i]] * B[k, columns[j]].
 
     Floats use fma (the interpreter computes in float64 and rounds again), integers wrap around, and bools use `or` and
     `and`. A swizzled tile stores groups of four elements in the order of `swizzle`. Undoing it is free: it only selects
@@ -133,8 +133,8 @@ def tile_reader(
     order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
     def read(tile: Array, i: int) -> Accumulators:
-        found = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
-        return np.take_along_axis(found, order, 1) if is_swizzled else found
+        elements = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
+        return np.take_along_axis(elements, order, 1) if is_swizzled else elements
 
     return read
 
@@ -142,10 +142,10 @@ def tile_reader(
 def float64_mma_products(
     rows: Sequence[int], columns: Sequence[int], steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]
 ) -> Intrinsic[Accumulators]:
-    """Add the products of one float64 tile to the accumulators of a warp's lanes, on tensor cores.
+    """Return an intrinsic that adds the products of one float64 tile to the accumulators of a warp, on tensor cores.
 
-    Element (x, k) of a tile is at x * steps[0] + k * steps[1] from the warp's corner. A lane holds the accumulators at rows
-    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: rows eight apart, and pairs of columns eight apart.
+    Element (x, k) of a tile is at x * steps[0] + k * steps[1] from the warp's corner. A lane has the accumulators at rows
+    lane // 4 + rows[i] and columns lane % 4 * 2 + columns[j]: every eighth row, and a pair of every eight columns.
     """
     (ax, ak), (bx, bk) = steps_a, steps_b
     places_a = np.add.outer(np.arange(steps) * ak, np.multiply(rows, ax)).reshape(-1)
@@ -167,7 +167,7 @@ def float64_mma_products(
 def store_tile(
     rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = ""
 ) -> Intrinsic[None]:
-    """Store a lane's accumulators where top <= row and left <= column and, if `guarded`, row < M and column < N.
+    """Return an intrinsic that stores a lane's sums where top <= row, left <= column and, if `guarded`, row < M, column < N.
 
     out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
     with epilogue4 if `wide`: then column_step is 1, and N, left and the address of every row are multiples of four elements.
@@ -188,8 +188,8 @@ def store_tile(
                 row, column = i + place, j + columns[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
                     sums = tuple(to_kernel_number(scaled[r, c + q]) for q in range(width))
-                    found = epilogue4(sums, row, column, at) if wide else (epilogue(sums[0], row, column, at),)
-                    out.store(start + row * row_step + column * column_step, found)
+                    results = epilogue4(sums, row, column, at) if wide else (epilogue(sums[0], row, column, at),)
+                    out.store(start + row * row_step + column * column_step, results)
 
     return store
 

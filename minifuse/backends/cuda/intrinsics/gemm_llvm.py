@@ -22,7 +22,7 @@ from .base_llvm import I32, I64, Memory, Typed, Values, address
 I8 = ir.IntType(8)
 SHARED_SPACE = 3  # number of the address space in LLVM
 MIN_ASYNC_COPY_CC = (8, 0)  # first compute capability with asynchronous copies
-MAX_ASYNC_COPY_BYTES = 16  # of one asynchronous copy; the minimum is 4
+MAX_ASYNC_COPY_BYTES = 16  # size of one asynchronous copy; the minimum is 4
 
 
 class ElementType(NamedTuple):
@@ -35,7 +35,7 @@ class ElementType(NamedTuple):
 
     @property
     def is_bool(self) -> bool:
-        """Return whether an element is a byte that is 0 or 1."""
+        """Return True if an element is a byte that is 0 or 1."""
         return bool(self.memory == I8)
 
     def add_product(self, builder: ir.IRBuilder, total: ir.Value, x: ir.Value, y: ir.Value) -> ir.Value:
@@ -59,13 +59,13 @@ ELEMENTS = {
 }
 
 
-def vector_at(builder: ir.IRBuilder, place: ir.Value, element: ElementType, width: int = 4) -> ir.Value:
+def vector_at(builder: ir.IRBuilder, pointer: ir.Value, element: ElementType, width: int = 4) -> ir.Value:
     """Cast an address to a pointer to a vector of elements."""
-    return builder.bitcast(place, ir.VectorType(element.memory, width).as_pointer())
+    return builder.bitcast(pointer, ir.VectorType(element.memory, width).as_pointer())
 
 
 def emit_asm(builder: ir.IRBuilder, text: str, constraints: str, operands: Values) -> None:
-    """Emit PTX that touches memory, so that the compiler does not move it."""
+    """Emit PTX that accesses memory, so that the compiler does not move it."""
     function = ir.FunctionType(ir.VoidType(), [operand.type for operand in operands])
     builder.call(ir.InlineAsm(function, text, constraints + "~{memory}", side_effect=True), operands)
 
@@ -86,7 +86,7 @@ def statement(text: str) -> object:
 
 
 def copy_async(width: int, name: str) -> object:
-    """Return the copy from global to shared memory that bypasses registers; it writes zeros if not `valid`."""
+    """Return an intrinsic that copies from global to shared memory, or writes zeros if not `valid`."""
     element = ELEMENTS[name]
     nbytes = width * element.nbytes
     piece = min(nbytes, MAX_ASYNC_COPY_BYTES)
@@ -121,15 +121,15 @@ def copy_through_registers(builder: ir.IRBuilder, to: ir.Value, at: ir.Value, va
     """Copy through registers: used for single bytes, and on GPUs without asynchronous copies."""
     before = builder.block
     with builder.if_then(valid):
-        inside, loaded = builder.block, builder.load(at, align=align)
+        then_block, loaded = builder.block, builder.load(at, align=align)
     value = builder.phi(loaded.type)
     value.add_incoming(ir.Constant(loaded.type, None), before)
-    value.add_incoming(loaded, inside)
+    value.add_incoming(loaded, then_block)
     builder.store(value, to, align=align)
 
 
 def zeros(count: int, name: str) -> object:
-    """Return a tuple of zeros."""
+    """Return an intrinsic that returns a tuple of zeros."""
     element = ELEMENTS[name]
 
     @intrinsic
@@ -151,13 +151,13 @@ def outer_products(
     name: str,
     are_swizzled: tuple[bool, bool],
 ) -> object:
-    """Emit acc[i, j] += the sum over k of A[k, i] * B[k, j], with vector loads of four elements and one fma per product.
+    """Return an intrinsic: acc[i, j] += sum over k of A[k, i] * B[k, j], by loads of four elements and one fma per product.
 
-    The order of the products reverses direction at the end of each row, so each fma shares one operand with the one before
-    and reads it from the operand cache instead of a register bank.
+    Every second row of products is computed in reverse order. So each fma shares one operand with the previous fma, and
+    reads it from the operand cache instead of a register bank.
     """
-    element, across, (is_a_swizzled, is_b_swizzled) = ELEMENTS[name], len(columns), are_swizzled
-    traversal = [(i, j if i % 2 == 0 else across - 1 - j) for i in range(len(rows)) for j in range(across)]
+    element, column_count, (is_a_swizzled, is_b_swizzled) = ELEMENTS[name], len(columns), are_swizzled
+    traversal = [(i, j if i % 2 == 0 else column_count - 1 - j) for i in range(len(rows)) for j in range(column_count)]
 
     def load(builder: ir.IRBuilder, base: ir.Value, places: Iterator[int], order: int) -> Iterator[ir.Value]:
         for place in places:
@@ -180,7 +180,8 @@ def outer_products(
                 x = list(load(builder, tile_a, (k * pitch_a + row for row in rows[::4]), order_a))
                 y = list(load(builder, tile_b, (k * pitch_b + column for column in columns[::4]), order_b))
                 for r, c in traversal:
-                    sums[r * across + c] = element.add_product(builder, sums[r * across + c], x[r], y[c])
+                    e = r * column_count + c
+                    sums[e] = element.add_product(builder, sums[e], x[r], y[c])
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, a, i, b, j), codegen
@@ -189,9 +190,9 @@ def outer_products(
 
 
 def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int, int], steps_b: tuple[int, int]) -> object:
-    """Emit acc[i, j] += the sum over k of A[i, k] * B[k, j] over a warp: one instruction for 8 x 8 sums and 4 k.
+    """Return an intrinsic: acc[i, j] += sum over k of A[i, k] * B[k, j] over a warp, 8 x 8 sums and 4 k per instruction.
 
-    PTX fixes which elements a lane holds. Lane 4 * g + t has a's element at row g, k = t, b's at k = t, column g, and the
+    PTX defines which elements a lane has. Lane 4 * g + t has a's element at row g, k = t, b's at k = t, column g, and the
     sums of row g and columns 2 * t and 2 * t + 1. Wider instructions (16 x 8 x 4, 8 or 16) were slower on an H200.
     """
     double, text = ir.DoubleType(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};"
@@ -241,12 +242,12 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
 
 
 def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> object:
-    """Emit out[i * row_step + j * column_step] = epilogue(alpha * acc, i, j, at), four values at once if `wide`.
+    """Return an intrinsic: out[i * row_step + j * column_step] = epilogue(alpha * acc, i, j, at), four at once if `wide`.
 
     Rows above `top` and columns before `left` belong to other blocks. Every kernel contains the store of four values: it
-    makes the assembler choose registers for the accumulators that do not conflict.
+    makes the assembler assign the accumulators to registers that do not conflict.
     """
-    element, target_element, across = ELEMENTS[name], ELEMENTS[stored], len(columns)
+    element, target_element, column_count = ELEMENTS[name], ELEMENTS[stored], len(columns)
 
     @intrinsic
     def store(
@@ -270,23 +271,23 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
             )
             columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
 
-            def is_inside(place: ir.Value, first: ir.Value, end: ir.Value) -> ir.Value:
-                after = builder.icmp_signed(">=", place, first)
-                return builder.and_(after, builder.icmp_signed("<", place, end)) if guarded else after
+            def is_inside(index: ir.Value, first: ir.Value, end: ir.Value) -> ir.Value:
+                after = builder.icmp_signed(">=", index, first)
+                return builder.and_(after, builder.icmp_signed("<", index, end)) if guarded else after
 
             def scaled(r: int, c: int) -> ir.Value:
-                return element.scaled(builder, alpha, builder.extract_value(acc, r * across + c))
+                return element.scaled(builder, alpha, builder.extract_value(acc, r * column_count + c))
 
             def one(r: int, c: int) -> ir.Value:
-                found = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
-                return context.cast(builder, found, one_type.return_type, out.dtype)
+                result = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
+                return context.cast(builder, result, one_type.return_type, out.dtype)
 
             def four(r: int, c: int) -> ir.Value:
                 sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
-                found = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
+                results = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
                 vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
                 for q in range(4):
-                    number = builder.extract_value(found, q)
+                    number = builder.extract_value(results, q)
                     number = context.cast(builder, number, four_type.return_type[q], out.dtype)
                     vector = builder.insert_element(vector, number, ir.Constant(I32, q))
                 return vector
@@ -297,12 +298,12 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                 line = builder.gep(base, [builder.mul(row, row_step)])
                 with builder.if_then(is_inside(row, top, M)), builder.if_else(wide) as (at_once, one_by_one):
                     with at_once:
-                        for c in range(0, across, 4):
+                        for c in range(0, column_count, 4):
                             with builder.if_then(is_column[c]):
                                 to = vector_at(builder, builder.gep(line, [columns_of_out[c]]), target_element)
                                 builder.store(four(r, c), to, align=vector_alignment(target_element.nbytes))
                     with one_by_one:
-                        for c in range(across):
+                        for c in range(column_count):
                             with builder.if_then(is_column[c]):
                                 to = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
                                 builder.store(one(r, c), to)

@@ -1,10 +1,10 @@
 """Intrinsics of matrix multiplication on tensor cores through `mma.sync`, in which a warp multiplies small matrices.
 
-Each is an `Intrinsic`: this file has its Python implementation, `mma_llvm` the code that Numba compiles. The interpreter
-multiplies the same fragments as the hardware (`simt.fragments`), so a wrong position shows without a GPU.
+Each is an `Intrinsic`: this file contains its Python implementation, `mma_llvm` the code that Numba compiles. The
+interpreter multiplies the same fragments as the hardware (`simt.fragments`), so tests without a GPU detect a wrong position.
 
-A kernel may choose which row, column and k of the tile each element of a fragment stands for, if both operands agree on k.
-Here a lane takes two adjacent rows and four adjacent columns, which are apart in the PTX manual. So operands are loaded from
+A kernel may map the elements of a fragment to any rows, columns and k of a tile, if both operands use the same k. Here a
+lane takes two adjacent rows and four adjacent columns, which are not adjacent in the PTX manual. So operands are loaded from
 shared memory in pairs, and accumulators are stored to memory in groups of four.
 """
 
@@ -48,8 +48,8 @@ def bf16_bits(x: float | np.float32) -> int:
 
 def bf16_pair(low: float | np.float32, high: float | np.float32) -> int:
     """Pack two numbers as bf16 into a 32-bit integer, the first one in the lower half."""
-    found = bf16_bits(high) << 16 | bf16_bits(low)
-    return found - (1 << 32) if found >> 31 else found
+    bits = bf16_bits(high) << 16 | bf16_bits(low)
+    return bits - (1 << 32) if bits >> 31 else bits
 
 
 pack_bf16 = intrinsic("mma_llvm.pack_bf16")(bf16_pair)
@@ -72,7 +72,7 @@ def lane_columns(warp_columns: int) -> tuple[int, ...]:
 
 
 def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> Intrinsic[NDArray[np.float32]]:
-    """Add the products of one tile of depth `steps` to a lane's accumulators. The lanes of a warp multiply together.
+    """Return an intrinsic that adds the products of one tile of depth `steps` to the accumulators of a warp.
 
     acc = multiply(acc, a, i, b, j): the lane's first row starts at a[i], its first columns at b[j], for k = lane % 4. Rows
     of a tile along k are one pitch apart. Pitches are 8 more than a multiple of 32, so that the pairs that half a warp loads
@@ -84,10 +84,10 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
 
     def registers(tile: Array, i: int, pitch: int) -> Sequence[Sequence[RealNumber]]:
         """Return two adjacent elements at each k of the lane in this step, as instruction registers: (2, registers)."""
-        found = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
+        lines = np.array([tile.load(i + k * pitch, 2) for k in range(0, MMA_DEPTH[kind], 4)]).T
         if kind == "tf32":
-            return [[round_to_tf32(x) for x in line] for line in found]
-        return [[bf16_pair(*line[k : k + 2]) for k in (0, 2)] for line in found]
+            return [[round_to_tf32(x) for x in line] for line in lines]
+        return [[bf16_pair(*line[k : k + 2]) for k in (0, 2)] for line in lines]
 
     @intrinsic("mma_llvm.mma_products", warp, steps, pitch_a, pitch_b, kind)
     @word
@@ -101,8 +101,7 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
                 for n, pair in enumerate(right):
                     for e, other in enumerate(pair):
                         sums = acc[2 * m : 2 * m + 2, 4 * n + e : 4 * n + 4 : 2]
-                        found = mma_sync(kind, fragment, tuple(other), tuple(sums.ravel()))
-                        sums[...] = np.reshape(found, (2, 2))
+                        sums[...] = np.reshape(mma_sync(kind, fragment, tuple(other), tuple(sums.ravel())), (2, 2))
         return acc
 
     return multiply

@@ -1,4 +1,4 @@
-"""LLVM code of the intrinsics in `mma`. Imported only if something is compiled, for sm_80 and later."""
+"""LLVM code of the intrinsics in `mma`. It is imported only if something is compiled, for sm_80 and later."""
 
 from llvmlite import ir
 from numba import types
@@ -11,9 +11,7 @@ from .base_llvm import F32, I32, Memory, Typed, Values, address
 from .gemm_llvm import ELEMENTS, vector_at
 
 FLOAT = types.float32
-PACK = ir.InlineAsm(
-    ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f"
-)  # the upper half comes first
+PACK = ir.InlineAsm(ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f")  # $1 becomes the upper half
 ROUND = ir.InlineAsm(ir.FunctionType(I32, [F32]), "cvt.rna.tf32.f32 $0, $1;", "=r,f")
 SHAPES = {"tf32": "m16n8k8.row.col.f32.tf32.tf32.f32", "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32"}
 MULTIPLY = {  # no side effects: it may move, so loads of the next operands can come before it
@@ -27,7 +25,7 @@ MULTIPLY = {  # no side effects: it may move, so loads of the next operands can 
 
 
 def pack_bf16() -> object:
-    """Emit the packing of two numbers as bf16 into 32 bits, the first one in the lower half."""
+    """Return an intrinsic that packs two numbers as bf16 into 32 bits, the first one in the lower half."""
 
     @intrinsic
     def pack(typingctx: CUDATypingContext, low: types.Float, high: types.Float) -> Typed:
@@ -40,19 +38,19 @@ def pack_bf16() -> object:
 
 
 def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, kind: str) -> object:
-    """Emit acc += A B for a warp's part of a tile. The order reverses after each row, so that operands are reused."""
+    """Return an intrinsic: acc += A B for a warp's part of a tile. Every second row is reversed to reuse operands."""
     rows, columns = warp
-    across = columns // 4  # sums of a lane side by side
+    columns_per_lane = columns // 4
     traversal = [(m, n if m % 2 == 0 else columns // 16 - 1 - n) for m in range(rows // 16) for n in range(columns // 16)]
 
     def registers(builder: ir.IRBuilder, base: ir.Value, start: int, pitch: int) -> list[list[ir.Value]]:
         """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
-        found = []
+        pairs = []
         for k in range(0, MMA_DEPTH[kind], 4):
             at = vector_at(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
             vector = builder.load(at, align=8)
-            found.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
-        lines = list(zip(*found, strict=True))
+            pairs.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
+        lines = list(zip(*pairs, strict=True))
         if kind == "tf32":
             return [[builder.call(ROUND, [x]) for x in line] for line in lines]
         return [[builder.call(PACK, [line[k + 1], line[k]]) for k in (0, 2)] for line in lines]
@@ -71,11 +69,11 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
                 for m, n in traversal:
                     upper, lower = left[m]
                     for e, other in enumerate(right[n]):
-                        places = [(2 * m + h) * across + 4 * n + e + f for h in range(2) for f in (0, 2)]
+                        places = [(2 * m + h) * columns_per_lane + 4 * n + e + f for h in range(2) for f in (0, 2)]
                         operands = [upper[0], lower[0], upper[1], lower[1], *other, *[sums[p] for p in places]]
-                        found = builder.call(MULTIPLY[kind], operands)
+                        results = builder.call(MULTIPLY[kind], operands)
                         for q, p in enumerate(places):
-                            sums[p] = builder.extract_value(found, q)
+                            sums[p] = builder.extract_value(results, q)
             return context.make_tuple(builder, signature.return_type, sums)
 
         return acc(acc, a, i, b, j), codegen

@@ -1,8 +1,8 @@
-"""Intrinsics that reduce the rows of a product while it is in registers; attention kernels are made of them.
+"""Intrinsics that reduce the rows of a product while it is in registers; attention kernels call them.
 
-A lane holds `rows` times `columns` accumulators of a tile, at the positions of `gemm.lane_indices`, and a local array with
-one number for each of its rows, or columns. Each is an `Intrinsic`: this file has its Python implementation, `rows_llvm` the
-code that Numba compiles. Exponentials are to base 2, for which the hardware has an instruction: exp(x) is 2 ** (x * LOG2E).
+A lane has `rows` times `columns` accumulators of a tile, at the positions of `gemm.lane_indices`, and a local array with one
+number for each of its rows, or columns. This file contains the Python implementations, `rows_llvm` the code that Numba
+compiles. Exponentials are to base 2, for which the hardware has an instruction: exp(x) is 2 ** (x * LOG2E).
 """
 
 import math
@@ -20,7 +20,7 @@ LOG2E = 1 / math.log(2)
 
 
 def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Intrinsic[Scores]:
-    """Mask scores: -inf where column >= end, and where column - row is not between low and high."""
+    """Return an intrinsic that sets scores to -inf where column >= end or column - row is not in low ... high."""
 
     @intrinsic("rows_llvm.mask_scores", rows, columns)
     def keep(acc: Scores, row: int, column: int, end: int, low: int, high: int) -> Scores:
@@ -31,7 +31,7 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Intrinsic[Scores
 
 
 def row_maxima(rows: int, columns: int) -> Intrinsic[None]:
-    """Set largest[r] to the maximum of itself and the accumulators of row r. NaN is ignored."""
+    """Return an intrinsic that sets largest[r] to the maximum of itself and row r. NaN is ignored."""
 
     @intrinsic("rows_llvm.row_maxima", rows, columns)
     @word
@@ -43,7 +43,7 @@ def row_maxima(rows: int, columns: int) -> Intrinsic[None]:
 
 
 def exponentials(rows: int, columns: int, along: str = "row") -> Intrinsic[Scores]:
-    """Compute 2 ** (scale * acc - shift) with one fma and one instruction each, with one shift per row or per column."""
+    """Return an intrinsic that computes 2 ** (scale * acc - shift) by two instructions, with one shift per row or column."""
 
     @intrinsic("rows_llvm.exponentials", rows, columns, along)
     @word
@@ -56,7 +56,7 @@ def exponentials(rows: int, columns: int, along: str = "row") -> Intrinsic[Score
 
 
 def add_rows(rows: int, columns: int) -> Intrinsic[None]:
-    """Add the sum of row r to totals[r]."""
+    """Return an intrinsic that adds the sum of row r to totals[r]."""
 
     @intrinsic("rows_llvm.add_rows", rows, columns)
     @word
@@ -68,7 +68,7 @@ def add_rows(rows: int, columns: int) -> Intrinsic[None]:
 
 
 def scale_rows(rows: int, columns: int) -> Intrinsic[Scores]:
-    """Return acc[r, c] * factors[r]."""
+    """Return an intrinsic that computes acc[r, c] * factors[r]."""
 
     @intrinsic("rows_llvm.scale_rows", rows, columns)
     @word
@@ -79,7 +79,10 @@ def scale_rows(rows: int, columns: int) -> Intrinsic[Scores]:
 
 
 def softmax_gradients(rows: int, columns: int, along: str = "row") -> Intrinsic[Scores]:
-    """Return p * (g - delta), the gradient of scores if g is that of their softmax p. `delta` is per row or column."""
+    """Return an intrinsic for p * (g - delta): the gradient of scores, from the gradient g of their softmax p.
+
+    There is one `delta` per row or per column.
+    """
 
     @intrinsic("rows_llvm.softmax_gradients", rows, columns, along)
     @word
@@ -91,9 +94,9 @@ def softmax_gradients(rows: int, columns: int, along: str = "row") -> Intrinsic[
 
 
 def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) -> Intrinsic[None]:
-    """Store a transposed tile, four rows at once: tile[i + columns[c] * pitch + rows[r]] = acc[r, c].
+    """Return an intrinsic that stores a transposed tile: tile[i + columns[c] * pitch + rows[r]] = acc[r, c].
 
-    Its columns become rows, so that it can be an operand of the next product.
+    It stores four rows at once. The transposed tile can be an operand of the next product.
     """
 
     @intrinsic("rows_llvm.store_transposed", rows, columns, pitch)
@@ -115,5 +118,5 @@ def exp2(x: np.float32) -> np.float32:
 
 def per_line_values(array: Array, along: str, rows: int, columns: int) -> NDArray[np.float64]:
     """Return one number for each row of a tile, or for each column, shaped to broadcast over the tile, in float64."""
-    found = np.array([float(array[k]) for k in range(rows if along == "row" else columns)])
-    return found[:, None] if along == "row" else found
+    values = np.array([float(array[k]) for k in range(rows if along == "row" else columns)])
+    return values[:, None] if along == "row" else values

@@ -1,6 +1,6 @@
 """LLVM code of the intrinsics in `rows`: each function returns a Numba intrinsic that emits one of them.
 
-Imported only if something is compiled. Accumulators are passed as tuples and stay in registers, as in `gemm_llvm`.
+This module is imported only if something is compiled. Accumulators are passed as tuples, in registers, as in `gemm_llvm`.
 """
 
 from collections.abc import Callable, Sequence
@@ -34,7 +34,7 @@ def load_elements(
     context: CUDATargetContext, builder: ir.IRBuilder, kind: Memory, value: ir.Value, count: int
 ) -> list[ir.Value]:
     """Load the first `count` elements of a local array."""
-    return [builder.load(place) for place in element_addresses(context, builder, kind, value, count)]
+    return [builder.load(pointer) for pointer in element_addresses(context, builder, kind, value, count)]
 
 
 def call_ptx(builder: ir.IRBuilder, name: str, *operands: ir.Value) -> ir.Value:
@@ -72,8 +72,8 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
         low: types.Integer, high: types.Integer,
     ) -> Typed:  # fmt: skip
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            given = zip(values[1:], signature.args[1:], strict=True)
-            row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in given]
+            operands = zip(values[1:], signature.args[1:], strict=True)
+            row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in operands]
             sums = unpack(builder, values[0], len(rows) * column_count)
             first_distance = builder.sub(column, row)
             for c, column_step in enumerate(columns):
@@ -99,11 +99,11 @@ def row_reduction(rows: int, columns: int, reduce: BinaryEmitter) -> object:
     def reduce_rows(typingctx: CUDATypingContext, array: Memory, acc: types.UniTuple) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = unpack(builder, values[1], rows * columns)
-            for r, place in enumerate(element_addresses(context, builder, array, values[0], rows)):
-                total = builder.load(place)
+            for r, pointer in enumerate(element_addresses(context, builder, array, values[0], rows)):
+                total = builder.load(pointer)
                 for c in range(columns):
                     total = reduce(builder, total, sums[r * columns + c])
-                builder.store(total, place)
+                builder.store(total, pointer)
             return context.get_dummy_value()
 
         return types.void(array, acc), codegen
@@ -152,8 +152,8 @@ def scale_rows(rows: int, columns: int) -> object:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             row_factors = load_elements(context, builder, factors, values[1], rows)
             sums = unpack(builder, values[0], rows * columns)
-            found = [builder.fmul(x, row_factors[e // columns]) for e, x in enumerate(sums)]
-            return context.make_tuple(builder, signature.return_type, found)
+            scaled = [builder.fmul(x, row_factors[e // columns]) for e, x in enumerate(sums)]
+            return context.make_tuple(builder, signature.return_type, scaled)
 
         return acc(acc, factors), codegen
 
@@ -167,12 +167,12 @@ def softmax_gradients(rows: int, columns: int, along: str) -> object:
     def gradient(typingctx: CUDATypingContext, p: types.UniTuple, g: types.UniTuple, delta: Memory) -> Typed:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             deltas = load_elements(context, builder, delta, values[2], rows if along == "row" else columns)
-            found = []
+            gradients = []
             for e in range(rows * columns):
                 shift = deltas[e // columns if along == "row" else e % columns]
                 x, y = (builder.extract_value(acc, e) for acc in values[:2])
-                found.append(builder.fmul(x, builder.fsub(y, shift)))
-            return context.make_tuple(builder, signature.return_type, found)
+                gradients.append(builder.fmul(x, builder.fsub(y, shift)))
+            return context.make_tuple(builder, signature.return_type, gradients)
 
         return p(p, g, delta), codegen
 
@@ -193,8 +193,8 @@ def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) ->
                     for q in range(4):
                         x = builder.extract_value(values[2], (r + q) * column_count + c)
                         vector = builder.insert_element(vector, x, ir.Constant(I32, q))
-                    place = builder.gep(base, [ir.Constant(I64, column * pitch + rows[r])])
-                    builder.store(vector, vector_at(builder, place, element), align=16)
+                    pointer = builder.gep(base, [ir.Constant(I64, column * pitch + rows[r])])
+                    builder.store(vector, vector_at(builder, pointer, element), align=16)
             return context.get_dummy_value()
 
         return types.void(tile, i, acc), codegen

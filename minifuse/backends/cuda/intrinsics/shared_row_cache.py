@@ -1,7 +1,7 @@
 """Device functions that cache a row in shared memory, so that multi-pass kernels read it from memory once.
 
-Only the launch knows whether a row fits, so these functions serve rows of every length. Each thread copies the elements that
-it reads itself, at the same positions in every pass. No other thread reads them, so no barrier is needed.
+Whether a row fits is known at the launch only, so these functions handle rows of any length. Each thread copies the elements
+that it reads itself, at the same positions in every pass. No other thread reads them, so no barrier is needed.
 """
 
 from collections.abc import Callable
@@ -58,7 +58,7 @@ def row_cache_function(element: str) -> Callable[..., Array]:
             i += cuda.blockDim.x
         return row
 
-    hold.__code__ = hold.__code__.replace(co_name=f"hold_{element}")  # the interpreter tells shared arrays apart by code
+    hold.__code__ = hold.__code__.replace(co_name=f"hold_{element}")  # the interpreter identifies shared arrays by code
     return hold
 
 

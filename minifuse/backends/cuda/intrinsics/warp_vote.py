@@ -8,7 +8,7 @@ from .base import ALL_LANES, device, i64
 
 @device
 def lanes_where(holds: bool) -> np.signedinteger:
-    """Return the lanes of the warp for which a condition holds, as bits of an int64. All lanes must call it."""
+    """Return the lanes of the warp for which a condition is true, as bits of an int64. All lanes must call it."""
     return i64(cuda.ballot_sync(ALL_LANES, holds)) & ALL_LANES
 
 

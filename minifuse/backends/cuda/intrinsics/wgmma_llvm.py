@@ -1,8 +1,8 @@
 """LLVM code of the intrinsics in `wgmma`: inline PTX for the copy engine, its barriers, and the product of a warpgroup.
 
-Imported only if something is compiled, for sm_90a. All accumulators of a warpgroup are operands of each product, tied to the
-same registers on input and output, since the tensor cores write them while the threads continue. Addresses of shared memory
-are 32-bit addresses within shared memory.
+This module is imported only if something is compiled, for sm_90a. All accumulators of a warpgroup are operands of each
+product, tied to the same registers on input and output, since the tensor cores write them while the threads continue.
+Addresses of shared memory are 32-bit addresses within shared memory.
 """
 
 from collections.abc import Sequence
@@ -109,10 +109,10 @@ def copy_box() -> object:
     return copy
 
 
-def accumulator_asm(text: str, more: str) -> CodeGenerator:
+def accumulator_asm(text: str, other_constraints: str) -> CodeGenerator:
     """Return the code generator of PTX that updates the accumulators.
 
-    Operands $0 ... are the accumulators. If there are n of them, the other operands start at $2n.
+    Operands $0 ... are the accumulators. If there are n accumulators, the other operands start at $2n.
     """
 
     def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
@@ -124,22 +124,22 @@ def accumulator_asm(text: str, more: str) -> CodeGenerator:
                 operands += [builder.extract_value(value, e) for e in range(value.type.count)]
             else:
                 operands.append(value)
-        constraints = ",".join(["=f"] * count + [str(e) for e in range(count)] + more.split() + ["~{memory}"])
+        constraints = ",".join(["=f"] * count + [str(e) for e in range(count)] + other_constraints.split() + ["~{memory}"])
         function = ir.FunctionType(ir.LiteralStructType([F32] * count), [x.type for x in operands])
-        found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), operands)
-        return context.make_tuple(builder, signature.return_type, [builder.extract_value(found, e) for e in range(count)])
+        sums = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), operands)
+        return context.make_tuple(builder, signature.return_type, [builder.extract_value(sums, e) for e in range(count)])
 
     return codegen
 
 
 def start_product(body: str) -> str:
-    """Return the PTX that starts a product and waits for the one before it."""
+    """Return the PTX that starts a product and waits for the previous one."""
     registers = "{.reg .pred yes; .reg .b64 da, db; setp.eq.u32 yes, 0, 0; wgmma.fence.sync.aligned; "
     return registers + body + "wgmma.commit_group.sync.aligned; wgmma.wait_group.sync.aligned 1;}"
 
 
 def multiply_shared(kind: str, columns: int) -> object:
-    """Emit acc += A B of 64 rows. The tensor cores read both operands from shared memory, one row of 128 bytes deep."""
+    """Return an intrinsic: acc += A B of 64 rows, with both operands in shared memory, in rows of 128 bytes along k."""
     shape, flags = INSTRUCTIONS[kind]
     count = columns // 2
     acc, a, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count}", f"${2 * count + 1}"
@@ -157,7 +157,7 @@ def multiply_shared(kind: str, columns: int) -> object:
 
 
 def multiply_from_registers(columns: int) -> object:
-    """Emit acc += A B of 64 rows in tf32, 16 k deep, with A in the registers that `load_fragments` has filled."""
+    """Return an intrinsic: acc += A B of 64 rows in tf32, over 16 k, with A in the registers that `load_fragments` set."""
     count = columns // 2
     acc, b = ", ".join(f"${e}" for e in range(count)), f"${2 * count + FRAGMENT_REGISTERS}"
     text = ""
@@ -185,7 +185,7 @@ def finish_products() -> object:
 
 
 def load_fragments() -> object:
-    """Load a lane's part of a tile whose rows are k: two neighbors at k = t and at t + 4, of each 8 k of 16.
+    """Return an intrinsic that loads a lane's part of 16 rows (k) of a tile: two elements at k = t, t + 4, t + 8 and t + 12.
 
     The tensor cores read these registers until their product has ended, so two sets of them alternate: one is loaded while
     the product of the other runs. With only one set, the assembler waits for each product to end before the next load.
@@ -203,8 +203,8 @@ def load_fragments() -> object:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             function = ir.FunctionType(ir.LiteralStructType([I32] * FRAGMENT_REGISTERS), [I32, I32])
             constraints = ",".join(["=r"] * FRAGMENT_REGISTERS + ["r", "r", "~{memory}"])
-            found = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), values)
-            return context.make_tuple(builder, kind, [builder.extract_value(found, e) for e in range(FRAGMENT_REGISTERS)])
+            loaded = builder.call(ir.InlineAsm(function, text, constraints, side_effect=True), values)
+            return context.make_tuple(builder, kind, [builder.extract_value(loaded, e) for e in range(FRAGMENT_REGISTERS)])
 
         return kind(U32, U32), codegen
 
@@ -212,7 +212,7 @@ def load_fragments() -> object:
 
 
 def exchange_pairs(pairs: Sequence[int], lanes: int) -> object:
-    """Exchange accumulators with the neighboring lane (lane xor `lanes`), so that each lane keeps four sums of one row.
+    """Return an intrinsic that exchanges sums with the lane xor `lanes`, so that each lane has four sums of one row.
 
     `pairs` are indices into a group of four sums: the pair of one row, then that of the other.
     """
@@ -224,14 +224,14 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> object:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             acc, is_odd = values
             shuffle = ir.InlineAsm(ir.FunctionType(F32, [F32]), text, "=f,f", side_effect=True)
-            found = []
+            exchanged = []
             for e in range(0, acc.type.count, 4):
                 x, y = [[builder.extract_value(acc, e + k) for k in pair] for pair in (pairs[:2], pairs[2:])]
                 kept = [builder.select(is_odd, q, p) for p, q in zip(x, y, strict=True)]
                 other = [builder.call(shuffle, [builder.select(is_odd, p, q)]) for p, q in zip(x, y, strict=True)]
                 both = zip([*kept, *other], [*other, *kept], strict=True)
-                found += [builder.select(is_odd, q, p) for p, q in both]
-            return context.make_tuple(builder, signature.return_type, found)
+                exchanged += [builder.select(is_odd, q, p) for p, q in both]
+            return context.make_tuple(builder, signature.return_type, exchanged)
 
         return acc(acc, types.boolean), codegen
 
@@ -239,7 +239,7 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> object:
 
 
 def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
-    """Emit out[start + row * row_step + column * column_step] = epilogue(sum, row, column, at), or four if `wide`."""
+    """Return an intrinsic: out[start + row * row_step + column * column_step] = epilogue(sum, row, column, at)."""
     target = ELEMENTS[stored]
 
     @intrinsic
@@ -265,25 +265,24 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
                 row, column = builder.add(i, ir.Constant(I64, r)), builder.add(j, ir.Constant(I64, c))
                 line = builder.gep(base, [builder.mul(row, row_step)])
                 sums = [builder.extract_value(acc, 4 * k + q) for q in range(4)]
-                inside = builder.and_(builder.icmp_signed("<", row, M), builder.icmp_signed("<", column, N))
-                with builder.if_then(inside), builder.if_else(wide) as (at_once, one_by_one):
+                is_inside = builder.and_(builder.icmp_signed("<", row, M), builder.icmp_signed("<", column, N))
+                with builder.if_then(is_inside), builder.if_else(wide) as (at_once, one_by_one):
                     with at_once:
-                        given = context.make_tuple(builder, four_sums, sums)
-                        found = call_epilogue4(builder, [given, row, column, at])
+                        results = call_epilogue4(builder, [context.make_tuple(builder, four_sums, sums), row, column, at])
                         vector = ir.Constant(ir.VectorType(target.memory, 4), ir.Undefined)
                         for q in range(4):
-                            number = builder.extract_value(found, q)
+                            number = builder.extract_value(results, q)
                             number = context.cast(builder, number, four_type.return_type[q], out.dtype)
                             vector = builder.insert_element(vector, number, ir.Constant(I32, q))
                         to = vector_at(builder, builder.gep(line, [column]), target)
                         builder.store(vector, to, align=vector_alignment(target.nbytes))
                     with one_by_one:
                         for q in range(4):
-                            here = builder.add(column, ir.Constant(I64, q))
-                            with builder.if_then(builder.icmp_signed("<", here, N)):
-                                value = call_epilogue(builder, [sums[q], row, here, at])
+                            column_q = builder.add(column, ir.Constant(I64, q))
+                            with builder.if_then(builder.icmp_signed("<", column_q, N)):
+                                value = call_epilogue(builder, [sums[q], row, column_q, at])
                                 value = context.cast(builder, value, one_type.return_type, out.dtype)
-                                builder.store(value, builder.gep(line, [builder.mul(here, column_step)]))
+                                builder.store(value, builder.gep(line, [builder.mul(column_q, column_step)]))
             return context.get_dummy_value()
 
         return types.void(

@@ -8,9 +8,9 @@ memory only on its stack. It converts values and launches kernels in these steps
                                                          -> cuLaunchKernel(kernel, grid, block, ..., slots), for each    GPU
 
 In unusual cases, the function calls `fallback` with the original values instead, which handles the case or raises an error
-that explains it. These cases are a value of another type, a number out of range, an address that is not a multiple of 16 but
-must be, an error of the driver, and a thread without a GPU. Launches before an error then run twice, so launches in a row
-must allow that.
+that explains it. The cases are a value of another type, a number out of range, an unaligned address where it must be a
+multiple of 16, an error of the driver, and a thread without a GPU. Launches before an error then run twice, so launches in a
+row must allow that.
 
 `fast_call_llvm` contains the C functions; this module writes their records.
 """

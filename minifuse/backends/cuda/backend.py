@@ -171,11 +171,11 @@ class CudaBackend(Backend):
         """Return (number of kernels launched for a product, bytes of workspace for partial sums if K is split)."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().fused_matmul_cost(kernel, outputs, inputs)
-        plan = self.product_plan(kernel, outputs, inputs)
+        plan = self.plan_aligned_matmul(kernel, outputs, inputs)
         return len(plan.launches), plan.workspace
 
-    def product_plan(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
-        """Return the launches of a product whose addresses are multiples of 16 bytes."""
+    def plan_aligned_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
+        """Plan the launches of a product whose addresses are multiples of 16 bytes."""
         device = self.device
         limits = device.multiprocessors, (True, True, True), device.max_shared_bytes, device.tensor_cores
         return plan_matmul(kernel, outputs, inputs, *limits)
@@ -184,7 +184,7 @@ class CudaBackend(Backend):
         """Return the generated text of each kernel, under its name. The kernels themselves are in `cuda/matmul`."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().fused_matmul_source(kernel, outputs, inputs)
-        plan = self.product_plan(kernel, outputs, inputs)
+        plan = self.plan_aligned_matmul(kernel, outputs, inputs)
         return "\n\n".join(launch.kernel.source for launch in plan.launches)
 
     def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:

@@ -71,7 +71,7 @@ class CudaKernelLauncher:
         raws: Sequence[Layout] = (),
     ) -> None:
         self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws))
-        self.geometry = geometry_for(text, nest)
+        self.geometry = kernel_geometry(text, nest)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # row outputs, also of a row without elements
@@ -144,7 +144,7 @@ class CudaKernelLauncher:
         return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
 
 
-def geometry_for(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
+def kernel_geometry(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
     """Return the launch geometry of a generated kernel over a loop nest."""
     if text.column is not None:
         return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])

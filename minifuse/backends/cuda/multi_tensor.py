@@ -1,8 +1,8 @@
 """One launch over several arrays, described by a table in GPU memory.
 
     arrays   the index of the array of each block of the grid; it depends on the sizes only, so it is written once
-    table    one row per array: addresses of its operands, its number of elements, how many of them are processed four at a
-             time, and the number of blocks of the arrays before it
+    table    one row per array: the addresses of its operands, its number of elements, the number of these that are processed
+             four at a time, and the number of blocks of the arrays before it
 
 A table is valid for the addresses of one call. If a call repeats the addresses of an earlier one, its table is already on
 the GPU; otherwise a new one is copied before the launch, in the same stream. No table is modified while it may be needed: an

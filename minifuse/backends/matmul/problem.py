@@ -73,7 +73,7 @@ class MatmulProblem(NamedTuple):
 
 def plain_problem(dtype: DType, out: Layout, a: Layout, b: Layout) -> MatmulProblem:
     """Return the problem of a matmul without prologue and epilogue."""
-    return problem_of(dtype, [(0, "out", True, out), (1, "a", True, a), (2, "b", True, b)])
+    return problem_from_operands(dtype, [(0, "out", True, out), (1, "a", True, a), (2, "b", True, b)])
 
 
 def matmul_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> MatmulProblem:
@@ -90,7 +90,7 @@ def matmul_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequ
     for space, loads in (("out", others), ("a", loads_a), ("b", loads_b)):
         fused = [x for x in loads if x not in (a, b)]
         operands += [(count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in fused]
-    return problem_of(kernel.a.dtype, operands)._replace(precision=kernel.precision)
+    return problem_from_operands(kernel.a.dtype, operands)._replace(precision=kernel.precision)
 
 
 def main_load_priority(x: Load, inputs: Sequence[Layout]) -> tuple[bool, bool]:
@@ -103,7 +103,7 @@ def is_matrix(layout: Layout) -> bool:
     return all(stride and size > 1 for stride, size in zip(layout.strides[-2:], layout.shape[-2:], strict=True))
 
 
-def problem_of(dtype: DType, operands: Sequence[tuple[int, str, bool, Layout]]) -> MatmulProblem:
+def problem_from_operands(dtype: DType, operands: Sequence[tuple[int, str, bool, Layout]]) -> MatmulProblem:
     """Return the problem for operands in the order out, a, b, others. Each has a value, a space, in_memory, and a layout.
 
     Batch axes along which b and its prologue are constant become rows of one larger matmul, if strides allow it.

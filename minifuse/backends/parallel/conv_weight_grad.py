@@ -4,9 +4,9 @@
 
 `given` is the gradient of the convolution's output. A *run* is a range of (place, n) along which both factors are
 contiguous, so vectors are loaded along it. Runs are processed one after the other: for one run, the products of all pairs of
-a row of `given` and a row of windows are added, so both stay in the L2 cache. A row of windows has a channel c and an
-element t of the window. The loops iterate over one of these axes by its stride (the channels, or, if these are few, the
-longest dim of a window), and over the others by a table of offsets in z and in the result.
+a row of `given` and a row of windows are added, so both stay in the L2 cache. The axes of the rows of windows are the
+channels c and the dims of a window t. One axis is iterated by its stride: the channels or, if these are few, the longest dim
+of a window. The others are iterated by a table of offsets, in z and in the result.
 
 Limit: runs must be long (`is_profitable`), since in short runs adding up the lanes would take longer than the products.
 """

@@ -171,10 +171,11 @@ class FusedMatmul:
 
         A prologue is computed again for each block of columns, or for each tile, that reads the operand. Fusing it saves
         only a launch, and storing and loading each element. So two estimates are compared: this plan, and a plain matmul
-        plus LAUNCH_COST, RELOAD_COST and one computation of each element. On an AVX-512 processor, with relu, gelu and a
-        mask, a fused prologue took 0.3 to 0.9 of the time of two launches if these take less than 100 us, and 0.9 to 1.05
-        if they take longer, provided that each element is computed once. At 512 x 512 x 512, where it is computed three
-        times, relu took as long as two launches, and gelu 1.2 times as long.
+        plus LAUNCH_COST, RELOAD_COST and one computation of each element.
+
+        Measured on an AVX-512 processor with relu, gelu and a mask: if each element is computed once, a fused prologue took
+        0.3 to 0.9 of the time of two launches that take less than 100 us, and 0.9 to 1.05 of longer ones. At 512 x 512 x
+        512, where each element is computed three times, relu took as long as two launches, and gelu 1.2 times as long.
         """
         config, p = self.plan.config, self.plan.problem
         if (reason := self.why_too_many_arguments()) or not (self.a or self.b):

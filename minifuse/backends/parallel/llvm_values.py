@@ -102,8 +102,8 @@ class LlvmValue:
     def libm(self, name: str, *others: LlvmOperand) -> "LlvmValue":
         """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
 
-        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer, from a
-        compiler's runtime library that may not be loaded.
+        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer. It belongs
+        to a compiler's runtime library, which may not be loaded.
         """
         result = self.call(name, *others)
         result.value.fastmath = NoFastMath()

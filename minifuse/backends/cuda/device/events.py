@@ -1,7 +1,7 @@
 """Time measurement on a GPU by events: marks in the stream that the GPU timestamps when it reaches them.
 
 The resolution is about half a microsecond. If the GPU was idle, the time between two marks around a kernel includes the
-host's launch of it, so kernels shorter than about 5 microseconds appear longer than they are.
+host's launch of the kernel. So kernels shorter than about 5 microseconds appear longer than they are.
 """
 
 import weakref

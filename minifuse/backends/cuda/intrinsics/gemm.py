@@ -3,8 +3,8 @@
 Each is an `Intrinsic`: this file contains its Python implementation, `gemm_llvm` the code that Numba compiles. In the
 interpreter, the accumulators of a lane are a NumPy array, which a kernel only passes from one intrinsic to the next.
 
-An asynchronous copy is complete only after a wait. The interpreter writes it at once, so that it can detect a race with
-a reader, but counts it as unwritten until its lane has waited. A kernel that forgets to wait reads uninitialized memory.
+An asynchronous copy is complete only after a wait. The interpreter writes it at once, to detect races with readers. But
+it counts it as unwritten until its lane has waited: a kernel that forgets to wait reads uninitialized memory.
 """
 
 from collections.abc import Callable, Sequence

@@ -1,4 +1,4 @@
-"""What a GPU does where there are many rows, in the interpreter with few: here few are many."""
+"""The kernels that a GPU runs on many rows, run by the CUDA interpreter on few: the limits of their choice are lowered."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.matmul import heuristics
 from minifuse.nn import functional
 
-from .large_programs import (
+from ..equivalence.large_programs import (
     FUNCTIONS,
     block,
     compared,
@@ -22,7 +22,7 @@ SHAPES = [(9, 256), (70, 5), (6, 1001)]
 
 
 @pytest.fixture(autouse=True)
-def _few_are_many(monkeypatch):
+def _choose_kernels_of_many_rows(monkeypatch):
     monkeypatch.setattr(geometry, "MIN_BUSY_BLOCKS", 2)
     monkeypatch.setattr(heuristics, "MIN_TRANSPOSE_WORK", 1)
     heuristics.choose_config.cache_clear()
@@ -31,7 +31,7 @@ def _few_are_many(monkeypatch):
 
 
 @pytest.fixture
-def _nothing_waits(monkeypatch):
+def _rows_are_read_again(monkeypatch):
     """Rows too long for registers and shared memory: each sweep reads memory again."""
     monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
     monkeypatch.setattr(geometry, "REDUCTION_BYTES", 1 << 20)
@@ -45,7 +45,7 @@ def test_functions_of_rows_and_columns(name, shape):
 
 
 @pytest.mark.sampled(2)
-@pytest.mark.usefixtures("_nothing_waits")
+@pytest.mark.usefixtures("_rows_are_read_again")
 @pytest.mark.parametrize("shape", [(3, 260), (5, 77)], ids=str)
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_rows_that_are_read_again(name, shape):

@@ -85,13 +85,13 @@ def check(
 
     Checks all tasks if none is named. Exits with 0 if all of them pass, else with 1.
     """
-    root, tasks, out = workspace.found(folder), tasks_of(names or []), console()
+    root, tasks, out = workspace.find_folder(folder), tasks_of(names or []), console()
     results = []
     effort = Effort(examples, seed)
     for task, result in zip(tasks, runner.run(root, tasks, effort=effort, is_strict=strict, time_s=limit), strict=True):
         results.append(result)
         if not json:
-            out.print(report.of_result(task, result))
+            out.print(report.render_result(task, result))
             out.print()
     if json:
         print_json([result_facts(result) for result in results])
@@ -106,7 +106,7 @@ def result_facts(result: Result) -> dict[str, object]:
 @app.command()
 def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TIME_S) -> None:
     """Check all tasks now and show your progress. Nothing is stored."""
-    root, out = workspace.found(folder), console()
+    root, out = workspace.find_folder(folder), console()
     results: dict[str, Result] = {}
     with out.status("checking ...") if not json else out.capture():
         for result in runner.run(root, TASKS, effort=Effort(examples=30), time_s=limit):
@@ -114,8 +114,8 @@ def status(folder: Folder = Path(), json: Json = False, limit: Limit = runner.TI
     if json:
         print_json([result_facts(result) for result in results.values()])
         return
-    out.print(report.of_status(results))
-    out.print(report.inside(report.of_progress(results)))
+    out.print(report.render_status(results))
+    out.print(report.indent(report.render_progress(results)))
 
 
 @app.command()
@@ -130,7 +130,7 @@ def watch(
     """Check each file when you save it: one failure, your progress, and keys for hints, pictures and the next task."""
     from .watch import run
 
-    raise typer.Exit(run(workspace.found(folder), None if name is None else task_named(name), limit, strict))
+    raise typer.Exit(run(workspace.find_folder(folder), None if name is None else task_named(name), limit, strict))
 
 
 @app.command()
@@ -140,7 +140,7 @@ def hint(
 ) -> None:
     """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
-    out.print(report.of_hints(task, number))
+    out.print(report.render_hints(task, number))
     if number < 3:
         out.print(f"\nMore: minifuse course hint {task.id} -n {number + 1}", style="dim")
 
@@ -148,13 +148,13 @@ def hint(
 @app.command()
 def diff(name: TaskName, folder: Folder = Path(), limit: Limit = runner.TIME_S) -> None:
     """Compare your solution with the reference, once the task passes. Works in a clone of the repository only."""
-    root, task = workspace.found(folder), task_named(name)
+    root, task = workspace.find_folder(folder), task_named(name)
     (result,) = runner.run(root, [task], time_s=limit)
     if result.verdict != "passed":
         raise CourseError(
             f"task {task.id} does not pass yet, and the reference would spoil it; run minifuse course check {task.id}"
         )
-    lines = workspace.difference(root, task)
+    lines = workspace.diff_with_reference(root, task)
     console().print(
         Syntax("\n".join(lines), "diff", background_color="default")
         if lines
@@ -165,7 +165,7 @@ def diff(name: TaskName, folder: Folder = Path(), limit: Limit = runner.TIME_S) 
 @app.command()
 def reset(name: TaskName, folder: Folder = Path()) -> None:
     """Reset the functions of a task to their initial state, and keep a copy of yours."""
-    root, task = workspace.found(folder), task_named(name)
+    root, task = workspace.find_folder(folder), task_named(name)
     copy = workspace.reset(root, task)
     kept = f"; a copy of yours is in {copy.relative_to(root)}" if copy else ""
     console().print(f"{', '.join(task.slots)} in {task.file} are reset{kept}", soft_wrap=True)
@@ -177,7 +177,7 @@ def upgrade(
     mine: Annotated[bool, typer.Option("--mine", help="If both changed the same lines, keep yours.")] = False,
 ) -> None:
     """Update a folder to this version of the course, and keep your solutions."""
-    changes = workspace.upgrade(workspace.found(folder), mine)
+    changes = workspace.upgrade(workspace.find_folder(folder), mine)
     console().print("\n".join(changes) or "The folder is up to date.", soft_wrap=True)
 
 
@@ -206,7 +206,7 @@ def grade(
         raise CourseError(f"{folder} is not a folder; write the path of the one with the student's files")
     tasks, effort = tasks_of(names or []), Effort(examples, secrets.randbelow(1 << 32) if seed is None else seed)
     results = list(
-        runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, is_whole=True, time_s=limit)
+        runner.run(workspace.absolute(folder), tasks, effort=effort, is_strict=strict, runs_all_checks=True, time_s=limit)
     )
     grading = grades.results(tasks, results, effort, strict)
     if out:
@@ -220,11 +220,11 @@ def print_grades(tasks: list[Task], results: list[Result], seed: int | None) -> 
     out = console()
     for task, result in zip(tasks, results, strict=True):
         if result.verdict not in ("passed", "pending"):
-            out.print(report.of_result(task, result))
+            out.print(report.render_result(task, result))
             out.print()
     by_id = {result.task: result for result in results}
-    out.print(report.of_status(by_id, tasks=tasks))
-    points, total = report.points(by_id, tasks)
+    out.print(report.render_status(by_id, tasks=tasks))
+    points, total = report.count_points(by_id, tasks)
     not_run = [result.task for result in results if not result.has_run]
     out.print(Text(f"{points} of {total} points; repeat with --seed {seed}", style="bold"))
     if not_run:

@@ -19,7 +19,7 @@ from typing import Any
 from rich.console import Console
 
 from ..core.errors import MinifuseError, MissingPartError
-from ..course.runner import Run
+from ..course.runner import TaskProcess
 from ..course.task import Task
 from ..course.verdicts import Result
 from ..course.watch import Watch
@@ -83,12 +83,12 @@ def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: 
             current.cancel()
 
 
-def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> Run | None:
+def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> TaskProcess | None:
     """Start the requested run; its events contain its number."""
     number = watch.number
     if watch.running is None:
         return None
-    run = Run(
+    run = TaskProcess(
         watch.folder,
         watch.running,
         is_strict=is_strict,
@@ -112,7 +112,7 @@ def show(watch: Watch, console: Console) -> None:
 
 
 def listen(function: Callable[..., None], *arguments: object) -> threading.Thread:
-    """Run a function in a daemon thread and return the thread."""
+    """TaskProcess a function in a daemon thread and return the thread."""
     thread = threading.Thread(target=function, args=arguments, daemon=True)
     thread.start()
     return thread

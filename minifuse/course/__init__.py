@@ -1,11 +1,11 @@
-"""The course: tasks, checks of a student's files, and verdicts on them. It exports the names that a student's file imports.
+"""The course: tasks, checks of a student's files, and verdicts. This package exports the names that student files import.
 
-    task        tasks, their checks and mistakes                    tasks                the tasks, a file each
-    student     a folder of a student's files, as slots that count  oracle               the right answers, on NumPy
-    check       a property, its smallest counter-example            verdicts             failures and results
-    runner      one task in a process of its own, with limits       workspace            the files of a student
+    task        classes of tasks, checks and mistakes               tasks                the tasks, one file each
+    student     load a student's functions and count their calls    oracle               reference answers in NumPy
+    check       search for the smallest counterexample              verdicts             failures and results
+    runner      judge a task in a subprocess with limits            workspace            create and update a student's folder
 
-Above everything else in the package; nothing below knows of it.
+The course imports from the rest of the package, never the other way around.
 """
 
 from .parameter import Parameter

@@ -1,7 +1,7 @@
-"""A loop for Numba, run in Python over cells that are counted: what it reads and writes, and which iterations collide.
+"""Run a loop for Numba in Python, over arrays that count their accesses, to find out-of-bounds accesses and data races.
 
-Numba's compiled code keeps no record, and reads past the end of an array without a word. The same function in Python, over
-arrays that note each access, says all of it; `compiled` then shows that Numba makes the same of it. Nothing here is timed.
+Code compiled by Numba does not record accesses and does not check bounds. The same function in Python, over arrays that
+record each access, does both; `compiled` checks that the compiled code computes the same. Nothing here is timed.
 """
 
 import sys
@@ -26,7 +26,7 @@ OPERANDS = ("out", "a", "b")
 Index = int | tuple[int, ...]
 Elements = npt.NDArray[np.float64] | npt.NDArray[np.int64]
 Argument = Callable[..., float] | Callable[..., Array] | Strided | Array | float
-"""An argument of a loop: an operator, a tensor, an array or a number."""
+"""An operator, a tensor, an array or a number."""
 
 
 class Touch(NamedTuple):
@@ -43,25 +43,25 @@ class Record:
 
     folder: Path
     reads: Counter[str] = field(default_factory=Counter)
-    """Of elements, by the name of the array."""
+    """Number of element reads, by the name of the array."""
     writes: Counter[str] = field(default_factory=Counter)
     places: dict[str, list[tuple[int, tuple[str, int]]]] = field(default_factory=dict)
-    """The addresses that were read, in order, and the lines that did."""
+    """The addresses that were read, in order, and the lines that read them."""
     made: list[int] = field(default_factory=list)
-    """Elements of the arrays that were made on the way."""
+    """The sizes of arrays that the loop has created."""
     races: list[tuple[str, Index, Touch, Touch]] = field(default_factory=list)
-    """(array, index, one access, the other)"""
+    """(array, index, one access, the other access)."""
     iteration: int | None = None
-    """Of the outermost prange that runs; None outside."""
-    alone: list[tuple[str, int]] = field(default_factory=list)
+    """The iteration of the outermost prange; None outside of it."""
+    serial_writes: list[tuple[str, int]] = field(default_factory=list)
     """Lines that wrote to the output outside of any prange."""
     touched: dict[int, list[Touch]] = field(default_factory=dict)
-    """By address."""
+    """The accesses of this prange, by address."""
     alive: list[Elements] = field(default_factory=list)
-    """Arrays of this loop: none goes, so that no two have the same address."""
+    """References to the arrays of this prange: an array that is freed could give its address to another one."""
 
-    def note(self, cells: "Cells", index: Index, is_write: bool) -> None:
-        """One access; a race where another iteration of this loop had to do with the cell, and one of them writes."""
+    def add(self, cells: "Cells", index: Index, is_write: bool) -> None:
+        """Record an access. It is a race if another iteration has accessed the element and one of the two writes."""
         (self.writes if is_write else self.reads)[cells.name] += 1
         at = index if isinstance(index, tuple) else (index,)
         address = cells.start + sum(i * step for i, step in zip(at, cells.values.strides, strict=True))
@@ -69,7 +69,7 @@ class Record:
             self.places.setdefault(cells.name, []).append((address, line_in(self.folder)))
         if self.iteration is None:
             if is_write and cells.name.startswith("out"):
-                self.alone.append(line_in(self.folder))
+                self.serial_writes.append(line_in(self.folder))
             return
         touch = Touch(self.iteration, is_write, line_in(self.folder))
         seen = self.touched.setdefault(address, [])
@@ -81,7 +81,7 @@ class Record:
             seen.append(touch)
 
     def prange(self, *limits: int) -> Iterator[int]:
-        """As range; each iteration of the outermost one may run on a thread of its own."""
+        """Iterate like `range`, and record the iteration of the outermost prange: each one may run on another thread."""
         if self.iteration is not None:
             yield from range(*limits)
             return
@@ -94,10 +94,10 @@ class Record:
 
 
 class Cells(NDArrayOperatorsMixin):
-    """An array whose accesses are noted.
+    """An array that records its accesses.
 
-    Loops read and write operands one element at a time, so an operation on a whole operand is an error. Arrays of sizes
-    and strides, and arrays that are made on the way, take the operators and functions of NumPy too.
+    Loops access operands one element at a time, so an operation on a whole operand is an error. Arrays of sizes and strides,
+    and arrays that the loop creates, support the operators and functions of NumPy too.
     """
 
     __hash__ = None  # type: ignore[assignment]  # == compares elements
@@ -122,74 +122,76 @@ class Cells(NDArrayOperatorsMixin):
         place = self.place(index)
         if place is None:
             return Cells(self.name, self.values[plain_array(index)], self.record)
-        self.record.note(self, place, False)
+        self.record.add(self, place, False)
         return self.values[index].item()
 
     def __setitem__(self, index: Any, value: Any) -> None:
         place = self.place(index)
         if place is not None:
-            self.record.note(self, place, True)
+            self.record.add(self, place, True)
         elif self.is_operand:
             raise TypeError(f"{self.name}[{index}] = ... writes many elements in one step; write the loop")
         else:
-            self[index].note_all(True)
+            self[index].record_all(True)
         self.values[plain_array(index)] = value.whole() if isinstance(value, Cells) else value
 
     def __getattr__(self, name: str) -> Any:
-        if self.is_operand or name.startswith("__"):  # the protocols of NumPy are those that this class defines
+        if self.is_operand or name.startswith("__"):  # of NumPy's protocols, the class defines those it needs
             raise AttributeError(
                 f"{self.name} has no {name} here: it is read and written element by element, {self.name}[i] = ..."
             )
-        found = getattr(self.values, name)
-        if not callable(found):
-            return self.made(found)
-        return lambda *args, **options: self.made(getattr(self.whole(), name)(*whole(args), **whole(options)))
+        value = getattr(self.values, name)
+        if not callable(value):
+            return self.wrap_result(value)
+        return lambda *args, **options: self.wrap_result(getattr(self.whole(), name)(*whole(args), **whole(options)))
 
     def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Elements:
         return np.array(self.whole(), dtype)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *args: object, **options: object) -> object:
-        return self.made(getattr(ufunc, method)(*whole(args), **whole(options)))
+        return self.wrap_result(getattr(ufunc, method)(*whole(args), **whole(options)))
 
     def __array_function__(
         self, function: Callable[..., object], types: object, args: Sequence[object], options: Mapping[str, object]
     ) -> object:
-        return self.made(function(*whole(args), **whole(options)))
+        return self.wrap_result(function(*whole(args), **whole(options)))
 
     def whole(self) -> Elements:
-        """Return the values for an operation on all of them, each of which is noted as read."""
+        """Return the values for an operation on the whole array, and record a read of each element."""
         if self.is_operand:
             raise TypeError(f"{self.name} is read and written element by element here, {self.name}[i]; write the loop")
-        self.note_all(False)
+        self.record_all(False)
         return self.values
 
-    def note_all(self, is_write: bool) -> None:
-        """Note an access to every element."""
+    def record_all(self, is_write: bool) -> None:
+        """Record an access to every element."""
         for index in np.ndindex(self.shape):
-            self.record.note(self, index, is_write)
+            self.record.add(self, index, is_write)
 
-    def made(self, result: object) -> object:
-        """Return what an operation gives: an array is noted as one that is made on the way, a NumPy scalar is a number."""
+    def wrap_result(self, result: object) -> object:
+        """Wrap the result of an operation: record an array as created by the loop, convert a NumPy scalar to a number."""
         if isinstance(result, tuple | list):
-            return type(result)(map(self.made, result))
+            return type(result)(map(self.wrap_result, result))
         if isinstance(result, np.ndarray):
             self.record.made.append(result.size)
             return Cells("an array", result, self.record)
         return result.item() if isinstance(result, np.generic) else result
 
     def place(self, index: object) -> Index | None:
-        """Return the index in plain ints; None for a slice. IndexError where there is no element, below 0 too."""
+        """Check an index and return it as ints; None for a slice. Negative indices of operands raise IndexError too."""
         numbers = index if isinstance(index, tuple) else (index,)
         if len(numbers) != self.ndim or not all(isinstance(i, int | np.integer) for i in numbers):
             if any(isinstance(i, float) for i in numbers):
                 raise TypeError(f"{self.name}[{index}]: an index must be an integer; // divides integers")
             return None
-        if not self.name.endswith(".storage"):  # of sizes and strides, -1 means the last one, compiled too
+        if not self.name.endswith(".storage"):  # for shapes and strides, -1 is the last one in compiled code too
             numbers = tuple(i + size if -size <= i < 0 else i for i, size in zip(numbers, self.shape, strict=True))
         for i, size in zip(numbers, self.shape, strict=True):
             if not 0 <= i < size:
                 of = f"{size} elements" if self.ndim == 1 else f"shape {self.shape}"
-                raise IndexError(f"{self.name}[{index}] is outside: {self.name} has {of}; compiled, nobody would notice")
+                raise IndexError(
+                    f"{self.name}[{index}] is out of bounds: {self.name} has {of}; compiled code would not raise an error"
+                )
         return int(numbers[0]) if self.ndim == 1 else tuple(map(int, numbers))
 
     def fill(self, value: float) -> None:
@@ -198,13 +200,13 @@ class Cells(NDArrayOperatorsMixin):
             self[index if self.ndim != 1 else index[0]] = value
 
     def copy(self) -> "Cells":
-        """Return an array that is made on the way."""
+        """Return a copy, and record it as an array that the loop has created."""
         self.record.made.append(self.size)
         return Cells("a copy", self.values.copy(), self.record)
 
 
 def whole(x: Any) -> Any:
-    """Return arguments of an operation of NumPy with the values of all cells in them."""
+    """Replace each `Cells` in the arguments of a NumPy function by its values."""
     if isinstance(x, Cells):
         return x.whole()
     if isinstance(x, tuple | list):
@@ -213,18 +215,18 @@ def whole(x: Any) -> Any:
 
 
 class Numpy:
-    """NumPy for a function that is counted: the arrays that it makes are cells too."""
+    """NumPy for a recorded function: it creates `Cells`."""
 
     def __init__(self, record: Record) -> None:
         self._record = record
 
     def __getattr__(self, name: str) -> Any:
-        found = getattr(np, name)
+        value = getattr(np, name)
         if name not in MAKERS:
-            return found
+            return value
 
         def make(*args: object, **options: object) -> Cells:
-            array = found(*[plain_array(x) for x in args], **options)
+            array = value(*[plain_array(x) for x in args], **options)
             self._record.made.append(array.size)
             return Cells(f"an array of np.{name}", array, self._record)
 
@@ -232,7 +234,7 @@ class Numpy:
 
 
 class Numba:
-    """Numba for a function that is counted: it compiles nothing."""
+    """Numba for a recorded function: its prange is recorded."""
 
     def __init__(self, module: ModuleType, record: Record) -> None:
         self._module, self.prange = module, record.prange
@@ -242,12 +244,12 @@ class Numba:
 
 
 def plain_array(x: object) -> Any:
-    """The values of cells; anything else as it is."""
+    """Return the values of `Cells`, anything else unchanged."""
     return x.values if isinstance(x, Cells) else x
 
 
 def line_in(folder: Path) -> tuple[str, int]:
-    """The line of a student's file that runs."""
+    """Return (file, line) of the innermost running frame in the student's folder."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if name := name_in(frame.f_code.co_filename, folder):
@@ -258,43 +260,43 @@ def line_in(folder: Path) -> tuple[str, int]:
 
 @cache
 def name_in(file: str, folder: Path) -> str:
-    """The name of a file of a folder; "" for any other."""
+    """Return the name of a file if it is in the folder; else ""."""
     return Path(file).name if Path(file).parent == folder else ""
 
 
-def in_python(function: FunctionType, record: Record) -> FunctionType:
-    """Return a function uncompiled, with all of its module that it calls, and with prange and NumPy that are noted."""
+def uncompiled(function: FunctionType, record: Record) -> FunctionType:
+    """Return a function and its helpers uncompiled, with prange and NumPy replaced by those that record."""
     function = getattr(function, "py_func", function)
-    around: dict[str, object] = {}
+    namespace: dict[str, object] = {}
     for name, value in function.__globals__.items():
         original = getattr(value, "py_func", getattr(value, "__wrapped__", value))
         if isinstance(original, FunctionType) and original.__globals__ is function.__globals__:
-            around[name] = FunctionType(original.__code__, around, name, original.__defaults__, original.__closure__)
+            namespace[name] = FunctionType(original.__code__, namespace, name, original.__defaults__, original.__closure__)
         elif value is np:
-            around[name] = Numpy(record)
+            namespace[name] = Numpy(record)
         elif isinstance(value, ModuleType) and value.__name__ == "numba":
-            around[name] = Numba(value, record)
+            namespace[name] = Numba(value, record)
         elif getattr(value, "__name__", "") == "prange":
-            around[name] = record.prange
+            namespace[name] = record.prange
         elif getattr(value, "__module__", "") == "numpy" and getattr(value, "__name__", "") in MAKERS:
-            around[name] = getattr(Numpy(record), value.__name__)
+            namespace[name] = getattr(Numpy(record), value.__name__)
         else:
-            around[name] = original if isinstance(original, FunctionType) else value
-    return FunctionType(function.__code__, around, function.__name__, function.__defaults__, function.__closure__)
+            namespace[name] = original if isinstance(original, FunctionType) else value
+    return FunctionType(function.__code__, namespace, function.__name__, function.__defaults__, function.__closure__)
 
 
-def counted(x: Strided, name: str, record: Record) -> Strided:
-    """A tensor whose elements are counted under its name, and whose shape and strides under "shape" and "strides"."""
+def with_counted_cells(x: Strided, name: str, record: Record) -> Strided:
+    """Replace the arrays of a tensor by `Cells`. Shape and strides are recorded under the names "shape" and "strides"."""
     sizes, steps = [Cells(of, np.array(getattr(x, of), np.int64), record) for of in ("shape", "strides")]
     return Strided._make([Cells(f"{name}.storage", x.storage, record), sizes, steps, x.offset])
 
 
 def run(student: Student, slot: str, *arguments: Argument) -> Record:
-    """Run a slot in Python over arguments whose tensors and arrays are counted, as out, a, b; they are written in place."""
+    """Run a slot in Python over recorded arguments, named out, a, b. Outputs are written in place."""
     record = Record(student.folder)
     names = iter(OPERANDS)
     given = [
-        counted(x, next(names), record)
+        with_counted_cells(x, next(names), record)
         if isinstance(x, Strided)
         else Cells(next(names), x, record)
         if isinstance(x, np.ndarray)
@@ -303,29 +305,29 @@ def run(student: Student, slot: str, *arguments: Argument) -> Record:
     ]
     student.count(slot)
     with np.errstate(all="ignore"):
-        in_python(student.raw(slot), record)(*given)
+        uncompiled(student.raw(slot), record)(*given)
     return record
 
 
-def no_races(slot: str, record: Record, told: str) -> None:
-    """Refuse a run in which iterations of one prange have to do with the same cell, and one of them writes."""
+def check_no_races(slot: str, record: Record, case_text: str) -> None:
+    """Raise `Wrong` if two iterations of one prange access the same element and one of them writes."""
     for name, index, one, other in record.races:
         verbs = ["writes" if touch.is_write else "reads" for touch in (one, other)]
         raise Wrong(
             f"{slot}: two iterations of one prange meet at {name}[{index}]: iteration {one.iteration} {verbs[0]} it, "
             f"iteration {other.iteration} {verbs[1]} it; they may run at the same time, on two threads",
-            told=told,
+            case_text=case_text,
             lines=[one.line, other.line],
             kind="race on a buffer" if name.startswith(("a copy", "an array")) else "race",
         )
 
 
-def all_shared_out(slot: str, record: Record, told: str) -> None:
-    """Refuse a run in which an output is written by the thread that calls, and not in a prange."""
-    if record.alone:
+def check_all_parallel(slot: str, record: Record, case_text: str) -> None:
+    """Raise `Wrong` if the output is written outside of a prange, by the calling thread."""
+    if record.serial_writes:
         raise Wrong(
-            f"{slot}: {len(record.alone)} elements of out are written outside of any prange, by one thread alone",
-            told=told,
-            lines=record.alone[:1],
+            f"{slot}: {len(record.serial_writes)} elements of out are written outside of any prange, by one thread alone",
+            case_text=case_text,
+            lines=record.serial_writes[:1],
             kind="serial",
         )

@@ -1,6 +1,6 @@
-"""Pairs of calls for task 5.4: a call, and one that differs from it in some ways, told as one would type them.
+"""Pairs of calls for task 5.4: a call, and one that differs from it in some properties.
 
-Some ways change what a kernel would have to do, others do not; `oracle.module5.key` says which.
+Some differences need another kernel, others do not; `oracle.module5.key` defines which.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ Function = Callable[..., object]  # of two tensors and a number
 
 
 def scaled(k: float) -> Function:
-    """x * k + y, with k from around it."""
+    """Return x * k + y * a, where k is in the closure."""
 
     def f(x: TensorLike, y: TensorLike, a: float) -> object:
         return x * k + y * a
@@ -30,7 +30,7 @@ def scaled(k: float) -> Function:
 
 
 def shifted(k: float) -> Function:
-    """(x + k) * y, of the same name."""
+    """Return (x + k) * y * a as a function with the same name."""
 
     def f(x: TensorLike, y: TensorLike, a: float) -> object:
         return (x + k) * y * a
@@ -39,7 +39,7 @@ def shifted(k: float) -> Function:
 
 
 def with_default(k: float) -> Function:
-    """x * k + y, with k as a default."""
+    """Return x * k + y * a, where k is a default argument."""
 
     def f(x: TensorLike, y: TensorLike, a: float, k: float = k) -> object:
         return x * k + y * a
@@ -57,14 +57,14 @@ ORDERS = ("row-major", "column-major", "every second column")
 
 
 class Tensor(NamedTuple):
-    """A tensor as it is described."""
+    """A description of a tensor, without elements."""
 
     shape: Shape
     dtype: str = "float32"
     order: str = ORDERS[0]
 
     def strides(self) -> Shape:
-        """Of the elements."""
+        """Return the strides, counted in elements."""
         step = 2 if self.order == ORDERS[2] else 1
         if self.order == ORDERS[1]:
             return tuple(prod(self.shape[:d]) for d in range(len(self.shape)))
@@ -73,8 +73,8 @@ class Tensor(NamedTuple):
     def __str__(self) -> str:
         return f"{self.dtype} {self.shape} strides {self.strides()}"
 
-    def made(self, storage: Array | None = None, offset: int = 0) -> Strided:
-        """The tensor, in a storage of its own if none is given."""
+    def build(self, storage: Array | None = None, offset: int = 0) -> Strided:
+        """Allocate the tensor, or place it in a given storage."""
         room = 1 + sum((n - 1) * s for n, s in zip(self.shape, self.strides(), strict=True)) if self.shape else 1
         storage = np.zeros(room + 1, self.dtype) if storage is None else storage
         return Strided(storage, self.shape, self.strides(), offset)
@@ -89,12 +89,12 @@ class Call(NamedTuple):
     y: Tensor
     a: float
     alias: str = "apart"
-    """apart; same: y is x; overlap: y shares the storage of x, an element further on."""
+    """"apart"; "same": y is x; "overlap": y is in the storage of x, shifted by one element."""
 
-    def made(self) -> tuple[Function, tuple[Strided | float, ...]]:
-        """The function, made anew, and its arguments, in fresh memory."""
-        x = self.x.made()
-        y = self.y.made() if self.alias == "apart" else self.x.made(x.storage, int(self.alias == "overlap"))
+    def build(self) -> tuple[Function, tuple[Strided | float, ...]]:
+        """Return a new function object and newly allocated arguments."""
+        x = self.x.build()
+        y = self.y.build() if self.alias == "apart" else self.x.build(x.storage, int(self.alias == "overlap"))
         return FUNCTIONS[self.function][0](self.k), (x, y, self.a)
 
     def __str__(self) -> str:
@@ -114,7 +114,7 @@ class Pair(NamedTuple):
 
 @cache
 def tensors() -> "SearchStrategy[Tensor]":
-    """Tensors of two dims."""
+    """Draw tensors of two dims."""
     from hypothesis import strategies as st
 
     shapes = st.tuples(st.sampled_from([4, 7, 1]), st.sampled_from([5, 9, 1]))
@@ -123,7 +123,7 @@ def tensors() -> "SearchStrategy[Tensor]":
 
 @cache
 def calls() -> "SearchStrategy[Call]":
-    """Calls of all kinds."""
+    """Draw calls."""
     from hypothesis import strategies as st
 
     scalars = st.sampled_from([2.0, 3.0, 2, True, 1, 0.0, -0.0])
@@ -132,20 +132,20 @@ def calls() -> "SearchStrategy[Call]":
 
 
 def pairs() -> "SearchStrategy[Pair]":
-    """A call, and the same with up to two of its parts drawn anew."""
+    """Draw a call, and the same call with up to two of its properties changed."""
     from hypothesis import strategies as st
 
     def pair(first: Call, other: Call, parts: list[str]) -> Pair:
         second = first
         for part in parts:
-            second = WAYS[part](second, other)
+            second = CHANGES[part](second, other)
         return Pair(first, second)
 
-    return st.builds(pair, calls(), calls(), st.lists(st.sampled_from(sorted(WAYS)), max_size=2, unique=True))
+    return st.builds(pair, calls(), calls(), st.lists(st.sampled_from(sorted(CHANGES)), max_size=2, unique=True))
 
 
 def resized(call: Call, other: Call) -> Call:
-    """Other sizes, where they were no 1."""
+    """Change the sizes that are not 1."""
 
     def grown(x: Tensor) -> Tensor:
         return x._replace(shape=tuple(n if n == 1 else n + 2 + d for d, n in enumerate(x.shape)))
@@ -153,18 +153,18 @@ def resized(call: Call, other: Call) -> Call:
     return call._replace(x=grown(call.x), y=grown(call.y))
 
 
-def exchanged(call: Call, other: Call) -> Call:
-    """The tensors in the other order; the first alone, where they share their memory."""
+def swapped(call: Call, other: Call) -> Call:
+    """Exchange the tensors. `alias` stays, so y follows x if they share memory."""
     return call._replace(x=call.y, y=call.x)
 
 
-def otherwise(call: Call, other: Call) -> Call:
-    """Let the tensors alias in another way."""
+def realiased(call: Call, other: Call) -> Call:
+    """Change how the tensors share memory."""
     ways = [way for way in ALIASES if way != call.alias]
     return call._replace(alias=other.alias if other.alias in ways else ways[0])
 
 
-WAYS: dict[str, Callable[[Call, Call], Call]] = {
+CHANGES: dict[str, Callable[[Call, Call], Call]] = {
     "size": resized,
     "rows": lambda c, o: c._replace(
         x=c.x._replace(shape=(c.x.shape[0] + 3 * (c.x.shape[0] > 1), c.x.shape[1])),
@@ -172,16 +172,16 @@ WAYS: dict[str, Callable[[Call, Call], Call]] = {
     "dtype": lambda c, o: c._replace(x=c.x._replace(dtype=o.x.dtype)),
     "order": lambda c, o: c._replace(x=c.x._replace(order=o.x.order)),
     "shape": lambda c, o: c._replace(x=c.x._replace(shape=o.x.shape)),
-    "alias": otherwise,
-    "exchange": exchanged,
+    "alias": realiased,
+    "exchange": swapped,
     "k": lambda c, o: c._replace(k=o.k),
     "a": lambda c, o: c._replace(a=o.a),
     "function": lambda c, o: c._replace(function=o.function),
 }
 
 
-def telling(is_shared: bool) -> "SearchStrategy[Pair]":
-    """Pairs that differ in one thing each: one that is easily forgotten, or one that a kernel does not care for."""
+def characteristic_pairs(is_shared: bool) -> "SearchStrategy[Pair]":
+    """Draw pairs that differ in one property each: one that is easily forgotten, or one that needs no other kernel."""
     from hypothesis import strategies as st
 
     x, y = Tensor((4, 5)), Tensor((4, 5), "float64", ORDERS[1])
@@ -193,7 +193,7 @@ def telling(is_shared: bool) -> "SearchStrategy[Pair]":
     others = [
         plain._replace(x=x._replace(dtype="int32")),  # of 4 bytes too
         plain._replace(x=x._replace(order=ORDERS[1])),
-        exchanged(plain, plain),
+        swapped(plain, plain),
         plain._replace(k=3.0),
         plain._replace(k=2),
         plain._replace(a=1),
@@ -204,5 +204,5 @@ def telling(is_shared: bool) -> "SearchStrategy[Pair]":
     zeros = [plain._replace(k=k) for k in (0.0, -0.0)]
     aliased = [plain._replace(alias=alias) for alias in ALIASES[:2]]
     return st.sampled_from(
-        [*[Pair(plain, other) for other in others], Pair(turned, exchanged(turned, turned)), Pair(*zeros), Pair(*aliased)]
+        [*[Pair(plain, other) for other in others], Pair(turned, swapped(turned, turned)), Pair(*zeros), Pair(*aliased)]
     )

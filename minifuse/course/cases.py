@@ -1,4 +1,4 @@
-"""Strategies that many tasks draw from: shapes, and tensors that are permuted, spread and flipped in their storage."""
+"""Hypothesis strategies for many tasks: shapes, and tensors that are permuted, strided and flipped in their storage."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 OptionT = TypeVar("OptionT")
 
-MAX_STORED_ELEMENTS = 512  # elements of a storage; the visualizer draws no more
+MAX_STORED_ELEMENTS = 512  # the limit of the visualizer
 Key = tuple[int, Shape, Shape, int]
 CHAINS: dict[Key, tuple[Shape, str]] = {}
-"""Of each tensor that was drawn: the shape of the fresh one, and the chain of views that led to it, as one types them."""
+"""For each drawn layout: the shape of the contiguous tensor, and the code of the views that produce the layout."""
 
 
 @cache
 def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> "SearchStrategy[Shape]":
-    """Shapes, those without a dim included."""
+    """Draw shapes, () included."""
     from hypothesis import strategies as st
 
     return st.lists(st.integers(least, most), max_size=most_dims).map(tuple)
@@ -34,7 +34,7 @@ def shapes(most_dims: int = 3, least: int = 0, most: int = 5) -> "SearchStrategy
 
 @lru_cache(maxsize=None, typed=True)  # 1, 1.0 and True are not the same option
 def among(*options: OptionT) -> "SearchStrategy[OptionT]":
-    """One of these, the simplest first. Kept: to make a strategy takes longer than to draw from it."""
+    """Draw one of these, the simplest first. The strategy is cached: creating it takes longer than drawing from it."""
     from hypothesis import strategies as st
 
     return st.sampled_from(options)
@@ -42,26 +42,26 @@ def among(*options: OptionT) -> "SearchStrategy[OptionT]":
 
 @cache
 def orders(count: int) -> "SearchStrategy[Shape]":
-    """Orders of so many dims, drawn in one go."""
+    """Draw a permutation of `count` dims with a single choice."""
     return among(*permutations(range(count)))
 
 
-WAYS = tuple(product((1, 1, 2), (0, 1), (False, False, True)))
-"""How a dim may be stored: (every how many, from where on, whether it is flipped)."""
+DIM_LAYOUTS = tuple(product((1, 1, 2), (0, 1), (False, False, True)))
+"""Layouts of a dim in its storage: (step, start, whether it is flipped)."""
 
 
-WAYS_FROM_0 = tuple(way for way in WAYS if not any(way[1:]))
+DIM_LAYOUTS_FROM_0 = tuple(way for way in DIM_LAYOUTS if not any(way[1:]))
 
 
 def strided_like(draw: "DrawFn", shape: Sequence[int], start: int = 1, begins_at_0: bool = False) -> Strided:
-    """A tensor of a shape over a storage that is not its own: elements differ.
+    """Draw a tensor of a shape that is a view of a larger storage with distinct elements.
 
-    It is made as one makes such tensors: of a fresh tensor by a slice that leaves elements out, by flips, by a permutation.
+    The view is made from a contiguous tensor by a slice with steps, flips and a permutation.
     """
     order = draw(orders(len(shape)))
     size = prod(max(n, 1) for n in shape)
     is_within = not begins_at_0 and draw(among(False, True)) and 3 * size <= MAX_STORED_ELEMENTS
-    ways = [draw(among(*(WAYS if not begins_at_0 else WAYS_FROM_0))) for _ in shape]
+    ways = [draw(among(*(DIM_LAYOUTS if not begins_at_0 else DIM_LAYOUTS_FROM_0))) for _ in shape]
     sizes, entries, ranges = [2 * is_within + 1], [f"{int(is_within)}"], [(int(is_within), 1, 1)]
     size *= sizes[0]
     for n, (step, first, _) in zip((shape[d] for d in order), ways, strict=True):
@@ -72,7 +72,7 @@ def strided_like(draw: "DrawFn", shape: Sequence[int], start: int = 1, begins_at
         size = size // max(n, 1) * sizes[-1]
         entries.append(":" if (first, stop, step) == (0, sizes[-1], 1) else f"{first}:{stop}" + f":{step}" * (step > 1))
         ranges.append((first, step, n))
-    if sizes[0] == 1 and shape:  # the tensor begins where its storage does
+    if sizes[0] == 1 and shape:  # offset 0
         sizes, entries, ranges = sizes[1:], entries[1:], ranges[1:]
         layout = row_major(sizes).slice(*ranges)
     else:
@@ -91,33 +91,33 @@ def strided_like(draw: "DrawFn", shape: Sequence[int], start: int = 1, begins_at
 
 
 def chain_key(x: Strided) -> Key:
-    """Return the result of a chain of views: a layout within a storage of a length."""
+    """Return the key of a layout in CHAINS."""
     return len(x.storage), x.shape, x.strides, x.offset
 
 
 def fresh(shape: Sequence[int], filled: float = np.nan) -> Strided:
-    """A tensor in row-major order, not yet written."""
+    """Return a tensor in row-major order, full of NaN by default."""
     strides = tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
     return Strided(np.full(max(prod(shape), 1), filled), tuple(shape), strides, 0)
 
 
 def layout_link(x: Strided) -> str:
-    """Return the page of the layout: with the chain of views that made the tensor, if `strided_like` did."""
+    """Return the page of a layout, with the views that made the tensor if `strided_like` made it."""
     shape, views = CHAINS.get(chain_key(x), (x.shape, ""))
-    said = {"shape": written(shape)} | ({"views": views} if views else {})
-    return f"strides?{urlencode(said)}"
+    message = {"shape": format_shape(shape)} | ({"views": views} if views else {})
+    return f"strides?{urlencode(message)}"
 
 
 def autodiff_link(function: str = "x * x + x", size: int = 1) -> str:
-    """The page that plays the backward pass of one of its functions; the first uses a value twice."""
+    """Return the page that shows the backward pass of a function. The default function uses a value twice."""
     return f"autodiff?{urlencode({'autodiff_function': function, 'autodiff_size': size})}"
 
 
 def broadcasting_link(x: Sequence[int], y: Sequence[int]) -> str:
-    """The page that shows how two shapes are broadcast."""
-    return f"broadcasting?{urlencode({'broadcasting_x': written(x), 'broadcasting_y': written(y)})}"
+    """Return the page that shows how two shapes are broadcast."""
+    return f"broadcasting?{urlencode({'broadcasting_x': format_shape(x), 'broadcasting_y': format_shape(y)})}"
 
 
-def written(shape: Sequence[int]) -> str:
-    """A shape as the visualizer reads it."""
+def format_shape(shape: Sequence[int]) -> str:
+    """Return a shape in the syntax of the visualizer's links."""
     return ", ".join(map(str, shape)) or "()"

@@ -1,4 +1,4 @@
-"""Demands that are looked for counter-examples: Hypothesis draws cases, and makes the one that fails as small as it can."""
+"""Checks that search for a counterexample: Hypothesis draws cases, and shrinks one that fails."""
 
 import traceback
 from collections.abc import Callable, Sequence
@@ -18,10 +18,10 @@ if TYPE_CHECKING:
 
 CaseT = TypeVar("CaseT")
 AnswerT = TypeVar("AnswerT")
-MAX_FAILURES = 100  # failures that a mistake must explain
-CHANGED = "your function changes what it is given; work on a copy, since whoever called it still needs its own"
+MAX_FAILURES = 100  # that a known mistake must explain
+CHANGED = "your function changes its arguments; work on a copy, since the caller still needs them"
 current: list[str] = [""]
-"""The case that is asked now, in words: for whoever finds that it takes for ever."""
+"""A one-element list with the text of the running case, for the report of a timeout."""
 
 
 def agreement(
@@ -30,33 +30,33 @@ def agreement(
     ask: Callable[[Student, CaseT], object],
     expect: Callable[[CaseT], AnswerT],
     *,
-    told: Callable[[CaseT], str] = str,
+    describe: Callable[[CaseT], str] = str,
     agree: Callable[[Any, AnswerT], bool] | None = None,
     draw: Callable[[CaseT, Any, AnswerT], Sequence[str]] | None = None,
     link: Callable[[CaseT], str] | None = None,
     share: float = 1.0,
 ) -> Check:
-    """The demand that a student's function answers each case as the judge does.
+    """Return a check that compares a student's answers with the expected ones on drawn cases.
 
     Parameters
     ----------
     name : str
-        The demand, as a sentence.
+        The requirement, as a sentence.
     cases : function
-        Gives the Hypothesis strategy; called late, since Hypothesis is imported late.
+        Returns the Hypothesis strategy. It is called when the check runs, since Hypothesis is imported only then.
     ask : function of (student, case)
-        The student's answer. It must not change the case.
+        Returns the student's answer. It must not modify the case.
     expect : function of case
-        The right answer.
-    told : function of case
-        The case in words, as a student would type it: "index (1, 2), strides (3, 1)".
+        Returns the right answer.
+    describe : function of case
+        Returns the case as text: "index (1, 2), strides (3, 1)".
     agree : function of (got, expected)
-        Whether an answer is right; `same` if left out.
+        Returns whether an answer is right; default `same`.
     draw, link
-        Lines that picture the case, from (case, got, expected), where got is None if there was an error; the address of a
-        page of the visualizer that shows it.
+        `draw` returns a picture as lines, from (case, got, expected), where got is None after an error. `link` returns the
+        page of the visualizer that shows the case.
     share : float
-        Of the usual number of examples.
+        The fraction of the usual number of examples that is tried.
     """
     is_right = agree or same
 
@@ -65,8 +65,8 @@ def agreement(
 
         def holds(case: CaseT) -> None:
             expected = expect(case)
-            current[0] = told(case)
-            before = frozen(case)
+            current[0] = describe(case)
+            before = snapshot(case)
             failure: Wrong | None = None
             try:
                 got = ask(student, case)
@@ -74,22 +74,22 @@ def agreement(
                 raise
             except Exception as error:
                 failure = raised(error, student.folder, case, current[0], expected)
-            if failure is not None:  # with no context: where a recursion ends is another place each time
+            if failure is not None:  # raised outside of `except`, hence without a context: its traceback differs in each run
                 seen.append(failure)
                 raise failure
-            if frozen(case) != before:
-                seen.append(Wrong(CHANGED, case=case, told=current[0], kind="changed"))
+            if snapshot(case) != before:
+                seen.append(Wrong(CHANGED, case=case, case_text=current[0], kind="changed"))
                 raise seen[-1]
             if not is_right(got, expected):
-                seen.append(Wrong(name, case=case, told=current[0], expected=expected, got=got))
+                seen.append(Wrong(name, case=case, case_text=current[0], expected=expected, got=got))
                 raise seen[-1]
 
         try:
             search(holds, cases(), effort, share)
         except Wrong as smallest:
             smallest.others = seen[:MAX_FAILURES]
-            if smallest in seen and smallest.kind != "changed":  # no other one is looked at
-                smallest.drawing = list(pictured(draw, smallest.case, smallest.got, smallest.expected)) if draw else []
+            if smallest in seen and smallest.kind != "changed":
+                smallest.drawing = list(draw_safely(draw, smallest.case, smallest.got, smallest.expected)) if draw else []
                 smallest.link = link(smallest.case) if link else ""
             raise
 
@@ -97,7 +97,7 @@ def agreement(
 
 
 def in_turn(name: str, parts: Sequence[Check]) -> Check:
-    """A demand of several parts, looked at one after the other until one fails, which then says its own name."""
+    """Return a check that runs several checks one after the other. The failure is that of the first one that fails."""
 
     def run(student: Student, effort: Effort) -> None:
         for part in parts:
@@ -106,35 +106,35 @@ def in_turn(name: str, parts: Sequence[Check]) -> Check:
     return Check(name, run)
 
 
-def pictured(
+def draw_safely(
     draw: Callable[[CaseT, Any, AnswerT], Sequence[str]], case: CaseT, got: object, expected: AnswerT
 ) -> Sequence[str]:
-    """The picture of a case; none where an answer is not even of a kind that can be drawn."""
+    """Return the picture of a case; no lines if `draw` fails on an answer of a wrong type."""
     try:
         return draw(case, got, expected)
     except (TypeError, ValueError, IndexError, AttributeError, KeyError):
         return ()
 
 
-def frozen(value: object) -> object:
-    """Take a snapshot of a case, to see later that nothing in it has changed: lists, dicts and arrays by their elements."""
+def snapshot(value: object) -> object:
+    """Return a copy of a case for comparison: lists, dicts and arrays by their elements."""
     if isinstance(value, np.ndarray):
         return value.shape, value.dtype.str, value.tobytes()
     if isinstance(value, list | tuple):
-        return type(value), [frozen(part) for part in value]
+        return type(value), [snapshot(part) for part in value]
     if isinstance(value, dict):
-        return [(key, frozen(part)) for key, part in value.items()]
+        return [(key, snapshot(part)) for key, part in value.items()]
     return value if isinstance(value, int | str) else id(value)
 
 
-def raised(error: Exception, folder: Path, case: object, told: str, expected: object) -> Wrong:
-    """An error of a student's code, or of ours where what it gave is of no use, as what is wrong with it."""
+def raised(error: Exception, folder: Path, case: object, case_text: str, expected: object) -> Wrong:
+    """Return the failure for an exception: of the student's code, or of the check if the answer has a wrong type."""
     lines = lines_of(error, folder)
-    said = f"{type(error).__name__}: {error}"
+    message = f"{type(error).__name__}: {error}"
     return Wrong(
-        said if lines else f"what it gives is not of the kind that is asked for ({said})",
+        message if lines else f"the returned value has a wrong type ({message})",
         case=case,
-        told=told,
+        case_text=case_text,
         expected=expected,
         lines=lines,
         kind=type(error).__name__,
@@ -142,22 +142,22 @@ def raised(error: Exception, folder: Path, case: object, told: str, expected: ob
 
 
 def lines_of(error: BaseException, folder: Path) -> list[tuple[str, int]]:
-    """Where in the student's files an error passed, the place of the fault last."""
+    """Return (file, line) of the student's frames in a traceback, each once, the line that raised last."""
     frames = [(frame.f_code.co_filename, line) for frame, line in traceback.walk_tb(error.__traceback__)]
-    places = dict.fromkeys(frames)  # the same line a thousand times, in a recursion
+    places = dict.fromkeys(frames)  # a recursion has the same line a thousand times
     return [(Path(file).name, line) for file, line in places if Path(file).parent == folder]
 
 
 def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effort: Effort, share: float = 1.0) -> None:
-    """Look for a case that does not hold; what is raised is of the smallest one that was found."""
+    """Run `holds` on drawn cases. If it raises, shrink the case, and raise the error of the smallest one."""
     from hypothesis import HealthCheck, Phase, Verbosity, given, seed, settings
 
     decorate: list[Any] = [given(cases)]
     if effort.seed is not None:
         decorate.append(seed(effort.seed))
-    found = settings(
+    options = settings(
         max_examples=max(1, round(effort.examples * share)),
-        phases=(Phase.generate, Phase.shrink),  # it would take most of the time to explain what nobody is told
+        phases=(Phase.generate, Phase.shrink),  # without Phase.explain, which would take most of the time
         database=None,
         deadline=None,
         derandomize=effort.seed is None,
@@ -166,14 +166,14 @@ def search(holds: Callable[[CaseT], None], cases: "SearchStrategy[CaseT]", effor
         verbosity=Verbosity.quiet,
         suppress_health_check=list(HealthCheck),
     )
-    for decorator in (*decorate, found):
+    for decorator in (*decorate, options):
         holds = decorator(holds)
     test: Any = holds
     test()
 
 
 def same(got: object, expected: object) -> bool:
-    """Equal in value and kind: a tuple is no list, True no 1; floats may differ by rounding."""
+    """Return whether answers have equal types and values: (1,) is not [1], True is not 1. Floats may differ by rounding."""
     if isinstance(expected, np.ndarray):
         return close(got, expected)
     if isinstance(expected, float):
@@ -190,7 +190,7 @@ def same(got: object, expected: object) -> bool:
 
 
 def close(got: Any, expected: npt.ArrayLike) -> bool:
-    """Equal numbers of one shape, up to rounding; NaN is NaN."""
+    """Return whether two arrays have the same shape and elements up to rounding. NaN equals NaN."""
     try:
         a, b = np.asarray(got, np.float64), np.asarray(expected, np.float64)
     except (TypeError, ValueError):

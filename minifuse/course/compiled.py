@@ -1,7 +1,7 @@
-"""A student's loops, compiled by Numba: the same answers, really parallel, and no memory taken while they run.
+"""Compile a student's loops with Numba, and check that they are parallel and do not allocate memory.
 
-Compiled code is kept in the library's cache folder, under the content of the functions that it was made from, so a second
-check of the same text compiles nothing. What Numba says about its loops is kept beside it, and told in plain words.
+Compiled code is cached in the library's cache folder under a hash of the source functions, so checking the same code again
+compiles nothing. Numba's diagnostics of parallel loops are stored beside it.
 """
 
 import ast
@@ -37,8 +37,8 @@ if TYPE_CHECKING:
     from numba.core.dispatcher import Dispatcher
 
 PACKED = re.compile(r"\bv?(?:add|sub|mul|div|sqrt|fn?m(?:add|sub)\d+)pd\b")  # of x86: "packed double"
-MAX_CACHED_FUNCTIONS = 500  # compiled functions, of some 10 to 100 KB each
-os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # threads without work sleep, and leave the cores to others
+MAX_CACHED_FUNCTIONS = 500  # of 10 to 100 KB each
+os.environ.setdefault("OMP_WAIT_POLICY", "passive")  # idle threads sleep instead of spinning
 
 
 class Compiled(NamedTuple):
@@ -46,116 +46,116 @@ class Compiled(NamedTuple):
 
     call: Callable[..., None]
     loops: list[int]
-    """Lines of each prange that Numba runs on many threads."""
+    """The lines of the pranges that Numba parallelizes."""
     packed: int | None
-    """How many instructions compute with several float64s at once; None on a processor whose words are not known."""
+    """Number of SIMD instructions for float64; None if the processor is not x86."""
 
 
 def folder() -> Path:
-    """Return the folder of compiled code: beside the library's, or one of this process where that cannot be used."""
+    """Return the folder of compiled code: in the library's cache, or a temporary one if the cache cannot be used."""
     chosen = cache_folder()
     if chosen and not file_trust.why_distrusted(chosen / "course"):
-        with suppress(OSError):  # read-only, or no folder at all
+        with suppress(OSError):  # read-only, or not a folder
             file_trust.make_private(chosen / "course")
             if not file_trust.why_distrusted(chosen / "course"):
                 return chosen / "course"
-    return Path(own_folder().name)
+    return Path(process_folder().name)
 
 
 @cache
-def own_folder() -> tempfile.TemporaryDirectory[str]:
-    """A folder that goes with the process."""
+def process_folder() -> tempfile.TemporaryDirectory[str]:
+    """Create a temporary folder that is deleted when the process ends."""
     return tempfile.TemporaryDirectory(prefix="minifuse-course-")
 
 
-def parts_of(function: FunctionType, seen: dict[str, str]) -> None:
-    """All that the compiled code of a function depends on: its own code, and what the names in it stand for."""
+def collect_dependencies(function: FunctionType, seen: dict[str, str]) -> None:
+    """Collect the code and the global values on which the compiled code of a function depends, by qualified name."""
     function = getattr(function, "py_func", function)
-    for name in sorted(names_in(function.__code__)):
+    for name in sorted(global_names(function.__code__)):
         value, place = function.__globals__.get(name), f"{function.__module__}.{name}"
         inner = getattr(value, "py_func", value)
         if place in seen:
             continue
         if isinstance(inner, FunctionType):
-            seen[place] = function_in_words(inner)
-            parts_of(inner, seen)
-        elif isinstance(inner, ModuleType) and Path(getattr(inner, "__file__", None) or "").parent == home_of(function):
+            seen[place] = function_key(inner)
+            collect_dependencies(inner, seen)
+        elif isinstance(inner, ModuleType) and Path(getattr(inner, "__file__", None) or "").parent == folder_of(function):
             seen[place] = Path(str(inner.__file__)).read_text(encoding="utf-8")
         elif isinstance(value, int | float | str | tuple):
             seen[place] = repr(value)
-        elif isinstance(value, np.ndarray):  # compiled code has its elements as they were
+        elif isinstance(value, np.ndarray):  # compiled code contains the elements as constants
             seen[place] = repr((value.shape, value.dtype.str, value.tobytes()))
 
 
-def home_of(function: FunctionType) -> Path:
-    """The folder of the file in which a function is written."""
+def folder_of(function: FunctionType) -> Path:
+    """Return the folder of the file that defines a function."""
     return Path(function.__code__.co_filename).parent
 
 
-def make_room() -> None:
-    """Forget what was used longest ago, beyond the number of functions that are kept."""
+def evict_oldest() -> None:
+    """Delete the least recently used functions beyond MAX_CACHED_FUNCTIONS."""
     ages = {}
     for path in folder().iterdir():
-        with suppress(FileNotFoundError):  # another process makes room too
+        with suppress(FileNotFoundError):  # deleted by another process
             if path.is_dir():
                 ages[path] = path.stat().st_mtime
     for path in sorted(ages, key=lambda path: ages[path])[:-MAX_CACHED_FUNCTIONS]:
         shutil.rmtree(path, ignore_errors=True)
 
 
-def names_in(code: CodeType) -> set[str]:
-    """The names that a code uses, those of functions within it included."""
-    return {*code.co_names}.union(*[names_in(c) for c in code.co_consts if isinstance(c, CodeType)])
+def global_names(code: CodeType) -> set[str]:
+    """Return the global names that a code object uses, nested functions included."""
+    return {*code.co_names}.union(*[global_names(c) for c in code.co_consts if isinstance(c, CodeType)])
 
 
-def code_in_words(code: CodeType) -> str:
-    """A code without the place of its file, so that a copy of it is the same; its lines are told in verdicts."""
-    constants = [code_in_words(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+def code_key(code: CodeType) -> str:
+    """Return a text that is equal for equal code objects in any file. Lines are included, since verdicts name them."""
+    constants = [code_key(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     names = (code.co_names, code.co_varnames, code.co_freevars)
     return repr((code.co_code, *names, code.co_firstlineno, code.co_linetable, constants))
 
 
-def function_in_words(function: FunctionType) -> str:
-    """Its code, and the values that its parameters have where they are left out."""
-    return f"{code_in_words(function.__code__)} {function.__defaults__} {function.__kwdefaults__}"
+def function_key(function: FunctionType) -> str:
+    """Return a text of a function's code and default arguments."""
+    return f"{code_key(function.__code__)} {function.__defaults__} {function.__kwdefaults__}"
 
 
 def key_of(function: FunctionType, **options: object) -> str:
-    """A name for the content of a function, what it calls, how it is compiled, and Numba's version."""
+    """Return a hash of a function, the functions that it calls, the options of the compiler, and Numba's version."""
     import numba
 
-    seen = {"": f"{function_in_words(function)} {sorted(options.items())} {numba.__version__}"}
-    parts_of(function, seen)
+    seen = {"": f"{function_key(function)} {sorted(options.items())} {numba.__version__}"}
+    collect_dependencies(function, seen)
     return hashlib.sha256(json.dumps(seen, sort_keys=True).encode()).hexdigest()[:24]
 
 
 @cache
 def cache_class(key: str) -> Any:  # of Numba's
-    """A cache of Numba's, in a folder of its own."""
+    """Return a class of Numba caches that uses the folder of a key."""
     caching: Any = import_module("numba.core.caching")  # without types
 
     class Locator(caching._CacheLocator):  # type: ignore[misc]  # a class of Numba's, without types
-        """By content."""
+        """Locates the cache by content instead of by source file."""
 
         def get_cache_path(self) -> str:
-            """A folder for each content."""
+            """Return the folder of the key."""
             return str(folder() / key)
 
         def get_source_stamp(self) -> str:
-            """The content again."""
+            """Return the key, which contains a hash of the source."""
             return key
 
         def get_disambiguator(self) -> str:
-            """Nothing to tell apart."""
+            """Return a constant: the folder has one function."""
             return "0"
 
         @classmethod
         def from_function(cls, py_func: object, py_file: str) -> "Locator":
-            """For any function; its folder tells when it was used last."""
+            """Create the folder for a function, and set its modification time, by which `evict_oldest` sorts."""
             self = cls()
             file_trust.make_private(Path(self.get_cache_path()))
             self.ensure_cache_path()
-            file_trust.remove_distrusted(Path(self.get_cache_path()))  # Numba executes what it finds
+            file_trust.remove_distrusted(Path(self.get_cache_path()))  # Numba executes the files
             os.utime(self.get_cache_path())
             return self
 
@@ -169,88 +169,94 @@ def cache_class(key: str) -> Any:  # of Numba's
 
 
 def cached_jit(function: Callable[..., None], **options: object) -> "Dispatcher[Callable[..., None]]":
-    """A function for Numba to compile, unless that was done before."""
+    """Return a Numba dispatcher for a function, with the cache of its content."""
     import numba
 
     assert isinstance(function, FunctionType)
-    njit: Any = numba.njit  # of options that its stub knows one by one
+    njit: Any = numba.njit  # its type stub does not accept **options
     dispatcher: Any = njit(**options)(function)
     dispatcher._cache = cache_class(key_of(function, **options))(function)
-    found: Dispatcher[Callable[..., None]] = dispatcher
-    return found
+    typed: Dispatcher[Callable[..., None]] = dispatcher
+    return typed
 
 
-def compiled(student: Student, slot: str, *arguments: Argument) -> Compiled:
-    """A slot, compiled for such arguments; `Wrong` where Numba cannot.
+def compile_slot(student: Student, slot: str, *arguments: Argument) -> Compiled:
+    """Compile a slot for arguments of these types; raise `Wrong` if Numba cannot.
 
-    The arguments are those of a first call, with numbers that do no harm: it is made here.
+    Numba compiles at the first call, which is made here with these arguments.
     """
     function = student.raw(slot)
     dispatcher, facts = cached_jit(function, parallel=True), folder() / key_of(function, parallel=True) / "facts.json"
     if not facts.is_file():
         internals: Any = dispatcher  # its stub has no _cache
-        internals._cache.flush()  # the loops of what is cached are not known
+        internals._cache.flush()  # without the facts of the cached code, compile it again
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what Numba warns of is judged by `is_parallel`
-            call(dispatcher, *arguments)
-    except Exception as error:  # of Numba's own, or of Python's where Numba did not expect it
-        raise refused(slot, error, student) from error
+            warnings.simplefilter("ignore")  # `check_parallel` reports what Numba warns of
+            call_compiled(dispatcher, *arguments)
+    except Exception as error:  # of Numba, or of Python inside Numba
+        raise explain_numba_error(slot, error, student) from error
     if metadata := dispatcher.get_metadata(dispatcher.signatures[0]):
-        found = metadata["parfor_diagnostics"].initial_parfors
-        lines = [loop.loc.line for loop in found if loop.patterns[0][0] == "prange"]  # others it made of calls of NumPy
+        parfors = metadata["parfor_diagnostics"].initial_parfors
+        lines = [loop.loc.line for loop in parfors if loop.patterns[0][0] == "prange"]  # others are from calls of NumPy
         new = facts.with_suffix(f".{os.getpid()}")
-        new.write_text(json.dumps({"loops": lines, "packed": packed_in(dispatcher.inspect_asm(dispatcher.signatures[0]))}))
-        new.replace(facts)  # whole, or not at all
-        make_room()
-    return Compiled(lambda *given: call(dispatcher, *given), **json.loads(facts.read_text()))
+        new.write_text(
+            json.dumps({"loops": lines, "packed": count_packed(dispatcher.inspect_asm(dispatcher.signatures[0]))})
+        )
+        new.replace(facts)  # atomic
+        evict_oldest()
+    return Compiled(lambda *given: call_compiled(dispatcher, *given), **json.loads(facts.read_text()))
 
 
-def packed_in(assembly: str) -> int | None:
-    """How many instructions of a machine code compute with several float64s at once."""
+def count_packed(assembly: str) -> int | None:
+    """Count the SIMD instructions for float64 in x86 assembly; None on other processors."""
     return len(PACKED.findall(assembly)) if platform.machine() in ("x86_64", "AMD64") else None
 
 
-def call(dispatcher: "Dispatcher[Callable[..., None]]", *arguments: Argument) -> None:
-    """Run compiled code; functions become pointers, so that one compilation serves them all."""
-    given = [packed(x) if isinstance(x, Strided) else pointer(x) if isinstance(x, FunctionType) else x for x in arguments]
-    dispatcher(*given)
+def call_compiled(dispatcher: "Dispatcher[Callable[..., None]]", *arguments: Argument) -> None:
+    """Call compiled code. Functions are passed as pointers, so that one compilation serves all of them."""
+    converted = [
+        with_array_layout(x) if isinstance(x, Strided) else function_pointer(x) if isinstance(x, FunctionType) else x
+        for x in arguments
+    ]
+    dispatcher(*converted)
 
 
 @cache
-def pointer(function: FunctionType) -> "CFunc[FunctionType]":
-    """A function of float64s as an address that compiled code calls."""
+def function_pointer(function: FunctionType) -> "CFunc[FunctionType]":
+    """Compile a function of float64 and return it as a C callback, which compiled code can call."""
     from numba import float64
     from numba.core.ccallback import CFunc
 
-    made: Any = CFunc(function, (((float64,) * function.__code__.co_argcount), float64), {}, {})
-    made._cache = cache_class(key_of(function, is_pointer=True))(function)
-    made.compile()
-    found: CFunc[FunctionType] = made
-    return found
+    callback: Any = CFunc(function, (((float64,) * function.__code__.co_argcount), float64), {}, {})
+    callback._cache = cache_class(key_of(function, is_pointer=True))(function)
+    callback.compile()
+    typed: CFunc[FunctionType] = callback
+    return typed
 
 
-def packed(x: Strided) -> Strided:
-    """A tensor as loops get it: shape and strides are arrays, so that one compilation serves all numbers of dims."""
+def with_array_layout(x: Strided) -> Strided:
+    """Replace shape and strides by arrays, so that one compilation serves any number of dims."""
     return Strided._make([x.storage, np.array(x.shape, np.int64), np.array(x.strides, np.int64), x.offset])
 
 
-def refused(slot: str, error: Exception, student: Student) -> Wrong:
-    """Explain an error of Numba in few words, with the student's line."""
+def explain_numba_error(slot: str, error: Exception, student: Student) -> Wrong:
+    """Return the failure for an error of Numba: a short explanation, with the student's line."""
     text = str(error)
     files = {file.name for file in student.folder.glob("*.py")}
     places = [(Path(f).name, int(n)) for f, n in re.findall(r'File "([^"]+)", line (\d+)', text) if Path(f).name in files]
     places += [(Path(f).name, int(n)) for f, n in re.findall(r"(\S+\.py) \((\d+)\)", text) if Path(f).name in files]
-    kind, said = next((found for sign, found in PLAIN.items() if sign in text), (type(error).__name__, ""))
+    kind, message = next(
+        (explanation for sign, explanation in NUMBA_ERRORS.items() if sign in text), (type(error).__name__, "")
+    )
     first = next((line.strip() for line in text.splitlines() if line.strip() and not line.startswith("Failed in")), text)
-    return Wrong(f"{slot}: Numba cannot compile it: {said or first}", lines=places[:1], kind=kind)
+    return Wrong(f"{slot}: Numba cannot compile it: {message or first}", lines=places[:1], kind=kind)
 
 
-PLAIN = {
+NUMBA_ERRORS = {
     "Overwrite of parallel loop index": (
         "index",
-        "the index of a prange loop, or a copy of it, is changed in the loop; let a function of its own do that, as "
-        "place_of does",
+        "the index of a prange loop, or a copy of it, is changed in the loop; do that in another function, as place_of does",
     ),
     "Unsupported array index type float64": (
         "index",
@@ -271,7 +277,7 @@ PLAIN = {
 
 
 def allocations(call: Callable[[], None]) -> int:
-    """How often compiled code took memory during a call."""
+    """Count the allocations of compiled code during a call."""
     runtime: Any = import_module("numba.core.runtime.nrt")  # without types
     runtime._nrt.memsys_enable_stats()
     before = runtime.rtsys.get_allocation_stats().alloc
@@ -279,48 +285,48 @@ def allocations(call: Callable[[], None]) -> int:
     return int(runtime.rtsys.get_allocation_stats().alloc - before)
 
 
-def takes_no_memory(slot: str, call: Callable[[int], None], sizes: tuple[int, int]) -> None:
-    """Refuse a call that takes memory more often for a larger size; `call` makes one of the size that it is given."""
+def check_no_allocation(slot: str, call: Callable[[int], None], sizes: tuple[int, int]) -> None:
+    """Raise `Wrong` if `call(size)` allocates memory more often for the larger size."""
     few, many = [allocations(partial(call, size)) for size in sizes]
     if many > few:
         raise Wrong(
-            f"{slot} takes memory in its loop: {few} times for {sizes[0]} elements, {many} times for {sizes[1]}; that is a "
-            "call of the allocator in each iteration, and threads wait for each other there",
+            f"{slot} allocates memory in its loop: {few} times for {sizes[0]} elements, {many} times for {sizes[1]}; each "
+            "iteration calls the allocator, and threads wait for each other there",
             kind="allocation",
         )
 
 
-def is_parallel(student: Student, slot: str, found: Compiled) -> None:
-    """Refuse a function whose outermost loops over elements are no prange."""
+def check_parallel(student: Student, slot: str, compiled_slot: Compiled) -> None:
+    """Raise `Wrong` if the outermost loops over elements are not prange."""
     function = student.raw(slot)
     lines, start = inspect.getsourcelines(function)
     tree = ast.parse(textwrap.dedent("".join(lines)))
-    parallel = set(found.loops)
+    parallel = set(compiled_slot.loops)
     file = Path(function.__code__.co_filename).name
     body = tree.body[0]
-    if not found.loops:
-        loops = [node.lineno + start - 1 for node in outermost(body)]
+    if not compiled_slot.loops:
+        loops = [node.lineno + start - 1 for node in outermost_loops(body)]
         raise Wrong(
             f"{slot}: Numba found no loop to run in parallel; the outermost one over the elements must be a prange",
             lines=[(file, line) for line in loops[:1]],
             kind="serial",
         )
-    for node in outermost(body):
+    for node in outermost_loops(body):
         line = node.lineno + start - 1
         inner = [at.lineno + start - 1 for at in ast.walk(node) if isinstance(at, ast.For | ast.While) and at is not node]
         within = [at for at in inner if at in parallel]
         if line not in parallel and within:
             raise Wrong(
                 f"{slot}: the loop in line {line} runs on one thread, and starts the prange in line {within[0]} anew each "
-                "time; to start threads costs more than a few elements: the outermost loop is the one to share out",
+                "time; starting threads costs more than a few elements: make the outermost loop the prange",
                 lines=[(file, line), (file, within[0])],
                 kind="inner loop",
             )
 
 
-def outermost(body: ast.AST) -> list[ast.For | ast.While]:
-    """Loops that stand in no other loop."""
-    found: list[ast.For | ast.While] = []
+def outermost_loops(body: ast.AST) -> list[ast.For | ast.While]:
+    """Return the loops that are not inside another loop."""
+    loops: list[ast.For | ast.While] = []
     for node in ast.iter_child_nodes(body):
-        found += [node] if isinstance(node, ast.For | ast.While) else outermost(node)
-    return found
+        loops += [node] if isinstance(node, ast.For | ast.While) else outermost_loops(node)
+    return loops

@@ -1,4 +1,4 @@
-"""Convolution and pooling as tasks ask for them: cases, what they look like, and what NumPy makes of them on all sides."""
+"""Cases for tasks about convolution and pooling, how to run and print them, and the answers of known mistakes."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -11,7 +11,7 @@ from ..core.indexing import Shape
 from .cases import fresh, layout_link, strided_like
 from .check import agreement
 from .draw import rows
-from .loops import in_words
+from .loops import describe_layout
 from .networks import Setting
 from .oracle import function, module4
 from .strided import Array, Strided
@@ -32,7 +32,7 @@ PARTS = {
 
 
 class Case(NamedTuple):
-    """A call of a slot: `out`, one or two operands, and two settings, of a number or a pair each."""
+    """The arguments of a slot: `out`, one or two operands, and two settings, each a number or a pair."""
 
     out: Strided
     operands: tuple[Strided, ...]
@@ -42,18 +42,18 @@ class Case(NamedTuple):
     """The padding of a convolution; the stride of pooling."""
 
     def copy(self) -> "Case":
-        """With an output of its own."""
+        """Return the case with a copy of the output."""
         return self._replace(out=self.out._replace(storage=self.out.storage.copy()))
 
     def arrays(self) -> list[Array]:
-        """The operands."""
+        """Return the operands as NumPy arrays."""
         return [x.array() for x in self.operands]
 
 
 def convolutions(slot: str) -> "SearchStrategy[Case]":
-    """Cases of a convolution: conv1d, conv2d_input_gradient and so on. Sizes, strides and paddings of two dims differ.
+    """Draw cases of a convolution slot, such as conv1d or conv2d_input_gradient, with different settings for two dims.
 
-    A kernel may be larger than the input, if zeros beside it make room, and the zeros may be more than the kernel is long.
+    A kernel may be larger than the input if the padding makes up for it, and the padding may be larger than the kernel.
     """
     from hypothesis import strategies as st
 
@@ -74,9 +74,9 @@ def convolutions(slot: str) -> "SearchStrategy[Case]":
             "gradient": (batch, outputs, *places),
         }
         names = PARTS[slot.partition("_")[2] or "conv"]
-        (wanted,) = set(shapes) - set(names)
+        (result,) = set(shapes) - set(names)
         operands = tuple(strided_like(draw, shapes[name], start=-9 * k - 5) for k, name in enumerate(names))
-        made = strided_like(draw, shapes[wanted]) if draw(st.booleans()) else fresh(shapes[wanted])
+        made = strided_like(draw, shapes[result]) if draw(st.booleans()) else fresh(shapes[result])
         settings = (stride, padding) if dims > 1 else (stride[0], padding[0])
         return Case(unwritten(made), operands, *settings)
 
@@ -84,7 +84,7 @@ def convolutions(slot: str) -> "SearchStrategy[Case]":
 
 
 def pools(slot: str) -> "SearchStrategy[Case]":
-    """Cases of pooling: windows that overlap, and that leave rows out; equal elements, and negative ones only."""
+    """Draw cases of a pooling slot: windows that overlap or leave gaps, equal elements, and only negative elements."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -107,34 +107,34 @@ def pools(slot: str) -> "SearchStrategy[Case]":
 
 
 def unwritten(x: Strided) -> Strided:
-    """An output, with NaN all over its storage."""
+    """Return a tensor whose storage is full of NaN."""
     return x._replace(storage=np.full(len(x.storage), np.nan))
 
 
-def answer(call: Callable[..., None], case: Case) -> Array:
-    """The whole storage that a slot writes, so that what is written beside the elements is seen too."""
+def run_slot(call: Callable[..., None], case: Case) -> Array:
+    """Run a slot, and return the whole storage of its output, so that writes outside of the elements are found too."""
     case = case.copy()
     call(case.out, *case.operands, case.first, case.second)
     return case.out.storage
 
 
-def stored(case: Case, values: npt.ArrayLike) -> Array:
-    """The whole storage, with these elements in it."""
+def storage_with(case: Case, values: npt.ArrayLike) -> Array:
+    """Return the storage of the output after assigning its elements."""
     case = case.copy()
     case.out.array()[...] = values
     return case.out.storage
 
 
-def gives(values: Callable[..., Array]) -> Callable[[Case], Array]:
-    """Store values that are computed from the case and the arrays of its operands."""
-    return lambda case: stored(case, values(case, *case.arrays()))
+def store_result(values: Callable[..., Array]) -> Callable[[Case], Array]:
+    """Return a function of a case: the storage of the output with the elements that `values` computes."""
+    return lambda case: storage_with(case, values(case, *case.arrays()))
 
 
-def told(slot: str, case: Case) -> str:
-    """A case in words."""
+def describe_case(slot: str, case: Case) -> str:
+    """Return a case as text."""
     names = PARTS.get(slot) or PARTS["pool" if "pool" in slot else slot.partition("_")[2] or "conv"]
-    parts = [f"out {in_words(case.out)}"]
-    parts += [f"{name} {in_words(x)}" for name, x in zip(names, case.operands, strict=True)]
+    parts = [f"out {describe_layout(case.out)}"]
+    parts += [f"{name} {describe_layout(x)}" for name, x in zip(names, case.operands, strict=True)]
     return (
         "; ".join(parts)
         + f"; {'window' if 'pool' in slot else 'stride'} {case.first}, "
@@ -143,84 +143,84 @@ def told(slot: str, case: Case) -> str:
 
 
 def drawing(slot: str, case: Case, got: object, expected: object) -> list[str]:
-    """The operands, what the output's storage should hold, and what it holds."""
+    """Draw the operands, and the expected and actual storage of the output."""
     names = PARTS.get(slot) or PARTS["pool" if "pool" in slot else slot.partition("_")[2] or "conv"]
     lines = [line for name, x in zip(names, case.arrays(), strict=True) for line in rows(x, name)]
     return [*lines, *rows(expected, "expected"), *rows(got, "got")]
 
 
 def agrees(name: str, slot: str) -> Check:
-    """The demand that a slot writes what the judge does, and nothing beside it."""
+    """Return a check that a slot writes the same storage as the oracle's."""
 
     def ask(student: Student, case: Case) -> Array:
-        return answer(getattr(student, slot), case)
+        return run_slot(getattr(student, slot), case)
 
     return agreement(
         name,
         partial(pools if "pool" in slot else convolutions, slot),
         ask,
-        lambda case: answer(function(slot), case),
-        told=partial(told, slot),
+        lambda case: run_slot(function(slot), case),
+        describe=partial(describe_case, slot),
         draw=partial(drawing, slot),
         link=lambda case: layout_link(case.operands[0]),
     )
 
 
-# What often goes wrong
+# Answers of known mistakes
 
 
-def laid(case: Case, x: Array, weight: Array, stride: Shape, padding: Shape) -> Array:
-    """A convolution of so many places as the output has, inside the input or not: beside it all is 0."""
+def convolve(case: Case, x: Array, weight: Array, stride: Shape, padding: Shape) -> Array:
+    """Convolve at as many places as the output has, with zeros outside of the input."""
     places, kernel = case.out.shape[2:], weight.shape[2:]
-    far = [max(0, (n - 1) * s + k) for n, s, k in zip(places, stride, kernel, strict=True)]
-    wide = np.pad(x, [(0, 0), (0, 0), *[(p, m) for p, m in zip(padding, far, strict=True)]])
-    found = module4.convolution(wide, weight, stride, (0,) * len(stride))
-    return found[:, :, *[slice(n) for n in places]]
+    trailing = [max(0, (n - 1) * s + k) for n, s, k in zip(places, stride, kernel, strict=True)]
+    padded = np.pad(x, [(0, 0), (0, 0), *[(p, m) for p, m in zip(padding, trailing, strict=True)]])
+    result = module4.convolution(padded, weight, stride, (0,) * len(stride))
+    return result[:, :, *[slice(n) for n in places]]
 
 
-def pairs(case: Case) -> tuple[Shape, Shape]:
-    """Both settings as tuples."""
+def setting_pairs(case: Case) -> tuple[Shape, Shape]:
+    """Return both settings as tuples."""
     return module4.pair(case.first), module4.pair(case.second)
 
 
 def flipped(weight: Array) -> Array:
-    """Kernels, turned round."""
+    """Flip kernels along their spatial dims."""
     return np.flip(weight, tuple(range(2, weight.ndim)))
 
 
 def kernel_flipped(case: Case, x: Array, weight: Array) -> Array:
-    """A convolution as textbooks have it."""
-    return laid(case, x, flipped(weight), *pairs(case))
+    """Convolve with flipped kernels, the mathematical definition."""
+    return convolve(case, x, flipped(weight), *setting_pairs(case))
 
 
 def padding_behind(case: Case, x: Array, weight: Array) -> Array:
-    """All zeros stand behind the input."""
-    stride, padding = pairs(case)
-    return laid(case, x, weight, stride, (0,) * len(padding))
+    """Convolve with all padding behind the input."""
+    stride, padding = setting_pairs(case)
+    return convolve(case, x, weight, stride, (0,) * len(padding))
 
 
 def stride_ignored(case: Case, x: Array, weight: Array) -> Array:
-    """Each place beside the one before."""
-    stride, padding = pairs(case)
-    return laid(case, x, weight, (1,) * len(stride), padding)
+    """Convolve with stride 1."""
+    stride, padding = setting_pairs(case)
+    return convolve(case, x, weight, (1,) * len(stride), padding)
 
 
 def last_channel(case: Case, x: Array, weight: Array) -> Array:
-    """The sum is begun anew for each channel."""
-    return laid(case, x[:, -1:], weight[:, -1:], *pairs(case))
+    """Convolve the last channel only: the sum restarts for each channel."""
+    return convolve(case, x[:, -1:], weight[:, -1:], *setting_pairs(case))
 
 
 def exchanged(case: Case, x: Array, weight: Array) -> Array:
-    """The stride and the padding of rows are taken for columns."""
-    stride, padding = pairs(case)
-    return laid(case, x, weight, stride[::-1], padding[::-1])
+    """Convolve with the settings of rows and columns exchanged."""
+    stride, padding = setting_pairs(case)
+    return convolve(case, x, weight, stride[::-1], padding[::-1])
 
 
 def unguarded(case: Case, guarded: Sequence[int] = ()) -> Array:
-    """Convolve without a check of the index: beside the input, read as Python does, from the end if it is negative."""
+    """Convolve without bounds checks, except along `guarded` dims: outside of the input, read other parts of the storage."""
     x, weight = case.operands
-    stride, padding = pairs(case)
-    found = np.zeros(case.out.shape)
+    stride, padding = setting_pairs(case)
+    result = np.zeros(case.out.shape)
     kernel = weight.array()
     for index in np.ndindex(case.out.shape):
         corner = [y * s - p for y, s, p in zip(index[2:], stride, padding, strict=True)]
@@ -228,43 +228,43 @@ def unguarded(case: Case, guarded: Sequence[int] = ()) -> Array:
             at = [a + b for a, b in zip(corner, k, strict=True)]
             if all(0 <= at[d] < x.shape[2 + d] for d in guarded):
                 place = x.offset + int(np.dot((index[0], c, *at), x.strides))
-                found[index] += x.storage[place] * kernel[(index[1], c, *k)]
-    return stored(case, found)
+                result[index] += x.storage[place] * kernel[(index[1], c, *k)]
+    return storage_with(case, result)
 
 
 def last_image(case: Case, x: Array, d: Array) -> Array:
-    """The gradient of the weight, with the sum begun anew for each image of the batch."""
-    return module4.convolution_weight_gradient(case.out.shape, x[-1:], d[-1:], *pairs(case))
+    """Compute the gradient of the weight from the last image only: the sum restarts for each image."""
+    return module4.convolution_weight_gradient(case.out.shape, x[-1:], d[-1:], *setting_pairs(case))
 
 
 def padding_in_gradient(case: Case, d: Array, weight: Array) -> Array:
-    """The gradient of the input, as if it had no zeros around it."""
-    stride, padding = pairs(case)
+    """Compute the gradient of the input, and forget that its indices are shifted by the padding."""
+    stride, padding = setting_pairs(case)
     n = case.out.shape
-    wide = (*n[:2], *[size + 2 * p for size, p in zip(n[2:], padding, strict=True)])
-    found = module4.convolution_input_gradient(wide, d, weight, stride, (0,) * len(stride))
-    return found[:, :, *[slice(size) for size in n[2:]]]
+    padded = (*n[:2], *[size + 2 * p for size, p in zip(n[2:], padding, strict=True)])
+    result = module4.convolution_input_gradient(padded, d, weight, stride, (0,) * len(stride))
+    return result[:, :, *[slice(size) for size in n[2:]]]
 
 
 def pooled_by_window(case: Case, x: Array) -> Array:
-    """The means of windows that lie side by side; beside the input, what its storage holds there."""
-    (tensor,), (window, _) = case.operands, pairs(case)
-    found = np.full(case.out.shape, np.nan)
+    """Average windows with a stride of the window's size; outside of the input, read other parts of the storage."""
+    (tensor,), (window, _) = case.operands, setting_pairs(case)
+    result = np.full(case.out.shape, np.nan)
     for index in np.ndindex(case.out.shape):
         corner = [y * k for y, k in zip(index[2:], window, strict=True)]
         places = [(*index[:2], corner[0] + i, corner[1] + j) for i, j in np.ndindex(*window)]
-        found[index] = np.mean([tensor.storage[tensor.offset + int(np.dot(at, tensor.strides))] for at in places])
-    return found
+        result[index] = np.mean([tensor.storage[tensor.offset + int(np.dot(at, tensor.strides))] for at in places])
+    return result
 
 
 def pooled_back(
     case: Case, d: Array, part: Callable[[Array, float], Array], x: Array | None = None, adds: bool = True
 ) -> Array:
-    """A gradient of pooling: `part` says what each element of a window gets, of the window and the gradient of its place."""
-    found, (window, stride) = np.zeros(case.out.shape), pairs(case)
+    """Compute a gradient of pooling. `part(window, gradient)` returns what each element of the window receives."""
+    result, (window, stride) = np.zeros(case.out.shape), setting_pairs(case)
     for b, c, y, z in np.ndindex(d.shape):
         top, left = y * stride[0], z * stride[1]
         at = b, c, slice(top, top + window[0]), slice(left, left + window[1])
-        got = part(found[at] if x is None else x[at], float(d[b, c, y, z]))
-        found[at] = found[at] + got if adds else np.where(got == 0, found[at], got)
-    return found
+        got = part(result[at] if x is None else x[at], float(d[b, c, y, z]))
+        result[at] = result[at] + got if adds else np.where(got == 0, result[at], got)
+    return result

@@ -1,4 +1,4 @@
-"""Pictures of cases, in lines of a terminal: a storage as a strip, a tensor as rows."""
+"""Draw cases as lines of text: a storage as a strip, a tensor as rows."""
 
 from collections.abc import Sequence
 from itertools import product
@@ -9,11 +9,11 @@ import numpy as np
 from .strided import Strided
 
 WIDTH = 76
-MAX_CELLS = 24  # cells of a strip, rows of a tensor
+MAX_CELLS = 24  # of a strip; also the rows of a tensor
 
 
 def strip(x: Strided, name: str = "storage") -> list[str]:
-    """The storage as a row of cells, and under each which index of the tensor it is.
+    """Draw the storage as a row of cells, with the index of the tensor's element under each cell.
 
     Examples
     --------
@@ -23,11 +23,11 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
     index          0,0   1,0         0,1   1,1
     """
     values = [number(v) for v in x.storage[:MAX_CELLS]]
-    found: dict[int, list[str]] = {}
+    indices_at: dict[int, list[str]] = {}
     for index in product(*map(range, x.shape)):
         at = x.offset + sum(i * s for i, s in zip(index, x.strides, strict=True))
-        found.setdefault(at, []).append(",".join(map(str, index)) or "()")
-    indices = ["" if k not in found else found[k][0] + "+" * (len(found[k]) > 1) for k in range(len(values))]
+        indices_at.setdefault(at, []).append(",".join(map(str, index)) or "()")
+    indices = ["" if k not in indices_at else indices_at[k][0] + "+" * (len(indices_at[k]) > 1) for k in range(len(values))]
     positions = [str(k) for k in range(len(values))]
     width = max([len(cell) for cell in (*values, *positions, *indices)], default=1)
     first = max(len(name), 8)
@@ -42,7 +42,7 @@ def strip(x: Strided, name: str = "storage") -> list[str]:
 
 
 def rows(array: object, name: str) -> list[str]:
-    """A tensor as NumPy would print it, with its name before it; nothing for None.
+    """Return an array as NumPy prints it, with a name before the first line; no lines for None.
 
     Examples
     --------
@@ -60,10 +60,10 @@ def rows(array: object, name: str) -> list[str]:
 
 
 def beside(name: str, lines: Sequence[str]) -> list[str]:
-    """Lines with a name before the first."""
+    """Put a name before the first line and indent the others."""
     return [f"{name if k == 0 else '':<9} {line}".rstrip() for k, line in enumerate(lines[:MAX_CELLS])]
 
 
 def number(value: SupportsFloat) -> str:
-    """A number in few characters."""
+    """Format a number with at most four digits."""
     return f"{value:.4g}" if float(value) != round(float(value)) else f"{float(value):.1f}"

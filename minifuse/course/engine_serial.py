@@ -1,7 +1,6 @@
-"""The loops of module 4 in an engine that trains: a student's convolutions and pooling, compiled by Numba as they stand.
+"""Compile the loops of module 4 for training: a student's convolutions and pooling, unchanged, by Numba.
 
-Nothing of a student's is demanded for it. A loop that Numba does not take, or that does not give in compiled code what it
-gives in Python, goes on in Python.
+A loop that Numba cannot compile, or whose compiled code writes other values than Python does, runs in Python.
 """
 
 from collections import Counter
@@ -11,75 +10,79 @@ from typing import NamedTuple
 import numpy as np
 
 from . import compiled
-from .engine_parallel import bare
-from .overlay import once_each
+from .engine_parallel import without_counters
+from .overlay import count_slots_once
 from .strided import Strided
 from .student import Student
 from .values import Operand
 
 
 class Loop(NamedTuple):
-    """A slot, compiled."""
+    """A compiled slot."""
 
     call: Callable[..., None]
     inner: tuple[str, ...]
-    """Slots of the student's that run within it, itself included."""
+    """The student's slots that it calls, itself included."""
 
 
 class Serial:
-    """Slots that write a tensor from others, on one thread.
+    """Slots that write a tensor, on one thread.
 
     Notes
     -----
-    The first call of a slot runs in Python, and compiled beside it: only if both write the same do later calls run compiled.
-    Those are counted as the first was.
+    The first call of a slot runs in Python and compiled. Later calls run compiled only if both wrote the same values; they
+    count the same slots as the first one.
     """
 
     def __init__(self, student: Student, lent: Counter[str]) -> None:
         self.student, self.lent = student, lent
         self.loops: dict[str, Loop | None] = {}
-        """None for one that stays in Python."""
+        """Compiled slots by name; None for one that runs in Python."""
 
     def run(self, slot: str, out: Strided, *operands: Operand) -> None:
-        """Write `out` by a slot of the student's."""
+        """Write `out` with a slot of the student's."""
         if slot not in self.loops:
-            self.loops[slot] = self.tried(slot, out, operands)
+            self.loops[slot] = self.compile_if_equal(slot, out, operands)
             return
         loop = self.loops[slot]
         if loop is not None:
             try:
                 loop.call(out, *operands)
-            except Exception:  # Python says it better, with the line
+            except Exception:  # repeated in Python, the error has a line
                 self.loops[slot] = None
             else:
                 self.student.calls.update(loop.inner)
                 return
         self.in_python(slot, out, operands)
 
-    def tried(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> Loop | None:
-        """Write `out` in Python, and see whether compiled code writes the same."""
+    def compile_if_equal(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> Loop | None:
+        """Write `out` in Python, and return compiled code if it writes the same values; else None."""
         before, lent = Counter(self.student.calls), self.lent.total()
         self.in_python(slot, out, operands)
-        if self.lent.total() > lent:  # compiled, nobody would count it
+        if self.lent.total() > lent:  # calls of the oracle's functions could not be counted in compiled code
             return None
         fresh = out._replace(storage=np.full_like(out.storage, np.nan))
         try:
-            call = compiled.cached_jit(bare(self.student.raw(slot)), boundscheck=True)
+            call = compiled.cached_jit(without_counters(self.student.raw(slot)), boundscheck=True)
             call(fresh, *operands)
-        except Exception:  # of Numba's, or of its own where it did not expect such a text
+        except Exception:  # of Numba, or of Python inside Numba for unexpected code
             return None
         is_same = np.allclose(out.storage, fresh.storage, rtol=1e-9, atol=1e-12, equal_nan=True)
         return Loop(call, tuple(self.student.calls - before)) if is_same else None
 
-    def told(self) -> str:
-        """Which loops ran compiled, and which in Python; "" if none of a student's ran."""
-        fast = sorted(slot for slot, loop in self.loops.items() if loop)
-        slow = sorted(slot for slot, loop in self.loops.items() if not loop)
-        said = [f"{', '.join(fast)} ran as Numba compiled {'them' if len(fast) > 1 else 'it'}"] if fast else []
-        said += [f"{', '.join(slow)} ran in Python, since Numba does not take such a text as it stands"] if slow else []
-        return "; ".join(said)
+    def summary(self) -> str:
+        """Return a sentence about the loops that ran compiled and in Python; "" if no loop of the student's ran."""
+        compiled_slots = sorted(slot for slot, loop in self.loops.items() if loop)
+        python_slots = sorted(slot for slot, loop in self.loops.items() if not loop)
+        message = [f"{', '.join(compiled_slots)} ran compiled by Numba"] if compiled_slots else []
+        message += (
+            [f"{', '.join(python_slots)} ran in Python, since Numba cannot compile the code unchanged"]
+            if python_slots
+            else []
+        )
+        return "; ".join(message)
 
     def in_python(self, slot: str, out: Strided, operands: tuple[Operand, ...]) -> None:
-        """Write `out` as the text says; what is called for each element counts once."""
-        with once_each(self.student.calls, self.lent):
+        """Write `out` in Python. A slot that is called for each element counts once."""
+        with count_slots_once(self.student.calls, self.lent):
             getattr(self.student, slot)(out, *operands)

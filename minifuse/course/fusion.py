@@ -1,14 +1,12 @@
-"""Graphs of module 5, as plain data that its tasks share: what a function of tensors computes, and kernels that compute it.
+"""Graphs and kernels of module 5, as plain data that student files import.
 
-A graph is a list of nodes; each says what it does with the values of nodes before it. The vocabulary is small and fixed:
+A graph is a list of nodes. Each node applies an op to values of earlier nodes:
 
-    input constant                      a tensor that is given; a number
-    add sub mul div maximum lt          of two operands that broadcast; lt gives 1.0 or 0.0
-    neg exp log expand                  of one; expand repeats it to a larger shape
+    input constant                      an argument; a number
+    add sub mul div maximum lt          two operands that broadcast; lt returns 1.0 or 0.0
+    neg exp log expand                  one operand; expand repeats it to a larger shape
     sum max                             reductions along the last dim, which then has size 1
     matmul                              (m, k) @ (k, n)
-
-A student's file imports from here; nothing here records, emits, caches or schedules.
 """
 
 from collections.abc import Callable, Sequence
@@ -20,7 +18,7 @@ from ..core.indexing import Shape
 
 __all__ = [
     "BINARY",
-    "FOLDS",
+    "REDUCTIONS",
     "UNARY",
     "FuseError",
     "Graph",
@@ -34,7 +32,7 @@ __all__ = [
 
 UNARY = ("neg", "exp", "log", "expand")
 BINARY = ("add", "sub", "mul", "div", "maximum", "lt")
-FOLDS = ("sum", "max")
+REDUCTIONS = ("sum", "max")
 
 
 class Node(NamedTuple):
@@ -42,14 +40,14 @@ class Node(NamedTuple):
 
     op: str
     inputs: tuple[int, ...] = ()
-    """Numbers of nodes that come before it, one for each operand."""
+    """The numbers of earlier nodes, one for each operand."""
     value: float | int | None = None
-    """The number of a constant, a float; which of the arguments an input is; None for all else."""
+    """A constant's number, a float; the index of an input's argument; None for other nodes."""
     shape: Shape = ()
 
 
 class Graph(NamedTuple):
-    """Values, each from earlier ones, and which of them are given back.
+    """A list of nodes, and which of their values are returned.
 
     Examples
     --------
@@ -66,43 +64,43 @@ class Graph(NamedTuple):
     """Numbers of nodes."""
 
     def __str__(self) -> str:
-        said = [f"{n.op} {' '.join(f'%{k}' for k in n.inputs) if n.value is None else n.value}" for n in self.nodes]
-        wide, name = max(map(len, said), default=0), len(str(len(said) - 1))
-        lines = [f"%{k:<{name}}  {s:<{wide}}  {self.nodes[k].shape}" for k, s in enumerate(said)]
+        ops = [f"{n.op} {' '.join(f'%{k}' for k in n.inputs) if n.value is None else n.value}" for n in self.nodes]
+        op_width, number_width = max(map(len, ops), default=0), len(str(len(ops) - 1))
+        lines = [f"%{k:<{number_width}}  {op:<{op_width}}  {self.nodes[k].shape}" for k, op in enumerate(ops)]
         return "\n".join([*lines, "gives " + ", ".join(f"%{k}" for k in self.outputs)])
 
 
 class Kernel(NamedTuple):
-    """A part of a graph that is computed by one launch: it loads values, computes its nodes in order, stores some."""
+    """The nodes that one launch computes, in order, and the values that it loads and stores."""
 
     nodes: tuple[int, ...]
     loads: tuple[int, ...]
-    """Values that it reads from memory: inputs of the graph, and what kernels before it have stored."""
+    """Values that it reads from memory: inputs of the graph, and values that earlier kernels have stored."""
     stores: tuple[int, ...]
-    """Those of its nodes that it writes to memory."""
+    """The nodes whose values it writes to memory."""
 
 
 class Insides(NamedTuple):
     """The code, closure and defaults of a function."""
 
     code: str
-    """Equal for functions of equal code, wherever they were made."""
+    """Equal for functions with equal code, wherever they are defined."""
     closure: tuple[tuple[str, object], ...]
-    """(name, value) of what it reads from the functions around it."""
+    """(name, value) of each variable that it reads from enclosing functions."""
     defaults: tuple[object, ...]
 
 
 def shape_after(op: str, *shapes: Shape) -> Shape:
-    """The shape of a value, from those of its operands. expand has a shape that somebody chose, so it is not asked here.
+    """Infer the shape of a value from those of its operands. `expand` is not supported: its shape is an argument.
 
     Raises
     ------
     ValueError
-        The shapes do not fit.
+        The shapes are incompatible.
     """
     import numpy as np
 
-    if op in FOLDS:
+    if op in REDUCTIONS:
         return (*shapes[0][:-1], 1)
     if op == "matmul":
         (m, k), (inner, n) = shapes
@@ -113,15 +111,15 @@ def shape_after(op: str, *shapes: Shape) -> Shape:
 
 
 def can_share(graph: Graph, numbers: Sequence[int]) -> bool:
-    """Return whether one kernel can compute all these nodes, as far as their shapes go.
+    """Return whether the shapes allow one kernel to compute all these nodes.
 
-    A matmul is a kernel of its own. Any other kernel walks over rows: all its nodes have shapes (rows, n) or (rows, 1), with
-    one `rows` and one `n`, and what it reduces has these shapes too. A smaller shape counts as one with sizes of 1 in front.
+    A matmul is a separate kernel. Any other kernel loops over rows: all its nodes, and the operands of its reductions, have
+    shapes (rows, n) or (rows, 1) for one `rows` and one `n`. Missing leading dims count as sizes of 1.
     """
     nodes = [graph.nodes[k] for k in numbers]
     if any(node.op in ("matmul", "input", "constant") for node in nodes):
         return len(nodes) == 1 and nodes[0].op == "matmul"
-    reduced = [graph.nodes[node.inputs[0]] for node in nodes if node.op in FOLDS]
+    reduced = [graph.nodes[node.inputs[0]] for node in nodes if node.op in REDUCTIONS]
     shapes = [(1, 1, *node.shape)[-2:] for node in (*nodes, *reduced)]
     return len({rows for rows, _ in shapes}) <= 1 and len({n for _, n in shapes} - {1}) <= 1
 
@@ -143,10 +141,10 @@ def insides(function: Callable[..., object]) -> Insides:
         (name, cell.cell_contents)
         for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True)
     )
-    return Insides(in_words(function.__code__), cells, tuple(function.__defaults__ or ()))
+    return Insides(code_key(function.__code__), cells, tuple(function.__defaults__ or ()))
 
 
-def in_words(code: CodeType) -> str:
-    """A code without the place where it stands."""
-    constants = [in_words(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
+def code_key(code: CodeType) -> str:
+    """Return a text that is equal for equal code objects, independent of their file and line."""
+    constants = [code_key(c) if isinstance(c, CodeType) else repr(c) for c in code.co_consts]
     return repr((code.co_code, code.co_names, code.co_varnames, code.co_freevars, constants))

@@ -1,7 +1,7 @@
-"""Results for whoever grades: a file in the third version of exercism's format for test runners, with points beside it.
+"""Write results for graders as JSON: version 3 of exercism's format for test runners, extended with points.
 
-The format knows tests of one exercise, each of which belongs to a task of it by number: here the folder is the exercise,
-and a task's number is its place in the course. What it has no word for (points, seed, calls) stands under "course".
+The format describes one exercise, whose tests belong to numbered tasks. Here the exercise is the folder, and tasks are
+numbered as in the course. Points, seed and calls, for which the format has no field, are under "course".
 
 References
 ----------
@@ -13,35 +13,35 @@ from collections.abc import Sequence
 from rich.console import Group
 
 from .registry import TASKS
-from .report import of_outcome, plain, points
+from .report import count_points, render_outcome, to_plain_text
 from .task import Effort, Task
 from .verdicts import Outcome, Result
 
 VERSION = 3
-STATUS = {"passed": "pass", "failed": "fail", "pending": "fail"}  # all else is an error
+STATUS = {"passed": "pass", "failed": "fail", "pending": "fail"}  # all others are "error"
 MAX_OUTPUT_LENGTH, MAX_MESSAGE_LENGTH = 500, 65_535  # characters, as the format limits them
 CUT = "\n... (the rest is cut off)"
 
 
-def results(tasks: Sequence[Task], found: Sequence[Result], effort: Effort, is_strict: bool) -> dict[str, object]:
-    """The file, as data.
+def results(tasks: Sequence[Task], task_results: Sequence[Result], effort: Effort, is_strict: bool) -> dict[str, object]:
+    """Return the content of the file.
 
     Parameters
     ----------
-    tasks, found : sequences of one length
-        What was graded, and what became of it.
+    tasks, task_results : sequences of one length
+        The graded tasks, and the result of each.
     effort : Effort
-        With the seed.
+        The number of examples and the seed.
     is_strict : bool
-        Whether nothing came from the oracle.
+        True if nothing came from the oracle.
     """
-    by_id = {result.task: result for result in found}
-    got, of = points(by_id, tasks)
+    by_id = {result.task: result for result in task_results}
+    got, of = count_points(by_id, tasks)
     return {
         "version": VERSION,
-        "status": status(found),
-        "message": None if any(result.has_run for result in found) else message(tasks, found),
-        "tests": [test for task, result in zip(tasks, found, strict=True) for test in tests(task, result, effort)],
+        "status": status(task_results),
+        "message": None if any(result.has_run for result in task_results) else join_failures(tasks, task_results),
+        "tests": [test for task, result in zip(tasks, task_results, strict=True) for test in tests(task, result, effort)],
         "course": {
             "points": got,
             "of": of,
@@ -54,7 +54,7 @@ def results(tasks: Sequence[Task], found: Sequence[Result], effort: Effort, is_s
                     "task_id": number(task),
                     "title": task.title,
                     "verdict": by_id[task.id].verdict,
-                    "points": points(by_id, [task])[0],
+                    "points": count_points(by_id, [task])[0],
                     "of": task.points,
                     "calls": by_id[task.id].calls,
                     "seconds": round(by_id[task.id].seconds, 3),
@@ -65,56 +65,56 @@ def results(tasks: Sequence[Task], found: Sequence[Result], effort: Effort, is_s
     }
 
 
-def status(found: Sequence[Result]) -> str:
-    """pass, fail, or error where nothing of the student's could be asked at all."""
-    if not any(result.has_run for result in found):
+def status(task_results: Sequence[Result]) -> str:
+    """Return "pass", "fail", or "error" if no function of the student's could be called."""
+    if not any(result.has_run for result in task_results):
         return "error"
-    return "pass" if all(result.verdict == "passed" for result in found) else "fail"
+    return "pass" if all(result.verdict == "passed" for result in task_results) else "fail"
 
 
 def number(task: Task) -> int:
-    """The place of a task in the course, from 1 on."""
+    """Return the number of a task in the course, from 1."""
     return 1 + TASKS.index(task)
 
 
 def tests(task: Task, result: Result, effort: Effort) -> list[dict[str, object]]:
-    """A test for each check, in their order; those that were not asked are errors."""
-    said = {outcome.check: outcome for outcome in result.outcomes}
-    bad = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), None)
-    names = list(dict.fromkeys([check.name for check in task.checks] + list(said)))
-    missing = Outcome("", "error", f"did not run: {bad.check}: {bad.said}" if bad else "did not run")
-    return [test(task, name, said.get(name, missing), effort) for name in names]
+    """Return a test for each check, in order; checks that did not run are errors."""
+    outcomes = {outcome.check: outcome for outcome in result.outcomes}
+    failure = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), None)
+    names = list(dict.fromkeys([check.name for check in task.checks] + list(outcomes)))
+    missing = Outcome("", "error", f"did not run: {failure.check}: {failure.message}" if failure else "did not run")
+    return [test(task, name, outcomes.get(name, missing), effort) for name in names]
 
 
 def test(task: Task, name: str, outcome: Outcome, effort: Effort) -> dict[str, object]:
-    """One test in the format."""
-    found: dict[str, object] = {"name": f"{task.id} {name}", "status": STATUS.get(outcome.verdict, "error")}
-    if found["status"] == "pass":
-        return found | {"test_code": code(task, name, "", effort), "task_id": number(task)}
-    text = plain(Group(*of_outcome(task, outcome, "http://127.0.0.1:8501")))
-    found["message"] = short(text, MAX_MESSAGE_LENGTH)
+    """Return one test in the format."""
+    fields: dict[str, object] = {"name": f"{task.id} {name}", "status": STATUS.get(outcome.verdict, "error")}
+    if fields["status"] == "pass":
+        return fields | {"test_code": code(task, name, "", effort), "task_id": number(task)}
+    text = to_plain_text(Group(*render_outcome(task, outcome, "http://127.0.0.1:8501")))
+    fields["message"] = truncate(text, MAX_MESSAGE_LENGTH)
     if outcome.printed:
-        found["output"] = short(outcome.printed, MAX_OUTPUT_LENGTH)
-    return found | {"test_code": code(task, name, outcome.case, effort), "task_id": number(task)}
+        fields["output"] = truncate(outcome.printed, MAX_OUTPUT_LENGTH)
+    return fields | {"test_code": code(task, name, outcome.case, effort), "task_id": number(task)}
 
 
 def code(task: Task, name: str, case: str, effort: Effort) -> str:
-    """Return the demand, the case, and the command that repeats the check."""
+    """Return the requirement, the case, and the command that repeats the check."""
     seed = f" --seed {effort.seed}" if effort.seed is not None else ""
     more = f" --examples {effort.examples}" if effort.examples != Effort.examples else ""
     return "\n".join([name, *[f"case: {case}"] * bool(case), f"minifuse course check {task.id}{seed}{more}"])
 
 
-def message(tasks: Sequence[Task], found: Sequence[Result]) -> str:
-    """Why nothing could be asked."""
+def join_failures(tasks: Sequence[Task], task_results: Sequence[Result]) -> str:
+    """Return the first failure of each task as one message."""
     lines = []
-    for task, result in zip(tasks, found, strict=True):
+    for task, result in zip(tasks, task_results, strict=True):
         bad = next((outcome for outcome in result.outcomes if outcome.verdict != "passed"), Outcome("", "error", "no check"))
         at = "".join(f"\n  {file}:{line}: {text.strip()}" for file, line, text in bad.lines)
-        lines.append(f"{task.id}: {bad.said}{at}")
-    return short("\n".join(lines), MAX_MESSAGE_LENGTH)
+        lines.append(f"{task.id}: {bad.message}{at}")
+    return truncate("\n".join(lines), MAX_MESSAGE_LENGTH)
 
 
-def short(text: str, most: int) -> str:
-    """As much of a text as there is room for, with a word on what is missing."""
+def truncate(text: str, most: int) -> str:
+    """Cut a text to a length, with a mark at its end."""
     return text if len(text) <= most else text[: most - len(CUT)] + CUT

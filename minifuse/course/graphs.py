@@ -1,7 +1,7 @@
-"""Graphs of numbers as tasks of backpropagation ask for them: drawn, built from variables that are watched, told in words.
+"""Draw, build and print graphs of scalars for tasks about backpropagation.
 
-Node k of a graph is a leaf, a constant or a weighted sum of nodes before it; the last one is the root. Weighted sums have
-every shape of graph, and derivatives that one can work out in one's head.
+Node k of a graph is a leaf, a constant or a weighted sum of earlier nodes; the last one is the root. Weighted sums can form
+every graph, and their gradients are easy to compute by hand.
 """
 
 from collections import Counter
@@ -20,21 +20,21 @@ LEAF, CONSTANT = "leaf", "constant"
 LETTERS = {LEAF: "x", CONSTANT: "c"}
 WEIGHTS = (1, 2, 3, 5, -1, -4)
 Entry = str | tuple[tuple[int, int], ...]
-"""LEAF, CONSTANT, or the (node, weight) of each input of a sum."""
+"""LEAF, CONSTANT, or a (node, weight) for each input of a sum."""
 
 
 @dataclass(frozen=True)
 class Graph:
-    """A graph, and what its root receives."""
+    """A graph, and the gradient of its root."""
 
     nodes: tuple[Entry, ...]
     d: float = 1.0
     gathered: float | None = None
-    """The derivative that its leaves have gathered before."""
+    """The gradient that its leaves have before the backward pass."""
 
     @cached_property
     def names(self) -> list[str]:
-        """x0, c1, y2: leaves, constants and sums."""
+        """Return the names of the nodes: x0, c1, y2 for a leaf, a constant and a sum."""
         return [f"{LETTERS[entry] if isinstance(entry, str) else 'y'}{k}" for k, entry in enumerate(self.nodes)]
 
     def __str__(self) -> str:
@@ -50,18 +50,18 @@ class Graph:
 
 @dataclass
 class Watch:
-    """Counts of what is done with the variables of a graph."""
+    """Counts of the accesses to the variables of a graph."""
 
     limit: int
     reads: int = 0
-    asked: Counter[str] = field(default_factory=Counter)
-    """How often each call was asked for its derivatives."""
-    told: Counter[str] = field(default_factory=Counter)
-    """How often each variable was told to accumulate."""
+    backward_calls: Counter[str] = field(default_factory=Counter)
+    """Number of calls of `backward`, by the name of the variable."""
+    accumulations: Counter[str] = field(default_factory=Counter)
+    """Number of calls of `accumulate`, by the name of the variable."""
 
 
 class Node:
-    """A variable that notes how often its history is looked at."""
+    """A variable that counts accesses to its history."""
 
     def __init__(self, name: str, watch: Watch, history: "NodeCall | None" = None, is_constant: bool = False) -> None:
         self.name, self.watch, self.made_by, self.is_constant = name, watch, history, is_constant
@@ -72,19 +72,19 @@ class Node:
 
     @property
     def history(self) -> "NodeCall | None":
-        """The call that made it."""
+        """Return the call that computed it, and count the access."""
         self.watch.reads += 1
         if self.watch.reads > self.watch.limit:
             raise Wrong(
                 f"the histories of a graph were looked at {self.watch.reads:,} times: where two ways lead to a variable, "
-                "everything behind it is walked through twice, and again where they part once more",
+                "everything behind it is visited twice, and twice again at the next such variable",
                 kind="walks",
             )
         return self.made_by
 
     def accumulate(self, d: float) -> None:
-        """Add to what was gathered."""
-        self.watch.told[self.name] += 1
+        """Add to the accumulated gradient."""
+        self.watch.accumulations[self.name] += 1
         self.grad = d if self.grad is None else self.grad + d
 
 
@@ -102,16 +102,16 @@ class WeightedSum:
 
     @staticmethod
     def backward(context: Context, d: float) -> tuple[float, ...]:
-        """Weights times d."""
+        """Return each weight times d."""
         weights, name, watch = context.saved
-        watch.asked[name] += 1
-        if watch.asked.total() > watch.limit:
-            raise Wrong(f"calls were asked {watch.asked.total():,} times for their derivatives", kind="walks")
+        watch.backward_calls[name] += 1
+        if watch.backward_calls.total() > watch.limit:
+            raise Wrong(f"`backward` was called {watch.backward_calls.total():,} times", kind="walks")
         return tuple(w * d for w in weights)
 
 
-def built(graph: Graph) -> tuple[list[Node], Watch]:
-    """The variables of a graph. A sum of constants is a constant."""
+def build_variables(graph: Graph) -> tuple[list[Node], Watch]:
+    """Create the variables of a graph. A sum of constants is a constant."""
     watch = Watch(20 * len(graph.nodes) + 100)
     nodes: list[Node] = []
     for name, entry in zip(graph.names, graph.nodes, strict=True):
@@ -128,7 +128,7 @@ def built(graph: Graph) -> tuple[list[Node], Watch]:
 
 
 def drawn_calls() -> "SearchStrategy[Graph]":
-    """Graphs of one sum, of leaves and of constants, some of them several times."""
+    """Draw graphs of one sum of leaves and constants, which may repeat."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -142,7 +142,7 @@ def drawn_calls() -> "SearchStrategy[Graph]":
 
 
 def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
-    """Graphs of up to nine nodes, in which variables are shared, used twice, constant, or not reached at all."""
+    """Draw graphs of up to nine nodes, in which variables may be shared, used twice, constant, or unreachable."""
     from hypothesis import strategies as st
 
     weights = st.sampled_from(WEIGHTS)
@@ -161,12 +161,12 @@ def drawn_graphs(with_gathered: bool = False) -> "SearchStrategy[Graph]":
 
 
 def chain(length: int) -> Graph:
-    """Each node is made from the one before."""
+    """Return a graph in which each node is computed from the previous one."""
     return Graph((LEAF, *[((k, 1),) for k in range(length)]))
 
 
 def ladder(rungs: int) -> Graph:
-    """Diamonds on top of each other: 2 ** rungs ways lead from the root to the leaf."""
+    """Return a chain of diamonds, with 2 ** rungs paths from the root to the leaf."""
     nodes: list[Entry] = [LEAF]
     for _ in range(rungs):
         k = len(nodes) - 1
@@ -175,7 +175,7 @@ def ladder(rungs: int) -> Graph:
 
 
 def picture(graph: Graph) -> list[str]:
-    """A graph from its root down, a node a line, and what each is made from.
+    """Draw a graph from its root down: one line for each node, with its inputs.
 
     Examples
     --------
@@ -187,28 +187,28 @@ def picture(graph: Graph) -> list[str]:
     names, lines = graph.names, []
     for k in reversed(range(len(graph.nodes))):
         entry = graph.nodes[k]
-        made = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"
-        lines.append(f"{names[k]:<5}{made}")
+        inputs = entry if isinstance(entry, str) else f"<- {'  '.join(f'{names[i]} * {w}' for i, w in entry)}"
+        lines.append(f"{names[k]:<5}{inputs}")
     return lines
 
 
-def reached(graph: Graph) -> list[int]:
-    """The nodes that the root was computed from, and the root; constants are left out."""
+def reachable(graph: Graph) -> list[int]:
+    """Return the root and the nodes from which it is computed, without constants."""
     constant = [False] * len(graph.nodes)
     for k, entry in enumerate(graph.nodes):
         constant[k] = entry == CONSTANT or (not isinstance(entry, str) and all(constant[i] for i, _ in entry))
-    found = {len(graph.nodes) - 1}
+    numbers = {len(graph.nodes) - 1}
     for k in reversed(range(len(graph.nodes))):
         entry = graph.nodes[k]
-        if k in found and not isinstance(entry, str):
-            found |= {i for i, _ in entry}
-    return sorted(k for k in found if not constant[k])
+        if k in numbers and not isinstance(entry, str):
+            numbers |= {i for i, _ in entry}
+    return sorted(k for k in numbers if not constant[k])
 
 
-def misplaced(graph: Graph, order: Sequence[str]) -> str:
-    """The first variable of an order that stands behind one that it was computed from, in words; empty if none does."""
+def describe_misplaced(graph: Graph, order: Sequence[str]) -> str:
+    """Describe the first variable that comes after one of its inputs in an order; "" if there is none."""
     place = {name: k for k, name in enumerate(order)}
-    for k in reached(graph):
+    for k in reachable(graph):
         entry = graph.nodes[k]
         for i, _ in () if isinstance(entry, str) else entry:
             user, source = graph.names[k], graph.names[i]

@@ -1,8 +1,8 @@
-"""Imports of a student's file: modules that its tasks allow, and files of its own. Checked before it runs, and while.
+"""Restrict the imports of a student's file to modules that its tasks allow and to the student's other files.
 
-A task is to be written, so what answers it elsewhere is refused with the line: an import, a detour by `importlib` or
-`sys.modules`, a text that is run. This is a rail, no wall: code in one process can reach all that is in it. Whoever grades
-the code of strangers does that in a container.
+Imports of solutions are refused with the line, before the file runs and while it runs. So are detours by `importlib` or
+`sys.modules`, and calls of `exec`. This prevents accidents, not attacks: code in one process can reach everything in it.
+To grade code of strangers, use a container.
 """
 
 import ast
@@ -20,43 +20,43 @@ COMMON = frozenset(
     "__future__ collections dataclasses functools itertools math operator random typing minifuse.course".split()  # noqa: SIM905
 )
 
-# Ways from any object to everything else; no task needs one.
+# Names that lead from any object to everything else; no task needs one.
 DETOURS = frozenset(
     "__builtins__ __closure__ __code__ __globals__ __loader__ __spec__ __subclasses__ __wrapped__ "  # noqa: SIM905
     "_os _sys builtins f_back f_builtins f_globals gi_frame importlib inspect os sys tb_frame".split()
 )
-TEXTS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # builtins that a file is given a refusal for
+FORBIDDEN_BUILTINS = ("breakpoint", "compile", "eval", "exec", "input", "open")  # calls raise `Refused`
 
 
 class Assignment(Protocol):
-    """The part of a task by which a student's files are loaded: the file, its slots, and the modules that it may import."""
+    """The part of a task that is needed to load a student's file."""
 
     @property
     def id(self) -> str:
-        """Return its name: "2.3"."""
+        """Return the id of the task: "2.3"."""
 
     @property
     def file(self) -> str:
-        """Return the file that it is written in."""
+        """Return the file that the student writes."""
 
     @property
     def slots(self) -> tuple[str, ...]:
-        """Return the functions and classes that are to be written."""
+        """Return the functions and classes that the student writes."""
 
     @property
     def allows(self) -> frozenset[str]:
-        """Return the modules that it may import besides COMMON."""
+        """Return the modules that the file may import besides COMMON."""
 
 
-def parsed(path: Path) -> ast.Module:
-    """A student's file as a tree.
+def parse_file(path: Path) -> ast.Module:
+    """Parse a student's file.
 
     Raises
     ------
     CourseError
-        It is not there, or no text.
+        The file is missing, or is not UTF-8.
     SyntaxError
-        It is no Python.
+        The file is not valid Python.
     """
     try:
         data = path.read_bytes()
@@ -68,54 +68,46 @@ def parsed(path: Path) -> ast.Module:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise CourseError(
-            f"{path.name}, line {line}, has bytes that are no UTF-8 text; save the file as UTF-8 in your editor"
-        ) from None
+        raise CourseError(f"{path.name}, line {line}, is not UTF-8; save the file as UTF-8 in your editor") from None
     if "\0" in text:
         raise CourseError(
-            f"{path.name}, line {text[: text.index(chr(0))].count(chr(10)) + 1}, has a null byte; it is no Python text"
+            f"{path.name}, line {text[: text.index(chr(0))].count(chr(10)) + 1}, has a null byte, which Python rejects"
         )
     return ast.parse(text, str(path))
 
 
-def allowed(file: str, tasks: Iterable[Assignment]) -> frozenset[str]:
-    """The modules that a file may import: those of all its tasks. A package allows its modules too."""
+def allowed_modules(file: str, tasks: Iterable[Assignment]) -> frozenset[str]:
+    """Return the modules that the tasks of a file allow it to import. A package includes its modules."""
     return COMMON.union(*[task.allows for task in tasks if task.file == file])
 
 
 def is_allowed(name: str, may: frozenset[str]) -> bool:
-    """Return whether a module is among these, or in a package that is; modules of this package must be named."""
-    inner = may - {"minifuse.course"}
-    return name in may or any(name.startswith(f"{some}.") for some in inner)
+    """Return whether a module or its package may be imported. `minifuse.course` does not include its modules."""
+    packages = may - {"minifuse.course"}
+    return name in may or any(name.startswith(f"{package}.") for package in packages)
 
 
-def look_at(tree: ast.AST, path: Path, may: frozenset[str], siblings: set[str]) -> None:
-    """Refuse a file that imports what its tasks are to be written without, or goes there by a detour.
-
-    Raises
-    ------
-    Refused
-        With the line.
-    """
+def check_imports(tree: ast.AST, path: Path, may: frozenset[str], siblings: set[str]) -> None:
+    """Raise `Refused` if a file imports a module that is not allowed, or uses a name of DETOURS."""
     for node in ast.walk(tree):
         at = f"{path.name}, line {getattr(node, 'lineno', 0)},"
-        for name in imported(node):
+        for name in imported_modules(node):
             if name not in siblings or is_allowed(name, may):
-                ask(name, at, may, isinstance(node, ast.ImportFrom))
-        for word in words(node):
+                check_import(name, at, may, isinstance(node, ast.ImportFrom))
+        for word in identifiers(node):
             if word in DETOURS:
-                raise Refused(f"{at} reaches for {word}, which no task needs")
+                raise Refused(f"{at} uses {word}, which no task needs")
 
 
-def imported(node: ast.AST) -> list[str]:
-    """The modules that a statement names."""
+def imported_modules(node: ast.AST) -> list[str]:
+    """Return the modules that a statement imports."""
     if isinstance(node, ast.Import):
         return [alias.name for alias in node.names]
     return ["." * node.level + (node.module or "")] if isinstance(node, ast.ImportFrom) else []
 
 
-def words(node: ast.AST) -> Iterator[str]:
-    """Names in a node that could be a detour."""
+def identifiers(node: ast.AST) -> Iterator[str]:
+    """Yield the names in a node."""
     match node:
         case ast.Attribute(attr=name) | ast.Name(id=name):
             yield name
@@ -123,23 +115,23 @@ def words(node: ast.AST) -> Iterator[str]:
             yield from (alias.name for alias in names)
 
 
-def ask(name: str, at: str, may: frozenset[str], takes_names: bool) -> None:
-    """Refuse a module that is not allowed, and `import minifuse.course`, which would bring the whole package."""
+def check_import(name: str, at: str, may: frozenset[str], takes_names: bool) -> None:
+    """Raise `Refused` for a module that is not allowed, and for `import minifuse...`, which imports the whole package."""
     if not is_allowed(name, may):
         first = name.partition(".")[0]
         others = ", ".join(sorted(may - {"__future__"}))
-        what = "the answers are in there" if first in ("minifuse", "tests") else "this is to be written without it"
-        raise Refused(f"{at} imports {name}: {what}; allowed are {others}, and your own files")
+        reason = "the answers are in there" if first in ("minifuse", "tests") else "the task is to be solved without it"
+        raise Refused(f"{at} imports {name}: {reason}; allowed are {others}, and your own files")
     if name.startswith("minifuse") and not takes_names:
-        raise Refused(f"{at} imports {name} whole; write `from {name} import ...` with the names that you need")
+        raise Refused(f"{at} imports all of {name}; write `from {name} import ...` with the names that you need")
 
 
-def guarded(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType | None]) -> dict[str, object]:
-    """The builtins of a student's file: an `__import__` that asks, and no way to run a text or to wait for somebody."""
+def restricted_builtins(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType | None]) -> dict[str, object]:
+    """Return the builtins of a student's file: `__import__` checks the module, and FORBIDDEN_BUILTINS raise `Refused`."""
 
     def refusal(word: str) -> Callable[..., NoReturn]:
         def refuse(*_: object, **__: object) -> NoReturn:
-            raise Refused(f"{path.name} calls {word}(), which no task needs: a function gets what it works on as arguments")
+            raise Refused(f"{path.name} calls {word}(), which no task needs: a function receives its data as arguments")
 
         return refuse
 
@@ -148,11 +140,11 @@ def guarded(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType
     ) -> ModuleType:
         if not is_allowed(name, may) and (own := sibling(name)) is not None:
             return own
-        ask("." * level + name, f"{path.name}", may, bool(names))
-        found = __import__(name, None, None, names or (), 0)
-        if found.__name__ not in COMMON:
-            return found
-        shown = face(found)
+        check_import("." * level + name, f"{path.name}", may, bool(names))
+        module = __import__(name, None, None, names or (), 0)
+        if module.__name__ not in COMMON:
+            return module
+        shown = public_view(module)
         for part in names or ():
             if not hasattr(shown, part) and part != "*":
                 raise Refused(
@@ -160,18 +152,18 @@ def guarded(path: Path, may: frozenset[str], sibling: Callable[[str], ModuleType
                 )
         return shown
 
-    return vars(builtins) | {word: refusal(word) for word in TEXTS} | {"__import__": import_}
+    return vars(builtins) | {word: refusal(word) for word in FORBIDDEN_BUILTINS} | {"__import__": import_}
 
 
-def face(module: ModuleType) -> ModuleType:
-    """A module as its `__all__` shows it, where it holds other modules: `dataclasses.sys` is no part of dataclasses."""
-    inside = [value for value in vars(module).values() if isinstance(value, ModuleType)]
-    if not inside or not hasattr(module, "__all__"):
+def public_view(module: ModuleType) -> ModuleType:
+    """Return a copy of a module with the names of `__all__` only, if it refers to other modules, as in `dataclasses.sys`."""
+    inner_modules = [value for value in vars(module).values() if isinstance(value, ModuleType)]
+    if not inner_modules or not hasattr(module, "__all__"):
         return module
     shown = ModuleType(module.__name__, module.__doc__)
     vars(shown).update({name: getattr(module, name) for name in ("__all__", *module.__all__)})
     for name, part in list(sys.modules.items()):
         package, _, last = name.rpartition(".")
-        if package == module.__name__ != "minifuse.course":  # whose parts are the answers
-            setattr(shown, last, face(part))
+        if package == module.__name__ != "minifuse.course":  # its modules contain the answers
+            setattr(shown, last, public_view(part))
     return shown

@@ -1,7 +1,7 @@
-"""Networks of two layers, and what tasks demand of one that learns.
+"""Checks that a student's network of two layers learns.
 
-It is asked about data that it has not seen, after steps that are counted. What is drawn may be bad luck, so there is a
-second try with another seed; who does not learn fails both.
+The network is trained with a limited number of steps and evaluated on held-out points. Since random initial values may be
+unlucky, a failure is tried again with a second seed.
 """
 
 import gc
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
 
 Points = list[tuple[float, float]]
 HELD_OUT = 200
-ENOUGH = 0.9
-"""Of the points that it has not seen. By chance it is one half: there are as many of each kind."""
-ALLOCATIONS = 100_000  # objects that are made before the collector looks at them, while a network is trained
+MIN_ACCURACY = 0.9
+"""On held-out points. Guessing gets one half: there are as many points of each kind."""
+ALLOCATIONS = 100_000  # between two garbage collections, while a network is trained
 
 
 class Layer(NamedTuple):
-    """The parameters of a layer, and its inputs: of one point, or a row for each."""
+    """The parameters of a layer, and its inputs: one point, or a row for each point."""
 
     weights: Array
     biases: Array
@@ -38,45 +38,45 @@ class Layer(NamedTuple):
 
 
 class Net(NamedTuple):
-    """Two layers, and what the first is given."""
+    """Two layers. The last one has no inputs of its own: they are the outputs of the first."""
 
     first: Layer
     last: Layer
 
 
-def numbers(draw: "DrawFn", *shape: int) -> Array:
-    """Halves between -3 and 3."""
+def half_integers(draw: "DrawFn", *shape: int) -> Array:
+    """Draw multiples of one half between -3 and 3."""
     from hypothesis import strategies as st
 
     count = int(np.prod(shape))
     return np.reshape(draw(st.lists(st.integers(-6, 6), min_size=count, max_size=count)), shape) / 2
 
 
-def outputs_of(case: Layer, with_biases: bool = True) -> Array:
-    """The outputs."""
+def layer_outputs(case: Layer, with_biases: bool = True) -> Array:
+    """Return the outputs of a layer."""
     return case.xs @ case.weights + with_biases * case.biases
 
 
-def said_by(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
-    """Evaluate a network."""
-    hidden = outputs_of(case.first)
+def network_output(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> Array:
+    """Return the output of a network."""
+    hidden = layer_outputs(case.first)
     output = (np.maximum(hidden, 0) if has_relu else hidden) @ case.last.weights + case.last.biases
     output = np.maximum(output, 0) if relu_at_the_end else output
     return 1 / (1 + np.exp(-output))
 
 
-def told_layer(case: Layer) -> str:
-    """A layer in words."""
+def describe_layer(case: Layer) -> str:
+    """Return a layer as text."""
     return f"weights {case.weights.tolist()}, biases {case.biases.tolist()}, xs {case.xs.tolist()}"
 
 
-def told_network(case: Net) -> str:
-    """Two layers in words."""
-    return f"first layer: {told_layer(case.first)}; last layer: {told_layer(case.last).partition(', xs')[0]}"
+def describe_network(case: Net) -> str:
+    """Return two layers as text."""
+    return f"first layer: {describe_layer(case.first)}; last layer: {describe_layer(case.last).partition(', xs')[0]}"
 
 
-def drawn(name: str, count: int, seed: int) -> tuple[Points, list[int]]:
-    """Points of a set, anew for each seed, and their kinds; as many of one as of the other."""
+def draw_points(name: str, count: int, seed: int) -> tuple[Points, list[int]]:
+    """Draw points of a set with a seed, and their kinds: as many of kind 0 as of kind 1."""
     border, random = BORDERS[name], Random(f"{name} {seed}")
     points, labels = Points(), list[int]()
     while len(points) < count:
@@ -88,14 +88,14 @@ def drawn(name: str, count: int, seed: int) -> tuple[Points, list[int]]:
     return points, labels
 
 
-def share_right(said: Sequence[float], labels: Sequence[int]) -> float:
-    """The part of all points that a network tells right."""
-    return float(np.mean((np.asarray(said, float) > 0.5) == np.asarray(labels, bool)))
+def accuracy(probabilities: Sequence[float], labels: Sequence[int]) -> float:
+    """Return the fraction of points that a network classifies correctly."""
+    return float(np.mean((np.asarray(probabilities, float) > 0.5) == np.asarray(labels, bool)))
 
 
 @contextmanager
-def few_collections() -> Iterator[None]:
-    """Let the collector of garbage rest: a graph of numbers is freed without it, and it takes a third of the time."""
+def rare_garbage_collection() -> Iterator[None]:
+    """Run the garbage collector rarely: graphs of scalars have no cycles, and it would take a third of the time."""
     before = gc.get_threshold()
     gc.set_threshold(ALLOCATIONS)
     try:
@@ -104,7 +104,7 @@ def few_collections() -> Iterator[None]:
         gc.set_threshold(*before)
 
 
-def learns(
+def learning_check(
     name: str,
     slot: str,
     sets: Sequence[str],
@@ -114,58 +114,58 @@ def learns(
     steps: int,
     seeds: tuple[int, int] = (0, 1),
 ) -> Check:
-    """The demand that training leads to a network that tells held-out points apart, for each set and one of the seeds.
+    """Return a check that trains a network on each set, and requires MIN_ACCURACY on held-out points for one of the seeds.
 
     Parameters
     ----------
     name : str
-        The demand, as a sentence.
+        The requirement, as a sentence.
     slot : str
-        The function that trains: slot(engine, points, labels, steps, seed) gives a network.
+        The function that trains: slot(engine, points, labels, steps, seed) returns a network.
     sets : sequence of str
-        Of `points.BORDERS`.
+        Names in `toy_points.BORDERS`.
     probabilities : function of (engine, network, points)
-        What a network says of points.
+        Returns the network's probabilities for points.
     count, steps : int
-        How many points it may learn from; how many losses may go backward.
+        Number of training points; maximal number of backward passes.
     seeds : tuple of two ints
-        For the points and for the training. The second is tried where the first does not do.
+        For the points and for the training. The second is used if the first one fails.
     """
 
     def run(student: Student, effort: Effort) -> None:
         first, second = seeds if effort.seed is None else (effort.seed, effort.seed + 1)
-        with few_collections():
+        with rare_garbage_collection():
             for data in sets:
-                if one(student, data, first) is not None and (wrong := one(student, data, second)) is not None:
+                if train(student, data, first) is not None and (wrong := train(student, data, second)) is not None:
                     raise wrong
 
-    def one(student: Student, data: str, seed: int) -> Wrong | None:
-        """Return the failure of a network that does not tell enough points right. Whatever else is wrong is raised."""
+    def train(student: Student, data: str, seed: int) -> Wrong | None:
+        """Train a network; return the failure if its accuracy is too low, and raise any other one."""
         engine = Engine(student)
-        points, labels = drawn(data, count, seed)
-        unseen, kinds = drawn(data, HELD_OUT, seed + 10_000)
+        points, labels = draw_points(data, count, seed)
+        unseen, kinds = draw_points(data, HELD_OUT, seed + 10_000)
         network = getattr(student, slot)(engine, list(points), list(labels), steps, seed)
-        told = f"{slot}(engine, {count} points of {data!r}, labels, steps={steps}, seed={seed})"
+        case_text = f"{slot}(engine, {count} points of {data!r}, labels, steps={steps}, seed={seed})"
         if engine.backwards > steps:
             raise Wrong(
                 f"{engine.backwards} losses went backward; at most {steps} may",
-                told=told,
+                case_text=case_text,
                 expected=f"at most {steps}",
                 got=engine.backwards,
                 kind="steps",
             )
         if network is None:
-            raise Wrong(f"{slot} gives nothing; return the network", told=told, kind="nothing")
-        right = share_right(probabilities(engine, network, unseen), kinds)
-        if right >= ENOUGH:
+            raise Wrong(f"{slot} returns None; return the network", case_text=case_text, kind="nothing")
+        right = accuracy(probabilities(engine, network, unseen), kinds)
+        if right >= MIN_ACCURACY:
             return None
-        seen = share_right(probabilities(engine, network, points), labels)
+        seen = accuracy(probabilities(engine, network, points), labels)
         return Wrong(
-            f"of {HELD_OUT} points that it has not seen, it tells {right:.0%} right; {ENOUGH:.0%} are wanted, and the first "
-            f"seed did no better. Of those that it learnt from: {seen:.0%}. Losses that went backward: {engine.backwards}",
+            f"the accuracy on {HELD_OUT} held-out points is {right:.0%}, expected {MIN_ACCURACY:.0%}; the first seed did no "
+            f"better. On the training points: {seen:.0%}. Losses that went backward: {engine.backwards}",
             case=engine.backwards,
-            told=told,
-            expected=ENOUGH,
+            case_text=case_text,
+            expected=MIN_ACCURACY,
             got=right,
             link="train",
             kind="accuracy",

@@ -1,7 +1,7 @@
-"""Convolution, pooling, softmax and dropout for the tensors of an engine: the slots of module 4 behind a history.
+"""Differentiable convolution, pooling, softmax and dropout for the tensors of an engine.
 
-What a network is written with: `from minifuse.course.networks import conv2d, max_pool`. Nothing is computed here; memory for
-results is made, slots are called, and what their gradients need is kept.
+Networks of a student import them: `from minifuse.course.networks import conv2d, max_pool`. The functions allocate results,
+call the slots of module 4, and save what the gradients need.
 """
 
 from typing import Any
@@ -15,16 +15,16 @@ from .variables import Context, Function, Tensor
 __all__ = ["average_pool", "conv1d", "conv2d", "dropout", "log_softmax", "max_pool", "maximum", "softmax"]
 Pair = tuple[int, int]
 Setting = int | Shape
-"""Of a convolution along one dim, or along two."""
+"""A stride or a padding: an int for conv1d, a tuple for conv2d."""
 
 
 def conv1d(x: Tensor, weight: Tensor, stride: int = 1, padding: int = 0) -> Tensor:
-    """(batch, channels, width) under kernels (out channels, channels, kernel width): (batch, out channels, places)."""
-    return convolved("conv1d", x, weight, stride, padding)
+    """Convolve (batch, channels, width) with (out channels, channels, kernel width) to (batch, out channels, places)."""
+    return apply_convolution("conv1d", x, weight, stride, padding)
 
 
 def conv2d(x: Tensor, weight: Tensor, stride: Pair = (1, 1), padding: Pair = (0, 0)) -> Tensor:
-    """(batch, channels, rows, columns) under kernels (out channels, channels, kernel rows, kernel columns).
+    """Convolve (batch, channels, rows, columns) with kernels (out channels, channels, kernel rows, kernel columns).
 
     Examples
     --------
@@ -35,98 +35,98 @@ def conv2d(x: Tensor, weight: Tensor, stride: Pair = (1, 1), padding: Pair = (0,
     >>> conv2d(x, w).tolist()
     [[[[-1.0, -2.0], [-8.0, -16.0]]]]
     """
-    return convolved("conv2d", x, weight, stride, padding)
+    return apply_convolution("conv2d", x, weight, stride, padding)
 
 
 def average_pool(x: Tensor, window: Pair, stride: Pair | None = None) -> Tensor:
-    """The mean of each window of rows and columns; windows lie side by side if no stride is given."""
+    """Average each window of rows and columns. By default, windows do not overlap."""
     return x.engine.apply(AveragePool, x, window=window, stride=stride or window)
 
 
 def max_pool(x: Tensor, window: Pair, stride: Pair | None = None) -> Tensor:
-    """The largest of each window of rows and columns; windows lie side by side if no stride is given."""
+    """Return the maximum of each window of rows and columns. By default, windows do not overlap."""
     return x.engine.apply(MaxPool, x, window=window, stride=stride or window)
 
 
 def maximum(x: Tensor, dim: int) -> Tensor:
-    """The largest along a dim, which has size 1 then."""
+    """Return the maximum along a dim, which then has size 1."""
     return x.engine.apply("TensorMax", x, dim=x.value.dim(dim))
 
 
 def softmax(x: Tensor, dim: int) -> Tensor:
-    """Probabilities along a dim."""
+    """Return the softmax along a dim."""
     return x.engine.apply("TensorSoftmax", x, dim=x.value.dim(dim))
 
 
 def log_softmax(x: Tensor, dim: int) -> Tensor:
-    """Logarithms of probabilities along a dim."""
+    """Return the logarithm of the softmax along a dim."""
     return x.engine.apply("TensorLogSoftmax", x, dim=x.value.dim(dim))
 
 
 def dropout(x: Tensor, rate: float, seed: int, is_training: bool) -> Tensor:
-    """Elements left out with a probability, and the others scaled up; in training only."""
+    """Set elements to 0 with probability `rate` and scale the others up, in training only."""
     return x.engine.apply("TensorDropout", x, rate=rate, seed=seed, is_training=is_training)
 
 
-def convolved(slot: str, x: Tensor, weight: Tensor, stride: Setting, padding: Setting) -> Tensor:
-    """A convolution, remembered."""
+def apply_convolution(slot: str, x: Tensor, weight: Tensor, stride: Setting, padding: Setting) -> Tensor:
+    """Apply a convolution and record it."""
     function = Conv1d if slot == "conv1d" else Conv2d
     return x.engine.apply(function, x, weight, stride=stride, padding=padding, is_data=x.is_constant)
 
 
-def filled(like: Values, shape: tuple[int, ...], slot: str, *operands: Operand) -> Values:
-    """A new tensor that a slot has written."""
+def write_new(like: Values, shape: tuple[int, ...], slot: str, *operands: Operand) -> Values:
+    """Allocate a tensor and let a slot write it."""
     out = like.engine.fresh(shape)
     like.engine.write(slot, out, *operands)
     return Values(like.engine, out)
 
 
 def places(like: Values, sizes: tuple[int, ...], window: Shape, stride: Shape, padding: Shape) -> tuple[int, ...]:
-    """How many windows fit, along each dim, by task 4.1."""
+    """Return the number of places of a window along each dim, by task 4.1."""
     return tuple(like.engine.slot("conv_size")(*four) for four in zip(sizes, window, stride, padding, strict=True))
 
 
-def convolution(slot: str) -> Function:
-    """The function of a convolution: forward and both gradients are slots."""
+def convolution_function(slot: str) -> Function:
+    """Return the differentiable function of a convolution, whose forward and gradients are slots."""
 
     def forward(context: Context, x: Values, weight: Values, stride: Setting, padding: Setting, is_data: bool) -> Values:
         context.save(x, weight, stride, padding, is_data)
         pairs = [(n,) if isinstance(n, int) else n for n in (stride, padding)]
-        found = places(x, x.shape[2:], weight.shape[2:], *pairs)
-        return filled(x, (x.shape[0], weight.shape[0], *found), slot, x.data, weight.data, stride, padding)
+        sizes = places(x, x.shape[2:], weight.shape[2:], *pairs)
+        return write_new(x, (x.shape[0], weight.shape[0], *sizes), slot, x.data, weight.data, stride, padding)
 
     def backward(context: Context, d: Values) -> tuple[Values | None, Values]:
         x, weight, stride, padding, is_data = context.saved
-        of_weight = filled(d, weight.shape, f"{slot}_weight_gradient", x.data, d.data, stride, padding)
-        if is_data:  # nobody asks for it, and it costs as much as the other
+        of_weight = write_new(d, weight.shape, f"{slot}_weight_gradient", x.data, d.data, stride, padding)
+        if is_data:  # the gradient of data is not needed
             return None, of_weight
-        return filled(d, x.shape, f"{slot}_input_gradient", d.data, weight.data, stride, padding), of_weight
+        return write_new(d, x.shape, f"{slot}_input_gradient", d.data, weight.data, stride, padding), of_weight
 
-    return function(slot, forward, backward)
+    return make_function(slot, forward, backward)
 
 
-def pool(slot: str, *, needs_input: bool) -> Function:
-    """The function of pooling: forward and its gradient are slots."""
+def pool_function(slot: str, *, needs_input: bool) -> Function:
+    """Return the differentiable function of pooling, whose forward and gradient are slots."""
 
     def forward(context: Context, x: Values, window: Pair, stride: Pair) -> Values:
         context.save(x, window, stride)
         shape = (*x.shape[:2], *places(x, x.shape[2:], window, stride, (0, 0)))
-        return filled(x, shape, slot, x.data, window, stride)
+        return write_new(x, shape, slot, x.data, window, stride)
 
     def backward(context: Context, d: Values) -> tuple[Values]:
         x, window, stride = context.saved
         operands: list[Strided] = [x.data, d.data] if needs_input else [d.data]
-        return (filled(d, x.shape, f"{slot}_gradient", *operands, window, stride),)
+        return (write_new(d, x.shape, f"{slot}_gradient", *operands, window, stride),)
 
-    return function(slot, forward, backward)
-
-
-def function(name: str, forward: Slot, backward: Slot) -> Function:
-    """A class as `Engine.apply` takes it."""
-    made: Any = type(name, (), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
-    found: Function = made
-    return found
+    return make_function(slot, forward, backward)
 
 
-Conv1d, Conv2d = convolution("conv1d"), convolution("conv2d")
-AveragePool, MaxPool = pool("average_pool", needs_input=False), pool("max_pool", needs_input=True)
+def make_function(name: str, forward: Slot, backward: Slot) -> Function:
+    """Return a class with static methods `forward` and `backward`, as `Engine.apply` requires."""
+    new: Any = type(name, (), {"forward": staticmethod(forward), "backward": staticmethod(backward)})
+    typed: Function = new
+    return typed
+
+
+Conv1d, Conv2d = convolution_function("conv1d"), convolution_function("conv2d")
+AveragePool, MaxPool = pool_function("average_pool", needs_input=False), pool_function("max_pool", needs_input=True)

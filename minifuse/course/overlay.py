@@ -1,4 +1,4 @@
-"""A student's folder under a whole engine: their functions where they are written, the oracle's elsewhere, all counted."""
+"""Complete a student's functions with the oracle's: it lends those that are not written yet. All calls are counted."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -18,18 +18,18 @@ from .student import Student
 
 
 class Overlay(Student):
-    """The slots of a folder, where what is still to be written is the oracle's.
+    """The slots of a folder. For functions that are not written yet, the oracle lends its own.
 
     Parameters
     ----------
     folder : Path, optional
-        The folder of the student's files; without one, every slot is the oracle's.
+        The folder of the student's files. Default: the oracle lends every slot.
     tasks : tuple of Task
-        Those whose slots the files may have.
+        The tasks whose slots the files may define.
 
     Notes
     -----
-    `calls` counts the student's functions, `lent` the oracle's.
+    `calls` counts calls of the student's functions, `lent` those of the oracle's.
     """
 
     def __init__(self, folder: Path | None = None, tasks: tuple[Assignment, ...] = ()) -> None:
@@ -38,41 +38,41 @@ class Overlay(Student):
         self._loans: dict[str, Slot] = {}
 
     def __getattr__(self, slot: str) -> Any:
-        """A slot, by its name: the student's, or the oracle's."""
+        """Return the function of a slot: the student's, or the oracle's."""
         task = self.home.get(slot)
         if task is None or not self.path(task.file).is_file():
-            return self.loan(slot)
+            return self.lend(slot)
         try:
             return super().__getattr__(slot)
         except NotDoneYet:  # the file has no such function
-            return self.loan(slot)
+            return self.lend(slot)
 
-    def is_theirs(self, slot: str) -> bool:
-        """Return whether a slot is the student's own."""
+    def is_from_student(self, slot: str) -> bool:
+        """Return whether the student has written a slot."""
         getattr(self, slot)
         return slot not in self._loans
 
     def count(self, slot: str) -> None:
-        """Note that a slot ran, which was called in another way than by its name."""
-        (self.calls if self.is_theirs(slot) else self.lent)[slot] += 1
+        """Count a call of a slot that did not go through the counting wrapper."""
+        (self.calls if self.is_from_student(slot) else self.lent)[slot] += 1
 
     def fill(self, module: ModuleType, file: str) -> None:
-        """Put counters around the slots of a loaded file, and the oracle where something is still to be written."""
+        """Wrap the slots of a loaded file in counters, and lend those that are not written yet."""
         super().fill(module, file)
         for slot, task in self.home.items():
-            if task.file == file and is_open(vars(module).get(slot)):
-                vars(module)[slot] = self.loan(slot)
+            if task.file == file and is_unwritten(vars(module).get(slot)):
+                vars(module)[slot] = self.lend(slot)
 
-    def loan(self, slot: str) -> Slot:
-        """The oracle's function for a slot, counted."""
+    def lend(self, slot: str) -> Slot:
+        """Return the oracle's function for a slot, wrapped in a counter."""
         if slot.startswith("_"):
             raise AttributeError(slot)
         if slot not in self._loans:
-            self._loans[slot] = counting(self.joined(oracle.function(slot)), slot, self.lent)
+            self._loans[slot] = count_calls(self.bind_slots(oracle.function(slot)), slot, self.lent)
         return self._loans[slot]
 
-    def joined(self, function: Slot) -> Slot:
-        """A function of the oracle's that uses the slots of this overlay: those that it has keyword-only parameters for."""
+    def bind_slots(self, function: Slot) -> Slot:
+        """Pass slots of this overlay to a function of the oracle's, one for each of its keyword-only parameters."""
         needs = (
             []
             if isinstance(function, type)
@@ -83,11 +83,11 @@ class Overlay(Student):
         return wraps(function)(lambda *args: function(*args, **{slot: getattr(self, slot) for slot in needs}))
 
 
-def counting(function: Slot, slot: str, calls: Counter[str]) -> Slot:
-    """A function, or a class with the same static methods, that counts its calls; what it is made of stays as it is."""
+def count_calls(function: Slot, slot: str, calls: Counter[str]) -> Slot:
+    """Return a function that counts its calls, or a subclass whose static methods do. The original is unchanged."""
     if isinstance(function, type):
         methods = {name: value.__func__ for name, value in vars(function).items() if isinstance(value, staticmethod)}
-        counted = {name: staticmethod(counting(method, slot, calls)) for name, method in methods.items()}
+        counted = {name: staticmethod(count_calls(method, slot, calls)) for name, method in methods.items()}
         return type(slot, (function,), {"__doc__": function.__doc__, **counted})
 
     @wraps(function)
@@ -98,35 +98,35 @@ def counting(function: Slot, slot: str, calls: Counter[str]) -> Slot:
     return call
 
 
-def is_open(value: object) -> bool:
-    """Return whether a function, or one of a class, is not there or says `todo`.
+def is_unwritten(value: object) -> bool:
+    """Return whether a function, or a method of a class, is missing or calls `todo`.
 
     Examples
     --------
     >>> from minifuse.course import todo
-    >>> is_open(lambda x: todo("2.3a")), is_open(lambda x: x + 1)
+    >>> is_unwritten(lambda x: todo("2.3a")), is_unwritten(lambda x: x + 1)
     (True, False)
     """
     if isinstance(value, type):
         members = [getattr(member, "__func__", member) for member in vars(value).values()]
-        return any(is_open(member) for member in members if isinstance(unwrap_any(member), FunctionType))
+        return any(is_unwritten(member) for member in members if isinstance(unwrap_any(member), FunctionType))
     value = unwrap_any(value)
-    return not isinstance(value, FunctionType) or says_todo(value.__code__)
+    return not isinstance(value, FunctionType) or calls_todo(value.__code__)
 
 
 def unwrap_any(value: object) -> object:
-    """Return the original of a function that counts its calls; anything else as it is."""
+    """Return the function inside a counting wrapper; any other value unchanged."""
     return unwrap(value) if callable(value) else value
 
 
-def says_todo(code: CodeType) -> bool:
-    """Return whether a function calls `todo`, or one within it does."""
-    return "todo" in code.co_names or any(says_todo(c) for c in code.co_consts if isinstance(c, CodeType))
+def calls_todo(code: CodeType) -> bool:
+    """Return whether a function, or a function nested in it, calls `todo`."""
+    return "todo" in code.co_names or any(calls_todo(c) for c in code.co_consts if isinstance(c, CodeType))
 
 
 @contextmanager
-def once_each(*counts: Counter[str]) -> Iterator[None]:
-    """Whatever is called in here any number of times, for each element of a tensor, counts once."""
+def count_slots_once(*counts: Counter[str]) -> Iterator[None]:
+    """Count each slot at most once in this block: loops call some of them for every element."""
     before = [Counter(count) for count in counts]
     yield
     for count, old in zip(counts, before, strict=True):
@@ -136,19 +136,19 @@ def once_each(*counts: Counter[str]) -> Iterator[None]:
 
 @dataclass(frozen=True)
 class Share:
-    """How much of what ran was the student's."""
+    """How much of the code that ran was the student's."""
 
     theirs: tuple[str, ...]
-    """Slots of theirs that were called."""
+    """The student's slots that were called."""
     lent: tuple[str, ...]
-    """Slots of the oracle's that were called."""
+    """The oracle's slots that were called."""
     calls: int
-    """Of theirs."""
+    """Number of calls of the student's slots."""
     lent_calls: int
 
     @property
     def of_calls(self) -> float:
-        """Their part of all calls, 0 to 1."""
+        """The student's fraction of all calls."""
         return self.calls / max(self.calls + self.lent_calls, 1)
 
     def __str__(self) -> str:
@@ -159,5 +159,5 @@ class Share:
 
 
 def share_of(calls: Counter[str], lent: Counter[str]) -> Share:
-    """The share that counts tell."""
+    """Compute the share from two counters of calls."""
     return Share(tuple(sorted(+calls)), tuple(sorted(+lent)), calls.total(), lent.total())

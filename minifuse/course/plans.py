@@ -1,6 +1,6 @@
-"""The graphs of task 5.6, with the launches and bytes that are enough: functions of tensors, captured by the judge.
+"""The graphs of task 5.6, with the optimal numbers of launches and bytes.
 
-Tests look through all ways to share out the nodes over kernels, and find no better numbers.
+Tests try all partitions of the nodes into kernels and find no better numbers.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from .programs import TensorLike
 
 
 class Plan(NamedTuple):
-    """A function, and what its schedule may cost."""
+    """A function of tensors, and the cost of its best schedule."""
 
     name: str
     text: str
@@ -23,32 +23,32 @@ class Plan(NamedTuple):
     nbytes: int
 
     def graph(self) -> Graph:
-        """Return the graph that the judge captures."""
-        found: Graph = oracle.function("capture")(self.function, *self.shapes)
-        return found
+        """Capture the function with the reference tracer."""
+        graph: Graph = oracle.function("capture")(self.function, *self.shapes)
+        return graph
 
 
 def softmax(x: TensorLike) -> TensorLike:
-    """Reduce each row twice."""
+    """Return the softmax of each row: two reductions."""
     e = (x - x.max()).exp()
     return e / e.sum()
 
 
 def diamond(x: TensorLike, w: TensorLike) -> TensorLike:
-    """Two ways to the sum, one of them through a product."""
+    """Add e and its product with w: the sum needs e directly and through a matmul."""
     e = x.exp()
     return e + e @ w
 
 
 def late(x: TensorLike, w: TensorLike) -> TensorLike:
-    """y is ready at once, and needed at the end."""
+    """Compute y, which is needed only after the matmul."""
     e = x.exp()
     y = x * 0.5
     return e @ w + y
 
 
 def interleaved(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
-    """Two chains that have nothing to do with each other, written in turns."""
+    """Compute two independent chains of ops whose statements alternate."""
     a, b = x.exp(), y.exp()
     a, b = a * 2.0, b * 3.0
     a, b = a + x, b + y
@@ -56,30 +56,30 @@ def interleaved(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
 
 
 def gated(x: TensorLike, v: TensorLike, w: TensorLike, b: TensorLike) -> TensorLike:
-    """Two products, of which one opens and closes the other."""
+    """Multiply a matmul by the sigmoid of another one."""
     return (x @ v + b) * (1.0 / ((-(x @ w)).exp() + 1.0))
 
 
 def network(x: TensorLike, v: TensorLike, b: TensorLike, w: TensorLike, c: TensorLike) -> TensorLike:
-    """Two layers."""
+    """Return the output of two layers."""
     hidden = (x @ v + b).maximum(0.0)
     return hidden @ w + c
 
 
 def attention(q: TensorLike, k: TensorLike, v: TensorLike) -> TensorLike:
-    """Softmax between two products."""
+    """Return softmax(q @ k / 4) @ v."""
     return softmax((q @ k) * 0.25) @ v
 
 
 def normalized(x: TensorLike, w: TensorLike) -> TensorLike:
-    """Each row with mean 0, then a product, and the same row added."""
+    """Normalize each row, multiply by w, and add x."""
     centred = x - x.sum() / 8.0
     variance = (centred * centred).sum() / 8.0
     return centred / (variance.log() * 0.5).exp() @ w + x
 
 
 def two_spaces(x: TensorLike, y: TensorLike) -> tuple[TensorLike, TensorLike]:
-    """Use a reduction of one space in another."""
+    """Use a reduction over one iteration space in another one."""
     s = x.exp().sum()
     t = y * s
     return t + x.max(), s

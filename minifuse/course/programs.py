@@ -1,7 +1,6 @@
-"""Cases of module 5: functions of tensors that are drawn at random, their text, and what NumPy makes of them.
+"""Cases of module 5: randomly drawn functions of tensors, their text, and their values in NumPy.
 
-A program is a plain function: called with anything that has the operators, it applies them, line by line. So it can be
-captured, and computed by NumPy.
+A program is callable with any operands that have the operators: with tracers it is captured, with arrays it is computed.
 """
 
 import operator
@@ -13,7 +12,7 @@ import numpy as np
 from ..core.indexing import Shape
 from . import oracle
 from .check import CaseT, agreement
-from .fusion import BINARY, FOLDS, Graph
+from .fusion import BINARY, REDUCTIONS, Graph
 from .strided import Array
 from .student import Student
 from .task import Check
@@ -21,12 +20,19 @@ from .task import Check
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Operand = int | float  # an int names a value: the arguments first, then a line each; a float is a constant
+Operand = int | float  # an int numbers a value: first the arguments, then the lines; a float is a constant
 NAMES = "xyzuvw"
-LARGEST = 60.0  # of a value in a sample; another operation is taken where one would lead out
+MAX_ABS_VALUE = 60.0  # of a value on the samples; an operation that exceeds it is not drawn
 NUMBERS = (-1.5, 0.5, 2.0, 3.25, 1 / 3, -0.0721)
-WRITTEN = {"add": "{} + {}", "sub": "{} - {}", "mul": "{} * {}", "div": "{} / {}", "lt": "{} < {}", "matmul": "{} @ {}"}
-APPLIED: dict[str, Callable[..., object]] = {
+OPERATOR_FORMATS = {
+    "add": "{} + {}",
+    "sub": "{} - {}",
+    "mul": "{} * {}",
+    "div": "{} / {}",
+    "lt": "{} < {}",
+    "matmul": "{} @ {}",
+}
+TENSOR_FUNCTIONS: dict[str, Callable[..., object]] = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -40,7 +46,7 @@ APPLIED: dict[str, Callable[..., object]] = {
     "sum": lambda x: x.sum(),
     "max": lambda x: x.max(),
 }
-NUMPY: dict[str, Callable[..., Array]] = {
+NUMPY_FUNCTIONS: dict[str, Callable[..., Array]] = {
     "add": np.add,
     "sub": np.subtract,
     "mul": np.multiply,
@@ -57,11 +63,11 @@ NUMPY: dict[str, Callable[..., Array]] = {
 
 
 class TensorLike(Protocol):
-    """An operand of the functions of module 5: a value with operators and a shape; it may have no elements yet."""
+    """A value with operators and a shape: a tensor, or a tracer that has no elements yet."""
 
     @property
     def shape(self) -> Shape:
-        """Return its shape."""
+        """Return the sizes of the dims."""
 
     def __add__(self, other: "TensorLike | float") -> "TensorLike": ...
     def __sub__(self, other: "TensorLike | float") -> "TensorLike": ...
@@ -99,22 +105,22 @@ class Line(NamedTuple):
 
 
 class Program(NamedTuple):
-    """A function of tensors of these shapes."""
+    """A function of tensors, as a list of statements."""
 
     shapes: tuple[Shape, ...]
     lines: tuple[Line, ...]
     outputs: tuple[int, ...]
 
     def __call__(self, *xs: object) -> object:
-        """Apply the operators of what is given."""
+        """Apply the operators of the arguments, line by line."""
         values = list(xs)
         for op, operands in self.lines:
-            values.append(APPLIED[op](*[k if isinstance(k, float) else values[k] for k in operands]))
-        found = tuple(values[k] for k in self.outputs)
-        return found if len(found) > 1 else found[0]
+            values.append(TENSOR_FUNCTIONS[op](*[k if isinstance(k, float) else values[k] for k in operands]))
+        outputs = tuple(values[k] for k in self.outputs)
+        return outputs if len(outputs) > 1 else outputs[0]
 
-    def on(self, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
-        """Evaluate it on arrays."""
+    def evaluate(self, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY_FUNCTIONS) -> list[Array]:
+        """Compute the outputs on arrays."""
         values = [np.asarray(x, np.float64) for x in arrays]
         with np.errstate(all="ignore"):
             for op, operands in self.lines:
@@ -122,7 +128,7 @@ class Program(NamedTuple):
         return [values[k] for k in self.outputs]
 
     def name(self, k: Operand) -> str:
-        """Of a value: x, y, ... for arguments, then a, b, ..."""
+        """Return the name of a value: x, y, ... for arguments, then a, b, ..."""
         if isinstance(k, float):
             return repr(k)
         later = k - len(self.shapes)
@@ -130,31 +136,33 @@ class Program(NamedTuple):
 
     def __str__(self) -> str:
         arguments = ", ".join(f"{NAMES[k]} {shape}" for k, shape in enumerate(self.shapes))
-        lines = [f"{self.name(len(self.shapes) + k)} = {self.written(line)}" for k, line in enumerate(self.lines)]
+        lines = [f"{self.name(len(self.shapes) + k)} = {self.format_line(line)}" for k, line in enumerate(self.lines)]
         if len(lines) > 24:
             lines = [*lines[:3], f"... {len(lines) - 4} more", lines[-1]]
         return "; ".join([f"of {arguments}", *lines, "return " + ", ".join(map(self.name, self.outputs))])
 
-    def written(self, line: Line) -> str:
-        """A statement's right side."""
+    def format_line(self, line: Line) -> str:
+        """Return the right side of a statement."""
         names = [self.name(k) for k in line.operands]
-        if line.op in WRITTEN:
-            return WRITTEN[line.op].format(*names)
+        if line.op in OPERATOR_FORMATS:
+            return OPERATOR_FORMATS[line.op].format(*names)
         return f"-{names[0]}" if line.op == "neg" else f"{names[0]}.{line.op}({', '.join(names[1:])})"
 
 
-def sample(shape: Shape, k: int) -> Array:
-    """Values for argument k: of both signs, all different, and none twice over the arguments."""
+def sample_array(shape: Shape, k: int) -> Array:
+    """Return an array for argument k: values of both signs, all different, also from those of other arguments."""
     return np.random.default_rng(100 * k + len(shape)).uniform(-2.0, 2.0, shape)
 
 
-def samples(shapes: Sequence[Shape]) -> list[Array]:
-    """Values for all arguments."""
-    return [sample(shape, k) for k, shape in enumerate(shapes)]
+def sample_arrays(shapes: Sequence[Shape]) -> list[Array]:
+    """Return an array for each argument."""
+    return [sample_array(shape, k) for k, shape in enumerate(shapes)]
 
 
-def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
-    """Every value of a graph, by NumPy."""
+def evaluate_nodes(
+    graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY_FUNCTIONS
+) -> list[Array]:
+    """Compute every value of a graph with NumPy."""
     values: list[Array] = []
     with np.errstate(all="ignore"):
         for node in graph.nodes:
@@ -170,18 +178,20 @@ def values_of(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callabl
     return values
 
 
-def evaluated(graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY) -> list[Array]:
-    """Evaluate the outputs of a graph with NumPy."""
-    values = values_of(graph, arrays, table)
+def evaluate_graph(
+    graph: Graph, arrays: Sequence[Array], table: Mapping[str, Callable[..., Array]] = NUMPY_FUNCTIONS
+) -> list[Array]:
+    """Compute the outputs of a graph with NumPy."""
+    values = evaluate_nodes(graph, arrays, table)
     return [values[k] for k in graph.outputs]
 
 
-def is_tame(op: str, operands: Sequence[Array], result: Array) -> bool:
-    """Return whether a value is finite and of middling size, and safely so: no logarithm or quotient near 0."""
+def is_well_conditioned(op: str, operands: Sequence[Array], result: Array) -> bool:
+    """Return whether a value is finite, not large, and no logarithm of or quotient by a number near 0."""
     near = {"log": 0.05, "div": 0.1}.get(op)
     if near is not None and bool(np.any((operands[-1] if op == "log" else np.abs(operands[-1])) < near)):
         return False
-    return bool(np.all(np.isfinite(result)) and np.all(np.abs(result) <= LARGEST))
+    return bool(np.all(np.isfinite(result)) and np.all(np.abs(result) <= MAX_ABS_VALUE))
 
 
 def programs(
@@ -190,32 +200,32 @@ def programs(
     *,
     most: int = 8,
     numbers: Sequence[float] = NUMBERS,
-    gives: Callable[[Shape, Shape], bool] = operator.eq,
+    is_output: Callable[[Shape, Shape], bool] = operator.eq,
     most_outputs: int = 2,
-    reduces: Callable[[Shape, Shape], bool] = operator.eq,
+    is_reducible: Callable[[Shape, Shape], bool] = operator.eq,
 ) -> "SearchStrategy[Program]":
-    """Programs whose values are tame on the samples.
+    """Draw programs whose values on the sample arrays are well conditioned.
 
     Parameters
     ----------
     shapes : strategy
-        Of the arguments' shapes; the first is that of the whole space.
+        Draws the shapes of the arguments. The first is the iteration space.
     ops : sequence of str
     most : int
-        Lines that are drawn.
+        Maximal number of drawn lines.
     numbers : sequence of float
-        Constants; none if empty.
-    gives, reduces : function of (shape of a value, shape of the space)
-        Whether a value may be an output, an operand of a reduction.
+        Constants to draw; none if empty.
+    is_output, is_reducible : function of (shape of a value, shape of the space)
+        Return whether a value may be an output, or the operand of a reduction.
     most_outputs : int
-        The same value may be two of them.
+        Maximal number of outputs.
     """
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Program:
         sizes: tuple[Shape, ...] = draw(shapes)
-        arrays = samples(sizes)
+        arrays = sample_arrays(sizes)
         lines: list[Line] = []
 
         def operand(is_number: bool = False) -> Operand:
@@ -227,14 +237,14 @@ def programs(
         def value(k: Operand) -> Array:
             return np.asarray(k) if isinstance(k, float) else arrays[k]
 
-        def write(op: str, *operands: Operand) -> bool:
-            given = [value(k) for k in operands]
+        def append_line(op: str, *operands: Operand) -> bool:
+            values = [value(k) for k in operands]
             try:
                 with np.errstate(all="ignore"):
-                    result = np.asarray(NUMPY[op](*given))
+                    result = np.asarray(NUMPY_FUNCTIONS[op](*values))
             except ValueError:  # shapes that do not fit
                 return False
-            if is_tame(op, given, result):
+            if is_well_conditioned(op, values, result):
                 lines.append(Line(op, operands))
                 arrays.append(result)
                 return True
@@ -243,48 +253,50 @@ def programs(
         for _ in range(draw(st.integers(1, most))):
             if lines and draw(st.integers(0, 4)) == 4:
                 line = draw(st.sampled_from(lines))
-                write(line.op, *line.operands)
+                append_line(line.op, *line.operands)
                 continue
             op = draw(st.sampled_from(list(ops)))
             if op == "matmul":
-                write(op, operand(), operand())
+                append_line(op, operand(), operand())
             elif op in BINARY:
                 place = draw(st.sampled_from([None, None, 1, 0 if op != "maximum" else 1])) if numbers else None
-                write(op, operand(place == 0), operand(place == 1))
+                append_line(op, operand(place == 0), operand(place == 1))
             else:
                 k = operand()
-                if op not in FOLDS or reduces(arrays[int(k)].shape, sizes[0]):
-                    write(op, k)
+                if op not in REDUCTIONS or is_reducible(arrays[int(k)].shape, sizes[0]):
+                    append_line(op, k)
         n = len(sizes)
-        if arrays[-1].shape != sizes[0] and not gives(arrays[-1].shape, sizes[0]):
-            write("add", len(arrays) - 1, 0) or write("sub", 0, 0)
+        if arrays[-1].shape != sizes[0] and not is_output(arrays[-1].shape, sizes[0]):
+            append_line("add", len(arrays) - 1, 0) or append_line("sub", 0, 0)
         if len(arrays) == n:
-            write("neg", 0)
-        able = [k for k in range(n, len(arrays)) if gives(arrays[k].shape, sizes[0])]
-        others = draw(st.lists(st.sampled_from(able), unique=True, max_size=most_outputs - 1)) if able[1:] else []
-        return Program(sizes, tuple(lines), (able[-1], *others))
+            append_line("neg", 0)
+        candidates = [k for k in range(n, len(arrays)) if is_output(arrays[k].shape, sizes[0])]
+        others = (
+            draw(st.lists(st.sampled_from(candidates), unique=True, max_size=most_outputs - 1)) if candidates[1:] else []
+        )
+        return Program(sizes, tuple(lines), (candidates[-1], *others))
 
     return case()
 
 
-def spaces(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> "SearchStrategy[tuple[Shape, ...]]":
-    """Shapes of arguments: a whole space, and others that broadcast to it."""
+def argument_shapes(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> "SearchStrategy[tuple[Shape, ...]]":
+    """Draw the shapes of arguments: the iteration space, and others that broadcast to it."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> tuple[Shape, ...]:
         whole = tuple(draw(st.lists(st.integers(1, 5), min_size=ranks[0], max_size=ranks[1])))
-        found = [whole]
+        shapes = [whole]
         for _ in range(draw(st.integers(0, most_arguments - 1))):
             part = tuple(1 if draw(st.booleans()) else n for n in whole)
-            found.append(part[draw(st.integers(0, len(whole) - 1)) if ranks[0] != ranks[1] else 0 :])
-        return tuple(found)
+            shapes.append(part[draw(st.integers(0, len(whole) - 1)) if ranks[0] != ranks[1] else 0 :])
+        return tuple(shapes)
 
     return case()
 
 
 def row_programs(shape: Shape) -> list[Program]:
-    """Functions with reductions that every network has: the simple ones first."""
+    """Return common functions with reductions, such as softmax and layer norm, the simplest first."""
     texts = {
         "total": "sum 0",
         "the largest of negative values": "exp 0, neg 1, max 2",
@@ -297,43 +309,43 @@ def row_programs(shape: Shape) -> list[Program]:
         "sums of squares": "mul 0 0, sum 1, add 2 0.5, div 0 3",
         "layer norm": "sum 0, mul 1 0.25, sub 0 2, mul 3 3, sum 4, add 5 0.1, div 3 6",
     }
-    found = []
+    result = list[Program]()
     for text in texts.values():
         words = [line.split() for line in text.split(", ")]
         lines = [Line(op, tuple(float(x) if "." in x else int(x) for x in xs)) for op, *xs in words]
-        found.append(Program((shape,), tuple(lines), (len(lines),)))
-    return found
+        result.append(Program((shape,), tuple(lines), (len(lines),)))
+    return result
 
 
-def demand(
+def check_each(
     name: str,
     cases: Callable[[], "SearchStrategy[CaseT]"],
-    look: Callable[[Student, CaseT], None],
-    told: Callable[[CaseT], str] = str,
+    check_case: Callable[[Student, CaseT], None],
+    describe: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
-    """The demand that a look at what the student's function does finds nothing wrong: it raises `Wrong` where it does."""
-    return agreement(name, cases, look, lambda case: None, told=told, share=share)
+    """Return a check that calls `check_case` on each drawn case; `check_case` raises `Wrong` on a failure."""
+    return agreement(name, cases, check_case, lambda case: None, describe=describe, share=share)
 
 
-def graph_of(program: Program) -> Graph:
-    """The graph of a program, captured by the judge."""
-    found: Graph = oracle.function("capture")(program, *program.shapes)
-    return found
+def capture_graph(program: Program) -> Graph:
+    """Capture a program with the reference tracer."""
+    graph: Graph = oracle.function("capture")(program, *program.shapes)
+    return graph
 
 
-def levels(graph: Graph) -> list[int]:
-    """Count, for each value, the passes over a row after which it is known: a reduction needs one more than its operand."""
-    found: list[int] = []
+def reduction_depths(graph: Graph) -> list[int]:
+    """Return, for each value, the number of passes over a row that it needs: a reduction needs one more than its operand."""
+    depths: list[int] = []
     for node in graph.nodes:
-        found.append(max([found[k] for k in node.inputs], default=0) + (node.op in FOLDS))
-    return found
+        depths.append(max([depths[k] for k in node.inputs], default=0) + (node.op in REDUCTIONS))
+    return depths
 
 
-def needed(graph: Graph, of: Sequence[int] | None = None) -> list[int]:
-    """The nodes that outputs, or these values, depend on, in order."""
-    found = set(graph.outputs if of is None else of)
+def live_nodes(graph: Graph, of: Sequence[int] | None = None) -> list[int]:
+    """Return the nodes on which the outputs, or the values `of`, depend, in order."""
+    live = set(graph.outputs if of is None else of)
     for k in range(len(graph.nodes) - 1, -1, -1):
-        if k in found:
-            found.update(graph.nodes[k].inputs)
-    return sorted(found)
+        if k in live:
+            live.update(graph.nodes[k].inputs)
+    return sorted(live)

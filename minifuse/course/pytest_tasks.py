@@ -1,27 +1,27 @@
-"""Tasks for pytest: what `test_tasks.py` in a student's folder calls."""
+"""Run tasks as tests of pytest. `test_tasks.py` in a student's folder calls this."""
 
 from pathlib import Path
 from typing import Any
 
 from . import runner
 from .registry import TASKS
-from .report import text_of
+from .report import format_result
 from .task import Task
 
 
 def parameters() -> list[Any]:
-    """A parameter for each task, with its mark."""
+    """Return a pytest parameter for each task, with its marker."""
     import pytest
 
     return [pytest.param(task, id=f"{task.id} {task.title}", marks=getattr(pytest.mark, task.mark)) for task in TASKS]
 
 
 def run(folder: Path, task: Task) -> None:
-    """Pass, fail with what a check says, or say that the task is still to be written."""
+    """Judge a task: pass, fail with the report, or xfail if it is not written yet."""
     import pytest
 
     (result,) = runner.run(folder, [task])
     if result.verdict == "pending":
-        pytest.xfail(result.outcomes[-1].said)
+        pytest.xfail(result.outcomes[-1].message)
     if result.verdict != "passed":
-        pytest.fail(text_of(task, result), pytrace=False)
+        pytest.fail(format_result(task, result), pytrace=False)

@@ -1,4 +1,4 @@
-"""All tasks of the course, in their order. Marks, stubs, pages, lists and results come from here."""
+"""All tasks of the course, in order, and look-up by name."""
 
 import pkgutil
 from difflib import get_close_matches
@@ -17,18 +17,18 @@ MODULES = {
     5: "Fusion",
 }
 TASKS: tuple[Task, ...] = tuple(
-    import_module(f"{tasks.__name__}.{found.name}").TASK for found in pkgutil.iter_modules(tasks.__path__)
+    import_module(f"{tasks.__name__}.{module.name}").TASK for module in pkgutil.iter_modules(tasks.__path__)
 )
 BY_ID = {task.id: task for task in TASKS}
 
 
 def task_named(name: str) -> Task:
-    """Return the task of an id, of a mark, or of a slot.
+    """Return the task with an id, a marker, or a slot.
 
     Parameters
     ----------
     name : str
-        "2.3", "task2_3", or a function that the task asks for.
+        "2.3", "task2_3", or the name of a function of the task.
 
     Raises
     ------
@@ -38,33 +38,33 @@ def task_named(name: str) -> Task:
     for task in TASKS:
         if name in (task.id, task.mark, *task.slots):
             return task
-    raise unknown("task", name)
+    raise unknown_name_error("task", name)
 
 
 def tasks_of(names: list[str]) -> list[Task]:
-    """Return the tasks of ids, marks, slots or numbers of modules, each task once; all tasks for an empty list.
+    """Return the tasks with these ids, markers, slots or module numbers, each once; all tasks for an empty list.
 
     Raises
     ------
     CourseError
-        A name is neither that of a task nor that of a module.
+        No task and no module has one of the names.
     """
-    found: dict[str, Task] = {}
+    selected: dict[str, Task] = {}
     for name in names:
         tasks = in_module(name) or [task for task in TASKS if name in (task.id, task.mark, *task.slots)]
         if not tasks:
-            raise unknown("task or module", name)
-        found |= {task.id: task for task in tasks}
-    return list(found.values()) or list(TASKS)
+            raise unknown_name_error("task or module", name)
+        selected |= {task.id: task for task in tasks}
+    return list(selected.values()) or list(TASKS)
 
 
 def in_module(number: str) -> list[Task]:
-    """Return the tasks of a module; none for anything but the number of a module."""
+    """Return the tasks of a module; an empty list if this is not the number of a module."""
     return [task for task in TASKS if str(task.module) == number]
 
 
-def unknown(kind: str, name: str) -> CourseError:
-    """Return the error for a name that no task has: the names that there are, and the nearest one."""
+def unknown_name_error(kind: str, name: str) -> CourseError:
+    """Return the error for an unknown name, with all names and the closest one."""
     tasks = in_module(name)
     if tasks:
         return CourseError(f"{name} is a module, expected a task; name one of {', '.join(task.id for task in tasks)}")
@@ -77,5 +77,5 @@ def unknown(kind: str, name: str) -> CourseError:
 
 
 def files() -> list[str]:
-    """The files of a student's folder in which tasks are written."""
+    """Return the files of a student's folder that have tasks."""
     return list(dict.fromkeys(task.file for task in TASKS))

@@ -1,7 +1,7 @@
-"""A student's kernels, lane by lane: what `minifuse.simt` finds becomes a verdict with the lines that it names.
+"""Run a student's CUDA kernels in the interpreter `minifuse.simt`, and turn its errors into verdicts.
 
-Where the machine has a GPU, the same launches run on it too, and `Result.notes` says so. It is an extra: what Numba CUDA or
-a driver cannot do there fails nobody, since the interpreter has judged already.
+If the machine has a GPU, kernels that are right are launched on it too, and `Result.notes` reports this. A failure of
+Numba CUDA or of the driver does not fail the task.
 """
 
 import warnings
@@ -23,7 +23,7 @@ from .verdicts import Wrong
 if TYPE_CHECKING:
     from ..simt.trace import Trace
 
-LIMIT = 300_000  # events of a launch
+MAX_EVENTS = 300_000  # of a launch
 NAMES = ("out", "a", "b")
 Sizes = int | tuple[int, ...]
 Argument = Strided | Array | float
@@ -31,32 +31,38 @@ Argument = Strided | Array | float
 
 
 def trace(
-    student: Student, slot: str, kernel: FunctionType, grid: Sizes, block: Sizes, *arguments: Argument, told: str
+    student: Student, slot: str, kernel: FunctionType, grid: Sizes, block: Sizes, *arguments: Argument, case_text: str
 ) -> "Trace":
-    """A launch of a student's kernel, recorded; `Wrong` for the first thing that the interpreter finds wrong with it."""
+    """Run a student's kernel in the interpreter and return the trace.
+
+    Raises
+    ------
+    Wrong
+        The interpreter reports an error or a hazard; the first one.
+    """
     from minifuse import simt
 
     student.count(slot)
     try:
-        found = simt.trace(kernel, grid, block, *arguments, limit=LIMIT)
-    except SimtError as error:  # a word that it does not know
-        raise verdict(student, slot, error, told) from error
-    for hazard in found.hazards():
+        recording = simt.trace(kernel, grid, block, *arguments, limit=MAX_EVENTS)
+    except SimtError as error:  # it uses something that the interpreter does not support
+        raise verdict(student, slot, error, case_text) from error
+    for hazard in recording.hazards():
         if isinstance(hazard.__cause__, NotDoneYet):
             raise hazard.__cause__
-        raise verdict(student, slot, hazard, told)
-    return found
+        raise verdict(student, slot, hazard, case_text)
+    return recording
 
 
 def until_wrong(
-    launched: Callable[[Student, CaseT], object], cases: Callable[[], Sequence[CaseT]]
+    run_case: Callable[[Student, CaseT], object], cases: Callable[[], Sequence[CaseT]]
 ) -> Callable[[Student, Effort], None]:
-    """A demand that launches all cases, until one is wrong, which is told with what is wrong."""
+    """Return the `run` of a check that launches all cases until one fails."""
 
     def run(student: Student, effort: Effort) -> None:
         for case in cases():
             try:
-                launched(student, case)
+                run_case(student, case)
             except Wrong as wrong:
                 wrong.case = case
                 raise
@@ -64,25 +70,27 @@ def until_wrong(
     return run
 
 
-def verdict(student: Student, slot: str, error: SimtError, told: str) -> Wrong:
-    """An error of the interpreter, in the names that the student knows, with lines of the student's file."""
-    said = str(error)
+def verdict(student: Student, slot: str, error: SimtError, case_text: str) -> Wrong:
+    """Return the failure for an error of the interpreter, with the student's names of arrays and lines."""
+    message = str(error)
     if isinstance(error, LimitError):
-        said = f"the kernel makes more than {LIMIT:,} accesses; a few thousand would do. Is there a loop that does not end?"
+        message = (
+            f"the kernel makes more than {MAX_EVENTS:,} accesses; a few thousand suffice. Is there a loop that does not end?"
+        )
     for name in NAMES:
-        said = said.replace(f"'{name}[0]'", f"'{name}.storage'")
+        message = message.replace(f"'{name}[0]'", f"'{name}.storage'")
     lines = [(Path(file).name, line) for file, line in error.lines if Path(file).parent == student.folder]
-    return Wrong(f"{slot}: {said}", told=told, lines=lines, kind=type(error).__name__)
+    return Wrong(f"{slot}: {message}", case_text=case_text, lines=lines, kind=type(error).__name__)
 
 
-def written(out: Array, expected: Array, slot: str, told: str, launch: str) -> None:
-    """Refuse an output with cells that no thread wrote; what stands in a cell is compared elsewhere."""
+def check_all_written(out: Array, expected: Array, slot: str, case_text: str, launch: str) -> None:
+    """Raise `Wrong` if no thread wrote an element of the output. Values are compared elsewhere."""
     missing = np.flatnonzero(np.isnan(out) & ~np.isnan(expected))
     if len(missing):
         raise Wrong(
             f"{slot}: no thread wrote {len(missing)} of {int((~np.isnan(expected)).sum())} elements, the first at position "
             f"{missing[0]} of the storage; {launch} were launched",
-            told=told,
+            case_text=case_text,
             expected=expected,
             got=out,
             kind="UnwrittenOutputError",
@@ -90,7 +98,7 @@ def written(out: Array, expected: Array, slot: str, told: str, launch: str) -> N
 
 
 def differs(slot: str, expected: Array, got: Array) -> str:
-    """How many elements of an output differ, and the first of them."""
+    """Describe how many elements of an output differ, and the first of them."""
     wrong = np.flatnonzero(~np.isclose(expected, got, equal_nan=True))
     at = wrong[0]
     return (
@@ -99,70 +107,70 @@ def differs(slot: str, expected: Array, got: Array) -> str:
     )
 
 
-def counts(found: "Trace", name: str) -> tuple[int, int, int]:
-    """Loads of an array in global memory, the most of one element, and stores to it."""
+def counts(recording: "Trace", name: str) -> tuple[int, int, int]:
+    """Return the number of loads of an array in global memory, the most loads of one element, and the number of stores."""
     from ..simt.record import LOAD
 
-    rows = [k for k, info in enumerate(found.arrays) if info.space == "global" and info.name.split("[")[0] == name]
+    rows = [k for k, info in enumerate(recording.arrays) if info.space == "global" and info.name.split("[")[0] == name]
     if not rows:
         return 0, 0, 0
-    events, row = found.events, rows[0]
-    here = events.array == row
-    addresses = events.address[here & (events.kind == LOAD)]
+    events, row = recording.events, rows[0]
+    is_selected = events.array == row
+    addresses = events.address[is_selected & (events.kind == LOAD)]
     most = int(np.unique(addresses, return_counts=True)[1].max(initial=0))
-    return len(addresses), most, int((here & (events.kind != LOAD)).sum())
+    return len(addresses), most, int((is_selected & (events.kind != LOAD)).sum())
 
 
-def line_of_loads(student: Student, found: "Trace", name: str, is_store: bool = False) -> list[tuple[str, int]]:
-    """The lines of the student's that load from an array, or store to it."""
+def lines_of_accesses(student: Student, recording: "Trace", name: str, is_store: bool = False) -> list[tuple[str, int]]:
+    """Return the student's lines that load from an array, or store to it."""
     from ..simt.record import LOAD
 
-    rows = [k for k, info in enumerate(found.arrays) if info.space == "global" and info.name.split("[")[0] == name]
-    here = np.isin(found.events.array, rows) & ((found.events.kind != LOAD) == is_store)
-    instructions = [found.instructions[k] for k in np.unique(found.events.instruction[here]).tolist()]
+    rows = [k for k, info in enumerate(recording.arrays) if info.space == "global" and info.name.split("[")[0] == name]
+    is_selected = np.isin(recording.events.array, rows) & ((recording.events.kind != LOAD) == is_store)
+    instructions = [recording.instructions[k] for k in np.unique(recording.events.instruction[is_selected]).tolist()]
     return sorted({(Path(i.file).name, i.line) for i in instructions if Path(i.file).parent == student.folder})
 
 
-def reads_at_most(student: Student, slot: str, found: "Trace", name: str, most: int, why: str, told: str) -> None:
-    """Refuse a launch that loads some element more often than needed."""
-    loads, seen, _ = counts(found, name)
+def check_reads(student: Student, slot: str, recording: "Trace", name: str, most: int, why: str, case_text: str) -> None:
+    """Raise `Wrong` if a launch loads an element more than `most` times."""
+    loads, seen, _ = counts(recording, name)
     if seen > most:
         times = {1: "once", 2: "twice"}.get(most, f"{most} times")
         raise Wrong(
             f"{slot}: an element of {name} is read {seen} times from global memory, {loads} reads in all; {times} is "
             f"enough, {why}",
-            told=told,
-            lines=line_of_loads(student, found, name),
+            case_text=case_text,
+            lines=lines_of_accesses(student, recording, name),
             kind="extra reads",
         )
 
 
-def writes_once(student: Student, slot: str, found: "Trace", size: int, told: str) -> None:
-    """Refuse a launch that stores more than once for each element of the output, or reads it."""
-    loads, _, stores = counts(found, "out")
+def check_writes_once(student: Student, slot: str, recording: "Trace", size: int, case_text: str) -> None:
+    """Raise `Wrong` if a launch stores an element of the output more than once, or loads one."""
+    loads, _, stores = counts(recording, "out")
     if stores > size or loads:
         raise Wrong(
             f"{slot}: {size} elements of out are written {stores} times and read {loads} times in global memory; keep a "
             "running value in a local variable, which is a register, and write it once",
-            told=told,
-            lines=line_of_loads(student, found, "out", is_store=True),
+            case_text=case_text,
+            lines=lines_of_accesses(student, recording, "out", is_store=True),
             kind="extra writes",
         )
 
 
 def blocks(size: int, threads: int) -> int:
-    """As many blocks as it takes; one for nothing, whose threads have nothing to do."""
+    """Return the number of blocks that cover `size` elements, at least one."""
     return max(-(-size // threads), 1)
 
 
-def told_launch(grid: Sizes, block: Sizes) -> str:
-    """A launch in words."""
+def describe_launch(grid: Sizes, block: Sizes) -> str:
+    """Return the number of blocks and threads as text."""
     many, threads = prod(grid) if isinstance(grid, tuple) else grid, prod(block) if isinstance(block, tuple) else block
     return f"{many} {'block' if many == 1 else 'blocks'} of {threads} threads"
 
 
 class Launch:
-    """One launch that was judged, for a GPU to do again."""
+    """A launch that was right in the interpreter, to be repeated on a GPU."""
 
     def __init__(
         self, slot: str, make: Callable[[], FunctionType], grid: Sizes, block: Sizes, arguments: Sequence[Argument]
@@ -170,21 +178,21 @@ class Launch:
         self.slot, self.make, self.grid, self.block, self.arguments = slot, make, grid, block, arguments
 
     def on_gpu(self, expected: Array) -> bool:
-        """Return whether a GPU writes the same."""
+        """Return whether a GPU computes the expected output."""
         from ..backends.cuda.compiler import numba_cuda, rebind_for_numba
 
         cuda = numba_cuda()
         kernel = cuda.jit(rebind_for_numba(self.make()))
-        given = [on_device(x) for x in self.arguments]
+        arguments = [copy_to_device(x) for x in self.arguments]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Numba's, that so few blocks leave most of a GPU idle
-            kernel[self.grid, self.block](*given)
-        out: Any = given[0].storage if isinstance(given[0], Strided) else given[0]
+            warnings.simplefilter("ignore")  # Numba warns that a small grid leaves most of the GPU idle
+            kernel[self.grid, self.block](*arguments)
+        out: Any = arguments[0].storage if isinstance(arguments[0], Strided) else arguments[0]
         return bool(np.allclose(out.copy_to_host().reshape(-1), expected, equal_nan=True))
 
 
-def on_device(x: Argument) -> Any:  # of Numba CUDA
-    """An argument with its memory on the GPU."""
+def copy_to_device(x: Argument) -> Any:  # of Numba CUDA
+    """Copy the memory of an argument to the GPU."""
     from ..backends.cuda.compiler import numba_cuda
 
     cuda = numba_cuda()
@@ -194,7 +202,7 @@ def on_device(x: Argument) -> Any:  # of Numba CUDA
 
 
 def note_of_gpu(launches: Sequence[tuple[Launch, Array]]) -> str:
-    """Run launches that are right in the interpreter on a GPU, and report; "" where there is none."""
+    """Run launches on a GPU and return a sentence about it; "" if there is no GPU."""
     from ..backends.cuda import compiler
     from ..backends.cuda.device import driver
 
@@ -204,8 +212,11 @@ def note_of_gpu(launches: Sequence[tuple[Launch, Array]]) -> str:
         name = compiler.numba_cuda().get_current_device().name
         name = name.decode() if isinstance(name, bytes) else name
         different = sorted({launch.slot for launch, expected in launches if not launch.on_gpu(expected)})
-    except Exception as error:  # an extra: a driver too old, Numba CUDA that is not there
-        return f"It was not run on the GPU of this machine: {type(error).__name__}: {str(error).splitlines()[0][:100]}"
+    except Exception as error:  # the driver is too old, Numba CUDA is not installed
+        reason = f"{type(error).__name__}: {str(error).splitlines()[0][:100]}"
+        return f"The kernels were not run on the GPU of this machine: {reason}"
     if different:
-        return f"On {name}, {', '.join(different)} gives other numbers than in the interpreter; that is worth a report"
-    return f"{len(launches)} launches ran on {name} too, and gave the same."
+        return (
+            f"On {name}, {', '.join(different)} returns other numbers than in the interpreter; please report this as a bug"
+        )
+    return f"{len(launches)} launches ran on {name} too, with equal results."

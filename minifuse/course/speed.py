@@ -1,7 +1,7 @@
-"""How fast a student's loops are on this machine, beside naive ones and NumPy's: ratios of times that are taken in turns.
+"""Measure a student's loops relative to naive loops and to NumPy.
 
-A busy machine slows all of them down. So they run one after the other, round by round; the best round of each counts; and
-what is too slow gets more rounds. No time is shown, since it would say more of the machine than of the loop.
+A busy machine slows all of them down. So they run in turns, round by round, and the best round of each counts. If the
+student's loop is too slow, more rounds follow. Only ratios are shown: absolute times depend on the machine.
 """
 
 import time
@@ -13,12 +13,12 @@ import numpy as np
 
 from .strided import Array
 
-MIN_ROUNDS, MAX_ROUNDS = 4, 16  # rounds
+MIN_ROUNDS, MAX_ROUNDS = 4, 16
 Loop = Callable[..., None]
 
 
 class Ratio(NamedTuple):
-    """How a loop compares."""
+    """The speed of a loop relative to others."""
 
     to_naive: float
     """How many times faster than the naive loop."""
@@ -27,7 +27,7 @@ class Ratio(NamedTuple):
 
 
 def naive_chain(out: Array, a: Array, b: Array) -> None:
-    """A pass for each operator, as a library makes them that does not fuse."""
+    """Compute sqrt(a * a + b * b) * 0.5 + a with one loop per operator, like a library without fusion."""
     size = len(out)
     squares, others = np.empty(size), np.empty(size)
     for i in range(size):
@@ -48,7 +48,7 @@ def naive_chain(out: Array, a: Array, b: Array) -> None:
 
 
 def naive_column_sums(out: Array, a: Array) -> None:
-    """One column after the other."""
+    """Sum one column after the other."""
     for column in range(a.shape[1]):
         total = 0.0
         for row in range(a.shape[0]):
@@ -57,7 +57,7 @@ def naive_column_sums(out: Array, a: Array) -> None:
 
 
 def naive_matmul(out: Array, a: Array, b: Array) -> None:
-    """The sum of the definition, for one output after the other."""
+    """Compute each output by the definition of the matrix product."""
     for row in range(a.shape[0]):
         for column in range(b.shape[1]):
             total = 0.0
@@ -71,10 +71,9 @@ NAIVE: dict[str, Loop] = {"fast_chain": naive_chain, "fast_column_sums": naive_c
 
 @cache
 def inputs(slot: str) -> tuple[Array, ...]:
-    """Arrays larger than the caches of a core, and the output, first.
+    """Return the arguments of a loop, the output first. The inputs are larger than the caches of a core.
 
-    Columns are summed of rows of 8 KB: a cache looks for a line in the few places that the middle bits of its address name,
-    and those are the same bits for all elements of such a column.
+    Rows of the column sums have 8 KB, so all elements of a column fall into the same few sets of a set-associative cache.
     """
     random = np.random.default_rng(3)
     if slot == "fast_chain":
@@ -85,7 +84,7 @@ def inputs(slot: str) -> tuple[Array, ...]:
 
 
 def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[[Ratio], bool]) -> Ratio:
-    """Times of the three in turns, the best round of each; more rounds while they are not enough."""
+    """Time the three loops in turns and compare their best rounds; continue up to MAX_ROUNDS while `is_enough` is False."""
     arguments = inputs(slot)
     loops: Sequence[Loop] = (yours, naive, numpy)
     best = [float("inf")] * len(loops)
@@ -93,17 +92,17 @@ def ratio(slot: str, yours: Loop, numpy: Loop, naive: Loop, is_enough: Callable[
         for k, loop in enumerate(loops):
             started = time.perf_counter()
             loop(*arguments)
-            took = time.perf_counter() - started
+            seconds = time.perf_counter() - started
             if number:  # the first round fills caches
-                best[k] = min(best[k], took)
-        found = Ratio(best[1] / best[0], best[2] / best[0])
-        if number >= MIN_ROUNDS and is_enough(found):
+                best[k] = min(best[k], seconds)
+        result = Ratio(best[1] / best[0], best[2] / best[0])
+        if number >= MIN_ROUNDS and is_enough(result):
             break
-    return found
+    return result
 
 
 def table(ratios: dict[str, Ratio]) -> str:
-    """Format the ratios, a line for each loop."""
+    """Return the ratios as a text table, one line per loop."""
     lines = [f"{'times as fast as':<18}  {'a naive loop':>12}  {'NumPy':>6}"]
     lines += [f"{slot:<18}  {r.to_naive:>12.1f}  {r.to_numpy:>6.2f}" for slot, r in ratios.items()]
     return "\n".join(lines)

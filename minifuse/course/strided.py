@@ -1,4 +1,4 @@
-"""The tensors of the course: a flat storage, and the strides that say where each element is stored."""
+"""The tensors of the course: a flat storage, and the strides that map an index to a position in it."""
 
 from typing import NamedTuple
 

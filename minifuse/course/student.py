@@ -1,8 +1,7 @@
-"""A folder of a student's files, as slots: functions that are called by name, count their calls, and are nobody else's.
+"""Load the files of a student's folder, and count the calls of the functions that the student has written.
 
-The files are loaded as modules of their own names, so that they may import each other. What belongs to another task is
-replaced by the oracle's function, so that each task is judged alone; `is_strict` takes nothing from the oracle. What a file
-may reach is said in `imports`.
+The files are loaded as modules that can import each other. Functions of other tasks are replaced by the oracle's, so that
+each task is judged alone; `is_strict` uses nothing from the oracle. `imports` restricts what a file may import.
 """
 
 import sys
@@ -24,36 +23,36 @@ from .verdicts import Refused, Stopped
 
 
 class Student:
-    """The slots of a student's folder, as one task sees them.
+    """The slots of a student's folder: the functions and classes that the student writes.
 
     Parameters
     ----------
     folder : Path
-        The folder of the files.
+        The student's folder.
     tasks : tuple of Task
-        All tasks; a file is loaded once, whichever of them it belongs to.
+        All tasks. A file is loaded once, even if it belongs to several tasks.
     task : Task or None
-        The task that is judged: slots of other tasks come from the oracle. None: every slot is the student's.
+        The task to judge; slots of other tasks come from the oracle. None: every slot is the student's.
 
     Notes
     -----
-    `student.position_of(...)` calls the function of that name and counts; `student.calls` has the counts.
+    `student.position_of(...)` calls the function of this name and counts the call in `student.calls`.
     """
 
     def __init__(self, folder: Path, tasks: tuple[Assignment, ...], task: Assignment | None) -> None:
         self.folder, self.tasks, self.task = folder.resolve(), tasks, task
         self.calls: Counter[str] = Counter()
         self.notes: list[str] = []
-        """Remarks of a check on a solution that is right."""
+        """Remarks of checks on a right solution."""
         self.share = 1.0
-        """Of the task's points, where a check gives them by degrees."""
+        """The fraction of the task's points that a check grants."""
         self.files = {task.file: task for task in tasks}
         self.home = {slot: task for task in tasks for slot in task.slots}
         self._modules: dict[str, ModuleType] = {}
         self._is_inside = False
 
     def __getattr__(self, slot: str) -> Any:
-        """A slot, by its name."""
+        """Return the function of a slot."""
         if slot.startswith("_") or slot not in self.home:
             raise AttributeError(slot)
         task = self.home[slot]
@@ -62,47 +61,45 @@ class Student:
         module = self.module(task.file)
         if slot not in vars(module):
             raise NotDoneYet(
-                task.id, f"{task.file} has no {slot}; write it, or take it back: minifuse course reset {task.id}"
+                task.id, f"{task.file} has no {slot}; write it, or restore the stub: minifuse course reset {task.id}"
             )
         return vars(module)[slot]
 
     def raw(self, slot: str) -> FunctionType:
-        """A function as the student wrote it, for what compiles it or runs it lane by lane; say `count` when it ran."""
-        found = getattr(self, slot)
-        written: FunctionType = getattr(found, "__wrapped__", found)
-        return written
+        """Return a function without its counter, to compile or trace it. The caller calls `count`."""
+        counter = getattr(self, slot)
+        function: FunctionType = getattr(counter, "__wrapped__", counter)
+        return function
 
     def count(self, slot: str) -> None:
-        """Note that a slot ran, which was called in another way than by its name."""
+        """Count a call of a slot that did not go through the counter."""
         self.calls[slot] += 1
 
     def begin(self, task: Assignment) -> None:
-        """Load the file of a task, and see that its slots are functions or classes that are written there.
+        """Load the file of a task, and check that it defines the slots as functions or classes.
 
         Raises
         ------
         CourseError
             A slot is missing.
         Refused
-            A slot is something else: a call may be right, but nobody wrote it.
+            A slot is not a function or class that the student has written, but for example imported.
         """
-        found = vars(self.module(task.file))
+        definitions = vars(self.module(task.file))
         for slot in task.slots:
-            if slot not in found:
-                others = [name for name, value in found.items() if callable(value) and name not in self.home]
+            if slot not in definitions:
+                others = [name for name, value in definitions.items() if callable(value) and name not in self.home]
                 near = get_close_matches(slot, others, 1, 0.7)
-                said = f", but {near[0]}: was that meant?" if near else ": was it renamed, or deleted?"
+                message = f", but {near[0]}: was that meant?" if near else ": was it renamed, or deleted?"
                 raise CourseError(
-                    f"{task.file} has no {slot}{said} `minifuse course reset {task.id}` puts it back, unwritten"
+                    f"{task.file} has no {slot}{message} `minifuse course reset {task.id}` puts it back, unwritten"
                 )
-            value = getattr(found[slot], "__wrapped__", found[slot])
+            value = getattr(definitions[slot], "__wrapped__", definitions[slot])
             if not self.is_written(value):
-                raise Refused(
-                    f"{slot} in {task.file} is {kind_of(value)}; it is to be a function that you write: def {slot}(...)"
-                )
+                raise Refused(f"{slot} in {task.file} is {describe_kind(value)}; write a function: def {slot}(...)")
 
     def is_written(self, value: object) -> bool:
-        """Return whether this is a function by `def`, or a class, of a file in the folder."""
+        """Return whether a value is a class, or a function with `def`, of a file in the folder."""
         if isinstance(value, type):
             return value.__module__ in self._modules
         if not isinstance(value, FunctionType) or value.__name__ == "<lambda>":
@@ -110,7 +107,7 @@ class Student:
         return Path(value.__code__.co_filename).parent == self.folder
 
     def module(self, file: str) -> ModuleType:
-        """A file, loaded."""
+        """Load a file as a module, once."""
         name = Path(file).stem
         if name not in self._modules:
             loader = FileLoader(name, str(self.path(file)), self)
@@ -128,29 +125,29 @@ class Student:
         return self._modules[name]
 
     def sibling(self, name: str) -> ModuleType | None:
-        """Another file of the folder, for an import; None if there is no such file."""
+        """Load another file of the folder for an import; None if it does not exist."""
         return self.module(f"{name}.py") if name.isidentifier() and self.path(f"{name}.py").is_file() else None
 
     def path(self, file: str) -> Path:
         """Return the path of a file."""
         return self.folder / file
 
-    def counted(self, slot: str, function: Slot) -> Slot:
-        """A slot that counts its calls, and within which the oracle is silent."""
+    def count_calls(self, slot: str, function: Slot) -> Slot:
+        """Return a function that counts its calls, and in which the student's code cannot call the oracle."""
         if isinstance(function, type):
             for name, method in list(vars(function).items()):
                 if isinstance(method, staticmethod):
-                    setattr(function, name, staticmethod(self.counted(slot, method.__func__)))
+                    setattr(function, name, staticmethod(self.count_calls(slot, method.__func__)))
             return counting_class(function, slot, self.calls)
 
         @wraps(function)
         def call(*args: object, **options: object) -> object:
             self.calls[slot] += 1
-            if self._is_inside:  # one of the student's functions calls another, or itself
+            if self._is_inside:  # called from the student's code
                 return function(*args, **options)
             self._is_inside = True
             try:
-                with oracle.silent(), ending():
+                with oracle.forbid_calls(), stop_on_exit():
                     return function(*args, **options)
             finally:
                 self._is_inside = False
@@ -158,41 +155,41 @@ class Student:
         return call
 
     def fill(self, module: ModuleType, file: str) -> None:
-        """Put counters around the slots of a loaded module, and the oracle into those of other tasks."""
+        """Wrap the slots of a loaded module in counters, and replace those of other tasks by the oracle's."""
         for slot, task in self.home.items():
             if task.file != file or slot not in vars(module):
                 continue
             if self.task is not None and task.id != self.task.id:
                 vars(module)[slot] = oracle.function(slot)
             elif callable(vars(module)[slot]):
-                vars(module)[slot] = self.counted(slot, vars(module)[slot])
+                vars(module)[slot] = self.count_calls(slot, vars(module)[slot])
 
 
 class FileLoader(SourceFileLoader):
-    """Looks at what a file imports, runs it, and fills its slots."""
+    """A loader that checks the imports of a file, runs it, and wraps its slots."""
 
     def __init__(self, name: str, path: str, student: Student) -> None:
         super().__init__(name, path)
         self.student = student
 
     def path_stats(self, path: object) -> NoReturn:
-        """None, so that Python keeps no bytecode: two versions of a file may be saved within a second."""
+        """Raise OSError, so that Python writes no bytecode: two versions of a file may have the same modification time."""
         raise OSError
 
     def exec_module(self, module: ModuleType) -> None:
-        """The file as it is now."""
+        """Run the current content of the file."""
         path, student = Path(self.path), self.student
-        may = imports.allowed(path.name, student.tasks)
-        imports.look_at(imports.parsed(path), path, may, {file.stem for file in student.folder.glob("*.py")})
-        vars(module)["__builtins__"] = imports.guarded(path, may, student.sibling)
-        with ending():
+        may = imports.allowed_modules(path.name, student.tasks)
+        imports.check_imports(imports.parse_file(path), path, may, {file.stem for file in student.folder.glob("*.py")})
+        vars(module)["__builtins__"] = imports.restricted_builtins(path, may, student.sibling)
+        with stop_on_exit():
             super().exec_module(module)
         student.fill(module, path.name)
 
 
 @contextmanager
-def ending() -> Iterator[None]:
-    """While the student's code runs: to leave, or to take all memory, ends the judging at once; no case is made smaller."""
+def stop_on_exit() -> Iterator[None]:
+    """Convert SystemExit and MemoryError of the student's code in this block to `Stopped`, which ends judging at once."""
     try:
         yield
     except SystemExit as error:
@@ -203,8 +200,8 @@ def ending() -> Iterator[None]:
         ) from error
 
 
-def kind_of(value: object) -> str:
-    """Describe something that is no function."""
+def describe_kind(value: object) -> str:
+    """Describe a value that is not a function of the student's."""
     if isinstance(value, FunctionType):
         return "a lambda" if value.__name__ == "<lambda>" else f"a function of {value.__module__}"
     if isinstance(value, type):

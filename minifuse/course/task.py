@@ -1,4 +1,4 @@
-"""Tasks of the course, their checks and the mistakes that they recognize. Data only: no student's code, no terminal."""
+"""Classes of tasks, checks and known mistakes. They are data: nothing here runs a student's code or prints."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -10,62 +10,63 @@ from .verdicts import Wrong
 
 @dataclass(frozen=True)
 class Mistake:
-    """One thing that often goes wrong, and what to say to whom it happened.
+    """A frequent mistake, and a hint for those who made it.
 
-    It is recognised by what it gives: `gives` answers a case as somebody would who made it, `when` judges any failure. It
-    must explain every failure that was seen, not only the smallest, which many mistakes have in common.
+    A failure is explained by a mistake if `wrong_answer`, called with the case, returns the student's answer, or if `when`,
+    called with the failure, returns True. The mistake must explain every failure of the check, not only the smallest:
+    different mistakes often fail on the same smallest case.
     """
 
     name: str
-    """A few words that name it: "strides are ignored"."""
+    """A clause that describes it: "strides are ignored"."""
     hint: str
-    """A thought that helps, without the answer."""
-    gives: Callable[[Any], Any] | None = None
+    """A hint that does not reveal the answer."""
+    wrong_answer: Callable[[Any], Any] | None = None
     when: Callable[[Wrong], bool] | None = None
     check: str = ""
-    """The check that it fails; any if empty."""
+    """The name of the check that fails; any check if empty."""
 
 
 @dataclass(frozen=True)
 class Check:
-    """One demand: `run` asks a student's functions, and raises `Wrong` where the demand does not hold."""
+    """A requirement: `run` calls a student's functions, and raises `Wrong` if the requirement is not met."""
 
     name: str
-    """The demand, as a sentence: "every element is read where its strides say"."""
+    """The requirement, as a sentence: "every element is read where its strides say"."""
     run: Callable[[Student, "Effort"], None]
 
 
 @dataclass(frozen=True)
 class Effort:
-    """How hard to look for a counter-example."""
+    """How many examples to try in the search for a counterexample, and their random seed."""
 
     examples: int = 60
     seed: int | None = None
-    """None: the same examples each time."""
+    """None for the same examples in each run."""
 
 
 @dataclass(frozen=True)
 class Task:
-    """One task: what a student writes, and what is demanded of it."""
+    """A task: the functions that a student writes, and the checks that they must pass."""
 
     id: str
-    """ "2.3": the module, a dot, its number there."""
+    """The module, a dot, and the number in the module: "2.3"."""
     title: str
     file: str
-    """Where the student writes: "tensors.py"."""
+    """The file in which the student writes: "tensors.py"."""
     slots: tuple[str, ...]
-    """Functions and classes of that file that are theirs to write."""
+    """The names of the functions and classes of that file that the student writes."""
     points: int
     text: str
-    """The assignment, in a paragraph."""
+    """The assignment, one paragraph."""
     hints: tuple[str, str, str]
-    """The idea, the algorithm in words, where to look."""
+    """The idea; the algorithm in words; where to look."""
     reads: tuple[str, ...]
     """Files and pages of the library to read first."""
     checks: tuple[Check, ...]
     mistakes: tuple[Mistake, ...]
     allows: frozenset[str] = frozenset()
-    """Modules that it may import besides COMMON; a package allows its modules too."""
+    """Modules that the file may import besides COMMON. A package includes its modules."""
 
     @property
     def module(self) -> int:
@@ -74,5 +75,5 @@ class Task:
 
     @property
     def mark(self) -> str:
-        """Its mark for pytest: "task2_3"."""
+        """The pytest marker: "task2_3"."""
         return f"task{self.id.replace('.', '_')}"

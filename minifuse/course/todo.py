@@ -1,4 +1,4 @@
-"""A placeholder for parts that a student is to write."""
+"""A placeholder for code that a student has to write."""
 
 from typing import NoReturn
 
@@ -6,12 +6,12 @@ from ..core.errors import NotDoneYet
 
 
 def todo(part: str) -> NoReturn:
-    """Stands for a part of a task that is still to be written: `todo("2.3a")`.
+    """Mark a part of a task that is not written yet: `todo("2.3a")`.
 
     Raises
     ------
     NotDoneYet
-        Always. A check takes it for "not yet", never for wrong.
+        Always. The verdict is then "pending", not "failed".
     """
     task = part.rstrip("abcdefghijklmnopqrstuvwxyz")
     raise NotDoneYet(part, f"task {part} is still to be written; `minifuse course hint {task}` helps")

@@ -1,6 +1,6 @@
-"""Points of two kinds in the unit square, what a line or a small network says of them, and how that looks in a terminal.
+"""Points of two kinds in the unit square, classification by a line or a small network, and a picture for the terminal.
 
-No point lies near the border of its kinds, so there is room for a line between them.
+No point is near the border between the kinds, so many lines separate them.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +11,7 @@ from typing import NamedTuple
 Line = tuple[float, float, float]
 """(weight of x, weight of y, bias)."""
 Network = tuple[Sequence[Line], Sequence[float]]
-"""(hidden lines, (a weight for each of them, and a bias))."""
+"""(hidden lines, (a weight for each hidden line, then a bias))."""
 
 MARGIN = 0.06  # between any point and the border
 CUT, LEFT, RIGHT, MIDDLE = 0.4, 0.25, 0.7, (0.6, 0.4)
@@ -32,11 +32,11 @@ BORDERS: dict[str, Callable[[float, float], float]] = {
     "split": lambda x, y: max(LEFT - x, x - RIGHT),
     "xor": lambda x, y: min(abs(x - MIDDLE[0]), abs(y - MIDDLE[1])) * (-1 if (x > MIDDLE[0]) == (y > MIDDLE[1]) else 1),
 }
-"""How far from the border a place is, by the name of the set: positive where points are of kind 1."""
+"""The signed distance of a point from the border, by the name of the set: positive where points are of kind 1."""
 
 
 def point_set(name: str, count: int = 60) -> list[Point]:
-    """The points of a set: always the same ones.
+    """Return the first points of a set. They are the same in each call.
 
     Examples
     --------
@@ -63,14 +63,14 @@ def side_of_network(network: Network, x: float, y: float) -> float:
 
 
 def is_right(point: Point, side: float) -> bool:
-    """Return whether a point is on the side of its kind; 0 is no side."""
+    """Return whether a point is on the side of its kind; a value of 0 is on neither side."""
     return side > 0 if point.kind else side < 0
 
 
 def picture(
     points: Sequence[Point], side: Callable[[float, float], float] | None = None, is_framed: bool = True
 ) -> list[str]:
-    """The unit square, y upwards. With `side`: dots where it says 1, and an exclamation mark for a point that it gets wrong.
+    """Draw the unit square, y upwards. With `side`, dots mark where it is positive, and ! the points that it gets wrong.
 
     Examples
     --------
@@ -90,5 +90,5 @@ def picture(
     if is_framed:
         edge = f"+{'-' * COLUMNS}+"
         rows = [edge, *[f"|{row}|" for row in rows], edge]
-    says = [f"!  wrong: {len(wrong)} of {len(points)}     .  where yours says 1"] if side else []
-    return rows + says
+    legend = [f"!  wrong: {len(wrong)} of {len(points)}     .  where yours says 1"] if side else []
+    return rows + legend

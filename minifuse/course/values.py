@@ -1,4 +1,4 @@
-"""Tensors without history: what the functions of tasks 2.4 and later get and give. Each computation goes through slots."""
+"""Tensors without history, the arguments and results of tasks 2.4 and later. Slots compute everything."""
 
 from math import prod
 from typing import Any, Protocol
@@ -11,16 +11,16 @@ from ..core.indexing import Shape
 from .strided import Array, Strided
 
 Numbers = npt.ArrayLike | Strided
-"""A number, nested lists or an array; or a tensor of the course."""
+"""A number, nested lists, an array, or a tensor of the course."""
 Operand = Strided | Shape | float
-"""A tensor of a loop, or a setting: a dim, a start, a stride, a padding."""
+"""An argument of a loop: a tensor, or a setting such as a dim, a start, a stride or a padding."""
 
 
 class ValueEngine(Protocol):
-    """An engine for tensors: slots, memory for results, and loops."""
+    """The methods of an engine that `Values` uses."""
 
     def slot(self, name: str) -> Any:
-        """Return the function in a slot."""
+        """Return the function of a slot."""
 
     def values(self, x: "Numbers | Values") -> "Values":
         """Return numbers as a tensor."""
@@ -39,7 +39,7 @@ class ValueEngine(Protocol):
 
 
 class Values:
-    """Elements over a storage, as an engine's functions see them; `data` is the `Strided`.
+    """A tensor without history; `data` is its `Strided`.
 
     Examples
     --------
@@ -49,7 +49,7 @@ class Values:
     [[10.0, 20.0]]
     """
 
-    __array_ufunc__ = None  # so that NumPy hands `array * values` over
+    __array_ufunc__ = None  # so that NumPy calls __rmul__ for `array * values`
     __slots__ = ("data", "engine")
 
     def __init__(self, engine: ValueEngine, data: Strided) -> None:
@@ -60,62 +60,62 @@ class Values:
 
     @property
     def shape(self) -> Shape:
-        """The sizes of its dims."""
+        """Return the sizes of the dims."""
         return self.data.shape
 
     @property
     def size(self) -> int:
-        """How many elements it has."""
+        """Return the number of elements."""
         return prod(self.data.shape)
 
     def array(self) -> Array:
-        """The elements as a NumPy array over the same storage."""
+        """Return the elements as a NumPy array over the same storage."""
         return self.data.array()
 
     def tolist(self) -> Any:  # of as many levels as there are dims
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
         return self.array().tolist()
 
     def item(self) -> float:
-        """The element of a tensor that has one."""
+        """Return the element of a tensor with one element."""
         return self.at(*[0] * len(self.shape))
 
     def at(self, *index: int) -> float:
-        """One element, by task 2.1's rule."""
+        """Return one element, located by task 2.1."""
         position = self.engine.slot("position_of")(index, self.data.strides, self.data.offset)
         return float(self.data.storage[position])
 
     def map(self, name: str) -> "Values":
-        """An operator of task 0.1 on every element: `x.map("neg")`."""
+        """Apply an operator of task 0.1 to every element: `x.map("neg")`."""
         out = self.engine.fresh(self.shape)
         self.engine.loop("map", name, out, self.data)
         return Values(self.engine, out)
 
     def zip(self, name: str, other: "Values") -> "Values":
-        """An operator on elements of two tensors, which are broadcast: `x.zip("mul", y)`."""
+        """Apply an operator to two tensors, with broadcasting: `x.zip("mul", y)`."""
         out = self.engine.fresh(self.engine.slot("broadcast_shape")(self.shape, other.shape))
         self.engine.loop("zip", name, out, self.data, other.data)
         return Values(self.engine, out)
 
     def reduce(self, name: str, dim: int, start: float) -> "Values":
-        """Reduce one dim by an operator; it has size 1 then: `x.reduce("add", 0, 0.0)`."""
+        """Reduce one dim to size 1 with an operator: `x.reduce("add", 0, 0.0)`."""
         dim = self.dim(dim)
         out = self.engine.fresh((*self.shape[:dim], 1, *self.shape[dim + 1 :]))
         self.engine.loop("reduce", name, out, self.data, dim, start)
         return Values(self.engine, out)
 
     def matmul(self, other: "Values") -> "Values":
-        """Multiply matrices, (..., m, k) and (..., k, n); the dims before are broadcast."""
+        """Multiply matrices (..., m, k) and (..., k, n), broadcasting the leading dims."""
         if min(len(self.shape), len(other.shape)) < 2 or self.shape[-1] != other.shape[-2]:
             raise ShapeError(f"matmul: shapes {self.shape} and {other.shape}; expected (..., m, k) and (..., k, n)")
         return self.engine.matmul(self, other)
 
     def permute(self, *dims: int) -> "Values":
-        """Dims in another order, over the same storage: dim d of the result is dim dims[d] of this."""
+        """Return a view with permuted dims: dim d of the result is dim dims[d] of this tensor."""
         return Values(self.engine, self.engine.slot("permuted")(self.data, dims))
 
     def reshape(self, shape: Shape) -> "Values":
-        """Return the elements, in the same order, in another shape; copied where they are not stored in that order."""
+        """Return the elements in row-major order in another shape; copy them if they are not stored in this order."""
         shape = tuple(shape)
         if prod(shape) != self.size:
             raise ShapeError(f"reshape: {self.shape} to {shape}: {self.size} elements do not become {prod(shape)}")
@@ -124,7 +124,7 @@ class Values:
         return Values(self.engine, Strided(x.data.storage, shape, strides(shape), x.data.offset))
 
     def expand(self, shape: Shape) -> "Values":
-        """Repeated to a larger shape without a copy: a dim that is repeated has stride 0."""
+        """Return a view of a larger shape, in which repeated dims have stride 0."""
         shape, own = tuple(shape), self.shape
         if self.engine.slot("broadcast_shape")(own, shape) != shape:
             raise ShapeError(f"expand: {own} to {shape}: only dims of size 1, and dims in front, can be repeated")
@@ -134,7 +134,7 @@ class Values:
         return Values(self.engine, Strided(self.data.storage, shape, strides, self.data.offset))
 
     def dim(self, dim: int) -> int:
-        """A dim counted from the front."""
+        """Check a dim, and return it counted from the front."""
         if not -len(self.shape) <= dim < len(self.shape):
             raise ShapeError(f"dim {dim} of shape {self.shape}; expected {-len(self.shape)} to {len(self.shape) - 1}")
         return dim % len(self.shape)
@@ -158,7 +158,7 @@ class Values:
 
 
 def values_of(engine: ValueEngine, x: Numbers | Values) -> Values:
-    """Numbers, nested lists or an array as values; values as they are."""
+    """Convert numbers, nested lists or an array to `Values`; return `Values` unchanged."""
     if isinstance(x, Values):
         return x
     if isinstance(x, Strided):

@@ -1,6 +1,6 @@
-"""Numbers and tensors that remember how they were made, over the slots of an engine.
+"""Scalars and tensors with a history for backpropagation.
 
-`Differentiable` and `RecordedCall` are the protocol that tasks 1.3 and 1.4 know. It is the same for both kinds.
+Tasks 1.3 and 1.4 use only the protocols `Differentiable` and `RecordedCall`, which scalars and tensors share.
 """
 
 from collections.abc import Hashable, Sequence
@@ -18,56 +18,56 @@ VariableT = TypeVar("VariableT", bound="Variable[Any]")
 
 
 class Function(Protocol):
-    """A class with two static methods, as tasks 1.2, 2.4 and 4.4 ask for."""
+    """A class with two static methods, as in tasks 1.2, 2.4 and 4.4."""
 
     @property
     def forward(self) -> Slot:
-        """Compute the value, of a context, values and options."""
+        """Return the function of (context, values, options) that computes the value."""
 
     @property
     def backward(self) -> Slot:
-        """Compute the derivative of each input, of a context and the derivative of the value."""
+        """Return the function of (context, gradient of the value) that computes the gradient of each input."""
 
 
 class Differentiable(Hashable, Protocol):
-    """A variable as backpropagation sees it: of numbers, of tensors, or of a graph that a check has drawn."""
+    """A variable as backpropagation sees it: a scalar, a tensor, or a node of a drawn graph."""
 
     @property
     def history(self) -> "RecordedCall | None":
-        """Return the call that computed it; None for a leaf or a constant."""
+        """Return the call that computed the variable; None for a leaf or a constant."""
 
     @property
     def is_constant(self) -> bool:
-        """Return whether no derivative is gathered for it."""
+        """Return whether the variable has no gradient."""
 
     def accumulate(self, d: Any) -> None:
-        """Add to the derivative that has been gathered so far."""
+        """Add to the accumulated gradient."""
 
 
 class RecordedCall(Protocol):
-    """A history: a function, its context and its inputs."""
+    """The history of a variable: a function, its context and its inputs."""
 
     @property
     def function(self) -> Any:
-        """Return a class with a static method `backward`."""
+        """Return the class with the static method `backward`."""
 
     @property
     def context(self) -> "Context":
-        """Return what `forward` saved."""
+        """Return the context in which `forward` saved values."""
 
     @property
     def inputs(self) -> Sequence[Differentiable]:
-        """Return the variables that it was computed from."""
+        """Return the inputs of the call."""
 
 
 class VariableEngine(ValueEngine, Protocol):
-    """An engine for variables: it applies functions, and goes backward."""
+    """The methods of an engine that variables use."""
 
     def apply(self, function: str | Function, *inputs: VariableT, **options: object) -> VariableT:
-        """Apply a function, or the one in a slot, and record it."""
+        """Apply a function, or the function of a slot, and record it."""
 
     def backward(self, root: "Variable[Any]", d: Numbers | Values | None = None) -> None:
-        """Gather derivatives in the leaves."""
+        """Accumulate gradients in the leaves."""
 
 
 class Context:
@@ -79,13 +79,13 @@ class Context:
         self.saved: tuple[Any, ...] = ()
 
     def save(self, *values: object) -> None:
-        """Keep values; `saved` has them."""
+        """Save values in `saved`."""
         self.saved = values
 
 
 @dataclass(frozen=True, eq=False, slots=True)
 class Call:
-    """One computation: the history of its result."""
+    """A recorded call of a function, the history of its result."""
 
     function: Function
     context: Context
@@ -93,13 +93,13 @@ class Call:
 
 
 class Variable(Generic[ValueT]):
-    """A value, how it was made, and the derivative that has been gathered for it.
+    """A value, its history, and its accumulated gradient.
 
-    `==` compares identity, so that variables can be keys and be looked up in lists; `eq` compares values.
+    `==` compares identity, so that variables can be keys of dicts and elements of lists; `eq` compares values.
     """
 
     prefix = ""
-    """Before the names of the functions for it: Add, TensorAdd."""
+    """The prefix of function names: Add for scalars, TensorAdd for tensors."""
 
     def __init__(
         self, engine: VariableEngine, value: ValueT, history: Call | None = None, is_constant: bool = False
@@ -109,23 +109,23 @@ class Variable(Generic[ValueT]):
         self.grad: ValueT | None = None
 
     def accumulate(self, d: ValueT) -> None:
-        """Add to the derivative that has been gathered so far."""
+        """Add to the accumulated gradient."""
         self.grad = d if self.grad is None else self.grad + d
 
     def apply(self, name: str, *others: "Self | Numbers", **options: object) -> Self:
-        """A function of this and of others, remembered."""
-        return self.engine.apply(self.prefix + name, self, *[self.lifted(x) for x in others], **options)
+        """Apply a function to this and other variables, and record it."""
+        return self.engine.apply(self.prefix + name, self, *[self.as_variable(x) for x in others], **options)
 
-    def plain(self, x: "Numbers | Values") -> ValueT:
-        """Return something that is no variable as a value."""
+    def as_value(self, x: "Numbers | Values") -> ValueT:
+        """Convert numbers to a value without history."""
         raise NotImplementedError
 
-    def lifted(self, x: "Self | Numbers") -> Self:
-        """A variable as it is; anything else as a constant."""
-        return x if isinstance(x, Variable) else type(self)(self.engine, self.plain(x), None, True)
+    def as_variable(self, x: "Self | Numbers") -> Self:
+        """Return a variable unchanged; convert anything else to a constant."""
+        return x if isinstance(x, Variable) else type(self)(self.engine, self.as_value(x), None, True)
 
     def backward(self, d: "Numbers | Values | None" = None) -> None:
-        """Gather, in all leaves that this was computed from, the derivative of this by them, times d (1 if left out)."""
+        """Accumulate in each leaf the gradient of this variable with respect to the leaf, times d (default 1)."""
         self.engine.backward(self, d)
 
     def __add__(self, other: "Self | Numbers") -> Self:
@@ -138,37 +138,37 @@ class Variable(Generic[ValueT]):
         return self.apply("Neg")
 
     def __sub__(self, other: "Self | Numbers") -> Self:
-        return self + -self.lifted(other)
+        return self + -self.as_variable(other)
 
     def __rsub__(self, other: "Self | Numbers") -> Self:
-        return self.lifted(other) - self
+        return self.as_variable(other) - self
 
     def __truediv__(self, other: "Self | Numbers") -> Self:
-        return self * self.lifted(other).inv()
+        return self * self.as_variable(other).inv()
 
     def __rtruediv__(self, other: "Self | Numbers") -> Self:
-        return self.lifted(other) / self
+        return self.as_variable(other) / self
 
     __radd__, __rmul__ = __add__, __mul__
 
     def inv(self) -> Self:
-        """1 divided by this."""
+        """Return 1 divided by this."""
         return self.apply("Inv")
 
     def log(self) -> Self:
-        """The natural logarithm."""
+        """Return the natural logarithm."""
         return self.apply("Log")
 
     def exp(self) -> Self:
-        """e to the power of this."""
+        """Return e to the power of this."""
         return self.apply("Exp")
 
     def sigmoid(self) -> Self:
-        """1 / (1 + exp(-x))."""
+        """Return 1 / (1 + exp(-x))."""
         return self.apply("Sigmoid")
 
     def relu(self) -> Self:
-        """This where it is positive, else 0."""
+        """Return this where it is positive, else 0."""
         return self.apply("ReLU")
 
 
@@ -188,9 +188,9 @@ class Scalar(Variable[float]):
     def __repr__(self) -> str:
         return f"Scalar({self.value})"
 
-    def plain(self, x: Numbers | Values) -> float:
-        """Return a number as a float."""
-        return float(x)  # type: ignore[arg-type]  # which is its own error for what is no number
+    def as_value(self, x: Numbers | Values) -> float:
+        """Convert a number to a float."""
+        return float(x)  # type: ignore[arg-type]  # float() raises for other types
 
     def __float__(self) -> float:
         return float(self.value)
@@ -199,10 +199,10 @@ class Scalar(Variable[float]):
         return self.apply("LT", other)
 
     def __gt__(self, other: "Self | Numbers") -> "Scalar":
-        return self.lifted(other) < self
+        return self.as_variable(other) < self
 
     def eq(self, other: "Self | Numbers") -> "Scalar":
-        """1 where the values are equal, else 0."""
+        """Return 1 if the values are equal, else 0."""
         return self.apply("EQ", other)
 
 
@@ -226,66 +226,66 @@ class Tensor(Variable[Values]):
     def __repr__(self) -> str:
         return f"Tensor({self.tolist()})"
 
-    def plain(self, x: Numbers | Values) -> Values:
-        """Return numbers as a tensor without history."""
+    def as_value(self, x: Numbers | Values) -> Values:
+        """Convert numbers to a tensor without history."""
         return self.engine.values(x)
 
     @property
     def shape(self) -> Shape:
-        """The sizes of its dims."""
+        """Return the sizes of the dims."""
         return self.value.shape
 
     def tolist(self) -> Any:
-        """The elements as nested lists."""
+        """Return the elements as nested lists."""
         return self.value.tolist()
 
     def item(self) -> float:
-        """The element of a tensor that has one."""
+        """Return the element of a tensor with one element."""
         return self.value.item()
 
     def __matmul__(self, other: "Self | Numbers") -> "Tensor":
         return self.apply("MatMul", other)
 
     def sum(self, dim: int | None = None) -> "Tensor":
-        """Along one dim, which has size 1 then; of all elements, without a dim, if none is given."""
+        """Sum one dim, which then has size 1; by default sum all elements to a tensor without dims."""
         if dim is None:
             return self.reshape(prod(self.shape)).apply("Sum", dim=0).reshape()
         return self.apply("Sum", dim=self.value.dim(dim))
 
     def mean(self, dim: int | None = None) -> "Tensor":
-        """The sum divided by how many elements went into it."""
+        """Average one dim, which then has size 1; by default all elements."""
         return self.sum(dim) * (1.0 / (prod(self.shape) if dim is None else self.shape[dim]))
 
     def permute(self, *dims: int) -> "Tensor":
-        """Dims in another order."""
+        """Return the tensor with permuted dims."""
         return self.apply("Permute", dims=tuple(self.value.dim(d) for d in dims))
 
     def reshape(self, *shape: int) -> "Tensor":
-        """Return the elements, in the same order, in another shape."""
+        """Return the elements in row-major order in another shape."""
         return self.apply("Reshape", shape=tuple(shape))
 
     def __lt__(self, other: "Self | Numbers") -> "Tensor":
-        return self.compared("lt", other)
+        return self.compare("lt", other)
 
     def __gt__(self, other: "Self | Numbers") -> "Tensor":
-        return self.lifted(other) < self
+        return self.as_variable(other) < self
 
     def eq(self, other: "Self | Numbers") -> "Tensor":
-        """1 where elements are equal, else 0; a constant."""
-        return self.compared("eq", other)
+        """Return 1 where elements are equal, else 0, without gradients."""
+        return self.compare("eq", other)
 
-    def compared(self, name: str, other: "Self | Numbers") -> "Tensor":
-        """A comparison, which has no derivative."""
-        return Tensor(self.engine, self.value.zip(name, self.lifted(other).value), None, True)
+    def compare(self, name: str, other: "Self | Numbers") -> "Tensor":
+        """Compare elements. The result has no gradient."""
+        return Tensor(self.engine, self.value.zip(name, self.as_variable(other).value), None, True)
 
 
-def one(root: Variable[Any]) -> float | Values:
-    """The derivative of a single number by itself."""
+def unit_gradient(root: Variable[Any]) -> float | Values:
+    """Return the gradient of a single number with respect to itself: 1."""
     if not isinstance(root.value, Values):
         return 1.0
     if root.value.size != 1:
         raise GradientError(
-            f"backward: shape {root.value.shape} has {root.value.size} elements, and only a single number has a derivative "
-            "by itself; call sum() or mean() first"
+            f"backward: shape {root.value.shape} has {root.value.size} elements, and backward starts from a single number; "
+            "call sum() or mean() first"
         )
     return root.engine.values(1.0).reshape((1,) * len(root.value.shape))

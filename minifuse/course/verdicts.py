@@ -1,4 +1,4 @@
-"""Verdicts on a student's answer: the exceptions that a check raises, and results as plain data."""
+"""Exceptions that checks raise, and the results of checks and tasks as plain data."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -6,22 +6,25 @@ from typing import Any
 
 
 class Refused(Exception):  # noqa: N818  # a verdict
-    """Not an answer: an import that the task is to be written without, or a call of the judge."""
+    """Raised for code that is not allowed: a forbidden import, or a call of the reference answer."""
 
 
-class Stopped(BaseException):  # no Exception: whoever looks for smaller cases must not go on
-    """An immediate end of a judging: the student's code leaves the program, or takes all memory."""
+class Stopped(BaseException):  # no Exception: Hypothesis must not continue to search for smaller cases
+    """Raised when the student's code exits the program or exhausts the memory. Judging ends at once."""
 
 
 class Wrong(Exception):  # noqa: N818  # a verdict
-    """A demand that does not hold, with the smallest case that shows it."""
+    """A failed check, with the smallest case that shows the failure.
+
+    `case` is the case as data, for known mistakes; `case_text` is how a report prints it.
+    """
 
     def __init__(
         self,
-        said: str,
+        message: str,
         *,
         case: Any = None,
-        told: str = "",
+        case_text: str = "",
         expected: Any = None,
         got: Any = None,
         drawing: Sequence[str] = (),
@@ -29,29 +32,29 @@ class Wrong(Exception):  # noqa: N818  # a verdict
         lines: Sequence[tuple[str, int]] = (),
         kind: str = "",
     ) -> None:
-        super().__init__(said)
-        self.said, self.case, self.told, self.expected, self.got = said, case, told, expected, got
+        super().__init__(message)
+        self.message, self.case, self.case_text, self.expected, self.got = message, case, case_text, expected, got
         self.drawing, self.link, self.lines, self.kind = list(drawing), link, list(lines), kind
         self.others: list[Wrong] = []
-        """Failures of the same demand that were seen on the way to this one."""
+        """Failures of the same check on larger cases."""
 
 
 @dataclass
 class Outcome:
-    """The outcome of one check; `Result` has them all. Plain data, so that it can leave a process as JSON."""
+    """The outcome of one check. Plain data, so that a subprocess can send it as JSON."""
 
     check: str
     verdict: str
     """passed, pending, failed, error, refused, timeout."""
-    said: str = ""
+    message: str = ""
     case: str = ""
     expected: str = ""
     got: str = ""
     drawing: list[str] = field(default_factory=list)
     link: str = ""
-    """An address of the visualizer that shows the case: "strides?shape=..."."""
+    """The page of the visualizer that shows the case: "strides?shape=..."."""
     lines: list[tuple[str, int, str]] = field(default_factory=list)
-    """(file, line, text) of the student's code that takes part, the place of the fault last."""
+    """(file, line, text) of the student's lines in the traceback, the line that raised last."""
     mistake: str = ""
     hint: str = ""
     printed: str = ""
@@ -65,18 +68,18 @@ class Result:
     task: str
     outcomes: list[Outcome]
     calls: dict[str, int]
-    """How often each slot of the student's was called."""
+    """Number of calls of each of the student's functions."""
     seconds: float = 0.0
     notes: list[str] = field(default_factory=list)
     share: float = 1.0
-    """Of the task's points, once it passes."""
+    """The fraction of the task's points that a pass earns."""
 
     @property
     def has_run(self) -> bool:
-        """Return whether a function of the student's was called, or a check found fault with one."""
+        """Return whether a function of the student's was called, or a check failed."""
         return any(self.calls.values()) or any(outcome.verdict == "failed" for outcome in self.outcomes)
 
     @property
     def verdict(self) -> str:
-        """That of the first check that did not pass; passed if all did, and there was at least one."""
+        """Return the verdict of the first check that did not pass; "passed" if all did, and "pending" if no check ran."""
         return next((o.verdict for o in self.outcomes if o.verdict != "passed"), "passed" if self.outcomes else "pending")

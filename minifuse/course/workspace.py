@@ -1,7 +1,7 @@
-"""A student's folder: made once, never overwritten. Progress is not kept anywhere; it is what the files say.
+"""Create, reset and upgrade a student's folder. Files are never overwritten without a backup.
 
-`.minifuse/` in it holds the stubs that it was made from, so that a newer course can be merged three ways, and what was taken
-back, so that nothing is lost.
+Its folder `.minifuse/` contains the original stubs, for a three-way merge with a newer version of the course, and backups.
+Progress is not stored: it is determined by running the checks.
 """
 
 import ast
@@ -19,9 +19,9 @@ from .capstone import SCRIPT
 from .registry import MODULES, TASKS, files
 from .task import Task
 
-KEPT = Path(".minifuse")
-PRISTINE, BACKUPS, MERGES, LOCK = KEPT / "pristine", KEPT / "backups", KEPT / "merges", KEPT / "lock"
-REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "course" / "reference"  # in a clone; no wheel has it
+STATE = Path(".minifuse")
+PRISTINE, BACKUPS, MERGES, LOCK = STATE / "pristine", STATE / "backups", STATE / "merges", STATE / "lock"
+REFERENCE = Path(__file__).resolve().parents[2] / "tests" / "course" / "reference"  # only in a clone of the repository
 
 TESTS = '''"""For those who know pytest: `pytest -m task2_3`, `pytest -k "strides"`. `minifuse course check` says more."""
 
@@ -40,18 +40,18 @@ def test_task(task):
 
 
 def stub(file: str) -> str:
-    """The text of a file before anybody has written in it."""
+    """Return the original text of a file of the course."""
     return resources(__package__).joinpath("stubs", f"{file}.txt").read_text(encoding="utf-8")
 
 
 def pytest_ini() -> str:
-    """Marks for all tasks."""
+    """Return the configuration of pytest with a marker for each task."""
     marks = "\n".join(f"    {task.mark}: {task.title}" for task in TASKS)
     return f"[pytest]\naddopts = --strict-markers -p no:cacheprovider\nmarkers =\n{marks}\n"
 
 
 def readme() -> str:
-    """Describe the files of the folder, and how to begin."""
+    """Return the text of README.md."""
     modules = {task.module for task in TASKS}
     rows = [
         f"| {k} {name} | {' '.join(t.id for t in TASKS if t.module == k)} |" for k, name in MODULES.items() if k in modules
@@ -83,54 +83,54 @@ Nothing here is ever overwritten: `minifuse course reset {first}` puts a task ba
 
 
 def fresh() -> dict[str, str]:
-    """All files of a folder that nobody has written in, by their names."""
-    given = {"README.md": readme(), "pytest.ini": pytest_ini(), "test_tasks.py": TESTS, "train_digits.py": SCRIPT}
-    return {file: stub(file) for file in files()} | given
+    """Return the texts of all files of a new folder, by name."""
+    others = {"README.md": readme(), "pytest.ini": pytest_ini(), "test_tasks.py": TESTS, "train_digits.py": SCRIPT}
+    return {file: stub(file) for file in files()} | others
 
 
 def init(folder: Path) -> list[Path]:
-    """Make a student's folder; gives the files that were written.
+    """Create a student's folder, and return the files that were written.
 
     Raises
     ------
     CourseError
-        A file that would be written is there already, or nothing can be written here. Nothing is written then.
+        One of the files exists, or the folder is not writable. Nothing is written then.
     """
     texts = fresh()
-    refuse_those_there(folder, texts)
-    with changing(folder):
-        refuse_those_there(folder, texts)  # another process may have been faster
+    check_absent(folder, texts)
+    with locked(folder):
+        check_absent(folder, texts)  # another process may have been faster
         for name, text in texts.items():
             write(folder / PRISTINE / name, text)
             write(folder / name, text)
     return [folder / name for name in texts]
 
 
-def refuse_those_there(folder: Path, names: Iterable[str]) -> None:
+def check_absent(folder: Path, names: Iterable[str]) -> None:
     """Raise `CourseError` if one of the files of a new folder exists."""
-    if there := [name for name in names if os.path.lexists(folder / name)]:
-        more = f" and {len(there) - 1} more files of the course" if len(there) > 1 else ""
+    if existing := [name for name in names if os.path.lexists(folder / name)]:
+        others = f" and {len(existing) - 1} more files of the course" if len(existing) > 1 else ""
         raise CourseError(
-            f"{folder} has {there[0]}{more} already, and nothing was written; name another folder, or use "
-            f"`minifuse course upgrade` for one that was made before"
+            f"{folder} has {existing[0]}{others} already, and nothing was written; name another folder, or use "
+            f"`minifuse course upgrade` for a folder of an earlier version"
         )
 
 
 @contextmanager
-def changing(folder: Path) -> Iterator[None]:
-    """Exclude other processes while a command changes a student's folder.
+def locked(folder: Path) -> Iterator[None]:
+    """Lock a student's folder in this block.
 
     Raises
     ------
     CourseError
-        Another process changes it, or it cannot be written.
+        Another process has the lock, or the folder is not writable.
     """
     lock = FileLock(folder / LOCK)
     try:
-        (folder / KEPT).mkdir(parents=True, exist_ok=True)
+        (folder / STATE).mkdir(parents=True, exist_ok=True)
         owner = lock.acquire()
     except OSError as error:
-        raise unwritten(folder, error) from error
+        raise write_error(folder, error) from error
     if owner:
         raise CourseError(f"{folder} is being changed by {owner}, and nothing was written; try again when that has ended")
     try:
@@ -140,12 +140,12 @@ def changing(folder: Path) -> Iterator[None]:
 
 
 def write(path: Path, text: str) -> None:
-    """Replace a file in one step, so that it is never half-written.
+    """Replace a file atomically.
 
     Raises
     ------
     CourseError
-        It cannot be written, or is a folder.
+        The file cannot be written, or is a folder.
     """
     if path.is_dir():
         raise CourseError(f"{path} is a folder, expected the name of a file")
@@ -153,36 +153,36 @@ def write(path: Path, text: str) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         replace_content(path, text, is_durable=False)
     except OSError as error:
-        raise unwritten(path, error) from error
+        raise write_error(path, error) from error
 
 
-def unwritten(path: Path, error: OSError) -> CourseError:
-    """Return the error of a file or folder that cannot be written."""
+def write_error(path: Path, error: OSError) -> CourseError:
+    """Return the error for a file or folder that cannot be written."""
     return CourseError(f"{path} cannot be written: {reason(error)}; is there room, and may you write in this folder?")
 
 
 def read(path: Path) -> str:
-    """The text of a student's file.
+    """Return the text of a student's file.
 
     Raises
     ------
     CourseError
-        It cannot be read, or is no text.
+        The file cannot be read, or is not UTF-8.
     """
     try:
-        return path.read_bytes().decode("utf-8")  # with the line ends that it has
+        return path.read_bytes().decode("utf-8")  # keeps the line ends
     except (OSError, UnicodeDecodeError) as error:
-        said = error.strerror if isinstance(error, OSError) else "it is no UTF-8 text; save it as UTF-8 in your editor"
-        raise CourseError(f"{path} cannot be read: {said}") from error
+        message = error.strerror if isinstance(error, OSError) else "it is not UTF-8; save it as UTF-8 in your editor"
+        raise CourseError(f"{path} cannot be read: {message}") from error
 
 
-def found(folder: Path) -> Path:
+def find_folder(folder: Path) -> Path:
     """Return the student's folder: this one, or the nearest above it.
 
     Raises
     ------
     CourseError
-        The folder does not exist, or no folder of the course is there or above.
+        The folder does not exist, or neither it nor a parent is a folder of the course.
     """
     if not folder.is_dir():
         raise CourseError(
@@ -190,9 +190,9 @@ def found(folder: Path) -> Path:
         )
     place = absolute(folder)
     for at in (place, *place.parents):
-        if (at / KEPT).is_dir():
+        if (at / STATE).is_dir():
             return at
-    raise CourseError(f"{folder} is no folder of the course; make one: minifuse course init DIR")
+    raise CourseError(f"{folder} is not a folder of the course; create one: minifuse course init DIR")
 
 
 def absolute(folder: Path) -> Path:
@@ -210,17 +210,17 @@ def absolute(folder: Path) -> Path:
 
 
 def back_up(path: Path, folder: Path) -> Path:
-    """A copy of a file under a number that is not taken."""
-    kept = folder / BACKUPS
-    number = 1 + max([int(p.suffix[1:]) for p in kept.glob(f"{path.name}.*") if p.suffix[1:].isdecimal()], default=0)
-    copy = kept / f"{path.name}.{number}"
+    """Copy a file to the backups under the next free number."""
+    backups = folder / BACKUPS
+    number = 1 + max([int(p.suffix[1:]) for p in backups.glob(f"{path.name}.*") if p.suffix[1:].isdecimal()], default=0)
+    copy = backups / f"{path.name}.{number}"
     write(copy, read(path))
     return copy
 
 
 def reset(folder: Path, task: Task) -> Path | None:
-    """Put the functions of a task back to what they were at first; gives the backup, None where there was nothing."""
-    with changing(folder):
+    """Reset the functions of a task to the stub. Return the path of the backup; None if the file was missing."""
+    with locked(folder):
         path, first = folder / task.file, stub(task.file)
         if not path.exists():
             write(path, first)
@@ -228,18 +228,18 @@ def reset(folder: Path, task: Task) -> Path | None:
         text = read(path)
         try:
             for slot in task.slots:
-                text = replaced(text, slot, part_of(first, slot))
+                text = replace_definition(text, slot, definition_of(first, slot))
         except SyntaxError as error:
             raise CourseError(
-                f"{task.file}, line {error.lineno}, is no Python: {error.msg}; put it right, or move the file away first"
+                f"{task.file}, line {error.lineno}, is not valid Python: {error.msg}; correct it, or move the file away"
             ) from error
         copy = back_up(path, folder)
         write(path, text)
         return copy
 
 
-def part_of(text: str, slot: str) -> str:
-    """The lines of a function or class at the top of a file, with what stands directly above it; "" if it is not there."""
+def definition_of(text: str, slot: str) -> str:
+    """Return the source of a top-level function or class with its decorators; "" if the file does not define it."""
     for node in ast.parse(text).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and node.name == slot:
             first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
@@ -247,49 +247,49 @@ def part_of(text: str, slot: str) -> str:
     return ""
 
 
-def replaced(text: str, slot: str, new: str) -> str:
-    """The text with another definition of a slot; at its end, if it has none."""
-    old = part_of(text, slot)
+def replace_definition(text: str, slot: str, new: str) -> str:
+    """Replace the definition of a slot in a text; append it if the text has none."""
+    old = definition_of(text, slot)
     if old:
         return text.replace(old, new if new.endswith("\n") or not old.endswith("\n") else f"{new}\n", 1)
     return f"{text.rstrip()}\n\n\n{new}"
 
 
 def upgrade(folder: Path, keeps_mine: bool = False) -> list[str]:
-    """Bring a folder to this version's files: what the student wrote stays. Gives a sentence for each file that changed.
+    """Merge this version's files into a folder, and return a sentence for each changed file.
 
     Parameters
     ----------
     folder : Path
     keeps_mine : bool
-        Whether the student's lines stay where both changed the same ones.
+        True to keep the student's lines where both changed the same ones.
 
     Raises
     ------
     CourseError
-        There are such lines: everything is left as it is, and the merge is kept aside, to be looked at.
+        Both changed the same lines. The folder is not changed; the merges are in `.minifuse/merges`.
     """
-    with changing(folder):
-        return upgraded(folder, keeps_mine)
+    with locked(folder):
+        return upgrade_locked(folder, keeps_mine)
 
 
-def upgraded(folder: Path, keeps_mine: bool) -> list[str]:
-    """Bring a locked folder to this version's files, as `upgrade` does."""
-    changes, said, conflicts = {}, [], []
+def upgrade_locked(folder: Path, keeps_mine: bool) -> list[str]:
+    """Run `upgrade` in a locked folder."""
+    changes, message, conflicts = {}, [], []
     for file, new in fresh().items():
         mine, base = folder / file, folder / PRISTINE / file
         old = read(base) if base.exists() else ""
         if not mine.exists():
             changes[file] = new
-            said.append(f"{file} is new")
+            message.append(f"{file} is new")
         elif old != new:
             text = read(mine)
-            changes[file], marked = merged(old, text, new)
+            changes[file], marked = merge_texts(old, text, new)
             if marked and not keeps_mine:
                 write(folder / MERGES / file, marked)
                 conflicts.append(f"{file} (see {MERGES / file})")
             if changes[file] != text:
-                said.append(f"{file} has the newer text, and all that you wrote")
+                message.append(f"{file} has the newer text, and all that you wrote")
     if conflicts:
         raise CourseError(
             f"you and the course changed the same lines of {', '.join(conflicts)}; nothing was changed. "
@@ -301,11 +301,11 @@ def upgraded(folder: Path, keeps_mine: bool) -> list[str]:
             back_up(path, folder)
         write(path, text)
         write(folder / PRISTINE / file, fresh()[file])
-    return said
+    return message
 
 
-def merged(old: str, mine: str, new: str) -> tuple[str, str]:
-    """Three texts as one, with `mine` where both changed the same lines; then with marks, "" if there are no such lines."""
+def merge_texts(old: str, mine: str, new: str) -> tuple[str, str]:
+    """Merge three texts. Return the merge with `mine` in conflicts, and one with conflict markers; "" if no conflict."""
     try:
         from merge3 import Merge3
     except ImportError:
@@ -317,13 +317,13 @@ def merged(old: str, mine: str, new: str) -> tuple[str, str]:
     return mixed, "".join(merge.merge_lines("yours", "the course")) if has_conflict else ""
 
 
-def difference(folder: Path, task: Task) -> list[str]:
-    """The student's functions of a task beside the reference, as a unified diff.
+def diff_with_reference(folder: Path, task: Task) -> list[str]:
+    """Return a unified diff of the student's functions of a task and the reference.
 
     Raises
     ------
     CourseError
-        The reference is not here: only a clone of the repository has it.
+        The reference is missing: only a clone of the repository has it.
     """
     reference = REFERENCE / task.file
     if not reference.is_file():
@@ -337,5 +337,5 @@ def difference(folder: Path, task: Task) -> list[str]:
 
 
 def lines_of(text: str, slot: str) -> Sequence[str]:
-    """The lines of a slot, without the marks of its regions."""
-    return [line for line in part_of(text, slot).splitlines() if line.strip() != "# end" and "# begin " not in line]
+    """Return the lines of a definition, without the comments that mark regions."""
+    return [line for line in definition_of(text, slot).splitlines() if line.strip() != "# end" and "# begin " not in line]

@@ -13,7 +13,7 @@ pytest.importorskip("sklearn", reason="needs minifuse[cli]")
 from minifuse.course import workspace
 from minifuse.course.judge import judge
 from minifuse.course.registry import MODULES, TASKS, task_named
-from minifuse.course.report import text_of
+from minifuse.course.report import format_result
 from minifuse.course.task import Effort
 from tests.course.make_stubs import REFERENCE
 from tests.sources import ROOT
@@ -29,7 +29,7 @@ def solve(folder, task):
     path, reference = folder / task.file, (REFERENCE / task.file).read_text()
     text = path.read_text()
     for slot in task.slots:
-        text = workspace.replaced(text, slot, workspace.part_of(reference, slot))
+        text = workspace.replace_definition(text, slot, workspace.definition_of(reference, slot))
     path.write_text(text)
 
 
@@ -53,7 +53,7 @@ def test_a_module_can_be_done_alone(module, fresh):
         assert judge(fresh, task, SOME).verdict == "pending"
         solve(fresh, task)
         result = judge(fresh, task, SOME)
-        assert result.verdict == "passed", text_of(task, result)
+        assert result.verdict == "passed", format_result(task, result)
 
 
 def test_what_is_not_written_is_lent_and_with_strict_it_is_named(fresh):
@@ -66,7 +66,7 @@ def test_what_is_not_written_is_lent_and_with_strict_it_is_named(fresh):
             solve(fresh, other)
     result = judge(fresh, task, FEW, is_strict=True)
     assert result.verdict == "pending"
-    named = re.findall(r"(\w+) \(\d\.\d\)", result.outcomes[0].said)
+    named = re.findall(r"(\w+) \(\d\.\d\)", result.outcomes[0].message)
     assert named == ["backpropagate", "topological_order", "max_pool", "max_pool_gradient"]
     assert named[0] in train(fresh, "--strict").stderr
 
@@ -78,8 +78,8 @@ def test_a_loop_that_is_wrong_reads_no_digits(fresh):
     path = fresh / "pooling.py"
     path.write_text(path.read_text().replace("+= d\n", "-= d\n"))
     result = judge(fresh, task, FEW)
-    assert result.verdict == "failed", text_of(task, result)
-    assert "minifuse course status" in result.outcomes[-1].said
+    assert result.verdict == "failed", format_result(task, result)
+    assert "minifuse course status" in result.outcomes[-1].message
     assert not result.notes
 
 
@@ -88,7 +88,7 @@ def test_digits_are_read_by_nothing_but_the_students_code(fresh):
         solve(fresh, task)
     task = task_named("4.5")
     result = judge(fresh, task, FEW, is_strict=True)
-    assert result.verdict == "passed", text_of(task, result)
+    assert result.verdict == "passed", format_result(task, result)
     right, share, compiled = result.notes
     assert float(right.partition("%")[0]) >= 90
     found = re.fullmatch(r"(\d+) of (\d+) slots are yours, and 100% of ([\d,]+) calls", share)
@@ -96,4 +96,4 @@ def test_digits_are_read_by_nothing_but_the_students_code(fresh):
     assert found[1] == found[2]
     assert int(found[1]) > 30
     assert int(found[3].replace(",", "")) > 10_000
-    assert re.fullmatch(r"conv2d, .*max_pool_gradient ran as Numba compiled them", compiled)
+    assert re.fullmatch(r"conv2d, .*max_pool_gradient ran compiled by Numba", compiled)

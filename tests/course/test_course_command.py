@@ -89,15 +89,15 @@ def test_strict_takes_nothing_from_the_oracle(folder):
 
 
 def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder):
-    for arguments, said in [
-        (("check", "--dir", tmp_path), "is no folder of the course; make one: minifuse course init DIR"),
+    for arguments, message in [
+        (("check", "--dir", tmp_path), "is not a folder of the course; create one: minifuse course init DIR"),
         (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
         (("hint", "permutted"), "did you mean permuted?"),
         (("grade", tmp_path / "nowhere"), "is not a folder; write the path of the one with the student's files"),
     ]:
         error = course(*arguments).exception
         assert isinstance(error, CourseError)
-        assert said in str(error)
+        assert message in str(error)
 
 
 @pytest.mark.parametrize("name", ["9.9", "zzz", "", " ", "über", "课程", "2.99", "9", "0x2", "-", "²"])
@@ -277,7 +277,7 @@ def test_results_are_written_whole_or_not_at_all(folder, monkeypatch):
 
 
 def test_long_texts_are_cut_as_the_format_asks():
-    outcome = Outcome("a demand", "failed", said="x" * 70_000, printed="y" * 600)
+    outcome = Outcome("a demand", "failed", message="x" * 70_000, printed="y" * 600)
     test = grade.test(TASK, "a demand", outcome, Effort())
     assert len(test["message"]) == grade.MAX_MESSAGE_LENGTH
     assert len(test["output"]) == grade.MAX_OUTPUT_LENGTH
@@ -319,7 +319,7 @@ def test_pytest_knows_the_tasks(folder, more, status, words):
     assert run.returncode == status, run.stdout + run.stderr
     assert f"{words}, {len(TASKS) - 1} deselected" in run.stdout
     if status:
-        assert "what it gives is not of the kind that is asked for" in run.stdout
+        assert "the returned value has a wrong type" in run.stdout
 
 
 def test_pytest_takes_pending_for_pending(folder):

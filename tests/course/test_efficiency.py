@@ -23,7 +23,7 @@ from minifuse.course import (
 from minifuse.course.judge import judge
 from minifuse.course.oracle import module3
 from minifuse.course.registry import BY_ID, TASKS
-from minifuse.course.report import text_of
+from minifuse.course.report import format_result
 from minifuse.course.student import Student
 from minifuse.course.task import Effort
 from minifuse.course.tasks import task3_3, task3_4, task3_5
@@ -140,7 +140,7 @@ def parallel_zip(fn, out, a, b):
 def test_a_right_solution_that_uses_sizes_as_arrays_passes(tmp_path):
     folder = with_more(tmp_path, "parallel.py", ARRAYS)
     result = judge(folder, BY_ID["3.1"], Effort(20))
-    assert result.verdict == "passed", text_of(BY_ID["3.1"], result)
+    assert result.verdict == "passed", format_result(BY_ID["3.1"], result)
 
 
 @pytest.mark.parametrize(("index", "error"), [("-1", IndexError), ("5", IndexError), ("1 / 2", TypeError)])
@@ -155,7 +155,7 @@ def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
     record = access_counting.run(student("3.1", folder), "parallel_map", None, *[parallel.row_major((3,))] * 2)
     with pytest.raises(Wrong, match="meet at an array") as caught:
-        access_counting.no_races("parallel_map", record, "")
+        access_counting.check_no_races("parallel_map", record, "")
     assert caught.value.kind == "race on a buffer"
     assert {line for _, line in caught.value.lines} == {len((folder / "parallel.py").read_text().splitlines())}
 
@@ -163,12 +163,12 @@ def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
 def test_compiled_code_is_kept_by_its_content(student, tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path / "kept")
     compiled.cache_class.cache_clear()
-    case = parallel.copied(parallel.typical("parallel_map")[0])
+    case = parallel.call_arguments(parallel.typical_cases("parallel_map")[0])
     first = student("3.1").raw("parallel_map")
-    compiled.compiled(student("3.1"), "parallel_map", *case)
+    compiled.compile_slot(student("3.1"), "parallel_map", *case)
     copy = student("3.1", Path(shutil.copytree(REFERENCE, tmp_path / "copy")))
     again = compiled.cached_jit(copy.raw("parallel_map"), parallel=True)
-    compiled.call(again, *case)
+    compiled.call_compiled(again, *case)
     assert sum(again.stats.cache_hits.values()) == 1
     helper = (tmp_path / "copy" / "parallel.py").read_text().replace("return place", "return place + 0", 1)
     (tmp_path / "copy" / "parallel.py").write_text(helper)
@@ -208,7 +208,7 @@ def test_a_change_of_what_compiled_code_depends_on_is_another_content(student, t
 def test_pointers_to_functions_are_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
     compiled.cache_class.cache_clear()
-    made = [compiled.pointer.__wrapped__(lambda x, y: 3 * x - y) for _ in range(2)]
+    made = [compiled.function_pointer.__wrapped__(lambda x, y: 3 * x - y) for _ in range(2)]
     assert [one.cache_hits for one in made] == [0, 1]
     assert [one.ctypes(2.0, 1.0) for one in made] == [5.0, 5.0]
     compiled.cache_class.cache_clear()
@@ -220,18 +220,18 @@ def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
     for k in range(4):
         (compiled.folder() / str(k)).mkdir()
         os.utime(compiled.folder() / str(k), (k, k))
-    compiled.make_room()
+    compiled.evict_oldest()
     assert {path.name for path in (tmp_path / "course").iterdir()} == {"2", "3"}
     (tmp_path / "file").touch()
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path / "file"))
-    assert compiled.folder() == Path(compiled.own_folder().name)
+    assert compiled.folder() == Path(compiled.process_folder().name)
 
 
 def test_what_numba_says_is_told_in_plain_words(student, tmp_path):
     body = "    to = out.storage\n    for k in prange(3):\n        i = k\n        i //= 2\n        to[i] = 1.0"
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
-    with pytest.raises(Wrong, match="let a function of its own do that") as caught:
-        parallel.ready(student("3.1", folder), "parallel_map")
+    with pytest.raises(Wrong, match="do that in another function") as caught:
+        parallel.compile_for_cases(student("3.1", folder), "parallel_map")
     assert (caught.value.kind, caught.value.lines[0][0]) == ("index", "parallel.py")
 
 
@@ -243,7 +243,7 @@ def test_a_general_path_on_one_core_is_found(student, tmp_path):
     text = solved.replace("    else:\n        for k in prange(size):", "    else:\n        for k in range(size):", 1)
     (folder / "parallel.py").write_text(text)
     with pytest.raises(Wrong, match="outside of any prange") as caught:
-        parallel.compiles_in_parallel(student("3.1", folder), ["parallel_map"])
+        parallel.check_compiles_in_parallel(student("3.1", folder), ["parallel_map"])
     assert caught.value.kind == "serial"
 
 
@@ -262,29 +262,29 @@ ROUNDS = [(0, 1), (0, 4), (0, 2)], [(0, 2), (0, 3), (0, 5)], [(0, 2), (0, 3), (0
 
 def timed(monkeypatch, rounds):
     """A clock that says what it is told to, and the times that it has said."""
-    told = []
+    times = []
     clock = iter([time for one in rounds for pair in one for time in pair])
     monkeypatch.setattr(speed, "inputs", lambda slot: ())
-    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: told.append(next(clock)) or told[-1]))
-    return told
+    monkeypatch.setattr(speed, "time", SimpleNamespace(perf_counter=lambda: times.append(next(clock)) or times[-1]))
+    return times
 
 
 def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
     first = [(0, 0), (0, 0), (0, 0)]  # which does not count
-    told = timed(monkeypatch, [first, *ROUNDS])
+    times = timed(monkeypatch, [first, *ROUNDS])
     assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: True) == (3 / 1, 2 / 1)
-    assert len(told) == 6 * (1 + speed.MIN_ROUNDS)
+    assert len(times) == 6 * (1 + speed.MIN_ROUNDS)
 
 
 def test_what_is_too_slow_gets_more_rounds(monkeypatch):
     faster = [(0, 0.5), (0, 9), (0, 9)]
     rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MAX_ROUNDS]
-    told = timed(monkeypatch, rounds)
+    times = timed(monkeypatch, rounds)
     assert speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: ratio.to_naive > 4) == (3 / 0.5, 2 / 0.5)
-    assert len(told) == 6 * (1 + 2 * speed.MIN_ROUNDS + 1)
-    told = timed(monkeypatch, rounds)
+    assert len(times) == 6 * (1 + 2 * speed.MIN_ROUNDS + 1)
+    times = timed(monkeypatch, rounds)
     speed.ratio("fast_chain", *[lambda: None] * 3, lambda ratio: False)
-    assert len(told) == 6 * (1 + speed.MAX_ROUNDS)
+    assert len(times) == 6 * (1 + speed.MAX_ROUNDS)
 
 
 def launches(student):
@@ -386,7 +386,7 @@ def test_compiled_code_in_a_folder_of_all_is_not_executed(tmp_path, monkeypatch)
     assert compiled.folder() == tmp_path / "cache" / "course"
     assert compiled.folder().stat().st_mode & 0o777 == 0o700
     (tmp_path / "cache").chmod(0o777)
-    assert compiled.folder() == Path(compiled.own_folder().name)
+    assert compiled.folder() == Path(compiled.process_folder().name)
     assert compiled.folder().stat().st_mode & 0o777 == 0o700
 
 

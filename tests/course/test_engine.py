@@ -16,9 +16,9 @@ from minifuse.core.errors import GradientError, NotDoneYet, ShapeError
 from minifuse.course import oracle, todo, workspace
 from minifuse.course.assembly import engine_of
 from minifuse.course.engine import Engine
-from minifuse.course.engine_parallel import compilable
+from minifuse.course.engine_parallel import compile_operator
 from minifuse.course.oracle.ufuncs import ON_ARRAYS
-from minifuse.course.overlay import is_open, once_each
+from minifuse.course.overlay import count_slots_once, is_unwritten
 from minifuse.course.registry import task_named
 from tests.course.make_stubs import REFERENCE
 
@@ -42,8 +42,8 @@ def solve(folder, *slots):
     """Write the reference's functions into a folder."""
     for slot in slots:
         file = task_named(slot).file
-        part = workspace.part_of((REFERENCE / file).read_text(), slot)
-        (folder / file).write_text(workspace.replaced((folder / file).read_text(), slot, part))
+        part = workspace.definition_of((REFERENCE / file).read_text(), slot)
+        (folder / file).write_text(workspace.replace_definition((folder / file).read_text(), slot, part))
 
 
 def of_scalars(engine):
@@ -184,7 +184,7 @@ def test_a_loop_counts_once_what_it_calls_for_each_element(solved):
 
 def test_counts_are_kept_down_only_within():
     counts = Counter(a=5)
-    with once_each(counts):
+    with count_slots_once(counts):
         counts["a"] += 3
         counts["b"] += 2
     counts["b"] += 4
@@ -249,7 +249,7 @@ def test_operators_on_arrays_are_those_on_numbers(name):
 
 
 def test_every_operator_of_the_oracle_can_be_compiled():
-    assert [name for name, function in ON_ARRAYS.items() if compilable(function) is None] == []
+    assert [name for name, function in ON_ARRAYS.items() if compile_operator(function) is None] == []
 
 
 def test_what_says_todo_is_open():
@@ -267,10 +267,10 @@ def test_what_says_todo_is_open():
         def backward(context, d):
             return (d,)
 
-    assert is_open(Half)
-    assert not is_open(Whole)
-    assert is_open(lambda xs: [todo("9.9a") for x in xs])
-    assert is_open(None)
+    assert is_unwritten(Half)
+    assert not is_unwritten(Whole)
+    assert is_unwritten(lambda xs: [todo("9.9a") for x in xs])
+    assert is_unwritten(None)
 
 
 def test_the_oracle_learns_digits():
@@ -286,9 +286,9 @@ def test_the_oracle_learns_digits():
 
     for _ in range(200):
         rows = random.permutation(1400)[:100]
-        said = network(xs[rows])
-        right = (said * engine.constant(np.eye(10)[labels[rows]])).sum(1)
-        (said.exp().sum(1).log() - right).mean().backward()
+        message = network(xs[rows])
+        right = (message * engine.constant(np.eye(10)[labels[rows]])).sum(1)
+        (message.exp().sum(1).log() - right).mean().backward()
         for p in parameters:
             p.value, p.grad = p.value - p.grad * 0.5, None
     assert (network(xs[1400:]).value.array().argmax(1) == labels[1400:]).mean() > 0.85

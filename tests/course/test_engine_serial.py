@@ -49,7 +49,7 @@ def test_compiled_loops_give_and_count_what_python_does(engine):
     assert fast.student.calls == in_python.student.calls
     slots = ["conv1d", "conv1d_input_gradient", "conv1d_weight_gradient", "max_pool", "max_pool_gradient"]
     assert sorted(fast.serial.loops) == slots
-    assert fast.serial.told() == f"{', '.join(slots)} ran as Numba compiled them"
+    assert fast.serial.summary() == f"{', '.join(slots)} ran compiled by Numba"
 
 
 MAX_POOL = """
@@ -69,7 +69,7 @@ def test_a_loop_that_cannot_run_compiled_runs_in_python(engine, written):
     for _ in range(2):
         y = networks.max_pool(x, (2, 2))
     assert found.serial.loops == {"max_pool": None}
-    assert found.serial.told().startswith("max_pool ran in Python")
+    assert found.serial.summary().startswith("max_pool ran in Python")
     assert found.student.calls["max_pool"] == 2
     if written == AS_GENERATOR:
         assert y.tolist() == [[[[5, 7], [13, 15]]]]
@@ -112,7 +112,7 @@ def test_an_operator_is_counted_with_what_it_calls(engine, tmp_path, monkeypatch
     text = (tmp_path / "mine" / "operators.py").read_text() + "\n\ndef exp(x):\n    return todo('0.1k')\n"
     (tmp_path / "mine" / "operators.py").write_text(text)
     tried = []
-    monkeypatch.setattr(engine_parallel, "compilable", lambda function: tried.append(function.__name__))
+    monkeypatch.setattr(engine_parallel, "compile_operator", lambda function: tried.append(function.__name__))
     lending = Engine(Overlay(tmp_path / "mine", TASKS), is_parallel=True)
     assert lending.values([0.0]).map("sigmoid").tolist() == [0.5]
     assert (lending.lent["exp"], lending.parallel.operators["sigmoid"], tried) == (1, None, [])

@@ -4,29 +4,29 @@ import numpy as np
 import pytest
 
 from minifuse.course import oracle
-from minifuse.course.programs import evaluated, graph_of, row_programs, sample, samples
+from minifuse.course.programs import capture_graph, evaluate_graph, row_programs, sample_array, sample_arrays
 
 PROGRAMS = [pytest.param(program, id=str(k)) for k, program in enumerate(row_programs((2, 3)))]
 
 
 def differences(program, d, epsilon=1e-6):
     """The gradient of (d * output).sum(), an element at a time."""
-    [x] = samples(program.shapes)
+    [x] = sample_arrays(program.shapes)
     found = np.zeros_like(x)
     for index in np.ndindex(x.shape):
         step = np.zeros_like(x)
         step[index] = epsilon
-        above, below = [(d * program.on([y])[0]).sum() for y in (x + step, x - step)]
+        above, below = [(d * program.evaluate([y])[0]).sum() for y in (x + step, x - step)]
         found[index] = (above - below) / (2 * epsilon)
     return found
 
 
 @pytest.mark.parametrize("program", PROGRAMS)
 def test_gradients_are_derivatives(program):
-    arrays = samples(program.shapes)
-    d = sample(program.on(arrays)[0].shape, 7)
-    [whole] = evaluated(oracle.function("gradient_graph")(graph_of(program)), [*arrays, d])
-    forward, backward = oracle.function("forward_and_backward")(graph_of(program))
-    [split] = evaluated(backward, [*arrays, *evaluated(forward, arrays)[1:], d])
+    arrays = sample_arrays(program.shapes)
+    d = sample_array(program.evaluate(arrays)[0].shape, 7)
+    [whole] = evaluate_graph(oracle.function("gradient_graph")(capture_graph(program)), [*arrays, d])
+    forward, backward = oracle.function("forward_and_backward")(capture_graph(program))
+    [split] = evaluate_graph(backward, [*arrays, *evaluate_graph(forward, arrays)[1:], d])
     np.testing.assert_allclose(whole, differences(program, d), rtol=1e-5, atol=1e-7)
     np.testing.assert_allclose(split, whole)

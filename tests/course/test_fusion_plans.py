@@ -5,8 +5,8 @@ import pytest
 from minifuse.course import oracle
 from minifuse.course.fusion import Graph, Kernel, Node, can_share
 from minifuse.course.plans import PLANS
-from minifuse.course.programs import samples
-from minifuse.course.scheduled import bytes_of, in_order, run, wanted_of
+from minifuse.course.programs import sample_arrays
+from minifuse.course.scheduled import count_bytes, nodes_to_compute, order_kernels, run_schedule
 from minifuse.course.verdicts import Wrong
 
 
@@ -27,17 +27,17 @@ def ways(graph: Graph, left: list[int], groups: list[list[int]], most: int):
 def test_no_schedule_costs_less(plan):
     graph = plan.graph()
     costs = set()
-    for groups in ways(graph, wanted_of(graph), [], plan.launches + 1):
+    for groups in ways(graph, nodes_to_compute(graph), [], plan.launches + 1):
         kernels = [frozenset(group) for group in groups]
-        if in_order(graph, kernels) is not None:
-            costs.add((len(groups), bytes_of(graph, kernels)))
+        if order_kernels(graph, kernels) is not None:
+            costs.add((len(groups), count_bytes(graph, kernels)))
     assert min(costs) == (plan.launches, plan.nbytes)
 
 
 @pytest.mark.parametrize("plan", [pytest.param(plan, id=plan.name) for plan in PLANS])
 def test_the_judge_finds_it(plan):
     graph = plan.graph()
-    found = run(graph, oracle.function("schedule")(graph), samples(plan.shapes))
+    found = run_schedule(graph, oracle.function("schedule")(graph), sample_arrays(plan.shapes))
     assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)
 
 
@@ -45,7 +45,7 @@ def test_a_value_that_nobody_needs_is_not_computed():
     graph = PLANS[0].graph()
     unused = graph._replace(nodes=(*graph.nodes, Node("neg", (0,), shape=graph.nodes[0].shape)))
     kernels = oracle.function("schedule")(unused)
-    run(unused, kernels, samples(PLANS[0].shapes))
-    with pytest.raises(Wrong, match="nothing that the graph gives depends on it") as caught:
-        run(unused, (*kernels, Kernel((len(graph.nodes),), (0,), ())), samples(PLANS[0].shapes))
+    run_schedule(unused, kernels, sample_arrays(PLANS[0].shapes))
+    with pytest.raises(Wrong, match="no output of the graph depends on it") as caught:
+        run_schedule(unused, (*kernels, Kernel((len(graph.nodes),), (0,), ())), sample_arrays(PLANS[0].shapes))
     assert caught.value.kind == "nobody needs"

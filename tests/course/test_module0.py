@@ -7,14 +7,14 @@ import pytest
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course import Parameter, oracle
-from minifuse.course.mutants import BUGS, GRID, NAMES, Operators, is_no, is_yes, operators_of
+from minifuse.course.mutants import BUGS, GRID, NAMES, Operators, is_false, is_true, operators_under_test
 from minifuse.course.registry import TASKS, task_named
 from minifuse.course.tasks.task0_2 import is_found
-from minifuse.course.tasks.task0_4 import Tree, built
+from minifuse.course.tasks.task0_4 import Tree, build_tree
 from minifuse.course.tasks.task0_5 import SLOTS, fault_of_line, fault_of_network
 from minifuse.course.toy_points import BORDERS, MARGIN, is_right, picture, point_set, side_of_line, side_of_network
 
-PLANTED = [pytest.param(slot, bug, id=f"{slot}-{bug.does}") for slot, bugs in BUGS.items() for bug in bugs]
+PLANTED = [pytest.param(slot, bug, id=f"{slot}-{bug.description}") for slot, bugs in BUGS.items() for bug in bugs]
 
 
 class Of:
@@ -26,7 +26,7 @@ class Of:
 
 @pytest.mark.parametrize(("slot", "bug"), PLANTED)
 def test_a_planted_bug_shows_and_can_be_found(slot, bug):
-    xs, got, right = bug.shows()
+    xs, got, right = bug.find_counterexample()
     assert abs(got - right) > 1e-6
     assert oracle.function(bug.operator)(*xs) == right
     assert is_found(Of(oracle.function(slot)), "about_it", bug)
@@ -35,8 +35,8 @@ def test_a_planted_bug_shows_and_can_be_found(slot, bug):
 @pytest.mark.parametrize("slot", BUGS)
 def test_the_oracles_properties_hold_on_the_grid(slot):
     ops = Operators()
-    assert all(is_yes(oracle.function(slot)(ops, *xs)) for xs in GRID)
-    assert set(operators_of(slot)) <= {name for name, _, _ in ops.asked}
+    assert all(is_true(oracle.function(slot)(ops, *xs)) for xs in GRID)
+    assert set(operators_under_test(slot)) <= {name for name, _, _ in ops.calls}
 
 
 def test_a_bug_is_not_found_by_a_property_that_is_always_true():
@@ -65,7 +65,7 @@ def test_operators_are_those_of_task_0_1():
     ],
 )
 def test_answers_of_properties(answer, yes, no):
-    assert (is_yes(answer), is_no(answer)) == (yes, no)
+    assert (is_true(answer), is_false(answer)) == (yes, no)
 
 
 def test_corners_of_the_oracles_operators():
@@ -139,7 +139,7 @@ def test_a_network_wants_a_weight_for_each_line_and_a_bias():
 def test_the_oracles_tree_is_the_librarys():
     tree = Tree(({"layers": ["m1", "m2"], "weight": "p0"}, {"bias": "p1", "tied": "p0"}, {"left": "m3"}, {"scale": "p2"}))
     assert str(tree) == "m0(layers=[m1, m2], weight=p0), m1(bias=p1, tied=p0), m2(left=m3), m3(scale=p2)"
-    made = built(oracle.function("Module"), tree)
+    made = build_tree(oracle.function("Module"), tree)
     assert made.named() == [("weight", "p0"), ("layers.0.bias", "p1"), ("layers.1.left.scale", "p2")]
     assert [p.value for p in made.root.parameters()] == [0.0, 0.0, 1.0]
 

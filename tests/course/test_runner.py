@@ -8,7 +8,7 @@ import pytest
 
 pytest.importorskip("rich", reason="needs minifuse[course]")
 
-from minifuse.course.runner import Heard, Run, believed, environment, run
+from minifuse.course.runner import CapturedOutput, TaskProcess, environment, run, verify_result
 from minifuse.course.task import Effort
 from minifuse.course.verdicts import Outcome, Result
 from tests.course.folder import DETOUR, TASK, written
@@ -35,7 +35,7 @@ def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
     first, last = result.outcomes
     assert first.verdict == "passed"
     assert (last.verdict, last.check) == ("timeout", TASK.checks[1].name)
-    assert last.said == "stopped after 4 s; is there a loop that does not end?"
+    assert last.message == "stopped after 4 s; is there a loop that does not end?"
     assert last.case.startswith("index ")
     assert last.lines[-1][2].strip() in ("while True:", "index = index")
     assert last.printed == "round\n"
@@ -62,7 +62,7 @@ def test_all_memory_is_a_verdict(tmp_path):
     more = f"{DEF}kept = []\n    while True:\n        kept.append([0] * 10**6)"
     (*_, last) = result_of(written(tmp_path, more), memory_bytes=1 << 30).outcomes
     assert last.verdict == "error"
-    assert last.said.startswith("your code took more memory than it may have")
+    assert last.message.startswith("your code took more memory than it may have")
     assert last.lines[-1][2].strip() == "kept.append([0] * 10**6)"
 
 
@@ -70,12 +70,12 @@ def test_a_process_that_ends_suddenly_did_not_pass(tmp_path):
     result = result_of(written(tmp_path, f"{DEF}getattr({DETOUR}('os'), '_exit')(0)"))
     (*_, last) = result.outcomes
     assert (last.verdict, last.check) == ("error", TASK.checks[3].name)
-    assert last.said.startswith("your code ended the whole process, with status 0, before it could be judged")
+    assert last.message.startswith("your code ended the whole process, with status 0, before it could be judged")
 
 
 def test_a_signal_is_named(tmp_path):
     more = f"{DEF}process = {DETOUR}('os')\n    process.kill(process.getpid(), 11)"
-    assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].said
+    assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].message
 
 
 def test_threads_that_go_on_hold_nothing_up(tmp_path):
@@ -97,10 +97,10 @@ def test_what_is_printed_is_kept_apart(tmp_path):
 
 
 def test_endless_printing_is_cut():
-    heard = Heard()
+    output = CapturedOutput()
     for _ in range(10_000):
-        heard.write("line\n")
-    assert 1000 < len(heard.text()) < 10_000
+        output.write("line\n")
+    assert 1000 < len(output.text()) < 10_000
 
 
 def test_a_file_named_like_a_module_of_pythons_is_nobodys_but_the_students(tmp_path):
@@ -112,7 +112,7 @@ def test_a_file_named_like_a_module_of_pythons_is_nobodys_but_the_students(tmp_p
 
 def test_a_run_can_be_cancelled(tmp_path):
     began = time.monotonic()
-    one = Run(written(tmp_path, "while True:\n    pass"), TASK, time_s=100)
+    one = TaskProcess(written(tmp_path, "while True:\n    pass"), TASK, time_s=100)
     one.cancel()
     assert one.result().verdict == "error"
     one.cancel()  # once more does no harm
@@ -120,9 +120,9 @@ def test_a_run_can_be_cancelled(tmp_path):
 
 
 def test_each_check_is_told_before_it_runs(tmp_path):
-    told = []
-    Run(written(tmp_path), TASK, Effort(1), begin=told.append).result()
-    assert told == ["tensors.py can be read, and has what the task asks for", *(check.name for check in TASK.checks)]
+    names = []
+    TaskProcess(written(tmp_path), TASK, Effort(1), begin=names.append).result()
+    assert names == ["tensors.py can be read, and has what the task asks for", *(check.name for check in TASK.checks)]
 
 
 def test_a_seed_gives_the_same_again(tmp_path):
@@ -139,7 +139,7 @@ def run_with(folder, seed):
 def test_the_whole_of_a_task_is_judged_where_that_is_asked(tmp_path):
     folder = written(tmp_path, "def position_of(index, strides, offset):\n    return 0")
     assert [o.verdict for o in result_of(folder).outcomes] == ["passed", "failed"]
-    assert [o.verdict for o in result_of(folder, is_whole=True).outcomes] == ["passed", "failed", "passed", "passed"]
+    assert [o.verdict for o in result_of(folder, runs_all_checks=True).outcomes] == ["passed", "failed", "passed", "passed"]
 
 
 @pytest.mark.parametrize(
@@ -149,9 +149,9 @@ def test_a_pass_that_nothing_shows_is_not_believed(checks, calls):
     """Whatever said so: the parent counts for itself."""
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks[:checks]] or [Outcome("another one", "passed")]
     counted = {} if calls is None else dict.fromkeys(TASK.slots, calls)
-    assert believed(Result("2.1", list(outcomes), counted), TASK).verdict == "error"
+    assert verify_result(Result("2.1", list(outcomes), counted), TASK).verdict == "error"
 
 
 def test_a_pass_is_believed():
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks]
-    assert believed(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"
+    assert verify_result(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"

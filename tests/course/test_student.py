@@ -8,7 +8,7 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 
 from minifuse.course.judge import judge
 from minifuse.course.registry import task_named
-from minifuse.course.report import text_of
+from minifuse.course.report import format_result
 from tests.course.folder import DETOUR, FILE, RIGHT, TASK, written
 from tests.course.make_stubs import REFERENCE
 
@@ -16,19 +16,19 @@ FIRST = (REFERENCE / FILE).read_text(encoding="utf-8").count("\n") + 3
 """The line where what is written behind the reference begins."""
 
 
-def told(folder):
+def judge_folder(folder):
     """The verdict of task 2.1, and what a student reads, as one line."""
     result = judge(folder, TASK)
-    text = text_of(TASK, result)
+    text = format_result(TASK, result)
     assert max(map(len, text.splitlines())) <= 80, text
     return result, " ".join(text.split()).replace(f"{FIRST}", "LINE").replace(f"{FIRST + 1}", "NEXT")
 
 
 def test_what_was_written_behind_the_reference_counts(tmp_path):
     """So that the cases below show what they say."""
-    assert told(written(tmp_path))[0].verdict == "passed"
-    assert told(written(tmp_path, RIGHT))[0].verdict == "passed"
-    assert told(written(tmp_path, "def permuted(x, dims):\n    return x"))[0].verdict == "failed"
+    assert judge_folder(written(tmp_path))[0].verdict == "passed"
+    assert judge_folder(written(tmp_path, RIGHT))[0].verdict == "passed"
+    assert judge_folder(written(tmp_path, "def permuted(x, dims):\n    return x"))[0].verdict == "failed"
 
 
 @pytest.mark.parametrize(
@@ -44,35 +44,35 @@ def test_what_was_written_behind_the_reference_counts(tmp_path):
         ("from minifuse.course.oracle.module2 import permuted", "refused", "imports minifuse.course.oracle.module2"),
         ("from minifuse.course import oracle", "refused", "imports oracle from minifuse.course, which has"),
         ("import minifuse.course", "refused", "write `from minifuse.course import ...` with the names that you need"),
-        ("from . import helper", "refused", "imports .: this is to be written without it"),
-        ("import importlib", "refused", "imports importlib: this is to be written without it; allowed are collections"),
+        ("from . import helper", "refused", "imports .: the task is to be solved without it"),
+        ("import importlib", "refused", "imports importlib: the task is to be solved without it; allowed are collections"),
         ("import threading", "refused", "imports threading"),
         ("import os", "refused", "imports os"),
         ("try:\n    import sys\nexcept Exception:\n    pass", "refused", "imports sys"),
-        ("from dataclasses import sys", "refused", "reaches for sys, which no task needs"),
-        ("import typing\ntyping.sys.modules", "refused", "reaches for sys"),
-        ("import random\nrandom._os._exit(0)", "refused", "reaches for _os"),
-        ("todo.__globals__", "refused", "reaches for __globals__"),
-        ("__builtins__", "refused", "reaches for __builtins__"),
+        ("from dataclasses import sys", "refused", "uses sys, which no task needs"),
+        ("import typing\ntyping.sys.modules", "refused", "uses sys"),
+        ("import random\nrandom._os._exit(0)", "refused", "uses _os"),
+        ("todo.__globals__", "refused", "uses __globals__"),
+        ("__builtins__", "refused", "uses __builtins__"),
         ("eval('1')", "refused", "tensors.py calls eval(), which no task needs"),
         ("exec('import os')", "refused", "calls exec()"),
         ("open('tensors.py')", "refused", "calls open()"),
-        ("input()", "refused", "calls input(), which no task needs: a function gets what it works on as arguments"),
+        ("input()", "refused", "calls input(), which no task needs: a function receives its data as arguments"),
         ("name = 'minifuse.core.layout'\n__import__(name)", "refused", "tensors.py:NEXT __import__(name)"),
         ("def permuted(x, dims):\n    return __import__('numpy')", "refused", "imports numpy"),
         ("def permuted(x, dims):\n    return __import__('dataclasses', None, None, ['sys'])", "refused", "imports sys from"),
-        ("permuted = lambda x, dims: x", "refused", "is a lambda; it is to be a function that you write: def permuted(...)"),
+        ("permuted = lambda x, dims: x", "refused", "is a lambda; write a function: def permuted(...)"),
         ("from functools import partial\npermuted = partial(permuted)", "refused", "an object of type partial"),
         ("from functools import lru_cache\npermuted = lru_cache(permuted)", "refused", "object of type _lru_cache_wrapper"),
         ("class C:\n    def __call__(self, x, dims): ...\npermuted = C()", "refused", "an object of type C"),
         ("import math\npermuted = math.floor", "refused", "an object of type builtin_function_or_method"),
         ("import random\npermuted = random.Random", "refused", "a class of random"),
         ("permuted = todo", "refused", "a function of minifuse.course.todo"),
-        ("permuted = 3", "refused", "of type int; it is to be a function"),
+        ("permuted = 3", "refused", "of type int; write a function"),
     ],
 )
 def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
-    result, text = told(written(tmp_path, more))
+    result, text = judge_folder(written(tmp_path, more))
     assert result.verdict == verdict, text
     assert words in text
 
@@ -87,28 +87,32 @@ def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
         ("raise SystemExit", "error", "your code ends the program"),
         ("del permuted", "error", "tensors.py has no permuted: was it renamed, or deleted? `minifuse course reset 2.1`"),
         ("permutd = permuted\ndel permuted", "error", "has no permuted, but permutd: was that meant?"),
-        ("x = '\0'", "error", "has a null byte; it is no Python text"),
+        ("x = '\0'", "error", "has a null byte, which Python rejects"),
         (
             "def permuted(x, dims):\n    exit()",
             "error",
             "case a tensor of shape (), strides (); dims () tensors.py:NEXT exit()",
         ),
         ("def permuted(x, dims):\n    raise MemoryError", "error", "your code took more memory than it may have"),
-        ("def permuted(x, dims):\n    return permuted(x, dims)", "failed", "a function calls itself again and again"),
+        ("def permuted(x, dims):\n    return permuted(x, dims)", "failed", "a function calls itself without end"),
         ("def permuted(x, dims):\n    return y", "failed", "NameError: name 'y' is not defined"),
         ("def permuted(x):\n    return x", "failed", "permuted() takes 1 positional argument but 2 were given"),
-        ("def permuted(x, dims):\n    return 3", "failed", "what it gives is not of the kind that is asked for (TypeError"),
-        ("def index_of(ordinal, shape):\n    pass", "failed", "it gives None; is a return missing? case ordinal 0"),
+        ("def permuted(x, dims):\n    return 3", "failed", "the returned value has a wrong type (TypeError"),
+        (
+            "def index_of(ordinal, shape):\n    pass",
+            "failed",
+            "it returns None; is a return statement missing? case ordinal 0",
+        ),
         (
             "def permuted(x, dims):\n    return Strided(x.storage, list(x.shape), x.strides, x.offset)",
             "failed",
-            "part 0 of it is of type list; tuple is asked for",
+            "part 0 of it is of type list; expected tuple",
         ),
-        ("def row_major_strides(shape):\n    return list(shape)", "failed", "a value of type list; tuple is asked for"),
+        ("def row_major_strides(shape):\n    return list(shape)", "failed", "a value of type list; expected tuple"),
         (
             "def row_major_strides(shape):\n    return (x for x in shape)",
             "failed",
-            "a value of type generator; tuple is asked for",
+            "a value of type generator; expected tuple",
         ),
         (
             "class Odd:\n    def __str__(self):\n        return 1 / 0\n\n\ndef position_of(*_):\n    return Odd()",
@@ -118,20 +122,22 @@ def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
         (
             "def permuted(x, dims):\n    x.storage[0] = 9.0\n    return x",
             "failed",
-            "your function changes what it is given; work on a copy",
+            "your function changes its arguments; work on a copy",
         ),
         ("def permuted(x, dims):\n    todo('2.1d')", "pending", "task 2.1d is still to be written"),
     ],
 )
 def test_what_goes_wrong_is_told_in_words(tmp_path, more, verdict, words):
-    result, text = told(written(tmp_path, more))
+    result, text = judge_folder(written(tmp_path, more))
     assert result.verdict == verdict, text
     assert words in text
 
 
 def test_the_case_of_an_error_is_drawn_too(tmp_path):
     (outcome,) = [
-        o for o in told(written(tmp_path, "def permuted(x, dims):\n    return y"))[0].outcomes if o.verdict == "failed"
+        o
+        for o in judge_folder(written(tmp_path, "def permuted(x, dims):\n    return y"))[0].outcomes
+        if o.verdict == "failed"
     ]
     assert outcome.drawing[0].startswith("storage")
     assert outcome.link.startswith("strides?shape=")
@@ -149,23 +155,23 @@ def test_no_answer_ends_the_judging(tmp_path):
 
 
 def test_an_empty_file_has_nothing_to_pass(tmp_path):
-    result, text = told(written(tmp_path, text=""))
+    result, text = judge_folder(written(tmp_path, text=""))
     assert result.verdict == "error"
     assert not result.has_run
     assert "tensors.py has no row_major_strides" in text
 
 
 def test_a_missing_file_is_named(tmp_path):
-    result, text = told(tmp_path)
+    result, text = judge_folder(tmp_path)
     assert result.verdict == "error"
     assert "tensors.py is missing" in text
 
 
 def test_a_file_of_another_encoding_is_told_the_line(tmp_path):
     (written(tmp_path) / FILE).write_bytes(b"x = 1\n# caf\xe9\n")
-    result, text = told(tmp_path)
+    result, text = judge_folder(tmp_path)
     assert result.verdict == "error"
-    assert "tensors.py, line 2, has bytes that are no UTF-8 text; save the file as UTF-8 in your editor" in text
+    assert "tensors.py, line 2, is not UTF-8; save the file as UTF-8 in your editor" in text
 
 
 def test_a_mark_at_the_beginning_of_a_file_does_no_harm(tmp_path):
@@ -176,28 +182,28 @@ def test_a_mark_at_the_beginning_of_a_file_does_no_harm(tmp_path):
 
 def test_a_file_that_fails_to_load_fails_each_time(tmp_path):
     """Half a module is no module, when the next check asks for it."""
-    result = judge(written(tmp_path, "1 / 0"), TASK, is_whole=True)
+    result = judge(written(tmp_path, "1 / 0"), TASK, runs_all_checks=True)
     assert [outcome.verdict for outcome in result.outcomes] == ["error"]
 
 
 def test_the_judge_is_silent_while_a_function_runs(tmp_path):
     """By a way that no rail stops."""
     more = f"def permuted(x, dims):\n    return {DETOUR}('minifuse.course.oracle.module2', fromlist=['x']).permuted(x, dims)"
-    result, text = told(written(tmp_path, more))
+    result, text = judge_folder(written(tmp_path, more))
     assert result.verdict == "refused"
-    assert "permuted of the course's own was called from your code; write it yourself" in text
+    assert "your code calls the course's own permuted; write it yourself" in text
 
 
 def test_a_function_that_is_never_called_does_not_pass(tmp_path):
     result = judge(written(tmp_path), replace(TASK, checks=TASK.checks[:1]))
     assert result.verdict == "error"
-    assert "position_of, index_of, permuted of yours was never called" in result.outcomes[-1].said
+    assert "position_of, index_of, permuted of yours was never called" in result.outcomes[-1].message
 
 
 def test_a_task_without_checks_does_not_pass(tmp_path):
     result = judge(written(tmp_path), replace(TASK, checks=()))
     assert result.verdict == "pending"
-    assert "nothing was asked of it, so nothing holds" in text_of(TASK, result)
+    assert "no check ran, so nothing is known to be right" in format_result(TASK, result)
 
 
 def test_files_of_the_folder_may_import_each_other(tmp_path):
@@ -208,7 +214,7 @@ def test_files_of_the_folder_may_import_each_other(tmp_path):
     (tmp_path / "mine.py").write_text("import os\n")
     result = judge(tmp_path, TASK)
     assert result.verdict == "refused"
-    assert "mine.py, line 1, imports os" in result.outcomes[-1].said
+    assert "mine.py, line 1, imports os" in result.outcomes[-1].message
 
 
 def test_a_late_import_finds_a_file_too(tmp_path):
@@ -223,7 +229,7 @@ def test_strict_lends_nothing(tmp_path):
     assert judge(folder, task_named("2.3")).verdict == "passed"
     strict = judge(folder, task_named("2.3"), is_strict=True)
     assert strict.verdict == "pending"
-    assert "2.1c" in strict.outcomes[-1].said
+    assert "2.1c" in strict.outcomes[-1].message
 
 
 @pytest.mark.parametrize("task", ["1.2", "2.4"])
@@ -235,5 +241,5 @@ def test_a_list_of_derivatives_is_told_to_be_no_tuple(tmp_path, task):
     text += f"\n\nright = {name}.backward\n{name}.backward = staticmethod(lambda context, d: list(right(context, d)))\n"
     (tmp_path / file).write_text(text, encoding="utf-8")
     result = judge(tmp_path, task_named(task))
-    assert result.outcomes[-1].said.endswith("it gives a value of type list; tuple is asked for")
+    assert result.outcomes[-1].message.endswith("it returns a value of type list; expected tuple")
     assert not result.outcomes[-1].mistake

@@ -16,7 +16,7 @@ pytest.importorskip("rich", reason="needs minifuse[course]")
 from minifuse.course import oracle, workspace
 from minifuse.course.judge import judge
 from minifuse.course.registry import MODULES, TASKS
-from minifuse.course.report import text_of
+from minifuse.course.report import format_result
 from tests.course.make_stubs import REFERENCE, STUBS, stubs
 
 ZOO = Path(__file__).with_name("zoo")
@@ -78,7 +78,7 @@ def test_a_task_says_all_that_it_should(task):
     text = (REFERENCE / task.file).read_text()
     for slot in task.slots:
         assert oracle.function(slot) is not None
-        part = workspace.part_of(text, slot)
+        part = workspace.definition_of(text, slot)
         assert f"# begin {task.id}" in part, f"{slot} has no region to be written"
         assert ast.get_docstring(ast.parse(part).body[0]), f"{slot} does not say what it is"
 
@@ -86,7 +86,7 @@ def test_a_task_says_all_that_it_should(task):
 @each_task
 def test_a_fresh_folder_is_pending(task, fresh):
     result = judge(fresh, task)
-    assert result.verdict == "pending", text_of(task, result)
+    assert result.verdict == "pending", format_result(task, result)
 
 
 @each_task
@@ -96,10 +96,10 @@ def test_the_reference_passes_alone_and_every_slot_was_called(task, fresh):
     text = (fresh / task.file).read_text()
     reference = (REFERENCE / task.file).read_text()
     for slot in task.slots:
-        text = workspace.replaced(text, slot, workspace.part_of(reference, slot))
+        text = workspace.replace_definition(text, slot, workspace.definition_of(reference, slot))
     (fresh / task.file).write_text(text)
     result = judge(fresh, task)
-    assert result.verdict == "passed", text_of(task, result)
+    assert result.verdict == "passed", format_result(task, result)
     assert all(result.calls[slot] for slot in task.slots)
     others = [other for other in TASKS if other is not task and other.file == task.file]
     for other in others:
@@ -124,9 +124,9 @@ def test_a_wrong_solution_fails_with_the_name_of_its_mistake(task, wrong, solved
     (mistake,) = [mistake for mistake in task.mistakes if mistake.name == wrong.mistake]
     (solved / task.file).write_text((solved / task.file).read_text() + "\n\n" + wrong.code)
     result = judge(solved, hurried(task, mistake.check))
-    assert result.verdict == "failed", text_of(task, result)
-    assert result.outcomes[-1].mistake == mistake.name, text_of(task, result)
-    assert f"It looks as if {mistake.name}" in " ".join(text_of(task, result).split())
+    assert result.verdict == "failed", format_result(task, result)
+    assert result.outcomes[-1].mistake == mistake.name, format_result(task, result)
+    assert f"It looks as if {mistake.name}" in " ".join(format_result(task, result).split())
 
 
 @each_task

@@ -58,7 +58,7 @@ def test_a_folder_has_all_that_is_needed(tmp_path, name):
         "train_digits.py",
     }
     assert all(path.is_file() for path in written)
-    assert workspace.found(tmp_path / name) == (tmp_path / name).resolve()
+    assert workspace.find_folder(tmp_path / name) == (tmp_path / name).resolve()
 
 
 @pytest.mark.parametrize("name", [FILE, "README.md", "pytest.ini", "test_tasks.py"])
@@ -84,9 +84,9 @@ def test_a_place_that_cannot_be_written_is_told(tmp_path):
 
 def test_a_folder_is_found_from_within(folder, tmp_path):
     (folder / "deeper").mkdir()
-    assert workspace.found(folder / "deeper") == folder
-    with pytest.raises(CourseError, match="no folder of the course; make one: minifuse course init DIR"):
-        workspace.found(tmp_path)
+    assert workspace.find_folder(folder / "deeper") == folder
+    with pytest.raises(CourseError, match="is not a folder of the course; create one: minifuse course init DIR"):
+        workspace.find_folder(tmp_path)
 
 
 # reset
@@ -109,7 +109,9 @@ def test_a_function_that_is_gone_comes_back(folder, broken):
     workspace.reset(folder, TASK)
     text = (folder / FILE).read_text()
     assert text.startswith(broken.rstrip())
-    assert all(workspace.part_of(text, slot) == workspace.part_of(workspace.stub(FILE), slot) for slot in TASK.slots)
+    assert all(
+        workspace.definition_of(text, slot) == workspace.definition_of(workspace.stub(FILE), slot) for slot in TASK.slots
+    )
 
 
 def test_a_file_that_is_gone_comes_back(folder):
@@ -120,13 +122,16 @@ def test_a_file_that_is_gone_comes_back(folder):
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
-    [(b"x = (\n", "tensors.py, line 1, is no Python"), (b"\xe9", "cannot be read: it is no UTF-8 text; save it as UTF-8")],
+    ("data", "message"),
+    [
+        (b"x = (\n", "tensors.py, line 1, is not valid Python"),
+        (b"\xe9", "cannot be read: it is not UTF-8; save it as UTF-8"),
+    ],
 )
-def test_what_cannot_be_read_is_not_touched(folder, data, said):
+def test_what_cannot_be_read_is_not_touched(folder, data, message):
     (folder / FILE).write_bytes(data)
     before = everything(folder)
-    with pytest.raises(CourseError, match=said):
+    with pytest.raises(CourseError, match=message):
         workspace.reset(folder, TASK)
     assert everything(folder) == before
 
@@ -189,8 +194,8 @@ def test_a_task_that_is_new_brings_its_file_and_its_mark(folder, monkeypatch):
     fresh = workspace.fresh()
     marks = fresh["pytest.ini"] + "    task9_9: another one\n"
     monkeypatch.setattr(workspace, "fresh", lambda: fresh | {"another.py": "x = 1\n", "pytest.ini": marks})
-    said = workspace.upgrade(folder)
-    assert sorted(said) == ["another.py is new", "pytest.ini has the newer text, and all that you wrote"]
+    message = workspace.upgrade(folder)
+    assert sorted(message) == ["another.py is new", "pytest.ini has the newer text, and all that you wrote"]
     assert (folder / "another.py").read_text() == "x = 1\n"
     assert "task9_9" in (folder / "pytest.ini").read_text()
 
@@ -208,7 +213,7 @@ def test_line_ends_stay_as_the_editor_left_them(folder):
 
 def test_the_reference_is_held_beside_what_was_written(folder):
     edit(folder / FILE, 'todo("2.1b")', "return offset")
-    lines = workspace.difference(folder, TASK)
+    lines = workspace.diff_with_reference(folder, TASK)
     assert "--- yours: position_of" in lines
     assert "-    return offset" in lines
     assert "+    position = offset" in lines
@@ -218,7 +223,7 @@ def test_the_reference_is_held_beside_what_was_written(folder):
 def test_without_a_clone_there_is_no_reference(folder, monkeypatch, tmp_path):
     monkeypatch.setattr(workspace, "REFERENCE", tmp_path)
     with pytest.raises(CourseError, match="in the repository, not in what pip installs; clone it to compare"):
-        workspace.difference(folder, TASK)
+        workspace.diff_with_reference(folder, TASK)
 
 
 # Two commands at once
@@ -227,7 +232,7 @@ def test_without_a_clone_there_is_no_reference(folder, monkeypatch, tmp_path):
 def of_two_at_once(folder, call):
     """Call while another command changes the folder: refused, and nothing is written."""
     before = everything(folder)
-    with workspace.changing(folder):
+    with workspace.locked(folder):
         with pytest.raises(CourseError, match=rf"is being changed by this process, {os.getpid()} .*nothing was written"):
             call()
         assert everything(folder).keys() - before.keys() == {workspace.LOCK}
@@ -270,4 +275,4 @@ def test_a_folder_that_is_refused_gets_no_mark_of_the_course(tmp_path):
     with pytest.raises(CourseError, match="already"):
         workspace.init(tmp_path)
     assert everything(tmp_path) == {Path(FILE): b"mine"}
-    assert not (tmp_path / workspace.KEPT).exists()
+    assert not (tmp_path / workspace.STATE).exists()

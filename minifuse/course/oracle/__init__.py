@@ -1,7 +1,7 @@
-"""The judge: each slot of the course on NumPy, with `as_strided` and ufuncs. It has no loop and no kernel to copy.
+"""Reference answers of all tasks in NumPy, with `as_strided` and ufuncs: no loops and no kernels that students could copy.
 
-A file for each module. `@answers` enters a function under the name of its slot. While a student's function runs, the judge
-is silent for whoever asks it directly: an answer of its own would be no answer of theirs.
+There is one file for each module. `@answers` registers a function under the name of its slot. While a student's function
+runs, direct calls of these functions raise `Refused`.
 """
 
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from ..verdicts import Refused
 
 Slot = Callable[..., Any]
-"""A function or class that answers a task; the task says what it takes and returns."""
+"""A function or class of a task."""
 F = TypeVar("F", bound=Slot)
 
 MODULES = ("module0", "module1", "module2", "module3", "module4", "module5")
@@ -22,7 +22,7 @@ _depth = [0]  # how many of the student's functions are running
 
 
 def answers(function: F) -> F:
-    """Enter a function, or a class, as the oracle's answer for the slot of its name."""
+    """Register a function or a class as the reference answer for the slot of its name."""
     _functions[function.__name__] = function
     if isinstance(function, type):
         return function
@@ -30,19 +30,19 @@ def answers(function: F) -> F:
     @wraps(function)
     def ask(*args: object, **options: object) -> object:
         if _depth[0]:
-            raise Refused(f"{function.__name__} of the course's own was called from your code; write it yourself")
+            raise Refused(f"your code calls the course's own {function.__name__}; write it yourself")
         return function(*args, **options)
 
     return ask  # type: ignore[return-value]  # of the same parameters and result
 
 
 def function(slot: str) -> Slot:
-    """The oracle's answer for a slot.
+    """Return the reference answer for a slot.
 
     Raises
     ------
     KeyError
-        It has none.
+        No slot has this name.
     """
     for name in MODULES:
         import_module(f"{__name__}.{name}")
@@ -50,8 +50,8 @@ def function(slot: str) -> Slot:
 
 
 @contextmanager
-def silent() -> Iterator[None]:
-    """While a function of the student's runs."""
+def forbid_calls() -> Iterator[None]:
+    """Make direct calls of the oracle raise `Refused` in this block, while a function of the student's runs."""
     _depth[0] += 1
     try:
         yield

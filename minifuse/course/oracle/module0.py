@@ -1,4 +1,4 @@
-"""Module 0, judged by NumPy: ufuncs for operators, the library's own module tree, a fit by least squares for points."""
+"""Reference answers of module 0: ufuncs, the library's module tree, and least-squares fits."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, SupportsFloat, TypeVar
@@ -18,7 +18,7 @@ HeldT = TypeVar("HeldT")
 
 
 def quiet(ufunc: Callable[..., SupportsFloat], *xs: float) -> float:
-    """Call a ufunc, with inf and nan instead of warnings."""
+    """Call a ufunc, returning inf and nan without warnings."""
     with np.errstate(all="ignore"):
         return float(ufunc(*[np.float64(x) for x in xs]))
 
@@ -28,97 +28,97 @@ def quiet(ufunc: Callable[..., SupportsFloat], *xs: float) -> float:
 
 @answers
 def identity(x: float) -> float:
-    """A copy of a number."""
+    """Return x."""
     return quiet(np.positive, x)
 
 
 @answers
 def add(x: float, y: float) -> float:
-    """NumPy's own."""
+    """Return x + y."""
     return quiet(np.add, x, y)
 
 
 @answers
 def mul(x: float, y: float) -> float:
-    """NumPy's own."""
+    """Return x * y."""
     return quiet(np.multiply, x, y)
 
 
 @answers
 def neg(x: float) -> float:
-    """NumPy's own."""
+    """Return -x."""
     return quiet(np.negative, x)
 
 
 @answers
 def lt(x: float, y: float) -> float:
-    """NumPy's own, as a float."""
+    """Return 1.0 if x < y, else 0.0."""
     return quiet(np.less, x, y)
 
 
 @answers
 def eq(x: float, y: float) -> float:
-    """NumPy's own, as a float."""
+    """Return 1.0 if x == y, else 0.0."""
     return quiet(np.equal, x, y)
 
 
 @answers
 def maximum(x: float, y: float) -> float:
-    """NumPy's own."""
+    """Return the larger number."""
     return quiet(np.maximum, x, y)
 
 
 @answers
 def is_close(x: float, y: float) -> float:
-    """NumPy's own, which asks about the second number, with the larger one there."""
+    """Return np.isclose, whose tolerance depends on the second number, with the larger number second."""
     return quiet(np.isclose, *sorted((x, y), key=abs))
 
 
 @answers
 def sigmoid(x: float) -> float:
-    """By the logarithm of 1 + exp(-x), which does not overflow."""
+    """Return exp(-log(1 + exp(-x))), which does not overflow."""
     return quiet(np.exp, -np.logaddexp(0, -x))
 
 
 @answers
 def relu(x: float) -> float:
-    """NumPy's maximum."""
+    """Return max(x, 0)."""
     return quiet(np.maximum, x, 0.0)
 
 
 @answers
 def log(x: float) -> float:
-    """NumPy's own."""
+    """Return the natural logarithm."""
     return quiet(np.log, x)
 
 
 @answers
 def exp(x: float) -> float:
-    """NumPy's own."""
+    """Return e to the power of x."""
     return quiet(np.exp, x)
 
 
 @answers
 def inv(x: float) -> float:
-    """NumPy's own."""
+    """Return 1 / x."""
     return quiet(np.reciprocal, x)
 
 
 @answers
 def log_grad(x: float, d: float) -> float:
-    """A quotient."""
+    """Return d / x."""
     return quiet(np.divide, d, x)
 
 
 @answers
 def inv_grad(x: float, d: float) -> float:
-    """A quotient by a square."""
+    """Return -d / x ** 2."""
     return quiet(np.divide, -d, np.square(x))
 
 
 @answers
 def relu_grad(x: float, d: float) -> float:
-    """Heaviside's step, 0 at 0."""
+    """Return d if x > 0, else 0."""
     return quiet(np.multiply, d, np.heaviside(x, 0.0))
 
 
@@ -126,55 +126,55 @@ def relu_grad(x: float, d: float) -> float:
 
 
 def agree(ops: "Operators", name: str, *xs: float) -> bool:
-    """Return whether an operator gives at these numbers what the right one gives."""
+    """Return whether an operator is right at these numbers."""
     return bool(np.isclose(getattr(ops, name)(*xs), globals()[name](*xs), equal_nan=True))
 
 
 @answers
 def about_add(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare add with the right operator."""
     return agree(ops, "add", x, y)
 
 
 @answers
 def about_mul(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare mul with the right operator."""
     return agree(ops, "mul", x, y)
 
 
 @answers
 def about_maximum(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare maximum with the right operator."""
     return agree(ops, "maximum", x, y)
 
 
 @answers
 def about_is_close(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison, at numbers that nearly are equal."""
+    """Compare is_close with the right operator, at numbers that are nearly equal."""
     return all(agree(ops, "is_close", *pair) for near in (1e-12, 1e-3) for pair in ((x, x + near), (x + near, x)))
 
 
 @answers
 def about_relu(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare relu with the right operator."""
     return agree(ops, "relu", x)
 
 
 @answers
 def about_sigmoid(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare sigmoid with the right operator."""
     return agree(ops, "sigmoid", x)
 
 
 @answers
 def about_exp_and_log(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare exp and log with the right operators."""
     return agree(ops, "exp", x) and agree(ops, "log", x)
 
 
 @answers
 def about_inv(ops: "Operators", x: float, y: float, z: float) -> bool:
-    """By comparison."""
+    """Compare inv with the right operator."""
     return agree(ops, "inv", x)
 
 
@@ -183,13 +183,13 @@ def about_inv(ops: "Operators", x: float, y: float, z: float) -> bool:
 
 @answers
 def map_list(fn: Callable[[float], float], xs: Sequence[float]) -> list[float]:
-    """A ufunc of fn."""
+    """Apply a ufunc of fn."""
     return list(np.frompyfunc(fn, 1, 1)(np.array(xs, object)))
 
 
 @answers
 def zip_lists(fn: Callable[[float, float], float], xs: Sequence[float], ys: Sequence[float]) -> list[float]:
-    """A ufunc of fn; a ValueError where lengths differ."""
+    """Apply a ufunc of fn; raise ValueError if the lengths differ."""
     if len(xs) != len(ys):
         raise ValueError(f"lists of {len(xs)} and {len(ys)} do not fit")
     return list(np.frompyfunc(fn, 2, 1)(np.array(xs, object), np.array(ys, object)))
@@ -197,7 +197,7 @@ def zip_lists(fn: Callable[[float, float], float], xs: Sequence[float], ys: Sequ
 
 @answers
 def reduce_list(fn: Callable[[float, float], float], xs: Sequence[float], start: float) -> float:
-    """The ufunc's reduce."""
+    """Reduce with a ufunc of fn."""
     ufunc: Any = np.frompyfunc(fn, 2, 1)
     value: float = ufunc.reduce(np.array(xs, object), initial=start)
     return value
@@ -205,25 +205,25 @@ def reduce_list(fn: Callable[[float, float], float], xs: Sequence[float], start:
 
 @answers
 def neg_list(xs: Sequence[float]) -> list[float]:
-    """NumPy's own."""
+    """Return np.negative(xs)."""
     return [float(x) for x in np.negative(np.array(xs, float))]
 
 
 @answers
 def add_lists(xs: Sequence[float], ys: Sequence[float]) -> list[float]:
-    """NumPy's own."""
+    """Return np.add(xs, ys)."""
     return [float(x) for x in np.add(np.array(xs, float), np.array(ys, float))]
 
 
 @answers
 def sum_list(xs: Sequence[float]) -> float:
-    """NumPy's own."""
+    """Return np.sum(xs)."""
     return float(np.sum(xs))
 
 
 @answers
 def prod_list(xs: Sequence[float]) -> float:
-    """NumPy's own."""
+    """Return np.prod(xs)."""
     return float(np.prod(xs))
 
 
@@ -232,14 +232,14 @@ def prod_list(xs: Sequence[float]) -> float:
 
 @answers
 class Module(nn.Module):
-    """The library's module, which looks for the course's parameters."""
+    """The library's module, with the course's parameters."""
 
     def held(self, kind: type[HeldT]) -> list[tuple[str, HeldT]]:
-        """(name, value) of its attributes of a kind."""
+        """Return (name, value) of the direct attributes of a type."""
         return list(named_members(self, kind))
 
     def named_parameters(self) -> Iterator[tuple[str, Parameter]]:  # type: ignore[override]  # of the course
-        """(name, parameter) of all, each once."""
+        """Yield (name, parameter) of all parameters, each once."""
         return unique_values(
             (join_names(path, name), p)
             for path, module in self.named_modules()
@@ -251,7 +251,7 @@ class Module(nn.Module):
 
 
 def fitted(name: str, hidden: Sequence[Line] = ()) -> list[float]:
-    """Weights and a bias by least squares: distances from the border, over the points or what hidden lines make of them."""
+    """Fit weights and a bias to the distances from the border by least squares, over the points or the hidden values."""
     points = point_set(name)
     places = np.column_stack([[p[:2] for p in points], np.ones(len(points))])
     if hidden:
@@ -261,30 +261,30 @@ def fitted(name: str, hidden: Sequence[Line] = ()) -> list[float]:
 
 
 def network(name: str) -> tuple[list[Line], list[float]]:
-    """Hidden lines by chance, so many that a fit over them is right at every point."""
+    """Return random hidden lines, enough for the fit to be right at every point."""
     hidden: list[Line] = [(a, b, c) for a, b, c in np.random.default_rng(0).normal(size=(80, 3)).tolist()]
     return hidden, fitted(name, hidden)
 
 
 @answers
 def line_for_simple() -> list[float]:
-    """A fit."""
+    """Return a fitted line."""
     return fitted("simple")
 
 
 @answers
 def line_for_diagonal() -> list[float]:
-    """A fit."""
+    """Return a fitted line."""
     return fitted("diagonal")
 
 
 @answers
 def network_for_split() -> tuple[list[Line], list[float]]:
-    """A fit."""
+    """Return a fitted network."""
     return network("split")
 
 
 @answers
 def network_for_xor() -> tuple[list[Line], list[float]]:
-    """A fit."""
+    """Return a fitted network."""
     return network("xor")

@@ -1,4 +1,4 @@
-"""Module 1, judged by NumPy, and by the library's own backpropagation."""
+"""Reference answers of module 1: NumPy, and the library's own backpropagation."""
 
 import math
 import operator
@@ -19,13 +19,13 @@ from . import answers
 
 @answers
 def numerical_derivative(f: Callable[..., float], xs: Sequence[float], k: int, epsilon: float = 1e-6) -> float:
-    """A central difference: the slope between two rows of arguments."""
+    """Return the central difference quotient."""
     step = epsilon * np.eye(len(xs))[k]
     return float(np.diff([f(*(np.asarray(xs, float) + way * step)) for way in (-1, 1)])[0] / (2 * epsilon))
 
 
-def entered(name: str, value: Callable[..., float], slopes: Callable[..., Sequence[float]]) -> None:
-    """Enter a function of numbers, with its derivative by each of them."""
+def register_function(name: str, value: Callable[..., float], slopes: Callable[..., Sequence[float]]) -> None:
+    """Register a differentiable function of numbers, given by its value and its partial derivatives."""
 
     def forward(context: Context, *xs: float) -> float:
         context.save(*xs)
@@ -39,61 +39,61 @@ def entered(name: str, value: Callable[..., float], slopes: Callable[..., Sequen
 
 
 def ratio(x: float) -> float:
-    """The hyperbolic tangent that a sigmoid is made of."""
+    """Return tanh(x / 2), of which sigmoid is a linear function."""
     return math.tanh(x / 2)
 
 
 def power(x: float) -> float:
-    """e to the power of x, inf where it is too large."""
+    """Return e to the power of x; inf if it overflows."""
     return math.exp(x) if x < 709.0 else math.inf
 
 
-entered("Add", operator.add, lambda x, y: (1.0, 1.0))
-entered("Mul", operator.mul, lambda x, y: (y, x))
-entered("Neg", operator.neg, lambda x: (-1.0,))
-entered("Log", lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan, lambda x: (x**-1.0,))
-entered("Exp", power, lambda x: (power(x),))
-entered("Inv", lambda x: x**-1.0, lambda x: (-(x**-2.0),))
-entered("Sigmoid", lambda x: (1 + ratio(x)) / 2, lambda x: ((1 - ratio(x) ** 2) / 4,))
-entered("ReLU", lambda x: max(x, 0.0), lambda x: (float(x > 0),))
-entered("LT", operator.lt, lambda x, y: (0.0, 0.0))
-entered("EQ", operator.eq, lambda x, y: (0.0, 0.0))
+register_function("Add", operator.add, lambda x, y: (1.0, 1.0))
+register_function("Mul", operator.mul, lambda x, y: (y, x))
+register_function("Neg", operator.neg, lambda x: (-1.0,))
+register_function("Log", lambda x: math.log(x) if x > 0 else -math.inf if x == 0 else math.nan, lambda x: (x**-1.0,))
+register_function("Exp", power, lambda x: (power(x),))
+register_function("Inv", lambda x: x**-1.0, lambda x: (-(x**-2.0),))
+register_function("Sigmoid", lambda x: (1 + ratio(x)) / 2, lambda x: ((1 - ratio(x) ** 2) / 4,))
+register_function("ReLU", lambda x: max(x, 0.0), lambda x: (float(x > 0),))
+register_function("LT", operator.lt, lambda x, y: (0.0, 0.0))
+register_function("EQ", operator.eq, lambda x, y: (0.0, 0.0))
 
 
 Pairs = list[tuple[Differentiable, Any]]
-"""Inputs and their derivatives."""
+"""Pairs of an input and its derivative."""
 
 
-def is_learnt(inputs: Sequence[Differentiable]) -> Iterator[bool]:
-    """Which variables are no constants."""
+def has_gradient(inputs: Sequence[Differentiable]) -> Iterator[bool]:
+    """Return for each variable whether it has a gradient."""
     return map(not_, map(attrgetter("is_constant"), inputs))
 
 
 def inputs_of(call: RecordedCall) -> Iterator[Differentiable]:
-    """The inputs of a call that are no constants."""
-    return compress(call.inputs, is_learnt(call.inputs))
+    """Return the inputs of a call that have gradients."""
+    return compress(call.inputs, has_gradient(call.inputs))
 
 
 def received(call: RecordedCall, d: object) -> Pairs:
-    """Return the derivatives that inputs of a call receive, without constants."""
+    """Return the inputs of a call that have gradients, each with its derivative."""
     pairs = zip(call.inputs, call.function.backward(call.context, d), strict=True)
-    return list(compress(pairs, is_learnt(call.inputs)))
+    return list(compress(pairs, has_gradient(call.inputs)))
 
 
 @answers
 def chain_rule(call: RecordedCall, d: object) -> Pairs:
-    """Pairs of an input and its derivative."""
+    """Return pairs of an input and its derivative."""
     return received(call, d)
 
 
 def users_first(root: Differentiable) -> list[Differentiable]:
-    """The library's order, from its other end."""
+    """Return the library's topological order, reversed."""
     return [] if root.is_constant else toposort([root], lambda x: inputs_of(x.history) if x.history else ())[::-1]
 
 
 @answers
 def topological_order(root: Differentiable) -> list[Differentiable]:
-    """The library's."""
+    """Return the library's topological order, reversed."""
     return users_first(root)
 
 
@@ -101,7 +101,7 @@ Chain = Callable[[RecordedCall, object], Pairs]
 
 
 class LibraryCall:
-    """A variable that was computed, as the library's backpropagation knows it: by its call."""
+    """A computed variable in the form that the library's backpropagation requires, given by its call."""
 
     __slots__ = ("edges", "known", "made_by")
     count = 1
@@ -110,24 +110,24 @@ class LibraryCall:
         self.made_by, self.known = made_by, known
 
     def __getattr__(self, name: str) -> list["Edge"]:
-        """Where the derivatives of its inputs go, found when the library comes to it."""
+        """Compute `edges`, where the gradients of the inputs go, when the library first reads the attribute."""
         self.edges = list(map(self.known.__getitem__, inputs_of(self.made_by)))
         return self.edges
 
     def backward(self, arrived: Sequence[object]) -> list[object]:
-        """Derivatives of the inputs."""
+        """Return the gradients of the inputs."""
         return [d for _, d in self.known.chain(self.made_by, arrived[0])]
 
     def free_saved(self) -> None:
-        """Nothing is kept."""
+        """Do nothing: nothing is saved."""
 
 
 Edge = Differentiable | tuple[LibraryCall, int]
-"""Where the library sends a derivative: to a leaf, or to output 0 of a call."""
+"""Where the library sends a gradient: to a leaf, or to output 0 of a call."""
 
 
 class Known(dict[Differentiable, Edge]):
-    """The edge of each variable, as the library has it: its call, or the leaf itself. Made when it is asked for."""
+    """The library's edge of each variable, created on first access: its call, or the leaf itself."""
 
     requires_grad = True
 
@@ -149,15 +149,15 @@ def backpropagate(
     chain_rule: Chain = received,
     topological_order: Callable[[Differentiable], list[Differentiable]] | None = None,
 ) -> None:
-    """The library's, over the same graph in its own words; an overlay gives it the chain rule and the order of a student."""
+    """Run the library's backpropagation; an overlay passes the chain rule and the order of a student."""
     if topological_order:
-        topological_order(root)  # which says whether theirs goes through; the library has an order of its own
+        topological_order(root)  # checked for errors only: the library computes its own order
     if root.is_constant:
         return
     known = Known(root, chain_rule)
     for leaf, gradient in (run_backward(known, d) if root.history else {root: d}).items():
         leaf.accumulate(gradient)
-    known.clear()  # which breaks a cycle, so that nothing waits for the collector
+    known.clear()  # breaks a reference cycle
 
 
 # Task 1.5, over arrays of scalars
@@ -165,19 +165,19 @@ def backpropagate(
 
 @answers
 class ScalarLinear:
-    """A product with an array of scalars."""
+    """A layer whose weights are a NumPy array of scalars."""
 
     def __init__(self, engine: Engine, inputs: int, outputs: int, random: Random) -> None:
         drawn = [[engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)] for _ in range(inputs)]
         self.weights, self.biases = drawn, [engine.scalar(random.uniform(-1, 1)) for _ in range(outputs)]
 
     def __call__(self, xs: Sequence[Scalar | float]) -> list[Scalar]:
-        """Outputs."""
+        """Return the outputs."""
         weights = np.array(self.weights, object)
         return list(np.array([*xs, 1.0], object) @ np.vstack([weights, np.array([self.biases], object)]))
 
     def parameters(self) -> list[Scalar]:
-        """Weights, row by row, then biases."""
+        """Return the weights, row by row, then the biases."""
         return [*np.ravel(np.array(self.weights, object)), *self.biases]
 
 
@@ -189,17 +189,17 @@ class ScalarNetwork:
         self.layers = [ScalarLinear(engine, inputs, hidden, random), ScalarLinear(engine, hidden, 1, random)]
 
     def __call__(self, xs: Sequence[Scalar | float]) -> Scalar:
-        """A probability."""
+        """Return a probability."""
         first, last = self.layers
         return last([x.relu() for x in first(xs)])[0].sigmoid()
 
     def parameters(self) -> list[Scalar]:
-        """Of all layers."""
+        """Return the parameters of both layers."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
 def losses(outputs: Sequence[Scalar], labels: Sequence[int]) -> Scalar:
-    """The mean of -log of the probability of what is so."""
+    """Return the mean of -log of the probability of the right label."""
     likely = np.where(np.asarray(labels, bool), np.array(outputs, object), np.array([1.0 - p for p in outputs], object))
     mean: Scalar = np.mean([-p.log() for p in likely])
     return mean
@@ -207,19 +207,19 @@ def losses(outputs: Sequence[Scalar], labels: Sequence[int]) -> Scalar:
 
 @answers
 def scalar_loss(outputs: Sequence[Scalar], labels: Sequence[int]) -> Scalar:
-    """NumPy's mean of logarithms."""
+    """Return the mean of -log of the probability of the right label."""
     return losses(outputs, labels)
 
 
 def descend(parameters: Sequence[Variable[ValueT]], rate: float) -> None:
-    """Against the derivatives."""
+    """Move parameters against their gradients, and reset the gradients."""
     for p in parameters:
         p.value, p.grad = p.value if p.grad is None else p.value - p.grad * rate, None
 
 
 @answers
 def scalar_step(parameters: Sequence[Scalar], rate: float) -> None:
-    """Against the derivatives."""
+    """Move parameters against their gradients."""
     descend(parameters, rate)
 
 
@@ -227,7 +227,7 @@ def scalar_step(parameters: Sequence[Scalar], rate: float) -> None:
 def train_scalar_network(
     engine: Engine, points: Sequence[Sequence[float]], labels: Sequence[int], steps: int, seed: int
 ) -> ScalarNetwork:
-    """Descent on some points at a time."""
+    """Train by stochastic gradient descent."""
     random = Random(seed)
     network = ScalarNetwork(engine, len(points[0]), 6, random)
     for _ in range(steps):

@@ -1,4 +1,4 @@
-"""Module 2, judged by NumPy."""
+"""Reference answers of module 2 in NumPy."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -17,56 +17,56 @@ from .ufuncs import on_arrays, reduction
 
 @answers
 def row_major_strides(shape: Shape) -> Shape:
-    """Strides of a fresh array of bytes."""
+    """Return the strides of an array of bytes."""
     return np.empty(shape, np.int8).strides if 0 not in shape else np.empty([max(n, 1) for n in shape], np.int8).strides
 
 
 @answers
 def position_of(index: Sequence[int], strides: Sequence[int], offset: int) -> int:
-    """An inner product."""
+    """Return the inner product of index and strides, plus the offset."""
     return int(np.dot(np.asarray(index, int), np.asarray(strides, int)) + offset)
 
 
 @answers
 def index_of(ordinal: int, shape: Shape) -> Shape:
-    """NumPy's own."""
+    """Return np.unravel_index."""
     return tuple(int(i) for i in np.unravel_index(ordinal, shape)) if shape else ()
 
 
 @answers
 def permuted(x: Strided, dims: Sequence[int]) -> Strided:
-    """NumPy's transpose, read back as strides."""
+    """Transpose an array with these strides, and return its shape and strides."""
     array = np.lib.stride_tricks.as_strided(np.empty(1, np.int8), x.shape, x.strides).transpose(dims)
     return Strided(x.storage, array.shape, array.strides, x.offset)
 
 
 @answers
 def broadcast_shape(a: Shape, b: Shape) -> Shape:
-    """NumPy's own; a ValueError where they do not fit."""
+    """Return np.broadcast_shapes; raise ValueError if the shapes are incompatible."""
     return tuple(int(n) for n in np.broadcast_shapes(a, b))
 
 
 @answers
 def broadcast_index(index: Sequence[int], shape: Shape) -> Shape:
-    """The index, cut to the dims of the smaller shape, and 0 where that has size 1."""
+    """Return the last dims of the index, with 0 where the size is 1."""
     tail = np.asarray(index, int)[len(index) - len(shape) :]
     return tuple(int(i) for i in np.where(np.asarray(shape, int) == 1, 0, tail))
 
 
 @answers
 def tensor_map(fn: Callable[[float], float], out: Strided, a: Strided) -> None:
-    """out[i] = fn(a[i])."""
+    """Compute out[i] = fn(a[i])."""
     write(out, on_arrays(fn), a)
 
 
 @answers
 def tensor_zip(fn: Callable[[float, float], float], out: Strided, a: Strided, b: Strided) -> None:
-    """out[i] = fn(a[i], b[i]), broadcast."""
+    """Compute out[i] = fn(a[i], b[i]) with broadcasting."""
     write(out, on_arrays(fn), a, b)
 
 
 def write(out: Strided, fn: Callable[..., Array], *operands: Strided) -> None:
-    """Into the elements of out, if there are any, what a function gives for whole arrays."""
+    """Assign the result of a function of arrays to out, unless out is empty."""
     if (array := out.array()).size:
         with np.errstate(all="ignore"):
             array[...] = fn(*[x.array() for x in operands])
@@ -82,8 +82,8 @@ def tensor_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided,
 # Task 2.4, in a table
 
 
-def summed(array: Array, shape: Shape) -> Array:
-    """An array summed to a shape that had been broadcast to its own."""
+def sum_to_shape(array: Array, shape: Shape) -> Array:
+    """Sum an array over broadcast dims to a shape."""
     wide = (1,) * (array.ndim - len(shape)) + tuple(shape)
     dims = tuple(np.flatnonzero(np.not_equal(array.shape, wide)).tolist())
     return np.asarray(array.sum(dims, keepdims=True).reshape(shape))
@@ -91,12 +91,12 @@ def summed(array: Array, shape: Shape) -> Array:
 
 @answers
 def unbroadcast(gradient: Values, shape: Shape) -> Values:
-    """NumPy's sum over several dims at once."""
-    return gradient.engine.values(summed(gradient.array(), shape))
+    """Sum over broadcast dims."""
+    return gradient.engine.values(sum_to_shape(gradient.array(), shape))
 
 
-def entered(name: str, forward: Callable[..., Values], slopes: Callable[..., Sequence[Array]]) -> None:
-    """Enter a function of tensors by its values, and by what its inputs receive, of arrays and the function's options."""
+def register_function(name: str, forward: Callable[..., Values], slopes: Callable[..., Sequence[Array]]) -> None:
+    """Register a function of tensors, given by its forward and by the gradients of its inputs in NumPy."""
 
     def run(context: Context, *xs: Values, **options: object) -> Values:
         context.save(xs, options)
@@ -105,9 +105,9 @@ def entered(name: str, forward: Callable[..., Values], slopes: Callable[..., Seq
     def backward(context: Context, d: Values) -> tuple[Values, ...]:
         xs, options = context.saved
         with np.errstate(all="ignore"):
-            found = slopes(d.array(), *[x.array() for x in xs], **options)
+            gradients = slopes(d.array(), *[x.array() for x in xs], **options)
         fit, values = d.engine.slot("unbroadcast"), d.engine.values
-        return tuple(fit(values(g), x.shape) for g, x in zip(found, xs, strict=True))
+        return tuple(fit(values(g), x.shape) for g, x in zip(gradients, xs, strict=True))
 
     answers(
         type(
@@ -118,23 +118,25 @@ def entered(name: str, forward: Callable[..., Values], slopes: Callable[..., Seq
     )
 
 
-def turned(x: Array) -> Array:
-    """Matrices transposed."""
+def transpose(x: Array) -> Array:
+    """Transpose the last two dims."""
     return np.swapaxes(x, -1, -2)
 
 
-entered("TensorAdd", lambda a, b: a.zip("add", b), lambda d, a, b: (d, d))
-entered("TensorMul", lambda a, b: a.zip("mul", b), lambda d, a, b: (d * b, a * d))
-entered("TensorNeg", lambda a: a.map("neg"), lambda d, a: (-d,))
-entered("TensorInv", lambda a: a.map("inv"), lambda d, a: (-d / np.square(a),))
-entered("TensorLog", lambda a: a.map("log"), lambda d, a: (d / a,))
-entered("TensorExp", lambda a: a.map("exp"), lambda d, a: (d * np.exp(a),))
-entered("TensorSigmoid", lambda a: a.map("sigmoid"), lambda d, a: (d * (1 - np.tanh(a / 2) ** 2) / 4,))
-entered("TensorReLU", lambda a: a.map("relu"), lambda d, a: (d * np.heaviside(a, 0.0),))
-entered("TensorSum", lambda a, dim: a.reduce("add", dim, 0.0), lambda d, a, dim: (np.broadcast_to(d, a.shape),))
-entered("TensorPermute", lambda a, dims: a.permute(*dims), lambda d, a, dims: (np.moveaxis(d, range(d.ndim), dims),))
-entered("TensorReshape", lambda a, shape: a.reshape(shape), lambda d, a, shape: (d.reshape(a.shape),))
-entered("TensorMatMul", lambda a, b: a.matmul(b), lambda d, a, b: (d @ turned(b), turned(a) @ d))
+register_function("TensorAdd", lambda a, b: a.zip("add", b), lambda d, a, b: (d, d))
+register_function("TensorMul", lambda a, b: a.zip("mul", b), lambda d, a, b: (d * b, a * d))
+register_function("TensorNeg", lambda a: a.map("neg"), lambda d, a: (-d,))
+register_function("TensorInv", lambda a: a.map("inv"), lambda d, a: (-d / np.square(a),))
+register_function("TensorLog", lambda a: a.map("log"), lambda d, a: (d / a,))
+register_function("TensorExp", lambda a: a.map("exp"), lambda d, a: (d * np.exp(a),))
+register_function("TensorSigmoid", lambda a: a.map("sigmoid"), lambda d, a: (d * (1 - np.tanh(a / 2) ** 2) / 4,))
+register_function("TensorReLU", lambda a: a.map("relu"), lambda d, a: (d * np.heaviside(a, 0.0),))
+register_function("TensorSum", lambda a, dim: a.reduce("add", dim, 0.0), lambda d, a, dim: (np.broadcast_to(d, a.shape),))
+register_function(
+    "TensorPermute", lambda a, dims: a.permute(*dims), lambda d, a, dims: (np.moveaxis(d, range(d.ndim), dims),)
+)
+register_function("TensorReshape", lambda a, shape: a.reshape(shape), lambda d, a, shape: (d.reshape(a.shape),))
+register_function("TensorMatMul", lambda a, b: a.matmul(b), lambda d, a, b: (d @ transpose(b), transpose(a) @ d))
 
 
 # Task 2.5
@@ -142,18 +144,18 @@ entered("TensorMatMul", lambda a, b: a.matmul(b), lambda d, a, b: (d @ turned(b)
 
 @answers
 class TensorLinear:
-    """A product, and a bias for each column."""
+    """A matrix product, and a bias for each column."""
 
     def __init__(self, engine: Engine, inputs: int, outputs: int, random: Random) -> None:
         drawn = np.random.default_rng(random.getrandbits(32)).uniform(-1, 1, (inputs + 1, outputs))
         self.weights, self.biases = engine.tensor(drawn[:-1]), engine.tensor(drawn[-1])
 
     def __call__(self, xs: Tensor) -> Tensor:
-        """Outputs, a row for each row."""
+        """Return the outputs, one row for each row."""
         return xs @ self.weights + self.biases
 
     def parameters(self) -> list[Tensor]:
-        """Weights and biases."""
+        """Return weights and biases."""
         return [self.weights, self.biases]
 
 
@@ -165,29 +167,29 @@ class TensorNetwork:
         self.layers = [TensorLinear(engine, inputs, hidden, random), TensorLinear(engine, hidden, 1, random)]
 
     def __call__(self, xs: Tensor) -> Tensor:
-        """Probabilities."""
+        """Return probabilities."""
         first, last = self.layers
         return last(first(xs).relu()).sigmoid()
 
     def parameters(self) -> list[Tensor]:
-        """Of all layers."""
+        """Return the parameters of both layers."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
 def loss_of(outputs: Tensor, labels: Tensor) -> Tensor:
-    """The mean of -log of the probability of what is so."""
+    """Return the mean of -log of the probability of the right label."""
     return -(labels * outputs + (1 - labels) * (1 - outputs)).log().mean()
 
 
 @answers
 def tensor_loss(outputs: Tensor, labels: Tensor) -> Tensor:
-    """Of all rows at once."""
+    """Return the mean of -log of the probability of the right label."""
     return loss_of(outputs, labels)
 
 
 @answers
 def tensor_step(parameters: Sequence[Tensor], rate: float) -> None:
-    """Against the derivatives."""
+    """Move parameters against their gradients."""
     descend(parameters, rate)
 
 
@@ -195,7 +197,7 @@ def tensor_step(parameters: Sequence[Tensor], rate: float) -> None:
 def train_tensor_network(
     engine: Engine, points: Sequence[Sequence[float]], labels: Sequence[int], steps: int, seed: int
 ) -> TensorNetwork:
-    """Descent on all points."""
+    """Train by gradient descent on all points."""
     network = TensorNetwork(engine, len(points[0]), 32, Random(seed))
     xs, ys = engine.constant(points), engine.constant(np.reshape(labels, (-1, 1)))
     for _ in range(steps):

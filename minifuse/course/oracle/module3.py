@@ -1,4 +1,4 @@
-"""Module 3, judged by NumPy: what the loops, the kernels and the fast functions give."""
+"""Reference answers of module 3 in NumPy."""
 
 from collections.abc import Callable
 from typing import Any
@@ -11,18 +11,18 @@ from . import answers
 THREADS, TILE = 64, 8  # of a block, as in the student's kernels.py
 
 
-def assigned(out: Strided, values: Array) -> None:
-    """Write what NumPy gives."""
+def assign(out: Strided, values: Array) -> None:
+    """Assign values to out, unless it is empty."""
     out.array()[...] = values if out.array().size else 0
 
 
-def applied(fn: Callable[..., float], *operands: Array) -> Array:
-    """A function of numbers on arrays that are broadcast."""
+def apply(fn: Callable[..., float], *operands: Array) -> Array:
+    """Apply a function of numbers to arrays with broadcasting."""
     made = np.frompyfunc(fn, len(operands), 1)(*operands)
     return np.asarray(made, np.float64)
 
 
-def reduced(fn: Callable[..., float], a: Strided, dim: int, start: float) -> Array:
+def reduce(fn: Callable[..., float], a: Strided, dim: int, start: float) -> Array:
     """Reduce one dim, in order."""
     ufunc: Any = np.frompyfunc(fn, 2, 1)
     return np.asarray(ufunc.reduce(a.array().astype(object), axis=dim, keepdims=True, initial=start), np.float64)
@@ -30,77 +30,77 @@ def reduced(fn: Callable[..., float], a: Strided, dim: int, start: float) -> Arr
 
 @answers
 def parallel_map(fn: Callable[[float], float], out: Strided, a: Strided) -> None:
-    """A ufunc of one operand."""
-    assigned(out, applied(fn, a.array()))
+    """Apply fn to each element."""
+    assign(out, apply(fn, a.array()))
 
 
 @answers
 def parallel_zip(fn: Callable[[float, float], float], out: Strided, a: Strided, b: Strided) -> None:
-    """A ufunc of two, broadcast."""
-    assigned(out, applied(fn, a.array(), b.array()))
+    """Apply fn to pairs of elements with broadcasting."""
+    assign(out, apply(fn, a.array(), b.array()))
 
 
 @answers
 def parallel_reduce(fn: Callable[[float, float], float], out: Strided, a: Strided, dim: int, start: float) -> None:
-    """Reduce by a ufunc."""
-    assigned(out, reduced(fn, a, dim, start))
+    """Reduce one dim with fn."""
+    assign(out, reduce(fn, a, dim, start))
 
 
 @answers
 def parallel_matmul(out: Strided, a: Strided, b: Strided) -> None:
-    """NumPy's product."""
-    assigned(out, np.matmul(a.array(), b.array()))
+    """Write the matrix product."""
+    assign(out, np.matmul(a.array(), b.array()))
 
 
 @answers
 def cuda_map(fn: Callable[[float], float]) -> Callable[[Strided, Strided], None]:
-    """Write with a ufunc."""
-    return lambda out, a: assigned(out, applied(fn, a.array()))
+    """Return a function that applies fn to each element."""
+    return lambda out, a: assign(out, apply(fn, a.array()))
 
 
 @answers
 def cuda_zip(fn: Callable[[float, float], float]) -> Callable[[Strided, Strided, Strided], None]:
-    """Write with a ufunc."""
-    return lambda out, a, b: assigned(out, applied(fn, a.array(), b.array()))
+    """Return a function that applies fn to pairs of elements."""
+    return lambda out, a, b: assign(out, apply(fn, a.array(), b.array()))
 
 
 @answers
 def cuda_block_sum(out: Array, a: Array) -> None:
-    """Sums of pieces as long as a block, of which the last may be shorter."""
+    """Sum chunks of the length of a block; the last one may be shorter."""
     out[:] = np.add.reduceat(a, np.arange(0, len(a), THREADS))
 
 
 @answers
 def cuda_reduce(fn: Callable[[float, float], float]) -> Callable[[Strided, Strided, int, float], None]:
-    """Write with a ufunc."""
-    return lambda out, a, dim, start: assigned(out, reduced(fn, a, dim, start))
+    """Return a function that reduces one dim with fn."""
+    return lambda out, a, dim, start: assign(out, reduce(fn, a, dim, start))
 
 
 @answers
 def cuda_one_block_matmul(out: Array, a: Array, b: Array) -> None:
-    """NumPy's product."""
+    """Write a @ b."""
     out[...] = a @ b
 
 
 @answers
 def cuda_matmul(out: Strided, a: Strided, b: Strided) -> None:
-    """NumPy's product."""
-    assigned(out, np.matmul(a.array(), b.array()))
+    """Write the matrix product."""
+    assign(out, np.matmul(a.array(), b.array()))
 
 
 @answers
 def fast_chain(out: Array, a: Array, b: Array) -> None:
-    """One ufunc after the other."""
+    """Apply one ufunc after the other."""
     out[...] = np.sqrt(a * a + b * b) * 0.5 + a
 
 
 @answers
 def fast_column_sums(out: Array, a: Array) -> None:
-    """NumPy's sum."""
+    """Sum the columns."""
     out[...] = a.sum(axis=0)
 
 
 @answers
 def fast_matmul(out: Array, a: Array, b: Array) -> None:
-    """NumPy's product, of a library of BLAS."""
+    """Write a @ b, computed by BLAS."""
     out[...] = a @ b

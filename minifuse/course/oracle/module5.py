@@ -1,4 +1,4 @@
-"""Module 5, judged by NumPy: its ufuncs are what is recorded, and what a kernel runs."""
+"""Reference answers of module 5: NumPy's ufuncs are recorded, and NumPy runs the kernels."""
 
 import operator
 from collections import OrderedDict
@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from ...core.indexing import Shape
-from ..emitted_kernels import Answer
-from ..fusion import FOLDS, FuseError, Graph, Insides, Kernel, Node, can_share, insides, shape_after
-from ..programs import TensorLike, needed
-from ..scheduled import bytes_of, in_order, kernel_of, wanted_of
+from ..emitted_kernels import ReferenceKernel
+from ..fusion import REDUCTIONS, FuseError, Graph, Insides, Kernel, Node, can_share, insides, shape_after
+from ..programs import TensorLike, live_nodes
+from ..scheduled import count_bytes, make_kernel, nodes_to_compute, order_kernels
 from ..strided import Strided
 from . import answers
 
@@ -36,29 +36,29 @@ Argument = Strided | float
 
 @answers
 class Tape(dict[tuple[Node, str], int]):
-    """Nodes, and their numbers."""
+    """A dict from nodes to their numbers."""
 
     def add(self, op: str, inputs: Sequence[int] = (), value: float | None = None, shape: Shape = ()) -> int:
-        """The number of a node."""
+        """Add a node, unless an equal one exists, and return its number."""
         node = Node(op, tuple(inputs), value, tuple(shape))
         return self.setdefault((node, repr(value)), len(self))
 
     @property
     def nodes(self) -> list[Node]:
-        """In order."""
+        """Return the nodes in order."""
         return [node for node, _ in self]
 
 
 @answers
 class Traced(np.lib.mixins.NDArrayOperatorsMixin):
-    """A value whose ufuncs are noted."""
+    """A value whose ufuncs are recorded."""
 
     def __init__(self, tape: Tape, number: int) -> None:
         self.tape, self.number = tape, number
 
     @property
     def shape(self) -> Shape:
-        """Of the value."""
+        """Return the shape of the value."""
         return self.tape.nodes[self.number].shape
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *operands: "Operand", **options: object) -> "Traced":
@@ -69,33 +69,33 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
         return self.then(OPS[ufunc], *operands)
 
     def then(self, op: str, *operands: "Operand", shape: Shape | None = None) -> "Traced":
-        """A value from these."""
+        """Record an op on operands and return its value."""
         numbers = [x.number if isinstance(x, Traced) else self.tape.add("constant", value=float(x)) for x in operands]
         shapes = [self.tape.nodes[k].shape for k in numbers]
         return Traced(self.tape, self.tape.add(op, numbers, None, shape_after(op, *shapes) if shape is None else shape))
 
     def exp(self) -> "Traced":
-        """NumPy's."""
+        """Record exp."""
         return self.then("exp", self)
 
     def log(self) -> "Traced":
-        """NumPy's."""
+        """Record log."""
         return self.then("log", self)
 
     def maximum(self, other: "Operand") -> "Traced":
-        """NumPy's."""
+        """Record the maximum."""
         return self.then("maximum", self, other)
 
     def sum(self) -> "Traced":
-        """Along the last dim."""
+        """Record the sum along the last dim."""
         return self.then("sum", self)
 
     def max(self) -> "Traced":
-        """Along the last dim."""
+        """Record the maximum along the last dim."""
         return self.then("max", self)
 
     def expand(self, shape: Shape) -> "Traced":
-        """Repeated."""
+        """Record a broadcast to a shape."""
         return self.then("expand", self, shape=tuple(shape))
 
     def __bool__(self) -> bool:
@@ -107,50 +107,50 @@ class Traced(np.lib.mixins.NDArrayOperatorsMixin):
 Operand = Traced | float
 
 
-def recorded(function: Callable[..., object], *shapes: Shape) -> Graph:
-    """The ufuncs that a function calls."""
+def record(function: Callable[..., object], *shapes: Shape) -> Graph:
+    """Record the ufuncs that a function calls."""
     tape = Tape()
     given = [Traced(tape, tape.add("input", value=k, shape=shape)) for k, shape in enumerate(shapes)]
-    found: Any = function(*given)
-    found = found if isinstance(found, tuple) else (found,)
-    numbers = [x.number if isinstance(x, Traced) else tape.add("constant", value=float(x)) for x in found]
+    result: Any = function(*given)
+    outputs = result if isinstance(result, tuple) else (result,)
+    numbers = [x.number if isinstance(x, Traced) else tape.add("constant", value=float(x)) for x in outputs]
     return Graph(tuple(tape.nodes), tuple(numbers))
 
 
 @answers
 def capture(function: Callable[..., object], *shapes: Shape) -> Graph:
-    """Record its ufuncs."""
-    return recorded(function, *shapes)
+    """Record the ufuncs that a function calls."""
+    return record(function, *shapes)
 
 
 @answers
 def emit_points(graph: Graph) -> str:
-    """NumPy, element by element."""
-    return answer_of(graph)
+    """Return a text for which NumPy runs the graph."""
+    return reference_kernel(graph)
 
 
 @answers
 def emit_rows(graph: Graph) -> str:
-    """NumPy, row by row."""
-    return answer_of(graph)
+    """Return a text for which NumPy runs the graph."""
+    return reference_kernel(graph)
 
 
-def answer_of(graph: Graph) -> Answer:
-    """A text that stands for NumPy."""
-    text = Answer("# NumPy computes this graph\n" + "\n".join(f"# {line}" for line in str(graph).splitlines()))
+def reference_kernel(graph: Graph) -> ReferenceKernel:
+    """Return a text for which NumPy runs the graph."""
+    text = ReferenceKernel("# NumPy computes this graph\n" + "\n".join(f"# {line}" for line in str(graph).splitlines()))
     text.graph = graph
     return text
 
 
 @answers
 def fused_softmax(x: TensorLike) -> TensorLike:
-    """With the largest element at 0."""
+    """Return softmax(x - max(x))."""
     e = (x - x.max()).exp()
     return e / e.sum()
 
 
 def stride_classes(x: Strided, is_exact: bool = False) -> tuple[int | str, ...]:
-    """0, 1 or "s" for each dim; a dim of size 1 has class 0."""
+    """Return 0, 1 or "s" for each dim; a dim of size 1 has class 0."""
     steps = [0 if n == 1 else s for n, s in zip(x.shape, x.strides, strict=True)]
     return tuple(steps) if is_exact else tuple(s if s in (0, 1) else "s" for s in steps)
 
@@ -165,7 +165,7 @@ def relation(a: Argument, b: Argument) -> str:
 def key(
     function: Callable[..., object], arguments: tuple[Argument, ...], without: str = "", having: str = ""
 ) -> tuple[object, ...]:
-    """The key of a call; without one of its parts, or with what does not belong there, for mistakes that are made."""
+    """Return the key of a call; for known mistakes, without one of its parts or with a superfluous one."""
     parts: list[object] = []
     for x in arguments:
         if not isinstance(x, Strided):
@@ -176,22 +176,24 @@ def key(
         parts += [stride_classes(x, True)] if having == "strides" else []
     pairs = [(a, b) for k, a in enumerate(arguments) for b in arguments[k + 1 :]]
     parts.append([] if without == "aliases" else [relation(a, b) for a, b in pairs])
-    found: Insides = insides(function)
-    closure = [v if without == "types" else repr(v) for _, v in (*found.closure, *enumerate(found.defaults))]
+    parts_of_function: Insides = insides(function)
+    closure = [
+        v if without == "types" else repr(v) for _, v in (*parts_of_function.closure, *enumerate(parts_of_function.defaults))
+    ]
     parts.append([] if without == "closure" else closure)
-    parts.append({"code": function.__name__}.get(without, found.code) if having != "identity" else id(function))
+    parts.append({"code": function.__name__}.get(without, parts_of_function.code) if having != "identity" else id(function))
     return tuple(parts)
 
 
 @answers
 def call_key(function: Callable[..., object], arguments: tuple[Argument, ...]) -> str:
-    """As a text."""
+    """Return the key as text."""
     return repr(key(function, arguments))
 
 
 @answers
 class KernelCache:
-    """An ordered dict of texts."""
+    """A least-recently-used cache in an ordered dict."""
 
     def __init__(self, most: int) -> None:
         self.most, self.kernels = most, OrderedDict[str, object]()
@@ -199,7 +201,7 @@ class KernelCache:
     def kernel(
         self, function: Callable[..., object], arguments: tuple[Argument, ...], build: Callable[[], object]
     ) -> object:
-        """Return the kernel of a call; the newest is last."""
+        """Return the kernel of a call, and move it to the end."""
         name = repr(key(function, arguments))
         self.kernels[name] = self.kernels[name] if name in self.kernels else build()
         self.kernels.move_to_end(name)
@@ -209,12 +211,12 @@ class KernelCache:
 
 
 def then(op: str, *operands: Operand) -> Traced:
-    """A value from operands of which one at least is traced."""
+    """Record an op on operands of which at least one is traced."""
     return next(x for x in operands if isinstance(x, Traced)).then(op, *operands)
 
 
 Rules = dict[tuple[str, int], Callable[..., Traced]]
-"""The gradient of an operand, by the operation and the place of the operand: of d, y, a and b."""
+"""The gradient of each operand: (op, index of the operand) -> function of (d, y, a, b)."""
 RULES: Rules = {
     ("add", 0): lambda d, y, a, b: d,
     ("add", 1): lambda d, y, a, b: d,
@@ -241,27 +243,29 @@ MISTAKEN: dict[str, Rules] = {
 
 @answers
 def pull_back(op: str, d: Traced, y: Traced, a: Operand, b: Operand | None = None) -> tuple[Traced, ...]:
-    """By the rules."""
-    return pulled(op, d, y, a, b)
+    """Return the gradients of the operands."""
+    return operand_gradients(op, d, y, a, b)
 
 
-def pulled(op: str, d: Traced, y: Operand, a: Operand, b: Operand | None = None, *, mistake: str = "") -> tuple[Traced, ...]:
-    """By the rules, or those of somebody who makes a mistake."""
+def operand_gradients(
+    op: str, d: Traced, y: Operand, a: Operand, b: Operand | None = None, *, mistake: str = ""
+) -> tuple[Traced, ...]:
+    """Return the gradients of the operands by RULES, or by those of a known mistake."""
     rules = RULES | MISTAKEN.get(mistake, {})
     return tuple(rules[op, place](d, y, a, b) for place in range(2 if (op, 1) in rules else 1))
 
 
 def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Graph:
-    """Compute the gradient of the sum of d * output, from each input on; `mistake` names a mistake to make."""
+    """Compute the gradient of sum(d * output) with respect to each input; `mistake` names a known mistake."""
     inputs = [k for k, node in enumerate(graph.nodes) if node.op == "input"]
-    live = set(needed(graph))
+    live = set(live_nodes(graph))
 
     def run(*given: Traced) -> tuple[Traced, ...]:
         known = dict(zip([*inputs, *saved], given, strict=False))
         values: list[Operand] = []
         for k, node in enumerate(graph.nodes):
             operands = [values[i] for i in node.inputs]
-            values.append(known[k] if k in known else made(node, operands))
+            values.append(known[k] if k in known else record_node(node, operands))
 
         @cache
         def gradient(k: int) -> Traced:
@@ -270,7 +274,7 @@ def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Gra
             parts = [given[-1]] if k == graph.outputs[0] else []
             for u, p in uses:
                 a, *others = [values[i] for i in graph.nodes[u].inputs]
-                part = pulled(graph.nodes[u].op, gradient(u), values[u], a, *others, mistake=mistake)[p]
+                part = operand_gradients(graph.nodes[u].op, gradient(u), values[u], a, *others, mistake=mistake)[p]
                 parts.append(part if mistake == "shape" else fit(part, graph.nodes[k].shape))
             if mistake == "overwritten" and uses:
                 parts = [parts[-len(uses) + max(at for at, (u, _) in enumerate(uses) if u == uses[0][0])]]
@@ -278,11 +282,11 @@ def gradients(graph: Graph, saved: Sequence[int] = (), mistake: str = "") -> Gra
 
         return tuple(gradient(k) for k in inputs)
 
-    return recorded(run, *[graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])])
+    return record(run, *[graph.nodes[k].shape for k in (*inputs, *saved, graph.outputs[0])])
 
 
-def made(node: Node, operands: list[Operand]) -> Operand:
-    """The value of a node on a tape; a number of operands that are numbers, which no ufunc has seen."""
+def record_node(node: Node, operands: list[Operand]) -> Operand:
+    """Record a node of another graph, or return its number if it is a constant."""
     if node.op == "constant":
         assert node.value is not None
         return node.value
@@ -291,7 +295,7 @@ def made(node: Node, operands: list[Operand]) -> Operand:
 
 
 def fit(d: Traced, shape: Shape) -> Traced:
-    """A gradient in the shape of what it belongs to."""
+    """Sum or expand a gradient to the shape of its operand."""
     if d.shape == shape:
         return d
     return d.sum() if d.shape[-1] != 1 and shape[-1] == 1 else d.expand(shape)
@@ -299,78 +303,78 @@ def fit(d: Traced, shape: Shape) -> Traced:
 
 @answers
 def gradient_graph(graph: Graph, saved: Sequence[int] = ()) -> Graph:
-    """Pulled from the inputs."""
+    """Return the graph of the gradients."""
     return gradients(graph, saved)
 
 
 @answers
 def forward_and_backward(graph: Graph) -> tuple[Graph, Graph]:
-    """Save the reductions that the gradients ask for."""
+    """Return the forward and backward graphs, and save the reductions that the gradients need."""
     return split(graph)
 
 
 def split(graph: Graph) -> tuple[Graph, Graph]:
-    """Forward and backward."""
-    reductions = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    """Return the forward and backward graphs, and save the reductions that the gradients need."""
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
     count = sum(node.op == "input" for node in graph.nodes)
     whole = gradients(graph, reductions)
-    asked = {whole.nodes[k].value for k in needed(whole) if whole.nodes[k].op == "input"}
-    saved = [k for at, k in enumerate(reductions) if count + at in asked]
+    used = {whole.nodes[k].value for k in live_nodes(whole) if whole.nodes[k].op == "input"}
+    saved = [k for at, k in enumerate(reductions) if count + at in used]
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradients(graph, saved)
 
 
 @answers
 def kernel_for(graph: Graph, group: Sequence[int]) -> Kernel:
-    """Load and store as little as it must."""
-    return kernel_of(graph, group, wanted_of(graph))
+    """Return the kernel with the fewest loads and stores."""
+    return make_kernel(graph, group, nodes_to_compute(graph))
 
 
 @answers
 def schedule(graph: Graph) -> tuple[Kernel, ...]:
-    """All ways to take as much as possible into each next kernel; the shortest, then what moves fewer bytes elsewhere."""
-    return best(graph)
+    """Search all orders of maximal kernels for the shortest schedule, then move nodes between kernels to save bytes."""
+    return shortest_schedule(graph)
 
 
-def best(graph: Graph) -> tuple[Kernel, ...]:
-    """The shortest schedule."""
-    wanted = frozenset(wanted_of(graph))
+def shortest_schedule(graph: Graph) -> tuple[Kernel, ...]:
+    """Search for the shortest schedule."""
+    computed = frozenset(nodes_to_compute(graph))
     ways: dict[frozenset[int], tuple[frozenset[int], ...]] = {frozenset(): ()}
-    while wanted not in ways:
+    while computed not in ways:
         longer: dict[frozenset[int], tuple[frozenset[int], ...]] = {}
         for done, groups in ways.items():
-            for group in following(graph, wanted, done):
+            for group in maximal_kernels(graph, computed, done):
                 longer.setdefault(done | group, (*groups, group))
         ways = longer
-    return tuple(kernel_of(graph, group, wanted) for group in settled(graph, list(ways[wanted])))
+    return tuple(make_kernel(graph, group, computed) for group in move_nodes(graph, list(ways[computed])))
 
 
-def following(graph: Graph, wanted: frozenset[int], done: frozenset[int]) -> list[frozenset[int]]:
-    """The largest kernels that can run next."""
-    found: set[frozenset[int]] = set()
-    for first in sorted(wanted - done):
-        for second in sorted(wanted - done):
+def maximal_kernels(graph: Graph, computed: frozenset[int], done: frozenset[int]) -> list[frozenset[int]]:
+    """Return the maximal kernels that can run next."""
+    kernels: set[frozenset[int]] = set()
+    for first in sorted(computed - done):
+        for second in sorted(computed - done):
             group: list[int] = []
-            for k in (first, second, *sorted(wanted - done), *sorted(wanted - done)):
+            for k in (first, second, *sorted(computed - done), *sorted(computed - done)):
                 known = {*done, *group}
-                is_ready = all(i in known or i not in wanted for i in graph.nodes[k].inputs)
+                is_ready = all(i in known or i not in computed for i in graph.nodes[k].inputs)
                 if k not in group and is_ready and can_share(graph, [*group, k]):
                     group.append(k)
-            found.add(frozenset(group))
-    return [group for group in found if group]
+            kernels.add(frozenset(group))
+    return [group for group in kernels if group]
 
 
-def settled(graph: Graph, groups: list[frozenset[int]]) -> list[frozenset[int]]:
-    """Nodes move to other kernels as long as that spares bytes."""
-    found = True
-    while found:
-        found = False
+def move_nodes(graph: Graph, groups: list[frozenset[int]]) -> list[frozenset[int]]:
+    """Move nodes to other kernels as long as this saves bytes."""
+    has_changed = True
+    while has_changed:
+        has_changed = False
         for k in sorted(frozenset[int]().union(*groups)):
             home = next(g for g in groups if k in g)
             for to in groups:
-                moved = in_order(graph, [g | {k} if g is to else g - {k} for g in groups])
+                moved = order_kernels(graph, [g | {k} if g is to else g - {k} for g in groups])
                 if to is home or len(home) == 1 or not can_share(graph, sorted(to | {k})) or moved is None:
                     continue
-                if bytes_of(graph, moved) < bytes_of(graph, groups):
-                    groups, found = moved, True
+                if count_bytes(graph, moved) < count_bytes(graph, groups):
+                    groups, has_changed = moved, True
                     break
     return groups

@@ -1,6 +1,6 @@
-"""The operators of task 0.1 on whole arrays: what makes loops of the oracle fast.
+"""The operators of task 0.1 on whole arrays, which make the oracle's loops fast.
 
-The same text is compiled where a loop of a student's is, and the operator is not theirs.
+Numba compiles the same lambdas for a student's compiled loop if the student has not written the operator.
 """
 
 from collections.abc import Callable
@@ -30,23 +30,23 @@ ON_ARRAYS: dict[str, Callable[..., Array]] = {
     "inv_grad": lambda x, d: np.divide(np.negative(d), np.square(x)),
     "relu_grad": lambda x, d: np.multiply(d, np.greater(x, 0.0)),
 }
-REDUCTIONS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
+REDUCE_UFUNCS: dict[str, np.ufunc] = {"add": np.add, "mul": np.multiply, "maximum": np.maximum}
 
 
 def on_arrays(fn: Callable[..., float]) -> Callable[..., Array]:
-    """A function of numbers as one of arrays: NumPy's own for the oracle's operators, element by element for any other."""
+    """Return a function of numbers as one of arrays: vectorized for the oracle's operators, else element by element."""
     name = name_of(fn)
     return ON_ARRAYS[name] if name in ON_ARRAYS else np.vectorize(fn, otypes=[float])
 
 
 def reduction(fn: Callable[..., float]) -> tuple[np.ufunc, type]:
-    """Return a ufunc whose `reduce` combines by a function, and the type of the elements that it is for."""
+    """Return a ufunc that reduces with a function, and the dtype of its elements."""
     name = name_of(fn)
-    return (REDUCTIONS[name], np.float64) if name in REDUCTIONS else (np.frompyfunc(fn, 2, 1), object)
+    return (REDUCE_UFUNCS[name], np.float64) if name in REDUCE_UFUNCS else (np.frompyfunc(fn, 2, 1), object)
 
 
 def name_of(fn: Callable[..., object]) -> str:
-    """The operator that a function is, if it is one of the oracle's; an empty text otherwise."""
+    """Return the name of a function if it is one of the oracle's operators; else ""."""
     original = unwrap(fn)
     name = getattr(original, "__name__", "")
     return name if getattr(original, "__module__", "") == f"{__package__}.module0" else ""

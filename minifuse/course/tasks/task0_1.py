@@ -16,7 +16,7 @@ Numbers = tuple[float, ...]
 Case = tuple[str, Numbers]  # (slot, its arguments)
 Drawn = Callable[[], "SearchStrategy[Numbers]"]
 
-FAR = 4.0  # times the tolerance: too far in whatever way the two parts of a tolerance are combined
+FAR = 4.0  # times the tolerance: too far however the relative and absolute tolerance are combined
 ARITHMETIC = "identity, add, mul, neg, maximum and relu give what arithmetic says"
 ANSWERS = "lt, eq and is_close answer 1.0 or 0.0"
 FUNCTIONS = "exp, log, inv and sigmoid are what their names say"
@@ -24,14 +24,14 @@ CORNERS = "every float has an answer: nothing overflows, nothing is divided by z
 SLOPES = "log_grad, inv_grad and relu_grad are derivatives, times d"
 
 
-def call_in_words(case: Case) -> str:
-    """A call as one would type it: "add(1.0, 2.5)"."""
+def format_call(case: Case) -> str:
+    """Return a call as source text: "add(1.0, 2.5)"."""
     slot, xs = case
     return f"{slot}({', '.join(map(str, xs))})"
 
 
 def agrees(slot: str, name: str, cases: Drawn, draw: Callable[[Case, object, float], Sequence[str]] | None = None) -> Check:
-    """The demand that one operator gives what the oracle's gives, on tuples of arguments."""
+    """Return a check that compares one operator with the oracle's."""
 
     def named() -> "SearchStrategy[Case]":
         return cases().map(lambda xs: (slot, xs))
@@ -41,27 +41,27 @@ def agrees(slot: str, name: str, cases: Drawn, draw: Callable[[Case, object, flo
         named,
         lambda s, c: getattr(s, slot)(*c[1]),
         lambda c: oracle.function(slot)(*c[1]),
-        told=call_in_words,
+        describe=format_call,
         draw=draw,
     )
 
 
 def numbers(count: int, least: int = -40, most: int = 40) -> "SearchStrategy[Numbers]":
-    """Tuples of quarters, which floats hold exactly."""
+    """Draw tuples of multiples of 1/4, which floats represent exactly."""
     from hypothesis import strategies as st
 
     return st.tuples(*[st.integers(least, most).map(lambda k: k / 4) for _ in range(count)])
 
 
 def pairs() -> "SearchStrategy[Numbers]":
-    """Two numbers, which are equal now and then, and often differ in their sign alone."""
+    """Draw two numbers that are sometimes equal, and often differ only in sign."""
     from hypothesis import strategies as st
 
     return numbers(2).flatmap(lambda c: st.sampled_from([c, c, (c[0], c[0]), (c[0], -c[0])]))
 
 
 def neighbours() -> "SearchStrategy[Numbers]":
-    """Two numbers of any size that differ by nothing, by a quarter of what is allowed, or by far too much."""
+    """Draw two numbers that are equal, differ by a quarter of the tolerance, or by several times the tolerance."""
     from hypothesis import strategies as st
 
     def pair(x: float, part: float, is_second: bool) -> tuple[float, float]:
@@ -75,33 +75,33 @@ def neighbours() -> "SearchStrategy[Numbers]":
 
 
 def compared() -> "SearchStrategy[Numbers]":
-    """Two numbers, which are equal, nearly equal, or not at all."""
+    """Draw two numbers that are equal, nearly equal, or different."""
     from hypothesis import strategies as st
 
     return st.one_of(pairs(), neighbours())
 
 
 def about_zero() -> "SearchStrategy[Numbers]":
-    """Numbers, of which every other one is 0."""
+    """Draw numbers, half of which are 0."""
     from hypothesis import strategies as st
 
     return st.one_of(st.just((0.0,)), numbers(1))
 
 
 def positive() -> "SearchStrategy[Numbers]":
-    """Numbers that have a logarithm, some of them small."""
+    """Draw positive numbers, some of them small."""
     from hypothesis import strategies as st
 
     return st.tuples(st.one_of(st.integers(1, 200).map(lambda k: k / 4), st.sampled_from([0.1, 1e-3, 1e-6, 1e-9, 1e9])))
 
 
 def not_zero() -> "SearchStrategy[Numbers]":
-    """Numbers that can be divided by."""
+    """Draw numbers other than 0."""
     return numbers(1).filter(lambda c: c[0] != 0)
 
 
 def listed(*tuples: Numbers) -> Drawn:
-    """These, the gentle ones first."""
+    """Return a strategy of these tuples, the first being the simplest."""
 
     def cases() -> "SearchStrategy[Numbers]":
         from hypothesis import strategies as st
@@ -112,7 +112,7 @@ def listed(*tuples: Numbers) -> Drawn:
 
 
 def slopes(given: Drawn) -> Drawn:
-    """(x, d) for numbers x of a strategy."""
+    """Draw (x, d) with x from a strategy."""
 
     def cases() -> "SearchStrategy[Numbers]":
         from hypothesis import strategies as st
@@ -123,7 +123,7 @@ def slopes(given: Drawn) -> Drawn:
 
 
 def slope_measured(case: Case, got: object, expected: float) -> Sequence[str]:
-    """How steep a function is, by two of its values."""
+    """Return the slope of a function from two of its values, as lines."""
     slot, (x, d) = case
     name = slot.removesuffix("_grad")
     if name == "relu" and x == 0:
@@ -138,26 +138,26 @@ def slope_measured(case: Case, got: object, expected: float) -> Sequence[str]:
 
 
 def asks_for_a_distance(wrong: Wrong) -> bool:
-    """Far apart but small is taken for close, or close but large for far apart."""
+    """Return whether is_close is wrong for small numbers that are far apart, or large ones that are close."""
     slot, xs = wrong.case
     size = max(map(abs, xs))
     return slot == "is_close" and bool(wrong.got == 1.0 if size < 100 else wrong.got == 0.0)
 
 
 def adds_before_log(wrong: Wrong) -> bool:
-    """The answer is the logarithm of a number that is a little larger."""
+    """Return whether the answer is the logarithm of a slightly larger number."""
     slot, xs = wrong.case
     is_number = isinstance(wrong.got, float) and math.isfinite(wrong.got)
     return slot == "log" and is_number and 0 < math.exp(wrong.got) - xs[0] < 0.1
 
 
 def raises(slots: tuple[str, ...], *kinds: str) -> Callable[[Wrong], bool]:
-    """Return whether a failure is an error of these kinds in one of these slots."""
+    """Return whether a failure is one of these exceptions in one of these slots."""
     return lambda wrong: wrong.kind in kinds and wrong.case[0] in slots
 
 
 def without_d(case: Case) -> float:
-    """A derivative by somebody who forgets what it is multiplied with."""
+    """Return a derivative that is not multiplied by d."""
     slot, (x, _) = case
     slope: float = oracle.function(slot)(x, 1.0)
     return slope
@@ -302,13 +302,13 @@ TASK = Task(
             "a derivative is not multiplied by d",
             "d is the derivative of all that comes after, with respect to this operator's result: the chain rule "
             "multiplies.",
-            gives=without_d,
+            wrong_answer=without_d,
             check=SLOPES,
         ),
         Mistake(
             "the derivative of inv has the wrong sign",
             "Where x is positive and grows, 1 / x falls.",
-            gives=lambda c: oracle.function("inv_grad")(c[1][0], -c[1][1]),
+            wrong_answer=lambda c: oracle.function("inv_grad")(c[1][0], -c[1][1]),
             check=SLOPES,
         ),
     ),

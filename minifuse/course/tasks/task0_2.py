@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING
 
 from ...core.errors import NotDoneYet
 from ..check import agreement, in_turn
-from ..mutants import BUGS, GRID, Bug, Operators, is_no, is_yes, operators_of
+from ..mutants import BUGS, GRID, Bug, Operators, is_false, is_true, operators_under_test
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Refused, Wrong
@@ -18,12 +18,12 @@ Case = tuple[str, Three]  # (slot, three numbers)
 HOLDS = "each property is True for right operators, whatever the numbers"
 ASKS = "each property asks the operators that it is about"
 FINDS = "each planted bug is found by its property"
-INEXACT = 0.1, 0.2, 2.8  # every way to group or to share out their sum and product shows in the last digit
-MAX_ASKED_LINES = 12  # lines of what operators were asked
+INEXACT = 0.1, 0.2, 2.8  # their sums and products differ in the last digit if they are associated differently
+MAX_CALL_LINES = 12  # of the calls of operators in a picture
 
 
 def threes() -> "SearchStrategy[Three]":
-    """Three numbers: eighths, which floats hold exactly, tenths, which they do not; zeros and equal ones now and then."""
+    """Draw three numbers: eighths, which floats represent exactly, or tenths; sometimes zeros or equal ones."""
     from hypothesis import strategies as st
 
     number = st.one_of(st.integers(-80, 80).map(lambda k: k / 8), st.integers(-300, 300).map(lambda k: k / 10), st.just(0.0))
@@ -33,14 +33,14 @@ def threes() -> "SearchStrategy[Three]":
     return drawn | st.just(INEXACT)
 
 
-def told(case: Case) -> str:
-    """A call as one would type it."""
+def describe_case(case: Case) -> str:
+    """Return a call as source text."""
     return f"{case[0]}(ops, {', '.join(map(str, case[1]))})"
 
 
 def holds(slot: str) -> Check:
-    """The demand that a property is True for right operators."""
-    asked: dict[Case, list[str]] = {}
+    """Return a check that a property is True for right operators."""
+    calls_of: dict[Case, list[str]] = {}
 
     def cases() -> "SearchStrategy[Case]":
         return threes().map(lambda xs: (slot, xs))
@@ -50,43 +50,43 @@ def holds(slot: str) -> Check:
         try:
             return getattr(student, slot)(ops, *case[1])
         finally:
-            asked[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.asked]
+            calls_of[case] = [f"{name}({', '.join(map(repr, xs))}) = {y!r}" for name, xs, y in ops.calls]
 
     def drawing(case: Case, got: object, expected: bool) -> list[str]:
-        lines = asked[case]
-        return [*(lines[:MAX_ASKED_LINES] or ["no operator was asked"]), *["..."] * (len(lines) > MAX_ASKED_LINES)]
+        lines = calls_of[case]
+        return [*(lines[:MAX_CALL_LINES] or ["no operator was called"]), *["..."] * (len(lines) > MAX_CALL_LINES)]
 
     return agreement(
         f"{slot} is True for right operators",
         cases,
         ask,
         lambda case: True,
-        told=told,
-        agree=lambda got, expected: is_yes(got),
+        describe=describe_case,
+        agree=lambda got, expected: is_true(got),
         draw=drawing,
     )
 
 
 def asks_them(student: Student, effort: Effort) -> None:
-    """Each property calls each operator that it is about, at some numbers at least."""
+    """Raise `Wrong` if a property does not call each of its operators anywhere on the grid."""
     for slot in BUGS:
-        silent = set(operators_of(slot))
+        uncalled = set(operators_under_test(slot))
         for xs in GRID:
             ops = Operators()
             getattr(student, slot)(ops, *xs)
-            silent -= {name for name, _, _ in ops.asked}
-            if not silent:
+            uncalled -= {name for name, _, _ in ops.calls}
+            if not uncalled:
                 break
         else:
             raise Wrong(
-                f"{slot} never asks ops.{' or ops.'.join(sorted(silent))}, so it says nothing about it",
-                told=f"{slot}(ops, x, y, z) at {len(GRID):,} times three numbers",
-                kind="silent",
+                f"{slot} never calls ops.{' or ops.'.join(sorted(uncalled))}, so it cannot test it",
+                case_text=f"{slot}(ops, x, y, z) at {len(GRID):,} times three numbers",
+                kind="uncalled",
             )
 
 
-def answered(student: Student, slot: str, ops: Operators, xs: tuple[float, ...]) -> object:
-    """Ask a property about operators; False where it raises, since a test that ends in an error has found the bug too."""
+def call_property(student: Student, slot: str, ops: Operators, xs: tuple[float, ...]) -> object:
+    """Call a property; return False if it raises, since an error finds the bug too."""
     try:
         return getattr(student, slot)(ops, *xs)
     except (NotDoneYet, Refused):
@@ -96,29 +96,29 @@ def answered(student: Student, slot: str, ops: Operators, xs: tuple[float, ...])
 
 
 def is_found(student: Student, slot: str, bug: Bug) -> bool:
-    """Return whether a property, somewhere on the grid, is False when an operator has a bug, and True when not."""
+    """Return whether, at some point of the grid, a property is False with the bug and True without it."""
     return any(
-        is_no(answered(student, slot, Operators({bug.operator: bug.function}), xs))
-        and is_yes(answered(student, slot, Operators(), xs))
+        is_false(call_property(student, slot, Operators({bug.operator: bug.function}), xs))
+        and is_true(call_property(student, slot, Operators(), xs))
         for xs in GRID
     )
 
 
 def finds_all(student: Student, effort: Effort) -> None:
-    """Each property is False for each of its bugs somewhere."""
+    """Raise `Wrong` if a property is True for one of its bugs on the whole grid."""
     for slot, bugs in BUGS.items():
         living = [bug for bug in bugs if not is_found(student, slot, bug)]
         if not living:
             continue
         bug = living[0]
-        xs, got, right = bug.shows()
-        name = " and ".join(operators_of(slot))
+        xs, got, right = bug.find_counterexample()
+        name = " and ".join(operators_under_test(slot))
         raise Wrong(
             f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
             if len(living) == len(bugs)
-            else f"{slot} is True for a wrong {bug.operator}, one that {bug.does}",
-            told=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
-            drawing=[f"{'lives' if b in living else 'found'}   {b.operator}: {b.does}" for b in bugs],
+            else f"{slot} is True for a wrong {bug.operator}, one that {bug.description}",
+            case_text=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
+            drawing=[f"{'lives' if b in living else 'found'}   {b.operator}: {b.description}" for b in bugs],
             kind="vacuous" if len(living) == len(bugs) else "survived",
         )
 
@@ -156,7 +156,7 @@ TASK = Task(
         Mistake(
             "the answer is neither yes nor no",
             "Return True or False, or what lt, eq and is_close give: 1.0 or 0.0. Is there a comparison missing?",
-            when=lambda w: not w.kind and not is_no(w.got),
+            when=lambda w: not w.kind and not is_false(w.got),
             check=HOLDS,
         ),
         Mistake(
@@ -182,7 +182,7 @@ TASK = Task(
         Mistake(
             "the operator is never asked",
             "x + y is Python's sum, not ops.add(x, y). Whatever happens to the operator, such a property is True.",
-            when=lambda w: w.kind == "silent",
+            when=lambda w: w.kind == "uncalled",
             check=ASKS,
         ),
         Mistake(

@@ -1,4 +1,4 @@
-"""Task 0.3: map, zip and reduce over lists, and what follows from them."""
+"""Task 0.3: map, zip and reduce over lists, and functions built from them."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 Reduced = tuple[str, list[float], float]
 Case = tuple[str | float | list[float], ...]
-"""The arguments of a slot, with functions by their names."""
+"""The arguments of a slot, with the names of functions instead of functions."""
 FUNCTIONS: dict[str, Callable[..., float]] = {
     "lambda x: x + 1": lambda x: x + 1,
     "lambda x: 3 * x": lambda x: 3 * x,
@@ -32,49 +32,49 @@ MADE = "and each is made of map_list, zip_lists or reduce_list"
 
 
 def named(count: int) -> "SearchStrategy[str]":
-    """Names of functions of so many arguments."""
+    """Draw names of functions with `count` arguments."""
     from hypothesis import strategies as st
 
     return st.sampled_from([name for name, fn in FUNCTIONS.items() if fn.__code__.co_argcount == count])
 
 
 def elements(least: int = 0, most: int = 7) -> "SearchStrategy[list[float]]":
-    """Lists of quarters, of no length up to 7."""
+    """Draw lists of `least` to `most` multiples of 1/4."""
     from hypothesis import strategies as st
 
     return st.lists(st.integers(-40, 40).map(lambda k: k / 4), min_size=least, max_size=most)
 
 
 def lists(count: int) -> "SearchStrategy[tuple[list[float], ...]]":
-    """Lists of one length."""
+    """Draw `count` lists of equal length."""
     from hypothesis import strategies as st
 
     return st.integers(0, 6).flatmap(lambda n: st.tuples(*[elements(n, n)] * count))
 
 
 def with_function(count: int) -> "SearchStrategy[Case]":
-    """(name of a function, lists of one length)."""
+    """Draw (name of a function, lists of equal length)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(count), lists(count)).map(lambda c: (c[0], *c[1]))
 
 
 def of_two_lengths() -> "SearchStrategy[Case]":
-    """(name of a function, a list, a list of another length)."""
+    """Draw (name of a function, a list, a list of another length)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(2), elements(), elements()).filter(lambda c: len(c[1]) != len(c[2]))
 
 
 def reduced() -> "SearchStrategy[Case]":
-    """(name of a function, a list, a start)."""
+    """Draw (name of a function, a list, a start)."""
     from hypothesis import strategies as st
 
     return st.tuples(named(2), elements(), st.integers(-8, 8).map(float))
 
 
-def called(slot: str) -> Callable[[Student, Case], object]:
-    """Ask a slot with a case, of which the first may be a name of a function."""
+def student_answer(slot: str) -> Callable[[Student, Case], object]:
+    """Return a function that calls a slot with a case."""
 
     def ask(student: Student, case: Case) -> object:
         return getattr(student, slot)(*arguments(case))
@@ -82,28 +82,28 @@ def called(slot: str) -> Callable[[Student, Case], object]:
     return ask
 
 
-def answered(slot: str) -> Callable[[Case], object]:
-    """The right answer."""
+def right_answer(slot: str) -> Callable[[Case], object]:
+    """Return a function of a case: the right answer."""
     return lambda case: oracle.function(slot)(*arguments(case))
 
 
 def arguments(case: Case) -> list[Callable[..., float] | float | list[float]]:
-    """Return the arguments of a case, with functions in place of their names."""
+    """Replace names of functions in a case by the functions."""
     return [FUNCTIONS[x] if isinstance(x, str) else x for x in case]
 
 
-def told(slot: str) -> Callable[[Case], str]:
-    """A case as one would type it."""
+def describe_case(slot: str) -> Callable[[Case], str]:
+    """Return a function that formats a call as source text."""
     return lambda case: f"{slot}({', '.join(map(str, case))})"
 
 
 def agrees(slot: str, name: str, cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
-    """The demand that a slot answers as the oracle does."""
-    return agreement(name, cases, called(slot), answered(slot), told=told(slot))
+    """Return a check that compares a slot with the oracle's."""
+    return agreement(name, cases, student_answer(slot), right_answer(slot), describe=describe_case(slot))
 
 
 def or_value_error(function: oracle.Slot, case: Case) -> object:
-    """Call a function; return the error's name where it raises ValueError."""
+    """Call a function; return "ValueError" if it raises ValueError."""
     try:
         return function(*arguments(case))
     except ValueError:
@@ -111,17 +111,17 @@ def or_value_error(function: oracle.Slot, case: Case) -> object:
 
 
 def is_made_of(student: Student, effort: Effort) -> None:
-    """Each function that follows from another asks it."""
+    """Raise `Wrong` if a derived function does not call its base function."""
     for slot, base in DERIVED.items():
         before = student.calls[base]
         getattr(student, slot)(*[[1.0, -2.5, 4.0]] * (2 if slot == "add_lists" else 1))
         if student.calls[base] == before:
-            raise Wrong(f"{slot} is right, but {base} was not asked", kind="another loop")
+            raise Wrong(f"{slot} is right, but it does not call {base}", kind="another loop")
 
 
 def from_the_right(case: Reduced) -> object:
     """Reduce from the end of the list."""
-    return answered("reduce_list")((case[0], case[1][::-1], case[2]))
+    return right_answer("reduce_list")((case[0], case[1][::-1], case[2]))
 
 
 def swapped(case: Reduced) -> object:
@@ -132,7 +132,7 @@ def swapped(case: Reduced) -> object:
 
 def without_start(case: Reduced) -> object:
     """Reduce from the first element, without start."""
-    return answered("reduce_list")((case[0], case[1][1:], case[1][0]) if case[1] else case)
+    return right_answer("reduce_list")((case[0], case[1][1:], case[1][0]) if case[1] else case)
 
 
 TASK = Task(
@@ -162,7 +162,7 @@ TASK = Task(
             of_two_lengths,
             lambda s, c: or_value_error(s.zip_lists, c),
             lambda c: or_value_error(oracle.function("zip_lists"), c),
-            told=told("zip_lists"),
+            describe=describe_case("zip_lists"),
         ),
         agrees("reduce_list", REDUCE, reduced),
         in_turn(
@@ -200,19 +200,19 @@ TASK = Task(
             "the reduction goes from right to left",
             "fn(fn(start, first), second): the first element is taken first. For x + y nobody would see it, for x - y all "
             "do.",
-            gives=from_the_right,
+            wrong_answer=from_the_right,
             check=REDUCE,
         ),
         Mistake(
             "fn is given the element first, and what it has so far second",
             "fn(what there is so far, the next element): with x - y the two orders differ.",
-            gives=swapped,
+            wrong_answer=swapped,
             check=REDUCE,
         ),
         Mistake(
             "the reduction begins with the first element, not with start",
             "start is the first value that fn is given, and all there is for an empty list.",
-            gives=without_start,
+            wrong_answer=without_start,
             when=lambda w: w.kind in ("IndexError", "StopIteration", "TypeError") and not w.case[1],
             check=REDUCE,
         ),
@@ -224,7 +224,7 @@ TASK = Task(
         Mistake(
             "the product of nothing is taken for 0",
             "Joining two lists should multiply their products: prod(xs + []) = prod(xs) * prod([]). What must prod([]) be?",
-            when=lambda w: w.told.startswith("prod_list") and w.got == 0.0 and w.expected != 0.0,
+            when=lambda w: w.case_text.startswith("prod_list") and w.got == 0.0 and w.expected != 0.0,
             check=FOLLOWS,
         ),
         Mistake(

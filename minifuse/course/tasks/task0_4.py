@@ -1,4 +1,4 @@
-"""Task 0.4: a tree of modules that knows its parameters."""
+"""Task 0.4: a tree of modules that finds its parameters."""
 
 from collections.abc import Callable, Iterable
 from itertools import zip_longest
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 Attribute = str | int | list[str]
-Held = dict[str, Attribute]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
+AttributeLabels = dict[str, Attribute]  # attribute -> label of a parameter or a module, labels in a list, or a plain number
 
 HELD = "held finds the attributes of a kind, those in lists too"
 OWN = "a module has its own parameters, under the names of their attributes"
@@ -30,42 +30,42 @@ WORDS = ("weight", "bias", "scale", "left", "right", "inner", "layers", "paramet
 
 
 Seen = list[object]
-"""Pairs of a name and a label, a mode or what stands in its place."""
+"""Pairs of a name and a label, a mode, or a replacement."""
 
 
 class Tree(NamedTuple):
-    """Modules m0, m1, ... of which each holds only later ones; parameters are p0, p1, ..."""
+    """Modules m0, m1, ... that contain only later ones; parameters are p0, p1, ..."""
 
-    modules: tuple[Held, ...]
+    modules: tuple[AttributeLabels, ...]
 
     def __str__(self) -> str:
-        return ", ".join(f"m{k}({', '.join(map(written, held.items()))})" for k, held in enumerate(self.modules))
+        return ", ".join(f"m{k}({', '.join(map(format_attribute, held.items()))})" for k, held in enumerate(self.modules))
 
 
-def written(attribute: tuple[str, Attribute]) -> str:
-    """An attribute as one would set it: "layers=[m1, m2]"."""
+def format_attribute(attribute: tuple[str, Attribute]) -> str:
+    """Return an attribute as source text: "layers=[m1, m2]"."""
     name, value = attribute
     return f"{name}=[{', '.join(value)}]" if isinstance(value, list) else f"{name}={value}"
 
 
 def trees(most: int = 5, has_lists: bool = True, is_shared: bool = False) -> "SearchStrategy[Tree]":
-    """Trees of up to so many modules."""
+    """Draw trees of at most `most` modules."""
     from hypothesis import strategies as st
 
     module = st.tuples(
-        st.integers(0, 9),  # its parent; a plain number besides, if it is large
-        st.booleans() if has_lists else st.just(False),  # whether it lies in a list there
+        st.integers(0, 9),  # its parent; a large one also adds an attribute that is a plain number
+        st.booleans() if has_lists else st.just(False),  # whether it is in a list of the parent
         st.lists(st.sampled_from(["weight", "bias", "scale"]), unique=True, max_size=3),
         st.booleans() if has_lists else st.just(False),  # whether it has a list of parameters
-        st.sampled_from([None, None, *range(12)]) if is_shared else st.none(),  # what it shares
-        st.booleans(),  # whether its attributes were set the other way round
+        st.sampled_from([None, None, *range(12)]) if is_shared else st.none(),  # the parameter that it shares
+        st.booleans(),  # whether its attributes are set in reverse order
     )
     return st.lists(module, min_size=1, max_size=most).map(tree_of)
 
 
 def tree_of(drawn: list[tuple[int, bool, list[str], bool, int | None, bool]]) -> Tree:
-    """The tree of what was drawn for each module."""
-    made: list[Held] = [{"size": parent} if parent > 6 else {} for parent, *_ in drawn]
+    """Build a tree from the choices drawn for each module."""
+    made: list[AttributeLabels] = [{"size": parent} if parent > 6 else {} for parent, *_ in drawn]
     parameters: list[str] = []
 
     def parameter() -> str:
@@ -95,29 +95,29 @@ WithCalls = tuple[Tree, list[tuple[str, str]]]
 
 
 class Built(NamedTuple):
-    """A tree made of somebody's Module."""
+    """A tree built from a Module class."""
 
     root: Any
     piece: type
-    """The class of its modules."""
+    """The Module class."""
     things: dict[str, Any]
-    """Modules and parameters by their labels."""
+    """Modules and parameters by label."""
 
     def label(self, thing: object) -> object:
-        """The label of a module or parameter; what it is, if it has none."""
+        """Return the label of a module or parameter; anything else unchanged."""
         return next((label for label, known in self.things.items() if known is thing), thing)
 
     def labelled(self, pairs: Iterable[object]) -> list[Any]:
-        """(name, label) for pairs of a name and a thing."""
+        """Replace the things in pairs (name, thing) by their labels."""
         return [(x[0], self.label(x[1])) if isinstance(x, tuple) and len(x) == 2 else x for x in pairs]
 
     def named(self) -> list[Any]:
-        """(name, label) of all parameters."""
+        """Return (name, label) of all parameters."""
         return self.labelled(self.root.named_parameters())
 
 
-def built(module: type, tree: Tree) -> Built:
-    """The tree made of somebody's Module. Some parameters have equal values: p0 and p1, p2 and p3."""
+def build_tree(module: type, tree: Tree) -> Built:
+    """Build a tree from a Module class. Some parameters have equal values: p0 and p1, p2 and p3."""
     piece = type("Piece", (module,), {})
     things: dict[str, Any] = {f"m{k}": piece() for k in range(len(tree.modules))}
 
@@ -138,29 +138,29 @@ def built(module: type, tree: Tree) -> Built:
 
 
 def attributes(module: type, tree: Tree) -> Seen:
-    """Names and labels of what the first module holds itself: parameters, then modules."""
-    made = built(module, tree)
+    """Return names and labels of the direct parameters and modules of the root."""
+    made = build_tree(module, tree)
     return [(name, made.label(thing)) for kind in (Parameter, module) for name, thing in made.root.held(kind)]
 
 
 def names(module: type, tree: Tree) -> Seen:
-    """Names and labels of parameters, if `parameters` says the same."""
-    made = built(module, tree)
+    """Return names and labels of all parameters; `parameters` must return the same ones."""
+    made = build_tree(module, tree)
     found = made.named()
     same = [made.label(p) for p in made.root.parameters()]
     return found if same == [x[-1] for x in found] else [("parameters", label) for label in same]
 
 
 def below(module: type, tree: Tree) -> Seen:
-    """Names and labels of modules, if `modules` says the same."""
-    made = built(module, tree)
+    """Return names and labels of all modules; `modules` must return the same ones."""
+    made = build_tree(module, tree)
     found, labels = made.labelled(made.root.named_modules()), [made.label(m) for m in made.root.modules()]
     return found if labels == [x[-1] for x in found] else [("modules", label) for label in labels]
 
 
 def modes(module: type, case: WithCalls) -> Seen:
-    """Which modules are training after some calls of train and eval."""
-    made = built(module, case[0])
+    """Return the modes of all modules after some calls of train and eval."""
+    made = build_tree(module, case[0])
     for label, mode in case[1]:
         gave = getattr(made.things[label], mode)()
         if gave is not made.things[label]:
@@ -169,8 +169,8 @@ def modes(module: type, case: WithCalls) -> Seen:
 
 
 def now(module: type, tree: Tree) -> Seen:
-    """Names and labels after a change: an attribute is new, one is replaced, a list has grown."""
-    made = built(module, tree)
+    """Return names and labels after an attribute was added, one was replaced, and a list has grown."""
+    made = build_tree(module, tree)
     made.root.more = []
     made.named()
     added = {"p_new": Parameter(7.0), "p_other": Parameter(8.0), "p_last": Parameter(9.0)}
@@ -182,8 +182,8 @@ def now(module: type, tree: Tree) -> Seen:
 
 
 def of_typo(module: type, case: tuple[Tree, str]) -> object:
-    """Look up a name that nobody set."""
-    made = built(module, case[0])
+    """Look up a name that does not exist."""
+    made = build_tree(module, case[0])
     try:
         return made.label(getattr(made.root, case[1]))
     except AttributeError:
@@ -191,7 +191,7 @@ def of_typo(module: type, case: tuple[Tree, str]) -> object:
 
 
 def with_calls() -> "SearchStrategy[WithCalls]":
-    """(tree, [(label of a module, "train" or "eval")])."""
+    """Draw (tree, [(label of a module, "train" or "eval")])."""
     from hypothesis import strategies as st
 
     def calls(tree: Tree) -> "SearchStrategy[WithCalls]":
@@ -204,7 +204,7 @@ def with_calls() -> "SearchStrategy[WithCalls]":
 
 
 def with_typo() -> "SearchStrategy[tuple[Tree, str]]":
-    """(tree, a word with two letters exchanged, or one left out where they are the same)."""
+    """Draw (tree, a word with two letters exchanged, or with one of two equal letters missing)."""
     from hypothesis import strategies as st
 
     def misspelt(word: str, k: int) -> str:
@@ -218,10 +218,10 @@ def agrees(
     name: str,
     cases: Callable[[], "SearchStrategy[CaseT]"],
     look: Callable[[type, CaseT], object],
-    told: Callable[[CaseT], str] = str,
+    describe: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
-    """The demand that a look at modules of the student's sees what it sees at the oracle's."""
+    """Return a check that compares the result of `look` for the student's and the oracle's modules."""
 
     def ask(student: Student, case: CaseT) -> object:
         return look(student.Module, case)
@@ -230,11 +230,11 @@ def agrees(
         module: Any = oracle.function("Module")
         return look(module, case)
 
-    return agreement(name, cases, ask, right, told=told, draw=beside, share=share)
+    return agreement(name, cases, ask, right, describe=describe, draw=beside, share=share)
 
 
 def beside(case: object, got: object, expected: object) -> list[str]:
-    """Two lists of pairs, row by row."""
+    """Draw two lists of pairs side by side."""
     lists = [x for x in (expected, got) if isinstance(x, list) and all(isinstance(pair, tuple) for pair in x)]
     if len(lists) < 2:
         return []
@@ -250,32 +250,32 @@ def beside(case: object, got: object, expected: object) -> list[str]:
 
 
 def finds_only(keep: Callable[[str], bool]) -> Callable[[Wrong], bool]:
-    """Return whether only the names of a kind were found."""
+    """Return a `when` for a mistake: only names of one kind are found."""
     return lambda w: not w.kind and bool(w.got == [pair for pair in w.expected if keep(pair[0])])
 
 
 def lacks_paths(wrong: Wrong) -> bool:
-    """Return whether each name is right, or the end of the right one."""
+    """Return whether each name is right or the last part of the right one."""
     pairs = list(zip(wrong.got, wrong.expected, strict=True))
     return all(b == a and f".{right}".endswith(f".{name}") for (name, a), (right, b) in pairs)
 
 
 def is_twice(wrong: Wrong) -> bool:
-    """Return whether something was found more than once."""
+    """Return whether something was found twice."""
     found = [x[1] if isinstance(x, tuple) else x for x in wrong.got] if isinstance(wrong.got, list) else []
     return len(set(map(str, found))) < len(found)
 
 
 def misses_equals(wrong: Wrong) -> bool:
-    """Return whether all that is missing has the value of another parameter: p1 that of p0, p3 that of p2."""
+    """Return whether only parameters with the value of another one are missing: p1 or p3."""
     missing = [label for name, label in wrong.expected if (name, label) not in (wrong.got or [])]
     return not wrong.kind and all(f"p{int(label[1:]) ^ 1}" in str(wrong.got) for label in missing)
 
 
 def stops_at_the_first(wrong: Wrong) -> bool:
-    """Return whether train and eval changed nothing but the modules that they were called on."""
-    said = {label: mode == "train" for label, mode in wrong.case[1]}
-    each = [(f"m{k}.training", said.get(f"m{k}", True)) for k in range(len(wrong.case[0].modules))]
+    """Return whether train and eval changed only the modules on which they were called."""
+    is_training = {label: mode == "train" for label, mode in wrong.case[1]}
+    each = [(f"m{k}.training", is_training.get(f"m{k}", True)) for k in range(len(wrong.case[0].modules))]
     return bool(wrong.got == each)
 
 

@@ -1,4 +1,4 @@
-"""Task 0.5: points of two kinds, told apart by numbers that one chooses."""
+"""Task 0.5: classify points of two kinds with weights chosen by hand."""
 
 from collections.abc import Callable
 from typing import Any
@@ -16,12 +16,12 @@ SLOTS = {
     "xor": "network_for_xor",
 }
 SIDE, SHAPE = "wrong side", "no line and no network"  # kinds of failures
-Change = Callable[[Any], Line | Network]  # of an answer, of which only the right kind is changed
+Change = Callable[[Any], Line | Network]  # from an answer to another one
 NOUNS = {"line": "three numbers (weight of x, weight of y, bias)", "network": "(hidden, last)"}
 
 
 def separates(name: str) -> Check:
-    """The demand that an answer has every point of a set on its side."""
+    """Return a check that an answer has every point of a set on the right side."""
     slot = SLOTS[name]
     kind = slot.partition("_")[0]
 
@@ -34,9 +34,9 @@ def separates(name: str) -> Check:
         fault = fault_of_line(answer) if kind == "line" else fault_of_network(answer)
         if fault:
             raise Wrong(
-                f"{slot} should give {NOUNS[kind]}; {fault}",
+                f"{slot} must return {NOUNS[kind]}; {fault}",
                 case=(name, answer),
-                told=f"{slot}()",
+                case_text=f"{slot}()",
                 got=answer,
                 drawing=picture(points, is_framed=False),
                 kind=SHAPE,
@@ -48,7 +48,7 @@ def separates(name: str) -> Check:
             raise Wrong(
                 f"{len(wrong)} of the {len(points)} points of {name!r} are on the wrong side",
                 case=(name, answer),
-                told=f"{slot}() says {side(p.x, p.y):.4g} at x = {p.x}, y = {p.y}, a point of kind {p.kind}",
+                case_text=f"{slot}() says {side(p.x, p.y):.4g} at x = {p.x}, y = {p.y}, a point of kind {p.kind}",
                 kind=SIDE,
                 drawing=picture(points, side, is_framed=False),
             )
@@ -57,7 +57,7 @@ def separates(name: str) -> Check:
 
 
 def is_number(x: object) -> bool:
-    """Return whether something counts as a weight."""
+    """Return whether a value can be a weight."""
     return isinstance(x, int | float) and not isinstance(x, bool)
 
 
@@ -83,18 +83,18 @@ def fault_of_network(network: object) -> str:
 
 
 def side_of(name: str, answer: Line | Network) -> Callable[[float, float], float]:
-    """Return the function that an answer stands for, of a place."""
+    """Return the function of a point that an answer defines."""
     of: Callable[..., float] = side_of_line if SLOTS[name].startswith("line") else side_of_network
     return lambda x, y: float(of(answer, x, y))
 
 
 def holds(name: str, answer: Line | Network) -> bool:
-    """Return whether an answer has every point on its side."""
+    """Return whether an answer has every point on the right side."""
     return all(is_right(p, side_of(name, answer)(p.x, p.y)) for p in point_set(name))
 
 
 def changed(change: Change) -> Callable[[Wrong], bool]:
-    """Return whether another answer, close to the one that was given, would have been right."""
+    """Return a `when` for a mistake: a changed answer would have been right."""
     return lambda wrong: wrong.kind == SIDE and holds(wrong.case[0], change(wrong.case[1]))
 
 
@@ -107,14 +107,14 @@ def opposite(answer: Any) -> Line | Network:
 
 
 def lines(change: Callable[[Line], Line]) -> Change:
-    """A change of a line, done to the line, or to all hidden lines."""
+    """Return a change of a line, or of all hidden lines of a network."""
     return lambda answer: (
         ([change(line) for line in answer[0]], answer[1]) if isinstance(answer[0], list | tuple) else change(answer)
     )
 
 
 def is_straight(wrong: Wrong) -> bool:
-    """Return whether a network bends nowhere: fewer than two of its hidden lines count."""
+    """Return whether a network is linear: fewer than two of its hidden lines have a weight."""
     if wrong.kind != SIDE or not SLOTS[wrong.case[0]].startswith("network"):
         return False
     hidden, last = wrong.case[1]
@@ -131,7 +131,7 @@ def has_no_bias(wrong: Wrong) -> bool:
 
 
 def says_nothing(wrong: Wrong) -> bool:
-    """Return whether the points that are wrong are those of which the network says exactly 0."""
+    """Return whether the network is exactly 0 at the wrong points."""
     if wrong.kind != SIDE or not SLOTS[wrong.case[0]].startswith("network"):
         return False
     sides = [(p, side_of(*wrong.case)(p.x, p.y)) for p in point_set(wrong.case[0])]

@@ -1,4 +1,4 @@
-"""Task 1.1: a derivative by asking twice."""
+"""Task 1.1: a numerical derivative."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -22,11 +22,11 @@ FUNCTIONS: dict[str, Callable[..., float]] = {
     "x * y + 7 * z * z": lambda x, y, z: x * y + 7 * z * z,
 }
 Case = tuple[str, tuple[float, ...], int, float]  # (name of a function, arguments, which one, epsilon)
-SLOPE, TWICE, KEPT = "the slope lies between a bit below and a bit above", "f is called twice", "xs stays as it is"
+SLOPE, TWICE, UNCHANGED = "the slope lies between a bit below and a bit above", "f is called twice", "xs stays as it is"
 
 
 def points() -> "SearchStrategy[Case]":
-    """(name of a function, arguments, which one, epsilon)."""
+    """Draw (name of a function, arguments, index of the argument, epsilon)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -39,31 +39,31 @@ def points() -> "SearchStrategy[Case]":
     return case()
 
 
-def told(case: Case) -> str:
-    """As one would type it."""
+def describe_case(case: Case) -> str:
+    """Return a call as source text."""
     name, xs, k, epsilon = case
     return f"f = {name}; xs {xs}, k {k}, epsilon {epsilon:g}"
 
 
 def ask(student: Student, case: Case) -> object:
-    """The student's slope."""
+    """Return the student's derivative."""
     return student.numerical_derivative(FUNCTIONS[case[0]], *case[1:])
 
 
 def expect(case: Case) -> float:
-    """The slope."""
+    """Return the right derivative."""
     return float(oracle.function("numerical_derivative")(FUNCTIONS[case[0]], *case[1:]))
 
 
 def slope_to(case: Case, above: float, below: float, by: float) -> float:
-    """A slope between other points, divided by another number."""
+    """Return a difference quotient of other points with another denominator."""
     name, xs, k, epsilon = case
     high, low = [[x + way * epsilon * (i == k) for i, x in enumerate(xs)] for way in (above, below)]
     return float((FUNCTIONS[name](*high) - FUNCTIONS[name](*low)) / (by * epsilon))
 
 
 def called_twice(student: Student, effort: Effort) -> None:
-    """Count the calls of f, and look at xs afterwards."""
+    """Raise `Wrong` if f is not called twice, or xs is modified."""
     calls: list[tuple[float, ...]] = []
 
     def f(*xs: float) -> float:
@@ -74,15 +74,15 @@ def called_twice(student: Student, effort: Effort) -> None:
     student.numerical_derivative(f, xs, 0)
     case = "f = x * y; xs [2.0, 3.0], k 0"
     if len(calls) != 2:
-        raise Wrong(f"f was called {len(calls)} times; a slope needs two points", told=case, expected=2, got=len(calls))
+        raise Wrong(f"f was called {len(calls)} times; a slope needs two points", case_text=case, expected=2, got=len(calls))
     if xs != [2.0, 3.0]:
         raise Wrong(
-            "xs was changed; whoever called still needs it", told=case, expected="[2.0, 3.0]", got=xs, kind="changed"
+            "xs was modified; the caller still needs it", case_text=case, expected="[2.0, 3.0]", got=xs, kind="changed"
         )
 
 
 def is_near(got: object, expected: float) -> bool:
-    """Equal up to what a small epsilon loses in rounding."""
+    """Return whether numbers are equal up to the rounding errors of a small epsilon."""
     return close(got, expected) or (isinstance(got, float | int) and abs(got - expected) < 1e-6)
 
 
@@ -106,7 +106,7 @@ TASK = Task(
     ),
     reads=("docs/guide/gradients.md", "project/views/autodiff.py"),
     checks=(
-        agreement(SLOPE, points, ask, expect, told=told, agree=is_near, link=lambda c: autodiff_link()),
+        agreement(SLOPE, points, ask, expect, describe=describe_case, agree=is_near, link=lambda c: autodiff_link()),
         Check(TWICE, called_twice),
     ),
     mistakes=(
@@ -114,20 +114,20 @@ TASK = Task(
             "the slope is taken from the point itself to one side",
             "From x to x + epsilon the curve bends, and nothing makes good for it. For x * x at 0 with epsilon 0.5 the "
             "slope is 0: what do you get?",
-            gives=lambda c: slope_to(c, 1, 0, 1),
+            wrong_answer=lambda c: slope_to(c, 1, 0, 1),
             when=lambda w: not w.kind and is_near(w.got, slope_to(w.case, 0, -1, 1)),
             check=SLOPE,
         ),
         Mistake(
             "the difference is divided by epsilon, not by the way between the points",
             "How far is it from x - epsilon to x + epsilon?",
-            gives=lambda c: slope_to(c, 1, -1, 1),
+            wrong_answer=lambda c: slope_to(c, 1, -1, 1),
             check=SLOPE,
         ),
         Mistake(
             "all arguments move, not only argument k",
             "The derivative by one argument leaves the others where they are.",
-            gives=lambda c: (
+            wrong_answer=lambda c: (
                 (FUNCTIONS[c[0]](*[x + c[3] for x in c[1]]) - FUNCTIONS[c[0]](*[x - c[3] for x in c[1]])) / (2 * c[3])
             ),
             check=SLOPE,
@@ -135,13 +135,13 @@ TASK = Task(
         Mistake(
             "it is always the first argument that moves",
             "k says which argument moves; 0 is the first.",
-            gives=lambda c: slope_to((*c[:2], 0, c[3]), 1, -1, 2),
+            wrong_answer=lambda c: slope_to((*c[:2], 0, c[3]), 1, -1, 2),
             check=SLOPE,
         ),
         Mistake(
             "epsilon is not what was given",
             "Whoever calls chooses epsilon; 1e-6 is only what it is if nothing is said.",
-            gives=lambda c: slope_to((*c[:3], 1e-6), 1, -1, 2),
+            wrong_answer=lambda c: slope_to((*c[:3], 1e-6), 1, -1, 2),
             check=SLOPE,
         ),
         Mistake(

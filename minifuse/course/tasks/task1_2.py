@@ -1,4 +1,4 @@
-"""Task 1.2: functions of numbers that know their derivatives."""
+"""Task 1.2: differentiable functions of numbers."""
 
 import math
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ VALUES, SLOPES, APART = (
 
 
 def calls(name: str) -> "SearchStrategy[Case]":
-    """(name, inputs, d) for a function."""
+    """Draw (name, inputs, d) for a function."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -44,7 +44,7 @@ def calls(name: str) -> "SearchStrategy[Case]":
 
 
 def two_calls(name: str) -> "SearchStrategy[tuple[Case, Case]]":
-    """Two calls of a function, with other inputs."""
+    """Draw two calls of a function with different inputs."""
     from hypothesis import strategies as st
 
     return st.tuples(calls(name), calls(name)).filter(lambda c: c[0][1] != c[1][1])
@@ -63,7 +63,7 @@ def slopes(function: Function, case: Case) -> object:
 
 
 def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
-    """Run backward of a first call, after forward of a second one."""
+    """Run forward for two calls, then backward of the first one."""
     one, two = case
     contexts = Context(), Context()
     function.forward(contexts[0], *one[1])
@@ -71,30 +71,30 @@ def slopes_of_first(function: Function, case: tuple[Case, Case]) -> object:
     return function.backward(contexts[0], one[2])
 
 
-def asked(how: Callable[[Function, CaseT], object]) -> Callable[[Student, CaseT], object]:
-    """Ask the student's function."""
+def student_answer(how: Callable[[Function, CaseT], object]) -> Callable[[Student, CaseT], object]:
+    """Return a function that evaluates the student's function."""
     return lambda student, case: how(getattr(student, name_in(case)), case)
 
 
-def right(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
-    """Ask the oracle's function."""
+def right_answer(how: Callable[[Function, CaseT], object]) -> Callable[[CaseT], object]:
+    """Return a function that evaluates the oracle's function."""
     return lambda case: how(function_of(case), case)
 
 
 def function_of(case: object) -> Function:
-    """The oracle's function that a case asks."""
+    """Return the oracle's function for a case."""
     found: Any = oracle.function(name_in(case))  # a class, by its static methods
     function: Function = found
     return function
 
 
 def name_in(case: Any) -> str:
-    """The function that a case asks."""
+    """Return the name of the function of a case."""
     return case[0] if isinstance(case[0], str) else str(case[0][0])
 
 
-def told(case: Case) -> str:
-    """A call in words."""
+def describe_case(case: Case) -> str:
+    """Return a call as text."""
     name, xs, d = case
     return f"{name} of {', '.join(map(str, xs))}, d {d:g}"
 
@@ -104,19 +104,27 @@ def each(
     names: Sequence[str],
     cases: Callable[[str], "SearchStrategy[CaseT]"],
     how: Callable[[Function, CaseT], object],
-    told: Callable[[CaseT], str],
+    describe: Callable[[CaseT], str],
     link: Callable[[CaseT], str] | None = None,
 ) -> Check:
-    """A demand on functions, one after the other; each is tried on as many cases."""
+    """Return a check that tests several functions one after the other, with equal numbers of cases."""
     parts = [
-        agreement(f"{name}: {demand}", partial(cases, name), asked(how), right(how), told=told, link=link, share=SHARE)
+        agreement(
+            f"{name}: {demand}",
+            partial(cases, name),
+            student_answer(how),
+            right_answer(how),
+            describe=describe,
+            link=link,
+            share=SHARE,
+        )
         for name in names
     ]
     return in_turn(demand, parts)
 
 
 def by_wrong_rule(rules: dict[str, Callable[..., tuple[float, ...]]]) -> Callable[[Case], object]:
-    """Compute with other derivatives for some functions."""
+    """Return an answer in which some functions have wrong derivatives."""
 
     def gives(case: Case) -> object:
         name, xs, d = case
@@ -145,27 +153,29 @@ TASK = Task(
     ),
     reads=("docs/guide/gradients.md", "minifuse/core/operators.py"),
     checks=(
-        each(VALUES, (*TWO, *ONE), calls, value, told=told),
-        each(SLOPES, (*TWO, *ONE), calls, slopes, told=told, link=lambda c: autodiff_link()),
+        each(VALUES, (*TWO, *ONE), calls, value, describe=describe_case),
+        each(SLOPES, (*TWO, *ONE), calls, slopes, describe=describe_case, link=lambda c: autodiff_link()),
         each(
             APART,
             ("Mul", *ONE),
             two_calls,
             slopes_of_first,
-            told=lambda c: f"forward of {told(c[0])}; then forward of {told(c[1])}; then backward of the first",
+            describe=lambda c: (
+                f"forward of {describe_case(c[0])}; then forward of {describe_case(c[1])}; then backward of the first"
+            ),
         ),
     ),
     mistakes=(
         Mistake(
             "Mul gives each input its own value",
             "x * y grows by y when x grows by 1. Whose derivative is whose value?",
-            gives=by_wrong_rule({"Mul": lambda d, x, y: (d * x, d * y)}),
+            wrong_answer=by_wrong_rule({"Mul": lambda d, x, y: (d * x, d * y)}),
             check=SLOPES,
         ),
         Mistake(
             "d is left out",
             "backward gives how fast the end result grows, not how fast this function does: times d.",
-            gives=lambda c: slopes(function_of(c), (*c[:2], 1.0)),
+            wrong_answer=lambda c: slopes(function_of(c), (*c[:2], 1.0)),
             check=SLOPES,
         ),
         Mistake(
@@ -177,13 +187,13 @@ TASK = Task(
         Mistake(
             "what was saved is not unpacked",
             "context.saved is a tuple, even of a single value: (x,) = context.saved.",
-            when=lambda w: w.kind == "TypeError" and ("tuple" in w.said or "sequence" in w.said),
+            when=lambda w: w.kind == "TypeError" and ("tuple" in w.message or "sequence" in w.message),
             check=SLOPES,
         ),
         Mistake(
             "the derivative of sigmoid is taken at its value",
             "s * (1 - s), where s is sigmoid(x) already: it must not go through sigmoid twice.",
-            gives=by_wrong_rule({"Sigmoid": lambda d, x: (d * twice(x) * (1 - twice(x)),)}),
+            wrong_answer=by_wrong_rule({"Sigmoid": lambda d, x: (d * twice(x) * (1 - twice(x)),)}),
             check=SLOPES,
         ),
         Mistake(
@@ -194,7 +204,7 @@ TASK = Task(
         Mistake(
             "what forward saves is stored in one place for all calls",
             "A network has thousands of Muls under way. Each has a context of its own: save it there.",
-            gives=lambda c: slopes(function_of(c), (c[1][0], c[1][1], c[0][2])),
+            wrong_answer=lambda c: slopes(function_of(c), (c[1][0], c[1][1], c[0][2])),
             check=APART,
         ),
         Mistake(
@@ -206,7 +216,7 @@ TASK = Task(
         Mistake(
             "ReLU passes derivatives where its input is negative",
             "Where x is negative, ReLU is 0 whatever x does.",
-            gives=by_wrong_rule({"ReLU": lambda d, x: (d,)}),
+            wrong_answer=by_wrong_rule({"ReLU": lambda d, x: (d,)}),
             check=SLOPES,
         ),
     ),

@@ -3,7 +3,7 @@
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
-from ..graphs import Graph, built, drawn_calls, picture
+from ..graphs import Graph, build_variables, drawn_calls, picture
 from ..student import Student
 from ..task import Mistake, Task
 
@@ -11,8 +11,8 @@ PAIRS = "each input that is no constant is paired with its derivative"
 
 
 def pairs(chain_rule: oracle.Slot, graph: Graph) -> object:
-    """Return the derivatives that the inputs of the root receive, by name."""
-    root = built(graph)[0][-1]
+    """Return the derivatives for the inputs of the root, by name."""
+    root = build_variables(graph)[0][-1]
     found = chain_rule(root.made_by, graph.d)
     if not isinstance(found, list):
         return found
@@ -20,13 +20,13 @@ def pairs(chain_rule: oracle.Slot, graph: Graph) -> object:
 
 
 def ask(student: Student, graph: Graph) -> object:
-    """The student's pairs."""
+    """Return the student's pairs."""
     return pairs(student.chain_rule, graph)
 
 
 def by_hand(graph: Graph, d: float | None = None, with_constants: bool = False) -> list[tuple[str, float]]:
-    """The pairs of all inputs, or without constants."""
-    made_by = built(graph)[0][-1].made_by
+    """Compute the pairs of all inputs, by default without constants."""
+    made_by = build_variables(graph)[0][-1].made_by
     assert made_by is not None
     weights = made_by.context.saved[0]
     d = graph.d if d is None else d
@@ -36,7 +36,7 @@ def by_hand(graph: Graph, d: float | None = None, with_constants: bool = False) 
 
 
 def misaligned(graph: Graph) -> list[tuple[str, float]]:
-    """Inputs filtered first, then paired with the first derivatives."""
+    """Filter the inputs, then pair them with the first derivatives."""
     names = [name for name, _ in by_hand(graph)]
     return [(name, dx) for name, (_, dx) in zip(names, by_hand(graph, with_constants=True), strict=False)]
 
@@ -65,7 +65,7 @@ TASK = Task(
             drawn_calls,
             ask,
             lambda graph: pairs(oracle.function("chain_rule"), graph),
-            told=lambda graph: f"the last call of {graph}",
+            describe=lambda graph: f"the last call of {graph}",
             draw=lambda graph, got, expected: picture(graph),
             link=lambda graph: autodiff_link(),
         ),
@@ -74,27 +74,27 @@ TASK = Task(
         Mistake(
             "constants are kept",
             "Nobody gathers derivatives for a constant: x.is_constant says which ones to leave out.",
-            gives=lambda graph: by_hand(graph, with_constants=True),
+            wrong_answer=lambda graph: by_hand(graph, with_constants=True),
         ),
         Mistake(
             "constants are left out before inputs and derivatives are paired",
             "backward gives a derivative for constants too. Leave out pairs, not inputs.",
-            gives=misaligned,
+            wrong_answer=misaligned,
         ),
         Mistake(
             "backward is told 1 in place of d",
             "d is what the result of this call receives, and everything behind is multiplied by it.",
-            gives=lambda graph: by_hand(graph, 1.0),
+            wrong_answer=lambda graph: by_hand(graph, 1.0),
         ),
         Mistake(
             "derivatives are multiplied by d twice",
             "backward multiplies by d already.",
-            gives=lambda graph: [(name, dx * graph.d) for name, dx in by_hand(graph)],
+            wrong_answer=lambda graph: [(name, dx * graph.d) for name, dx in by_hand(graph)],
         ),
         Mistake(
             "a variable that is an input twice is there once",
             "In x * x both inputs are x, and both derivatives count. A dict keeps only the last.",
-            gives=lambda graph: list(dict(by_hand(graph)).items()),
+            wrong_answer=lambda graph: list(dict(by_hand(graph)).items()),
         ),
     ),
 )

@@ -1,11 +1,11 @@
-"""Task 1.4: the order of going backward, and backpropagation."""
+"""Task 1.4: topological order and backpropagation."""
 
 from collections import Counter
 
 from .. import oracle
 from ..cases import autodiff_link
 from ..check import agreement
-from ..graphs import Graph, built, chain, drawn_graphs, ladder, misplaced, picture, reached
+from ..graphs import Graph, build_variables, chain, describe_misplaced, drawn_graphs, ladder, picture, reachable
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
 from ..verdicts import Wrong
@@ -21,12 +21,12 @@ ORDER, DEPTH, LEAVES, ONCE, TENSORS = (
 
 
 def names_in_order(topological_order: oracle.Slot, graph: Graph) -> list[str]:
-    """The order, by names."""
-    return [getattr(x, "name", repr(x)) for x in topological_order(built(graph)[0][-1])]
+    """Return the order as names."""
+    return [getattr(x, "name", repr(x)) for x in topological_order(build_variables(graph)[0][-1])]
 
 
 class Order(list[str]):
-    """An order that is right; so is any other for which `fits`."""
+    """A right order. Any other order for which `fits` is True is right too."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(names_in_order(oracle.function("topological_order"), graph))
@@ -36,25 +36,25 @@ class Order(list[str]):
         return f"{', '.join(self) or 'nothing'}   (or another order in which users come first)"
 
     def fits(self, order: list[str]) -> bool:
-        """Return whether an order has the same names once each, and users first."""
-        return Counter(order) == Counter(self) and not misplaced(self.graph, order)
+        """Return whether an order has the same names, each once and after its users."""
+        return Counter(order) == Counter(self) and not describe_misplaced(self.graph, order)
 
 
 def drawn_order(graph: Graph, got: list[str] | None, expected: Order) -> list[str]:
-    """The graph, and what stands in the way."""
-    fault = misplaced(graph, got or [])
+    """Draw the graph, and describe the first wrong place of the order."""
+    fault = describe_misplaced(graph, got or [])
     return [*picture(graph), *["", fault] * bool(fault)]
 
 
 def derivatives(backpropagate: oracle.Slot, graph: Graph) -> dict[str, float | None]:
-    """Run backpropagation, and return the derivatives that variables have gathered."""
-    nodes, _ = built(graph)
+    """Run backpropagation, and return the gradients of the variables."""
+    nodes, _ = build_variables(graph)
     backpropagate(nodes[-1], graph.d)
     return {nodes[k].name: nodes[k].grad for k in range(len(nodes)) if nodes[k].grad is not None}
 
 
 def is_of_the_last(wrong: Wrong) -> bool:
-    """Return whether each leaf has gathered the derivative along one way only, where several lead to it."""
+    """Return whether each leaf has the gradient along one path only, where several paths lead to it."""
     graph, got = wrong.case, wrong.got
     arrived: list[set[float]] = [set() for _ in graph.nodes]
     arrived[-1] = {graph.d}
@@ -67,23 +67,23 @@ def is_of_the_last(wrong: Wrong) -> bool:
 
 
 def from_one(graph: Graph) -> dict[str, float | None]:
-    """Begin with 1 in place of d."""
+    """Backpropagate from 1 instead of d."""
     return derivatives(oracle.function("backpropagate"), Graph(graph.nodes, 1.0, graph.gathered))
 
 
 def replaced(graph: Graph) -> dict[str, float | None]:
-    """Lose the derivatives that leaves had before."""
+    """Drop the gradients that leaves had before."""
     new = derivatives(oracle.function("backpropagate"), Graph(graph.nodes, graph.d))
     return {name: new.get(name, graph.gathered) for name in derivatives(oracle.function("backpropagate"), graph)}
 
 
 def is_in_computed(wrong: Wrong) -> bool:
-    """Return whether a variable that was computed has gathered something."""
+    """Return whether a computed variable has a gradient."""
     return isinstance(wrong.got, dict) and any(name[0] == "y" for name in wrong.got)
 
 
 def walk_far(student: Student, effort: Effort) -> None:
-    """Deep and wide graphs. `history` of their variables counts who looks."""
+    """Raise `Wrong` if deep or wide graphs take too long or fail. Variables count the accesses to `history`."""
     for graph, what in (
         (chain(DEEP), f"a chain of {DEEP:,} calls"),
         (ladder(RUNGS), f"{RUNGS} diamonds on top of each other"),
@@ -93,33 +93,35 @@ def walk_far(student: Student, effort: Effort) -> None:
         except RecursionError as error:
             raise Wrong(
                 f"{what}: Python's stack is not deep enough for a function that calls itself once for each variable",
-                told=what,
+                case_text=what,
                 kind="RecursionError",
             ) from error
         if not Order(graph).fits(order):
             raise Wrong(
-                f"{what}: {misplaced(graph, order) or f'{len(order):,} variables'}", told=what, expected=len(reached(graph))
+                f"{what}: {describe_misplaced(graph, order) or f'{len(order):,} variables'}",
+                case_text=what,
+                expected=len(reachable(graph)),
             )
-        nodes, _ = built(graph)
+        nodes, _ = build_variables(graph)
         try:
             student.backpropagate(nodes[-1], 1.0)
         except RecursionError as error:
-            raise Wrong(f"{what}: backpropagate calls itself too often", told=what, kind="RecursionError") from error
+            raise Wrong(f"{what}: backpropagate calls itself too often", case_text=what, kind="RecursionError") from error
         expected = 1.0 if graph.nodes == chain(DEEP).nodes else 2.0**RUNGS
         if nodes[0].grad != expected:
-            raise Wrong(f"{what}: the leaf has another derivative", told=what, expected=expected, got=nodes[0].grad)
+            raise Wrong(f"{what}: the leaf has another derivative", case_text=what, expected=expected, got=nodes[0].grad)
 
 
 def asked_once(student: Student, effort: Effort) -> None:
-    """Count how often each call of a ladder is asked, and how often its leaf is told to accumulate."""
+    """Raise `Wrong` if a call of a ladder runs backward twice, or its leaf accumulates twice."""
     graph = ladder(4)
-    nodes, watch = built(graph)
+    nodes, watch = build_variables(graph)
     student.backpropagate(nodes[-1], graph.d)
-    most, count = watch.asked.most_common(1)[0]
+    most, count = watch.backward_calls.most_common(1)[0]
     if count > 1:
         raise Wrong(
-            f"the call that made {most} was asked {count} times; its derivative is passed on before all of it has arrived",
-            told=str(graph),
+            f"backward of the call of {most} ran {count} times; its gradient is passed on before all parts of it are added",
+            case_text=str(graph),
             expected=1,
             got=count,
             drawing=picture(graph),
@@ -127,14 +129,14 @@ def asked_once(student: Student, effort: Effort) -> None:
             kind="asked again",
         )
     graph = Graph(("leaf", ((0, 1), (0, 2)), ((0, 3), (1, 1))))
-    nodes, watch = built(graph)
+    nodes, watch = build_variables(graph)
     student.backpropagate(nodes[-1], graph.d)
-    if watch.told["x0"] != 1:
+    if watch.accumulations["x0"] != 1:
         raise Wrong(
-            f"the leaf x0 was told to accumulate {watch.told['x0']} times; it is to hear of its total, once",
-            told=str(graph),
+            f"accumulate of the leaf x0 was called {watch.accumulations['x0']} times; call it once, with the sum",
+            case_text=str(graph),
             expected=1,
-            got=watch.told["x0"],
+            got=watch.accumulations["x0"],
             drawing=picture(graph),
             link=autodiff_link(),
             kind="asked again",
@@ -142,7 +144,7 @@ def asked_once(student: Student, effort: Effort) -> None:
 
 
 class Word:
-    """A derivative that can be added, to another one or to 0, and nothing else."""
+    """A gradient that can be added to another one or to 0, and nothing else."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -158,17 +160,17 @@ class Word:
 
 
 def of_words(student: Student, effort: Effort) -> None:
-    """Derivatives that are no numbers, as a tensor's are none."""
+    """Run backpropagation with gradients that are not numbers, like those of tensors."""
     graph = Graph(("leaf", ((0, 1),), ((0, 1),), ((1, 1), (2, 1))))
-    nodes, _ = built(graph)
+    nodes, _ = build_variables(graph)
     case = f"{graph}, where that is an object that can only be added to another one, as a tensor's derivative is"
     try:
         student.backpropagate(nodes[-1], Word("d"))
     except TypeError as error:
-        raise Wrong(f"TypeError: {error}", told=case, kind="TypeError") from error
+        raise Wrong(f"TypeError: {error}", case_text=case, kind="TypeError") from error
     got = getattr(nodes[0].grad, "text", nodes[0].grad)
     if got != "d+d":
-        raise Wrong(TENSORS, told=case, expected="d+d", got=got)
+        raise Wrong(TENSORS, case_text=case, expected="d+d", got=got)
 
 
 TASK = Task(
@@ -231,7 +233,7 @@ TASK = Task(
                 isinstance(w.expected, Order)
                 and isinstance(w.got, list)
                 and Counter(w.got) == Counter(w.expected)
-                and bool(misplaced(w.expected.graph, w.got))
+                and bool(describe_misplaced(w.expected.graph, w.got))
             ),
             check=ORDER,
         ),
@@ -263,13 +265,13 @@ TASK = Task(
         Mistake(
             "it begins with 1, not with d",
             "The root receives d, and so does everything behind it.",
-            gives=from_one,
+            wrong_answer=from_one,
             check=LEAVES,
         ),
         Mistake(
             "what a leaf has gathered before is lost",
             "Two losses may go backward before a step. leaf.accumulate(total) adds; an assignment to leaf.grad does not.",
-            gives=replaced,
+            wrong_answer=replaced,
             check=LEAVES,
         ),
         Mistake(

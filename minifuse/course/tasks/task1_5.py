@@ -1,4 +1,4 @@
-"""Task 1.5: a network of numbers that learns."""
+"""Task 1.5: train a network of scalars."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -8,7 +8,17 @@ import numpy as np
 
 from ..check import agreement
 from ..engine import Engine
-from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
+from ..learning import (
+    Layer,
+    Net,
+    Points,
+    describe_layer,
+    describe_network,
+    half_integers,
+    layer_outputs,
+    learning_check,
+    network_output,
+)
 from ..oracle.module1 import ScalarLinear
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -32,32 +42,32 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
 
 
 def layers() -> "SearchStrategy[Layer]":
-    """A layer of other numbers of inputs and outputs."""
+    """Draw a layer with different numbers of inputs and outputs."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Layer:
         i, o = draw(st.integers(1, 3)), draw(st.integers(1, 3))
-        return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, i))
+        return Layer(half_integers(draw, i, o), half_integers(draw, o), half_integers(draw, i))
 
     return case()
 
 
 def networks() -> "SearchStrategy[Net]":
-    """Two layers."""
+    """Draw a network of two layers."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Net:
         i, h = draw(st.integers(1, 2)), draw(st.integers(1, 3))
-        first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, i))
-        return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros(h)))
+        first = Layer(half_integers(draw, i, h), half_integers(draw, h), half_integers(draw, i))
+        return Net(first, Layer(half_integers(draw, h, 1), half_integers(draw, 1), np.zeros(h)))
 
     return case()
 
 
 def guesses() -> "SearchStrategy[Guesses]":
-    """(probabilities, labels)."""
+    """Draw (probabilities, labels)."""
     from hypothesis import strategies as st
 
     one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1))
@@ -65,7 +75,7 @@ def guesses() -> "SearchStrategy[Guesses]":
 
 
 def steps() -> "SearchStrategy[Steps]":
-    """((value, derivative) of each parameter, rate)."""
+    """Draw ((value, gradient) of each parameter, rate)."""
     from hypothesis import strategies as st
 
     halves = st.integers(-6, 6).map(lambda n: n / 2)
@@ -76,7 +86,7 @@ def steps() -> "SearchStrategy[Steps]":
 
 
 def fill(layer: ScalarLinear, case: Layer) -> None:
-    """Put numbers into a layer of the student's."""
+    """Set the parameters of a student's layer."""
     for row, values in zip(layer.weights, case.weights.tolist(), strict=True):
         for w, value in zip(row, values, strict=True):
             w.value = value
@@ -85,20 +95,20 @@ def fill(layer: ScalarLinear, case: Layer) -> None:
 
 
 def ask_layer(student: Student, case: Layer) -> list[float]:
-    """The outputs of the student's layer."""
+    """Return the outputs of the student's layer."""
     layer = student.ScalarLinear(Engine(student), *case.weights.shape, Random(1))
     fill(layer, case)
     return [float(x) for x in layer(case.xs.tolist())]
 
 
 def numbers_of(case: Layer, with_biases: bool = True) -> list[float]:
-    """The outputs of a layer, as numbers."""
-    return [float(x) for x in outputs_of(case, with_biases)]
+    """Return the outputs of a layer as a list."""
+    return [float(x) for x in layer_outputs(case, with_biases)]
 
 
 def number_of(case: Net, has_relu: bool = True, relu_at_the_end: bool = False) -> float:
     """Return the probability of a network."""
-    return float(said_by(case, has_relu, relu_at_the_end)[0])
+    return float(network_output(case, has_relu, relu_at_the_end)[0])
 
 
 def ask_network(student: Student, case: Net) -> float:
@@ -110,7 +120,7 @@ def ask_network(student: Student, case: Net) -> float:
 
 
 def ask_loss(student: Student, case: Guesses) -> tuple[float, list[float]]:
-    """The student's loss, and what each output receives."""
+    """Return the student's loss, and the gradient of each output."""
     engine = Engine(student)
     outputs = [engine.scalar(p) for p in case[0]]
     loss = student.scalar_loss(outputs, list(case[1]))
@@ -121,7 +131,7 @@ def ask_loss(student: Student, case: Guesses) -> tuple[float, list[float]]:
 def loss_of(
     case: Guesses, mean: bool = True, right: Callable[[float, int], float] | None = None
 ) -> tuple[float, list[float]]:
-    """The loss, and what each output receives."""
+    """Return the loss, and the gradient of each output."""
     chosen = right or (lambda p, label: p if label else 1 - p)
     p, sign = [chosen(p, label) for p, label in zip(*case, strict=True)], [chosen(1, k) - chosen(0, k) for k in case[1]]
     by = len(p) if mean else 1
@@ -129,7 +139,7 @@ def loss_of(
 
 
 def ask_step(student: Student, case: Steps) -> Parameters:
-    """Values and derivatives after the student's step."""
+    """Return values and gradients after the student's step."""
     engine = Engine(student)
     parameters = [engine.scalar(value) for value, _ in case[0]]
     for p, (_, d) in zip(parameters, case[0], strict=True):
@@ -139,26 +149,31 @@ def ask_step(student: Student, case: Steps) -> Parameters:
 
 
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
-    """Values and derivatives after a step."""
+    """Return values and gradients after a step."""
     return [(value + way * case[1] * (d or 0.0), None if lets_go else d) for value, d in case[0]]
 
 
 def are_drawn(student: Student, effort: Effort) -> None:
-    """Look at the numbers that a layer begins with."""
+    """Raise `Wrong` if the initial parameters of a layer are not distinct."""
     layer = student.ScalarLinear(Engine(student), 3, 4, Random(1))
     values = [p.value for p in layer.parameters()]
     other = [p.value for p in student.ScalarLinear(Engine(student), 3, 4, Random(2)).parameters()]
-    told = "ScalarLinear(engine, 3, 4, Random(1))"
+    case_text = "ScalarLinear(engine, 3, 4, Random(1))"
     if len(values) != 16:
         raise Wrong(
-            "a layer has another number of parameters", told=told, expected="3 * 4 weights and 4 biases", got=len(values)
+            "a layer has another number of parameters",
+            case_text=case_text,
+            expected="3 * 4 weights and 4 biases",
+            got=len(values),
         )
     if len(set(values)) < 16 or values == other:
-        raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=values, kind="alike")
+        raise Wrong(
+            "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=values, kind="alike"
+        )
 
 
 def probabilities(engine: Engine, network: Callable[[Sequence[float]], Scalar], points: Points) -> Sequence[float]:
-    """Return the probabilities of points."""
+    """Return the probabilities for points."""
     return [float(network(list(point))) for point in points]
 
 
@@ -184,32 +199,32 @@ TASK = Task(
     ),
     reads=("docs/guide/training.md", "minifuse/optim/sgd.py"),
     checks=(
-        agreement(LAYER, layers, ask_layer, numbers_of, told=told_layer),
+        agreement(LAYER, layers, ask_layer, numbers_of, describe=describe_layer),
         Check(DRAWN, are_drawn),
         agreement(
             NETWORK,
             networks,
             ask_network,
             number_of,
-            told=told_network,
+            describe=describe_network,
         ),
         agreement(
             LOSS,
             guesses,
             ask_loss,
             loss_of,
-            told=lambda c: f"outputs {list(c[0])}, labels {list(c[1])}; (loss, derivatives)",
+            describe=lambda c: f"outputs {list(c[0])}, labels {list(c[1])}; (loss, derivatives)",
         ),
         agreement(
-            STEP, steps, ask_step, stepped, told=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
+            STEP, steps, ask_step, stepped, describe=lambda c: f"(value, derivative) of parameters {list(c[0])}, rate {c[1]}"
         ),
-        learns(LEARNS, "train_scalar_network", ("simple", "diagonal"), probabilities, count=80, steps=80),
+        learning_check(LEARNS, "train_scalar_network", ("simple", "diagonal"), probabilities, count=80, steps=80),
     ),
     mistakes=(
         Mistake(
             "the biases are left out",
             "An output is a weighted sum of the inputs, and one number more.",
-            gives=lambda c: numbers_of(c, with_biases=False),
+            wrong_answer=lambda c: numbers_of(c, with_biases=False),
             check=LAYER,
         ),
         Mistake(
@@ -227,37 +242,37 @@ TASK = Task(
         Mistake(
             "the ReLU between the layers is left out",
             "Two linear functions after each other are one linear function.",
-            gives=lambda c: number_of(c, has_relu=False),
+            wrong_answer=lambda c: number_of(c, has_relu=False),
             check=NETWORK,
         ),
         Mistake(
             "there is a ReLU before the sigmoid",
             "The last output must be able to go below 0: its sigmoid is then below one half, which says kind 0.",
-            gives=lambda c: number_of(c, relu_at_the_end=True),
+            wrong_answer=lambda c: number_of(c, relu_at_the_end=True),
             check=NETWORK,
         ),
         Mistake(
             "every point counts as one of kind 1",
             "For a point of kind 0, 1 - output is the probability of what is right.",
-            gives=lambda c: loss_of(c, right=lambda p, label: p),
+            wrong_answer=lambda c: loss_of(c, right=lambda p, label: p),
             check=LOSS,
         ),
         Mistake(
             "the loss is a sum, not a mean",
             "With a sum, twice as many points make steps twice as long.",
-            gives=lambda c: loss_of(c, mean=False),
+            wrong_answer=lambda c: loss_of(c, mean=False),
             check=LOSS,
         ),
         Mistake(
             "the step goes uphill",
             "The derivative says where the loss grows. Go the other way.",
-            gives=lambda c: stepped(c, way=1.0),
+            wrong_answer=lambda c: stepped(c, way=1.0),
             check=STEP,
         ),
         Mistake(
             "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
-            gives=lambda c: stepped(c, lets_go=False),
+            wrong_answer=lambda c: stepped(c, lets_go=False),
             check=STEP,
         ),
         Mistake(

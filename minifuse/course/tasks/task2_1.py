@@ -9,7 +9,7 @@ from .. import oracle
 from ..cases import layout_link, orders, shapes, strided_like
 from ..check import agreement
 from ..draw import strip
-from ..loops import in_words
+from ..loops import describe_layout
 from ..strided import Strided
 from ..student import Student
 from ..task import Mistake, Task
@@ -22,7 +22,7 @@ Permutation = tuple[Strided, Shape]  # (tensor, order of its dims)
 
 
 def places() -> "SearchStrategy[tuple[Shape, Shape, int]]":
-    """(index, strides, offset)."""
+    """Draw (index, strides, offset)."""
     from hypothesis import strategies as st
 
     return st.integers(0, 4).flatmap(
@@ -35,14 +35,14 @@ def places() -> "SearchStrategy[tuple[Shape, Shape, int]]":
 
 
 def ordinals() -> "SearchStrategy[tuple[int, Shape]]":
-    """(ordinal, shape)."""
+    """Draw (ordinal, shape)."""
     from hypothesis import strategies as st
 
     return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, int(np.prod(shape)) - 1), st.just(shape)))
 
 
 def permutations() -> "SearchStrategy[Permutation]":
-    """(tensor, order of its dims)."""
+    """Draw (tensor, permutation of its dims)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -54,13 +54,13 @@ def permutations() -> "SearchStrategy[Permutation]":
 
 
 def ask_permuted(student: Student, case: Permutation) -> object:
-    """Shape, strides and offset of the student's view, if it shares the storage that it was given."""
+    """Return shape, strides and offset of the student's view; raise `Wrong` if it does not share the storage."""
     found = student.permuted(*case)
     if isinstance(found, Strided) and found.storage is not case[0].storage:
         raise Wrong(
-            "permuted gives another storage; a view has that of the tensor itself, and nothing is copied",
+            "permuted returns another storage; a view shares the storage of the tensor, and nothing is copied",
             case=case,
-            told=told_permuted(case),
+            case_text=describe_permutation(case),
             drawing=strip(case[0]),
             link=layout_link(case[0]),
             kind="storage",
@@ -68,13 +68,13 @@ def ask_permuted(student: Student, case: Permutation) -> object:
     return found[1:]
 
 
-def told_permuted(case: Permutation) -> str:
-    """A call in words."""
-    return f"a tensor {in_words(case[0])}; dims {case[1]}"
+def describe_permutation(case: Permutation) -> str:
+    """Return a call as text."""
+    return f"a tensor {describe_layout(case[0])}; dims {case[1]}"
 
 
 def led_back(case: Permutation) -> object:
-    """Move dim d to dims[d]."""
+    """Move dim d to position dims[d]: the inverse permutation."""
     return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
 
 
@@ -103,28 +103,28 @@ TASK = Task(
             lambda: shapes(4),
             lambda s, shape: s.row_major_strides(shape),
             lambda shape: oracle.function("row_major_strides")(shape),
-            told=lambda shape: f"shape {shape}",
+            describe=lambda shape: f"shape {shape}",
         ),
         agreement(
             "the position is offset + sum(index * strides)",
             places,
             lambda s, c: s.position_of(*c),
             lambda c: oracle.function("position_of")(*c),
-            told=lambda c: f"index {c[0]}, strides {c[1]}, offset {c[2]}",
+            describe=lambda c: f"index {c[0]}, strides {c[1]}, offset {c[2]}",
         ),
         agreement(
             "the k-th element has its row-major index",
             ordinals,
             lambda s, c: s.index_of(*c),
             lambda c: oracle.function("index_of")(*c),
-            told=lambda c: f"ordinal {c[0]}, shape {c[1]}",
+            describe=lambda c: f"ordinal {c[0]}, shape {c[1]}",
         ),
         agreement(
             "permute moves sizes and strides, and nothing else",
             permutations,
             ask_permuted,
             lambda c: oracle.function("permuted")(*c)[1:],
-            told=told_permuted,
+            describe=describe_permutation,
             draw=lambda c, got, expected: strip(c[0]),
             link=lambda c: layout_link(c[0]),
         ),
@@ -133,31 +133,31 @@ TASK = Task(
         Mistake(
             "the offset is left out",
             "The first element need not have position 0. What is position_of for index (0, 0)?",
-            gives=lambda c: oracle.function("position_of")(c[0], c[1], 0),
+            wrong_answer=lambda c: oracle.function("position_of")(c[0], c[1], 0),
             check="the position is offset + sum(index * strides)",
         ),
         Mistake(
             "the first dim is taken for the fastest",
             "In row-major order the last dim is the fastest: in [[0, 1], [2, 3]] the element 1 has index (0, 1).",
-            gives=lambda c: oracle.function("index_of")(c[0], c[1][::-1])[::-1],
+            wrong_answer=lambda c: oracle.function("index_of")(c[0], c[1][::-1])[::-1],
             check="the k-th element has its row-major index",
         ),
         Mistake(
             "strides grow with the dims before, not with those behind",
             "How far is it from one row of a (2, 5) tensor to the next?",
-            gives=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
+            wrong_answer=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
             check="a row-major stride is the product of all sizes behind its dim",
         ),
         Mistake(
             "a size of 0 makes strides 0",
             "Without elements any strides would do. The course takes those of a size of 1, as NumPy does: max(size, 1).",
-            gives=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
+            wrong_answer=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
             check="a row-major stride is the product of all sizes behind its dim",
         ),
         Mistake(
             "dims lead the other way",
             "Dim d of the result is dim dims[d] of x, not the other way round. For two dims that is the same.",
-            gives=led_back,
+            wrong_answer=led_back,
             check="permute moves sizes and strides, and nothing else",
         ),
         Mistake(
@@ -169,7 +169,7 @@ TASK = Task(
         Mistake(
             "sizes are permuted, strides are not",
             "After permute, dim d of the result is dim dims[d] of x: with its size, and with its way through memory.",
-            gives=lambda c: (oracle.function("permuted")(*c).shape, *c[0][2:]),
+            wrong_answer=lambda c: (oracle.function("permuted")(*c).shape, *c[0][2:]),
             check="permute moves sizes and strides, and nothing else",
         ),
     ),

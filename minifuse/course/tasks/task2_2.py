@@ -18,7 +18,7 @@ UNFIT = "shapes that do not fit raise ValueError"
 
 
 def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
-    """Two shapes that fit together; or any two, with sizes from `least` on."""
+    """Draw two shapes that broadcast, or any two shapes with sizes of at least `least`."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -31,7 +31,7 @@ def pairs(fitting: bool = True, least: int = 1) -> "SearchStrategy[Two]":
 
 
 def smaller_places() -> "SearchStrategy[Two]":
-    """(index in a large shape, a shape that is broadcast to it)."""
+    """Draw (index in a large shape, a shape that broadcasts to it)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -44,8 +44,8 @@ def smaller_places() -> "SearchStrategy[Two]":
     return case()
 
 
-def of_shape_error(student: Student, case: Two) -> object:
-    """The broadcast shape, or that there is none."""
+def student_shape_or_none(student: Student, case: Two) -> object:
+    """Return the student's broadcast shape; None if the function raises ValueError."""
     try:
         return student.broadcast_shape(*case)
     except ValueError:
@@ -53,7 +53,7 @@ def of_shape_error(student: Student, case: Two) -> object:
 
 
 def shape_or_none(case: Two) -> object:
-    """Return the right shape, or that there is none."""
+    """Return the right shape; None if there is none."""
     try:
         return oracle.function("broadcast_shape")(*case)
     except ValueError:
@@ -61,18 +61,18 @@ def shape_or_none(case: Two) -> object:
 
 
 def columns_of(case: Two) -> list[tuple[int, int]]:
-    """The sizes of two shapes that stand one under the other, aligned at their last dim."""
+    """Return the sizes of two shapes, aligned at the last dim."""
     return list(zip(*[(*[1] * (max(map(len, case)) - len(x)), *x) for x in case], strict=True))
 
 
 def larger_if_one_is_1(case: Two) -> Shape | None:
-    """The larger size of each dim; None where neither is 1 and they differ."""
+    """Return the larger size of each dim; None if two sizes differ and neither is 1."""
     columns = columns_of(case)
     return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(map(max, columns))
 
 
 def shape_from_the_front(case: Two) -> Shape | None:
-    """The shape of two that are aligned at their first dim; None where they do not fit so."""
+    """Broadcast shapes aligned at the first dim; None if they are incompatible."""
     columns = list(zip(*[(*x, *[1] * (max(map(len, case)) - len(x))) for x in case], strict=True))
     return None if any(m != n and 1 not in (m, n) for m, n in columns) else tuple(max(pair) for pair in columns)
 
@@ -101,7 +101,7 @@ TASK = Task(
             pairs,
             lambda s, c: s.broadcast_shape(*c),
             lambda c: oracle.function("broadcast_shape")(*c),
-            told=lambda c: f"shapes {c[0]} and {c[1]}",
+            describe=lambda c: f"shapes {c[0]} and {c[1]}",
             link=lambda c: broadcasting_link(*c),
         ),
         in_turn(
@@ -110,9 +110,9 @@ TASK = Task(
                 agreement(
                     name,
                     partial(pairs, fitting=False, least=least),
-                    of_shape_error,
+                    student_shape_or_none,
                     shape_or_none,
-                    told=lambda c: f"shapes {c[0]} and {c[1]}",
+                    describe=lambda c: f"shapes {c[0]} and {c[1]}",
                     link=lambda c: broadcasting_link(*c),
                 )
                 for name, least in ((UNFIT, 1), ("0 goes with 0 and with 1, and gives 0", 0))
@@ -123,39 +123,39 @@ TASK = Task(
             smaller_places,
             lambda s, c: s.broadcast_index(*c),
             lambda c: oracle.function("broadcast_index")(*c),
-            told=lambda c: f"index {c[0]}, small shape {c[1]}",
+            describe=lambda c: f"index {c[0]}, small shape {c[1]}",
         ),
     ),
     mistakes=(
         Mistake(
             "shapes are aligned at their first dim",
             "(5,) goes with the last dim of (3, 5), as in NumPy. Where does a missing dim stand?",
-            gives=shape_from_the_front,
+            wrong_answer=shape_from_the_front,
             when=lambda w: w.kind == "ValueError" and shape_from_the_front(w.case) is None,
             check="shapes that fit give the larger size of each dim",
         ),
         Mistake(
             "1 wins over 0",
             "A 1 is repeated to whatever stands in the other shape: to 0 too, which leaves nothing.",
-            gives=larger_if_one_is_1,
+            wrong_answer=larger_if_one_is_1,
             check=UNFIT,
         ),
         Mistake(
             "the larger size wins, whether the shapes fit or not",
             "(3,) and (2,) are no pair: neither is 1.",
-            gives=lambda c: tuple(map(max, columns_of(c))),
+            wrong_answer=lambda c: tuple(map(max, columns_of(c))),
             check=UNFIT,
         ),
         Mistake(
             "a dim of size 1 keeps the index of the large shape",
             "A dim of size 1 has one element, and it is repeated: which index has it?",
-            gives=lambda c: c[0][len(c[0]) - len(c[1]) :],
+            wrong_answer=lambda c: c[0][len(c[0]) - len(c[1]) :],
             check="an index of the large shape finds its element in the small one",
         ),
         Mistake(
             "the index is cut at its end",
             "Shapes are aligned at their last dim, so what is too much stands in front.",
-            gives=lambda c: tuple(0 if n == 1 else i for i, n in zip(c[0], c[1], strict=False)),
+            wrong_answer=lambda c: tuple(0 if n == 1 else i for i, n in zip(c[0], c[1], strict=False)),
             check="an index of the large shape finds its element in the small one",
         ),
     ),

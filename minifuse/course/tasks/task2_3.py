@@ -7,7 +7,7 @@ import numpy as np
 from .. import oracle
 from ..cases import broadcasting_link, fresh
 from ..check import agreement, in_turn
-from ..loops import FUNCTIONS, Mapped, Reduced, answer, drawing, link, mapped, reduced, told, written
+from ..loops import FUNCTIONS, Mapped, Reduced, copy_storage, describe_case, drawing, link, map_cases, reduce_cases, run_loop
 from ..strided import Array
 from ..task import Mistake, Task
 
@@ -16,7 +16,7 @@ REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
 def read_in_order(case: Mapped) -> Array:
-    """Map or zip by somebody who takes the storage for the tensor."""
+    """Map or zip elements in the order of their storage."""
     name, out, operands = case
     storage: Array = out.storage.copy()
     for k in range(int(np.prod(out.shape))):
@@ -25,27 +25,27 @@ def read_in_order(case: Mapped) -> Array:
 
 
 def without_offset(case: Mapped) -> Array:
-    """Map by somebody who forgets the offset: where a dim is flipped, positions are below 0, and Python wraps them."""
+    """Map without the offset of the operand: positions in flipped dims are negative, and Python wraps them around."""
     name, out, (a,) = case
     out = out._replace(storage=out.storage.copy())
     for index in np.ndindex(out.shape):
         x = a.storage[sum(i * s for i, s in zip(index, a.strides, strict=True))]
         out.array()[index] = FUNCTIONS[name](x)
-    return written(out)
+    return copy_storage(out)
 
 
 def without_broadcasting(case: Mapped) -> Array:
-    """Zip by somebody who takes each index of the output for an index of the operands."""
+    """Zip with the index of the output for both operands."""
     name, out, operands = case
     out = out._replace(storage=out.storage.copy())
     for index in np.ndindex(out.shape):
         values = [x.storage[x.offset + sum(i * s for i, s in zip(index, x.strides, strict=False))] for x in operands]
         out.array()[index] = FUNCTIONS[name](*values)
-    return written(out)
+    return copy_storage(out)
 
 
 def stored_in_order(case: Reduced) -> Array:
-    """Reduce, and write result k to position k."""
+    """Reduce, and write result k at position k."""
     name, out, a, dim, start = case
     plain = fresh(out.shape)
     oracle.function("tensor_reduce")(FUNCTIONS[name], plain, a, dim, start)
@@ -60,7 +60,7 @@ def from_the_end(case: Reduced) -> Array:
     steps = [-s if d == dim else s for d, s in enumerate(a.strides)]
     last = a.offset + (a.shape[dim] - 1) * a.strides[dim] if a.shape[dim] else a.offset
     turned = a._replace(strides=tuple(steps), offset=last)
-    return answer(oracle.function("tensor_reduce"), (name, out, turned, dim, start))
+    return run_loop(oracle.function("tensor_reduce"), (name, out, turned, dim, start))
 
 
 TASK = Task(
@@ -87,10 +87,10 @@ TASK = Task(
             [
                 agreement(
                     name,
-                    partial(mapped, 1, begins_at_0),
-                    lambda s, c: answer(s.tensor_map, c),
-                    lambda c: answer(oracle.function("tensor_map"), c),
-                    told=told,
+                    partial(map_cases, 1, begins_at_0),
+                    lambda s, c: run_loop(s.tensor_map, c),
+                    lambda c: run_loop(oracle.function("tensor_map"), c),
+                    describe=describe_case,
                     draw=drawing,
                     link=link,
                 )
@@ -99,19 +99,19 @@ TASK = Task(
         ),
         agreement(
             "zip: operands are broadcast to the shape of the output",
-            lambda: mapped(2),
-            lambda s, c: answer(s.tensor_zip, c),
-            lambda c: answer(oracle.function("tensor_zip"), c),
-            told=told,
+            lambda: map_cases(2),
+            lambda s, c: run_loop(s.tensor_zip, c),
+            lambda c: run_loop(oracle.function("tensor_zip"), c),
+            describe=describe_case,
             draw=drawing,
             link=lambda c: broadcasting_link(*[x.shape for x in c[2]]),
         ),
         agreement(
             REDUCE,
-            reduced,
-            lambda s, c: answer(s.tensor_reduce, c),
-            lambda c: answer(oracle.function("tensor_reduce"), c),
-            told=told,
+            reduce_cases,
+            lambda s, c: run_loop(s.tensor_reduce, c),
+            lambda c: run_loop(oracle.function("tensor_reduce"), c),
+            describe=describe_case,
             draw=drawing,
             link=lambda c: "folds",
         ),
@@ -120,26 +120,26 @@ TASK = Task(
         Mistake(
             "the operand's offset is left out",
             "A view may begin anywhere in its storage; position_of takes an offset.",
-            gives=without_offset,
+            wrong_answer=without_offset,
             check=MAP,
         ),
         Mistake(
             "the storage is read from front to back, whatever the strides say",
             "The k-th element need not have position k: ask index_of, then position_of, for each operand and for out.",
-            gives=read_in_order,
+            wrong_answer=read_in_order,
             check=MAP,
         ),
         Mistake(
             "zip takes its second operand's index from the output as it is",
             "An operand of size 1 along a dim has a single element there: broadcast_index says which one is meant.",
-            gives=without_broadcasting,
+            wrong_answer=without_broadcasting,
             when=lambda w: w.kind in ("IndexError", "ValueError"),
             check="zip: operands are broadcast to the shape of the output",
         ),
         Mistake(
             "fn gets the running value second",
             "fn(value so far, next element): for x - y the order shows.",
-            gives=lambda c: answer(
+            wrong_answer=lambda c: run_loop(
                 lambda fn, *rest: oracle.function("tensor_reduce")(lambda x, y: fn(y, x), *rest),
                 c,
             ),
@@ -148,19 +148,19 @@ TASK = Task(
         Mistake(
             "the reduction forgets where it starts",
             "start is the value of an empty reduction, and the first thing that fn is given.",
-            gives=lambda c: answer(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
+            wrong_answer=lambda c: run_loop(oracle.function("tensor_reduce"), (*c[:4], 0.0)),
             check=REDUCE,
         ),
         Mistake(
             "the reduction goes from the last element to the first",
             "fn(... fn(fn(start, a[i, 0]), a[i, 1]) ...): where fn is 10 * x + y, the order shows.",
-            gives=from_the_end,
+            wrong_answer=from_the_end,
             check=REDUCE,
         ),
         Mistake(
             "the reduction writes its results side by side, whatever the strides of out say",
             "out has strides and an offset too: with 0 along the reduced dim, position_of says where its element is stored.",
-            gives=stored_in_order,
+            wrong_answer=stored_in_order,
             when=lambda w: w.kind == "IndexError",
             check=REDUCE,
         ),

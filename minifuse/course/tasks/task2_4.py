@@ -1,4 +1,4 @@
-"""Task 2.4: functions of tensors that know their derivatives, and un-broadcasting."""
+"""Task 2.4: differentiable functions of tensors, and the gradient of broadcasting."""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -35,7 +35,7 @@ SUMMED, FORWARD, BACKWARD, SHAPED, PRODUCT = (
 
 
 class Call(NamedTuple):
-    """A function, its inputs and options, and what its result receives."""
+    """A function, its inputs and options, and the gradient of its result."""
 
     name: str
     inputs: tuple[Strided, ...]
@@ -49,20 +49,20 @@ class Call(NamedTuple):
 
 
 Look = Callable[[Engine, Function, Call], object]
-"""Evaluates a function on a case, on an engine."""
+"""A function of (engine, function, case)."""
 Repeated = tuple[Strided, Shape]
-"""(a gradient, the shape of what was repeated to its shape)"""
+"""(a gradient, the shape that was broadcast to its shape)."""
 
 
 def scaled(x: Strided, to: float, is_positive: bool = False) -> Strided:
-    """A tensor with its elements brought between -to and to, or above 0, and none of them 0."""
+    """Scale elements to nonzero numbers between -to and to, or between 0 and to."""
     n = len(x.storage)
     values = to * (np.arange(n) + 1) / n if is_positive else to * (2 * np.arange(n) + 1.5 - n) / n
     return x._replace(storage=values)
 
 
 def elementwise(name: str) -> "SearchStrategy[Call]":
-    """A function of elements, with operands that are broadcast where there are two."""
+    """Draw a call of an elementwise function; two operands are broadcast."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -81,7 +81,7 @@ def elementwise(name: str) -> "SearchStrategy[Call]":
 
 
 def moved(name: str) -> "SearchStrategy[Call]":
-    """Sum, Permute or Reshape."""
+    """Draw a call of Sum, Permute or Reshape."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -97,12 +97,14 @@ def moved(name: str) -> "SearchStrategy[Call]":
         return Call(name, (scaled(strided_like(draw, shape), 3.0),), options, scaled(strided_like(draw, result), 5.0))
 
     a, d = [scaled(fresh(shape), 3.0) for shape in ((2, 3, 4), (3, 4, 2))]
-    round_ = Call("TensorPermute", (a,), {"dims": (1, 2, 0)}, d)  # three dims are the fewest that can go round
+    round_ = Call(
+        "TensorPermute", (a,), {"dims": (1, 2, 0)}, d
+    )  # a cyclic permutation needs three dims to differ from its inverse
     return case() | st.just(round_) if name == "TensorPermute" else case()
 
 
 def products() -> "SearchStrategy[Call]":
-    """Two matrices."""
+    """Draw a product of two matrices."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -115,7 +117,7 @@ def products() -> "SearchStrategy[Call]":
 
 
 def repeated() -> "SearchStrategy[Repeated]":
-    """(a gradient, the shape of what was repeated to its shape)."""
+    """Draw (a gradient, the shape that was broadcast to its shape)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -128,13 +130,13 @@ def repeated() -> "SearchStrategy[Repeated]":
 
 
 def run(engine: Engine, function: Function, case: Call) -> tuple[Context, object]:
-    """forward on the inputs of a case."""
+    """Run forward on the inputs of a case."""
     context = Context()
     return context, function.forward(context, *[engine.values(x) for x in case.inputs], **case.options)
 
 
 def function_of(case: Call) -> Function:
-    """The oracle's function for a case."""
+    """Return the oracle's function for a case."""
     found: Any = oracle.function(case.name)  # a class, by its static methods
     function: Function = found
     return function
@@ -151,7 +153,7 @@ def value(engine: Engine, function: Function, case: Call) -> object:
 
 
 def slopes(engine: Engine, function: Function, case: Call) -> object:
-    """Run backward, after forward has run once more on other numbers."""
+    """Run backward after another forward with other numbers."""
     context, _ = run(engine, function, case)
     run(engine, function, another(case))
     found = function.backward(context, engine.values(case.d))
@@ -171,49 +173,57 @@ def both(engine: Engine, function: Function, case: Call) -> object:
 
 
 def as_array(x: object) -> object:
-    """The elements of values; anything else as it is."""
+    """Return the elements of `Values`; anything else unchanged."""
     return np.array(x.array()) if isinstance(x, Values) else x
 
 
-def asked(how: Look) -> Callable[[Student, Call], object]:
-    """Ask the student's function."""
+def student_answer(how: Look) -> Callable[[Student, Call], object]:
+    """Return a function that evaluates the student's function."""
     return lambda student, case: how(Engine(student), getattr(student, case.name), case)
 
 
-def right(how: Look) -> Callable[[Call], object]:
-    """Ask the oracle's function."""
+def right_answer(how: Look) -> Callable[[Call], object]:
+    """Return a function that evaluates the oracle's function."""
     return lambda case: how(Engine(), function_of(case), case)
 
 
 def each(
     demand: str, names: Sequence[str], cases: Callable[[str], "SearchStrategy[Call]"], how: Look, link: Callable[[Call], str]
 ) -> Check:
-    """A demand on functions, one after the other; each is tried on as many cases."""
+    """Return a check that tests several functions one after the other, with equal numbers of cases."""
     parts = [
-        agreement(f"{name}: {demand}", partial(cases, name), asked(how), right(how), draw=drawing, link=link, share=SHARE)
+        agreement(
+            f"{name}: {demand}",
+            partial(cases, name),
+            student_answer(how),
+            right_answer(how),
+            draw=drawing,
+            link=link,
+            share=SHARE,
+        )
         for name in names
     ]
     return in_turn(demand, parts)
 
 
 def ask_sum(student: Student, case: Repeated) -> object:
-    """The student's sum."""
+    """Return the student's sum."""
     return as_array(student.unbroadcast(Engine(student).values(case[0]), case[1]))
 
 
 def summed(case: Repeated) -> object:
-    """The sum."""
+    """Return the right sum."""
     return as_array(oracle.function("unbroadcast")(Engine().values(case[0]), case[1]))
 
 
 def in_front(case: Repeated) -> Array:
-    """A sum over the dims in front only."""
+    """Sum over the leading dims only."""
     gradient, shape = case[0].array(), case[1]
     return np.asarray(gradient.sum(tuple(range(gradient.ndim - len(shape)))))
 
 
 def first_of(case: Repeated) -> Array:
-    """The first of what was repeated, in place of its sum."""
+    """Take the first repetition instead of the sum."""
     gradient, shape = case[0].array(), case[1]
     lead = gradient.ndim - len(shape)
     where = (0,) * lead + tuple(slice(0, n) for n in shape)
@@ -231,7 +241,7 @@ def drawing(case: Call | Repeated, got: object, expected: object) -> list[str]:
 
 
 def broadcast_link(case: Call) -> str:
-    """The page of broadcasting, at the shapes of two inputs; that of autodiff for one."""
+    """Return the page of broadcasting for two inputs, or of autodiff for one."""
     if len(case.inputs) < 2:
         return autodiff_link()
     return broadcasting_link(*[x.shape for x in case.inputs])
@@ -244,15 +254,15 @@ def product_link(case: Call) -> str:
 
 
 def wide(case: Call) -> object:
-    """Derivatives of somebody who does not sum them."""
+    """Compute gradients without summing them over broadcast dims."""
     d, arrays = case.d.array(), [x.array() for x in case.inputs]
     if case.name == "TensorAdd":
         return d, d
-    return (np.asarray(d * arrays[1]), np.asarray(d * arrays[0])) if case.name == "TensorMul" else right(slopes)(case)
+    return (np.asarray(d * arrays[1]), np.asarray(d * arrays[0])) if case.name == "TensorMul" else right_answer(slopes)(case)
 
 
 def own_value(case: Call) -> object:
-    """Derivatives of somebody whose Mul gives each input its own value."""
+    """Compute gradients of a Mul that gives each input its own value."""
     if case.name != "TensorMul":
         return None
     d, (a, b) = case.d.array(), [x.array() for x in case.inputs]
@@ -261,20 +271,20 @@ def own_value(case: Call) -> object:
 
 
 def exchanged(case: Call) -> object:
-    """Derivatives of somebody who gives d first, and then the input."""
+    """Compute gradients with d and the input exchanged."""
     d, x = case.d.array(), case.inputs[0].array()
     found = {"TensorLog": x / d, "TensorInv": -x / d**2, "TensorReLU": x * (d > 0)}
     return (np.asarray(found[case.name]),)
 
 
 def moved_again(case: Call) -> object:
-    """Permute by somebody who goes the same way twice."""
-    return (right(value)(case), case.d.array().transpose(case.options["dims"]))
+    """Permute the gradient with the same permutation instead of its inverse."""
+    return (right_answer(value)(case), case.d.array().transpose(case.options["dims"]))
 
 
 def not_spread(case: Call) -> object:
-    """Sum by somebody who passes d on as it is."""
-    return (right(value)(case), case.d.array()) if case.name == "TensorSum" else None
+    """Return d for Sum without expanding it."""
+    return (right_answer(value)(case), case.d.array()) if case.name == "TensorSum" else None
 
 
 TASK = Task(
@@ -308,62 +318,62 @@ TASK = Task(
             repeated,
             ask_sum,
             summed,
-            told=lambda c: f"a gradient of shape {c[0].shape}; shape {c[1]}",
+            describe=lambda c: f"a gradient of shape {c[0].shape}; shape {c[1]}",
             draw=lambda c, got, expected: [*rows(c[0].array(), "gradient"), *drawing(c, got, expected)],
             link=lambda c: broadcasting_link(c[0].shape, c[1]),
         ),
         each(FORWARD, (*TWO, *ONE), elementwise, value, broadcast_link),
         each(BACKWARD, (*TWO, *ONE), elementwise, slopes, broadcast_link),
         each(SHAPED, MOVED, moved, both, lambda c: layout_link(c.inputs[0])),
-        agreement(PRODUCT, products, asked(both), right(both), draw=drawing, link=product_link),
+        agreement(PRODUCT, products, student_answer(both), right_answer(both), draw=drawing, link=product_link),
     ),
     mistakes=(
         Mistake(
             "only the dims in front are summed",
             "A dim of size 1 is repeated too, and its elements receive from the whole dim. It keeps size 1.",
-            gives=in_front,
+            wrong_answer=in_front,
             check=SUMMED,
         ),
         Mistake(
             "the first of what was repeated is taken, not the sum",
             "An element that was used four times receives four times.",
-            gives=first_of,
+            wrong_answer=first_of,
             check=SUMMED,
         ),
         Mistake(
             "derivatives keep the shape of the result",
             "Each input receives a derivative of its own shape: unbroadcast(..., a.shape).",
-            gives=wide,
+            wrong_answer=wide,
             check=BACKWARD,
         ),
         Mistake(
             "Mul gives each input its own value",
             "The derivative of a * b by a is b.",
-            gives=own_value,
+            wrong_answer=own_value,
             check=BACKWARD,
         ),
         Mistake(
             "what forward saves is stored in one place for all calls",
             "A network has many calls of one function under way. Each has a context of its own: save it there.",
-            gives=lambda c: right(slopes_alone)(another(c)),
+            wrong_answer=lambda c: right_answer(slopes_alone)(another(c)),
             check=BACKWARD,
         ),
         Mistake(
             "the input and d are exchanged",
             "log_grad(x, d), inv_grad(x, d) and relu_grad(x, d) take the input first.",
-            gives=exchanged,
+            wrong_answer=exchanged,
             check=BACKWARD,
         ),
         Mistake(
             "Permute goes the same way twice",
             "After dims (1, 2, 0), another (1, 2, 0) does not lead back. Dim dims[k] of the input received from dim k.",
-            gives=moved_again,
+            wrong_answer=moved_again,
             check=SHAPED,
         ),
         Mistake(
             "Sum passes its derivative on as it is",
             "Each element went into the sum, so each one receives all of d: its shape is that of the input.",
-            gives=not_spread,
+            wrong_answer=not_spread,
             check=SHAPED,
         ),
         Mistake(
@@ -373,7 +383,11 @@ TASK = Task(
                 w.kind == "ShapeError"
                 or (isinstance(w.got, tuple) and [np.shape(g) for g in w.got] != [np.shape(e) for e in w.expected])
             ),
-            gives=lambda c: (right(value)(c), c.d.array() @ c.inputs[1].array(), c.inputs[0].array() @ c.d.array()),
+            wrong_answer=lambda c: (
+                right_answer(value)(c),
+                c.d.array() @ c.inputs[1].array(),
+                c.inputs[0].array() @ c.d.array(),
+            ),
             check=PRODUCT,
         ),
     ),

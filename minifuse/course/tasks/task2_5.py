@@ -1,4 +1,4 @@
-"""Task 2.5: a network of tensors that learns."""
+"""Task 2.5: train a network of tensors."""
 
 from collections.abc import Callable, Sequence
 from random import Random
@@ -8,7 +8,17 @@ import numpy as np
 
 from ..check import agreement
 from ..engine import Engine
-from ..learning import Layer, Net, Points, learns, numbers, outputs_of, said_by, told_layer, told_network
+from ..learning import (
+    Layer,
+    Net,
+    Points,
+    describe_layer,
+    describe_network,
+    half_integers,
+    layer_outputs,
+    learning_check,
+    network_output,
+)
 from ..oracle.module2 import TensorLinear
 from ..strided import Array
 from ..student import Student
@@ -33,32 +43,32 @@ LAYER, DRAWN, NETWORK, LOSS, STEP, LEARNS = (
 
 
 def layers() -> "SearchStrategy[Layer]":
-    """A layer, and some points."""
+    """Draw a layer and some points."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Layer:
         n, i, o = [draw(st.integers(1, 4)) for _ in "nio"]
-        return Layer(numbers(draw, i, o), numbers(draw, o), numbers(draw, n, i))
+        return Layer(half_integers(draw, i, o), half_integers(draw, o), half_integers(draw, n, i))
 
     return case()
 
 
 def networks() -> "SearchStrategy[Net]":
-    """Two layers, and some points."""
+    """Draw a network of two layers and some points."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Net:
         n, i, h = [draw(st.integers(1, 3)) for _ in "nih"]
-        first = Layer(numbers(draw, i, h), numbers(draw, h), numbers(draw, n, i))
-        return Net(first, Layer(numbers(draw, h, 1), numbers(draw, 1), np.zeros((n, h))))
+        first = Layer(half_integers(draw, i, h), half_integers(draw, h), half_integers(draw, n, i))
+        return Net(first, Layer(half_integers(draw, h, 1), half_integers(draw, 1), np.zeros((n, h))))
 
     return case()
 
 
 def guesses() -> "SearchStrategy[Guesses]":
-    """(probabilities, labels), of shape (points, 1)."""
+    """Draw (probabilities, labels), each of shape (points, 1)."""
     from hypothesis import strategies as st
 
     one = st.tuples(st.integers(1, 9).map(lambda n: n / 10), st.integers(0, 1).map(float))
@@ -66,27 +76,27 @@ def guesses() -> "SearchStrategy[Guesses]":
 
 
 def steps() -> "SearchStrategy[Steps]":
-    """((value, derivative) of each parameter, rate)."""
+    """Draw ((value, gradient) of each parameter, rate)."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Steps:
         made = []
         for shape in draw(st.lists(st.sampled_from([(2,), (1, 3), (2, 2)]), min_size=1, max_size=2)):
-            d = numbers(draw, *shape) + 0.25 if draw(st.booleans()) else None
-            made.append((numbers(draw, *shape), d))
+            d = half_integers(draw, *shape) + 0.25 if draw(st.booleans()) else None
+            made.append((half_integers(draw, *shape), d))
         return made, draw(st.sampled_from([1.0, 0.5]))
 
     return case()
 
 
 def fill(engine: Engine, layer: TensorLinear, case: Layer) -> None:
-    """Put numbers into a layer of the student's."""
+    """Set the parameters of a student's layer."""
     layer.weights.value, layer.biases.value = engine.values(case.weights), engine.values(case.biases)
 
 
 def ask_layer(student: Student, case: Layer) -> object:
-    """The outputs of the student's layer."""
+    """Return the outputs of the student's layer."""
     engine = Engine(student)
     layer = student.TensorLinear(engine, *case.weights.shape, Random(1))
     fill(engine, layer, case)
@@ -94,7 +104,7 @@ def ask_layer(student: Student, case: Layer) -> object:
 
 
 def array_of(x: object) -> object:
-    """The elements of a tensor; anything else as it is."""
+    """Return the elements of a tensor; anything else unchanged."""
     return np.array(x.value.array()) if isinstance(x, Tensor) else x
 
 
@@ -108,7 +118,7 @@ def ask_network(student: Student, case: Net) -> object:
 
 
 def ask_loss(student: Student, case: Guesses) -> tuple[float, Array | None]:
-    """The student's loss, and what the outputs receive."""
+    """Return the student's loss, and the gradient of the outputs."""
     engine = Engine(student)
     outputs = engine.tensor(case[0])
     loss = student.tensor_loss(outputs, engine.constant(case[1]))
@@ -117,7 +127,7 @@ def ask_loss(student: Student, case: Guesses) -> tuple[float, Array | None]:
 
 
 def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tuple[float, Array]:
-    """The loss, and what the outputs receive."""
+    """Return the loss, and the gradient of the outputs."""
     outputs, labels = case
     right = np.where(labels == 1, outputs, 1 - outputs)
     counted = np.ones_like(right) if counts_zeros else labels
@@ -126,7 +136,7 @@ def loss_of(case: Guesses, mean: bool = True, counts_zeros: bool = True) -> tupl
 
 
 def ask_step(student: Student, case: Steps) -> Parameters:
-    """Values and derivatives after the student's step."""
+    """Return values and gradients after the student's step."""
     engine = Engine(student)
     parameters = [engine.tensor(value) for value, _ in case[0]]
     for p, (_, d) in zip(parameters, case[0], strict=True):
@@ -136,29 +146,31 @@ def ask_step(student: Student, case: Steps) -> Parameters:
 
 
 def stepped(case: Steps, way: float = -1.0, lets_go: bool = True) -> Parameters:
-    """Values and derivatives after a step."""
+    """Return values and gradients after a step."""
     return [(value + way * case[1] * (0 if d is None else d), None if lets_go else d) for value, d in case[0]]
 
 
 def are_drawn(student: Student, effort: Effort) -> None:
-    """Look at the numbers that a layer begins with."""
-    told = "TensorLinear(engine, 3, 4, Random(1))"
+    """Raise `Wrong` if the initial parameters of a layer are not distinct."""
+    case_text = "TensorLinear(engine, 3, 4, Random(1))"
     layers = [student.TensorLinear(Engine(student), 3, 4, Random(seed)) for seed in (1, 2)]
     got = [tuple(p.shape) for p in layers[0].parameters()]
     if got != [(3, 4), (4,)]:
-        raise Wrong("parameters have other shapes", told=told, expected="[(3, 4), (4,)]", got=got, kind="shapes")
+        raise Wrong("parameters have other shapes", case_text=case_text, expected="[(3, 4), (4,)]", got=got, kind="shapes")
     one, two = [np.concatenate([p.value.array().ravel() for p in layer.parameters()]) for layer in layers]
     if len(set(one)) < 16 or np.array_equal(one, two):
-        raise Wrong("parameters begin with equal numbers", told=told, expected="16 that differ", got=one, kind="alike")
+        raise Wrong(
+            "parameters begin with equal numbers", case_text=case_text, expected="16 that differ", got=one, kind="alike"
+        )
 
 
 def probabilities(engine: Engine, network: Callable[[Tensor], Tensor], points: Points) -> Sequence[float]:
-    """Return the probabilities of points."""
+    """Return the probabilities for points."""
     return [float(p) for p in network(engine.constant(points)).value.array().ravel()]
 
 
-def told_step(case: Steps) -> str:
-    """Parameters in words."""
+def describe_step(case: Steps) -> str:
+    """Return parameters as text."""
     pairs = [(value.tolist(), None if d is None else d.tolist()) for value, d in case[0]]
     return f"(value, derivative) of parameters {pairs}, rate {case[1]}"
 
@@ -184,23 +196,23 @@ TASK = Task(
     reads=("docs/guide/training.md", "minifuse/nn/layers.py"),
     checks=(
         Check(DRAWN, are_drawn),
-        agreement(LAYER, layers, ask_layer, outputs_of, told=told_layer),
+        agreement(LAYER, layers, ask_layer, layer_outputs, describe=describe_layer),
         agreement(
             NETWORK,
             networks,
             ask_network,
-            said_by,
-            told=told_network,
+            network_output,
+            describe=describe_network,
         ),
         agreement(
             LOSS,
             guesses,
             ask_loss,
             loss_of,
-            told=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
+            describe=lambda c: f"outputs {c[0].tolist()}, labels {c[1].tolist()}; (loss, derivatives)",
         ),
-        agreement(STEP, steps, ask_step, stepped, told=told_step),
-        learns(LEARNS, "train_tensor_network", ("split", "xor"), probabilities, count=100, steps=300),
+        agreement(STEP, steps, ask_step, stepped, describe=describe_step),
+        learning_check(LEARNS, "train_tensor_network", ("split", "xor"), probabilities, count=100, steps=300),
     ),
     mistakes=(
         Mistake(
@@ -218,43 +230,43 @@ TASK = Task(
         Mistake(
             "the biases are left out",
             "Each output has a bias, the same for every row.",
-            gives=lambda c: outputs_of(c, with_biases=False),
+            wrong_answer=lambda c: layer_outputs(c, with_biases=False),
             check=LAYER,
         ),
         Mistake(
             "the ReLU between the layers is left out",
             "Two linear functions after each other are one linear function.",
-            gives=lambda c: said_by(c, has_relu=False),
+            wrong_answer=lambda c: network_output(c, has_relu=False),
             check=NETWORK,
         ),
         Mistake(
             "there is a ReLU before the sigmoid",
             "The last output must be able to go below 0: its sigmoid is then below one half, which says kind 0.",
-            gives=lambda c: said_by(c, relu_at_the_end=True),
+            wrong_answer=lambda c: network_output(c, relu_at_the_end=True),
             check=NETWORK,
         ),
         Mistake(
             "points of kind 0 do not count",
             "Where the label is 0, the network should say 0, and -log(1 - output) says how far it is from that.",
-            gives=lambda c: loss_of(c, counts_zeros=False),
+            wrong_answer=lambda c: loss_of(c, counts_zeros=False),
             check=LOSS,
         ),
         Mistake(
             "the loss is a sum, not a mean",
             "With a sum, twice as many points make steps twice as long.",
-            gives=lambda c: loss_of(c, mean=False),
+            wrong_answer=lambda c: loss_of(c, mean=False),
             check=LOSS,
         ),
         Mistake(
             "the step changes a name, not the parameter",
             "`value = value - ...` gives another thing the name value. The parameter's own is p.value.",
-            gives=lambda c: stepped(c, way=0.0),
+            wrong_answer=lambda c: stepped(c, way=0.0),
             check=STEP,
         ),
         Mistake(
             "derivatives are left for the next step",
             "backward adds to what has been gathered. After a step, begin anew: grad = None.",
-            gives=lambda c: stepped(c, lets_go=False),
+            wrong_answer=lambda c: stepped(c, lets_go=False),
             check=STEP,
         ),
         Mistake(

@@ -6,7 +6,7 @@ import numpy as np
 
 from .. import oracle, parallel
 from ..check import agreement, same
-from ..loops import FUNCTIONS, Mapped, answer, drawing, link, told
+from ..loops import FUNCTIONS, Mapped, describe_case, drawing, link, run_loop
 from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Mistake, Task
@@ -19,20 +19,20 @@ REDUCE = "reduce: one dim is reduced, in order, from start"
 
 
 def with_fast_path(where: Callable[[Strided, Strided], bool]) -> Callable[[Mapped], Array]:
-    """Map by somebody who takes elements for neighbours by another rule."""
+    """Return a map whose fast path has a wrong condition."""
 
     def give(case: Mapped) -> Array:
         _, out, (a,) = case
-        return side_by_side(case, out.offset, a.offset) if where(out, a) else answer(oracle.function("parallel_map"), case)
+        return side_by_side(case, out.offset, a.offset) if where(out, a) else run_loop(oracle.function("parallel_map"), case)
 
     return give
 
 
 def is_too_fast(wrong: Wrong) -> bool:
-    """Return whether one of these rules would have failed so."""
+    """Return whether one of these fast paths would have failed in the same way."""
     rules = [lambda out, a: out.strides == a.strides, lambda out, a: is_dense(a), lambda out, a: is_dense(out)]
     for give in map(with_fast_path, rules):
-        if parallel.or_outside(give)(wrong):
+        if parallel.or_out_of_bounds(give)(wrong):
             return True
         try:
             if not wrong.kind and same(wrong.got, give(wrong.case)):
@@ -43,10 +43,10 @@ def is_too_fast(wrong: Wrong) -> bool:
 
 
 def without_offset_if_dense(case: Mapped) -> Array:
-    """Map by somebody whose fast path begins at the start of each storage."""
+    """Map with a fast path that ignores offsets."""
     _, out, (a,) = case
     if not (is_dense(out) and is_dense(a)):
-        return answer(oracle.function("parallel_map"), case)
+        return run_loop(oracle.function("parallel_map"), case)
     return side_by_side(case, 0, 0)
 
 
@@ -57,7 +57,7 @@ def is_dense(x: Strided) -> bool:
 
 
 def side_by_side(case: Mapped, to: int, first: int) -> Array:
-    """Map over as many neighbours as there are elements."""
+    """Map adjacent elements of the storages, as many as the tensor has."""
     name, out, (a,) = case
     written: Array = out.storage.copy()
     for k in range(int(np.prod(out.shape))):
@@ -66,7 +66,7 @@ def side_by_side(case: Mapped, to: int, first: int) -> Array:
 
 
 def without_broadcasting(case: Mapped) -> Array:
-    """Zip by somebody who reads operands with their own strides, at the index of the output."""
+    """Zip with the operands' own strides at the index of the output."""
     name, out, operands = case
     out = parallel.empty_like(out)
     for index in np.ndindex(out.shape):
@@ -82,7 +82,7 @@ def without_broadcasting(case: Mapped) -> Array:
 
 
 def of_kind(kind: str) -> Callable[[Wrong], bool]:
-    """Return whether a failure is of a kind."""
+    """Return a `when` for a mistake: the failure has this kind."""
     return lambda wrong: wrong.kind == kind
 
 
@@ -111,8 +111,8 @@ TASK = Task(
             MAP,
             lambda: parallel.mapped(1),
             lambda s, c: parallel.in_python(s, "parallel_map", c),
-            lambda c: answer(oracle.function("parallel_map"), c),
-            told=told,
+            lambda c: run_loop(oracle.function("parallel_map"), c),
+            describe=describe_case,
             draw=drawing,
             link=link,
             share=0.8,
@@ -121,8 +121,8 @@ TASK = Task(
             ZIP,
             lambda: parallel.mapped(2),
             lambda s, c: parallel.in_python(s, "parallel_zip", c),
-            lambda c: answer(oracle.function("parallel_zip"), c),
-            told=told,
+            lambda c: run_loop(oracle.function("parallel_zip"), c),
+            describe=describe_case,
             draw=drawing,
             link=lambda c: "broadcasting",
             share=0.8,
@@ -131,20 +131,24 @@ TASK = Task(
             REDUCE,
             parallel.reductions,
             lambda s, c: parallel.in_python(s, "parallel_reduce", c),
-            lambda c: answer(oracle.function("parallel_reduce"), c),
-            told=told,
+            lambda c: run_loop(oracle.function("parallel_reduce"), c),
+            describe=describe_case,
             draw=drawing,
             link=lambda c: "folds",
             share=0.8,
         ),
-        Check("no two iterations of a prange meet at one cell", lambda s, e: parallel.no_races(s, SLOTS)),
-        Check("Numba compiles it, and shares out the outermost loop", lambda s, e: parallel.compiles_in_parallel(s, SLOTS)),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: parallel.check_no_races(s, SLOTS)),
         Check(
-            "compiled, it gives the same, on more than 10,000 elements too", lambda s, e: parallel.same_compiled(s, SLOTS)
+            "Numba compiles it, and shares out the outermost loop",
+            lambda s, e: parallel.check_compiles_in_parallel(s, SLOTS),
         ),
-        Check("no memory is taken in the loop", lambda s, e: parallel.no_allocation(s, SLOTS)),
+        Check(
+            "compiled, it gives the same, on more than 10,000 elements too",
+            lambda s, e: parallel.check_same_when_compiled(s, SLOTS),
+        ),
+        Check("no memory is taken in the loop", lambda s, e: parallel.check_no_allocation(s, SLOTS)),
         Check("each output is written once", lambda s, e: each_written_once(s)),
-        Check("no index is worked out where all is contiguous", lambda s, e: parallel.has_a_fast_path(s, SLOTS)),
+        Check("no index is worked out where all is contiguous", lambda s, e: parallel.check_fast_path(s, SLOTS)),
     ),
     mistakes=(
         Mistake(
@@ -157,14 +161,14 @@ TASK = Task(
         Mistake(
             "the fast path leaves out the offsets",
             "A row-major view may begin anywhere in its storage: its element k is stored at offset + k.",
-            gives=without_offset_if_dense,
+            wrong_answer=without_offset_if_dense,
             check=MAP,
         ),
         Mistake(
             "zip reads an operand that is broadcast with its own strides",
             "Read in the shape of the output, an operand has stride 0 along the dims that it repeats: broadcast_strides.",
-            gives=without_broadcasting,
-            when=parallel.or_outside(without_broadcasting),
+            wrong_answer=without_broadcasting,
+            when=parallel.or_out_of_bounds(without_broadcasting),
             check=ZIP,
         ),
         Mistake(
@@ -209,7 +213,7 @@ TASK = Task(
 
 
 def each_written_once(student: Student) -> None:
-    """Each of the three stores an element once, and reads none of the output."""
+    """Raise `Wrong` if one of the three stores an element twice or reads the output."""
     for slot in SLOTS:
-        for case in parallel.typical(slot)[:2]:
-            parallel.writes_once(student, slot, parallel.copied(case), told(case))
+        for case in parallel.typical_cases(slot)[:2]:
+            parallel.check_writes_once(student, slot, parallel.call_arguments(case), describe_case(case))

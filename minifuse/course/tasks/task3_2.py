@@ -15,7 +15,7 @@ from .. import (
 from ..cases import fresh, strided_like
 from ..check import agreement, in_turn
 from ..draw import rows
-from ..loops import in_words
+from ..loops import describe_layout
 from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Mistake, Task
@@ -39,7 +39,7 @@ Case = tuple[Strided, Strided, Strided]
 
 
 def products() -> "SearchStrategy[Case]":
-    """(out, a, b): batches that are equal or broadcast, layouts of all kinds, an inner size of 0 too."""
+    """Draw (out, a, b): equal or broadcast batches, any layouts, and an inner size of 0 too."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -54,7 +54,7 @@ def products() -> "SearchStrategy[Case]":
 
 
 def each_batch() -> "SearchStrategy[Case]":
-    """A case of each way in which batches are broadcast; sizes, strides and offsets differ."""
+    """Draw one case for each kind of broadcast batches, with different sizes, strides and offsets."""
     from hypothesis import strategies as st
 
     found = []
@@ -65,67 +65,67 @@ def each_batch() -> "SearchStrategy[Case]":
 
 
 def answer(function: Callable[..., object], case: Case) -> Array:
-    """The whole storage of the output, over a copy of the case."""
+    """Run a product on a copy of the case, and return the storage of the output."""
     out = parallel.empty_like(case[0])
     function(out, *case[1:])
     return out.storage
 
 
-def told(case: Case) -> str:
-    """A case in words."""
-    return "; ".join(f"{name} {in_words(x)}" for name, x in zip(("out", "a", "b"), case, strict=True))
+def describe_case(case: Case) -> str:
+    """Return a case as text."""
+    return "; ".join(f"{name} {describe_layout(x)}" for name, x in zip(("out", "a", "b"), case, strict=True))
 
 
 def drawing(case: Case, got: object, expected: object) -> list[str]:
-    """Both operands, the output's storage as it should be, and as it is."""
+    """Draw both operands, and the expected and actual storage of the output."""
     _, a, b = case
     return [*rows(a.array(), "a"), *rows(b.array(), "b"), *rows(expected, "expected"), *rows(got, "got")]
 
 
 def agrees(cases: Callable[[], "SearchStrategy[Case]"]) -> Check:
-    """The demand that products are right, run in Python."""
+    """Return a check that products are right in Python."""
     return agreement(
         PRODUCT,
         cases,
         lambda s, c: answer(lambda *given: access_counting.run(s, SLOT, *given), c),
         lambda c: answer(oracle.function(SLOT), c),
-        told=told,
+        describe=describe_case,
         draw=drawing,
         link=lambda c: "matmul",
     )
 
 
 def of_sizes(m: int, k: int, n: int, batch: tuple[int, ...] = ()) -> Case:
-    """Row-major operands; those of b are broadcast over the batch."""
+    """Return a case of row-major operands; b is broadcast over the batch."""
     return fresh((*batch, m, n)), parallel.row_major((*batch, m, k)), parallel.row_major((k, n), -7)
 
 
 def run(student: Student, case: Case) -> access_counting.Record:
-    """A run in Python, counted."""
+    """Run the student's product in Python, recorded."""
     return access_counting.run(student, SLOT, parallel.empty_like(case[0]), *case[1:])
 
 
 def ready(student: Student) -> compiled.Compiled:
-    """The product, compiled."""
-    return compiled.compiled(student, SLOT, *of_sizes(2, 3, 4, (2,)))
+    """Compile the student's product."""
+    return compiled.compile_slot(student, SLOT, *of_sizes(2, 3, 4, (2,)))
 
 
-def no_races(student: Student) -> None:
-    """No two iterations of a prange have to do with one cell."""
+def check_no_races(student: Student) -> None:
+    """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
     for case in (of_sizes(3, 4, 5), of_sizes(3, 4, 5, (2,))):
-        access_counting.no_races(SLOT, run(student, case), told(case))
+        access_counting.check_no_races(SLOT, run(student, case), describe_case(case))
 
 
 def compiles_in_parallel(student: Student) -> None:
-    """Numba takes it, and all outputs are written in a loop that is shared out."""
-    compiled.is_parallel(student, SLOT, ready(student))
+    """Raise `Wrong` if Numba cannot compile the product, or an output is written outside of a prange."""
+    compiled.check_parallel(student, SLOT, ready(student))
     case = of_sizes(3, 4, 5, (2,))
-    access_counting.all_shared_out(SLOT, run(student, case), told(case))
+    access_counting.check_all_parallel(SLOT, run(student, case), describe_case(case))
 
 
 def same_compiled(student: Student) -> None:
-    """Compiled, it gives what it gives in Python."""
-    turned = parallel.turned(parallel.row_major((40, 33)))
+    """Raise `Wrong` if the compiled product writes other values."""
+    turned = parallel.reverse_dims(parallel.row_major((40, 33)))
     cases = [
         of_sizes(3, 4, 5),
         of_sizes(33, 65, 129),
@@ -135,11 +135,11 @@ def same_compiled(student: Student) -> None:
     found = ready(student)
     for case in cases:
         expected = answer(oracle.function(SLOT), case)
-        parallel.differs(SLOT, expected, answer(found.call, case), told(case))
+        parallel.check_equal(SLOT, expected, answer(found.call, case), describe_case(case))
 
 
 def no_memory(student: Student) -> None:
-    """No array as large as the problem, and none in the loops."""
+    """Raise `Wrong` if allocated arrays grow with the sizes, or the compiled loops allocate."""
     few, many = [max(run(student, of_sizes(*sizes)).made, default=0) for sizes in ((3, 4, 5), (6, 8, 10))]
     if many > few:
         raise Wrong(
@@ -149,25 +149,25 @@ def no_memory(student: Student) -> None:
         )
     found, cases = ready(student), {n: of_sizes(n // 10, 10, 10) for n in (20, 2000)}
     found.call(*cases[20])
-    compiled.takes_no_memory(SLOT, lambda n: found.call(*cases[n]), (20, 2000))
+    compiled.check_no_allocation(SLOT, lambda n: found.call(*cases[n]), (20, 2000))
 
 
 def each_once(student: Student) -> None:
-    """Each output is written once, each product read once, and the innermost loop works out no index."""
+    """Raise `Wrong` if an output is written twice, or an operand is read more than once per product."""
     case = of_sizes(3, 4, 5, (2,))
-    record = parallel.writes_once(student, SLOT, case, told(case))
+    record = parallel.check_writes_once(student, SLOT, case, describe_case(case))
     products = prod(case[0].shape) * 4
     for name in ("a.storage", "b.storage"):
         if record.reads[name] > products:
             raise Wrong(
                 f"{SLOT}: {record.reads[name]} elements of {name[0]} are read for {products} products",
-                told=told(case),
+                case_text=describe_case(case),
                 kind="reads",
             )
 
 
 def steps_along(student: Student) -> None:
-    """Sizes and strides are read as often for a long inner dim as for a short one."""
+    """Raise `Wrong` if a longer inner dim leads to more reads of sizes and strides."""
     short, long = [run(student, of_sizes(3, k, 5)).reads for k in (4, 40)]
     few, many = [reads["shape"] + reads["strides"] for reads in (short, long)]
     if many > few:
@@ -179,7 +179,7 @@ def steps_along(student: Student) -> None:
 
 
 def with_batches_as_they_are(case: Case) -> Array:
-    """By somebody who reads the batches of both operands with their own strides."""
+    """Multiply with the operands' own batch strides, without broadcasting."""
     out, a, b = case
     found = parallel.empty_like(out)
     for index in np.ndindex(out.shape):
@@ -192,7 +192,7 @@ def with_batches_as_they_are(case: Case) -> Array:
 
 
 def at(x: Strided, index: tuple[int, ...]) -> float:
-    """The element at the end of an index, read with the strides as they are."""
+    """Return the element at the last dims of an index, without broadcasting."""
     place = x.offset + sum(i * s for i, s in zip(index[len(index) - len(x.shape) :], x.strides, strict=True))
     if not 0 <= place < len(x.storage):
         raise IndexError(place)
@@ -200,19 +200,19 @@ def at(x: Strided, index: tuple[int, ...]) -> float:
 
 
 def with_b_turned(case: Case) -> Array:
-    """By somebody who reads b by its columns."""
+    """Multiply with b transposed."""
     out, a, b = case
     return within(out, a, b._replace(strides=(*b.strides[:-2], b.strides[-1], b.strides[-2])))
 
 
 def without_offsets(case: Case) -> Array:
-    """By somebody who begins at the start of each operand's storage."""
+    """Multiply without the operands' offsets."""
     out, a, b = case
     return within(out, a._replace(offset=0), b._replace(offset=0))
 
 
 def within(out: Strided, a: Strided, b: Strided) -> Array:
-    """Multiply, if every element of the operands is within its storage."""
+    """Multiply if every element of the operands is inside its storage; else raise IndexError."""
     for x in (a, b):
         reach = [(n - 1) * s for n, s in zip(x.shape, x.strides, strict=True)]
         first, last = [x.offset + sum(pick(r, 0) for r in reach) for pick in (min, max)]
@@ -241,7 +241,7 @@ TASK = Task(
     reads=("docs/course/3.2-parallel-matmul.md", "minifuse/backends/python.py"),
     checks=(
         in_turn(PRODUCT, [agrees(products), agrees(each_batch)]),
-        Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: check_no_races(s)),
         Check("Numba compiles it, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
         Check("compiled, it gives the same", lambda s, e: same_compiled(s)),
         Check("no tensor in between, no memory taken in the loops", lambda s, e: no_memory(s)),
@@ -252,22 +252,22 @@ TASK = Task(
         Mistake(
             "the batch of an operand is read with its own strides, though it is broadcast",
             "A batch of size 1, or none at all, stands still: broadcast_strides gives it stride 0.",
-            gives=with_batches_as_they_are,
-            when=parallel.or_outside(with_batches_as_they_are),
+            wrong_answer=with_batches_as_they_are,
+            when=parallel.or_out_of_bounds(with_batches_as_they_are),
             check=PRODUCT,
         ),
         Mistake(
             "the last two strides of b are swapped",
             "b[k, n] is stored at k * strides[-2] + n * strides[-1]: a column of b goes down in steps of strides[-2].",
-            gives=with_b_turned,
-            when=parallel.or_outside(with_b_turned),
+            wrong_answer=with_b_turned,
+            when=parallel.or_out_of_bounds(with_b_turned),
             check=PRODUCT,
         ),
         Mistake(
             "the offsets of the operands are left out",
             "A view may begin anywhere in its storage; place_of takes an offset.",
-            gives=without_offsets,
-            when=parallel.or_outside(without_offsets),
+            wrong_answer=without_offsets,
+            when=parallel.or_out_of_bounds(without_offsets),
             check=PRODUCT,
         ),
         Mistake(

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from .. import oracle, simulated
-from ..loops import FUNCTIONS, in_words
+from ..loops import FUNCTIONS, describe_layout
 from ..oracle.module3 import THREADS
-from ..parallel import empty_like, flipped, gapped, row_major, turned
+from ..parallel import empty_like, flipped, gapped, reverse_dims, row_major
 from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -24,54 +24,54 @@ SIZES = (1, 31, 32, 33, 129)
 
 
 class Case(NamedTuple):
-    """One launch of a kernel: its function's name, its arguments, and how many threads."""
+    """One launch of a kernel: the slot, the arguments, and the threads per block."""
 
     slot: str
     fn: str
     arguments: tuple[Any, ...]
-    """Those of the slot, out first."""
+    """The arguments of the slot, out first."""
     grid: int
     block: int
 
     @property
     def out(self) -> Strided | Array:
-        """The output: a tensor, or a flat array."""
+        """Return the output: a tensor, or a flat array."""
         out: Strided | Array = self.arguments[0]
         return out
 
-    def told(self) -> str:
-        """In words."""
+    def describe(self) -> str:
+        """Return the launch as text."""
         parts = [f"fn = {self.fn}"] if self.fn else []
         for name, x in zip(("out", "a", "b"), self.arguments, strict=False):
             if isinstance(x, Strided | np.ndarray):
-                parts.append(f"{name} {in_words(x)}" if isinstance(x, Strided) else f"{name} of {len(x)} elements")
+                parts.append(f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of {len(x)} elements")
         if self.slot == "cuda_reduce":
             parts.append(f"dim {self.arguments[2]}, start {self.arguments[3]}")
-        return "; ".join([*parts, simulated.told_launch(self.grid, self.block)])
+        return "; ".join([*parts, simulated.describe_launch(self.grid, self.block)])
 
     def fresh(self) -> tuple[Any, ...]:
-        """The arguments, with an output that is not yet written."""
+        """Return the arguments with a new output."""
         out = empty_like(self.out) if isinstance(self.out, Strided) else np.full(len(self.out), np.nan)
         return out, *self.arguments[1:]
 
     def kernel(self, student: Student) -> FunctionType:
-        """The student's kernel for it."""
+        """Return the student's kernel for the launch."""
         made = student.raw(self.slot)
         if not self.fn:
             return made
         kernel: FunctionType = made(FUNCTIONS[self.fn])
         if not callable(kernel):
             raise Wrong(
-                f"{self.slot} gives {kernel}; it defines the kernel, and returns it: return kernel", kind="no kernel"
+                f"{self.slot} returns {kernel}; it must define the kernel and return it: return kernel", kind="no kernel"
             )
         return kernel
 
     def launch(self, student: Student) -> simulated.Launch:
-        """For a GPU to do again."""
+        """Return the launch for a GPU."""
         return simulated.Launch(self.slot, partial(self.kernel, student), self.grid, self.block, self.fresh())
 
     def expected(self) -> Array:
-        """The storage of the output, as the judge leaves it."""
+        """Return the right storage of the output."""
         given = self.fresh()
         judge = oracle.function(self.slot)
         (judge(FUNCTIONS[self.fn]) if self.fn else judge)(*given)
@@ -79,28 +79,28 @@ class Case(NamedTuple):
 
 
 def memory(out: Strided | Array) -> Array:
-    """The flat storage of an output."""
+    """Return the flat storage of an output."""
     return out.storage if isinstance(out, Strided) else out
 
 
 def exact(x: Strided) -> Strided:
-    """A row-major tensor whose storage ends with its last element, so that what reads further is outside."""
+    """Return a row-major tensor whose storage ends with its last element, so that reads beyond it are out of bounds."""
     return x._replace(storage=x.storage[x.offset : x.offset + prod(x.shape)].copy(), offset=0)
 
 
 def of_map(out: Strided, a: Strided, block: int) -> Case:
-    """A launch of map."""
+    """Return a launch of map."""
     return Case("cuda_map", "x + 1", (out, a), simulated.blocks(prod(out.shape), block), block)
 
 
 def of_zip(out: Strided, a: Strided, b: Strided, block: int) -> Case:
-    """A launch of zip, whose operands get stride 0 along the dims that they repeat."""
+    """Return a launch of zip, in which broadcast dims have stride 0."""
     spread = [read_as(x, out.shape) for x in (a, b)]
     return Case("cuda_zip", "10 * x + y", (out, *spread), simulated.blocks(prod(out.shape), block), block)
 
 
 def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
-    """A tensor with the strides with which it is read in a larger shape."""
+    """Return a tensor broadcast to a larger shape."""
     size = x.storage.itemsize
     if not x.shape:
         return x._replace(shape=shape, strides=(0,) * len(shape))
@@ -109,36 +109,38 @@ def read_as(x: Strided, shape: tuple[int, ...]) -> Strided:
 
 
 def of_reduce(a: Strided, dim: int, fn: str = "x + y") -> Case:
-    """A launch of reduce, a block for each output."""
+    """Return a launch of reduce with one block for each output."""
     out = exact(row_major([1 if d == dim else n for d, n in enumerate(a.shape)]))
     start = 0.0 if fn == "x + y" else -np.inf
     return Case("cuda_reduce", fn, (out, a, dim, start), prod(out.shape), THREADS)
 
 
 def of_sum(size: int) -> Case:
-    """A launch of the warm-up."""
+    """Return a launch of the block sum."""
     grid = simulated.blocks(size, THREADS)
     return Case("cuda_block_sum", "", (np.zeros(grid), np.arange(1.0, size + 1)), grid, THREADS)
 
 
 @cache
 def cases(slot: str) -> list[Case]:
-    """Launches of a slot, those that are plain first: sizes beside those of warps and blocks, layouts of all kinds."""
+    """Return launches of a slot, the simplest first: sizes near those of warps and blocks, any layouts."""
     flat = [exact(row_major((n,))) for n in SIZES]
     if slot == "cuda_map":
         found = [of_map(x, x, 32) for x in flat]
-        found += [of_map(exact(row_major((3, n))), turned(exact(row_major((n, 3)))), 64) for n in (5, 43)]
+        found += [of_map(exact(row_major((3, n))), reverse_dims(exact(row_major((n, 3)))), 64) for n in (5, 43)]
         return [*found, of_map(gapped((3, 4, 5)), flipped(gapped((3, 4, 5))), 32)]
     if slot == "cuda_zip":
         others = [exact(row_major((n,), 101)) for n in SIZES]
         found = [of_zip(x, x, y, 32) for x, y in zip(flat, others, strict=True)]
-        found.append(of_zip(exact(row_major((3, 43))), turned(exact(row_major((43, 3)))), exact(row_major((3, 1), 101)), 64))
+        found.append(
+            of_zip(exact(row_major((3, 43))), reverse_dims(exact(row_major((43, 3)))), exact(row_major((3, 1), 101)), 64)
+        )
         return [*found, of_zip(gapped((3, 4, 5)), row_major((4, 1)), row_major((), 101), 32)]
     if slot == "cuda_block_sum":
         return [of_sum(n) for n in (THREADS, 1, 31, 33, 65, 2 * THREADS, 129)]
     layouts = [((2, THREADS), 1), ((3, 5), 0), ((1,), 0), ((129,), 0), ((2, 65, 3), 1)]
     tensors = [(row_major(shape, -500), dim) for shape, dim in layouts]
-    tensors += [(flipped(gapped((3, 33), -500)), 0), (turned(gapped((33, 3), -500)), 1)]
+    tensors += [(flipped(gapped((3, 33), -500)), 0), (reverse_dims(gapped((33, 3), -500)), 1)]
     return [of_reduce(a, dim, fn) for a, dim in tensors for fn in ("x + y", "max(x, y)")]
 
 
@@ -146,31 +148,31 @@ SLOTS = ("cuda_map", "cuda_zip", "cuda_block_sum", "cuda_reduce")
 
 
 def launched(student: Student, case: Case) -> "Trace":
-    """A launch that is recorded, and gave what it should."""
-    given, expected, told = case.fresh(), case.expected(), case.told()
-    found = simulated.trace(student, case.slot, case.kernel(student), case.grid, case.block, *given, told=told)
+    """Run a launch in the interpreter, and raise `Wrong` if its output is wrong."""
+    given, expected, case_text = case.fresh(), case.expected(), case.describe()
+    found = simulated.trace(student, case.slot, case.kernel(student), case.grid, case.block, *given, case_text=case_text)
     got = memory(given[0])
-    simulated.written(got, expected, case.slot, told, simulated.told_launch(case.grid, case.block))
+    simulated.check_all_written(got, expected, case.slot, case_text, simulated.describe_launch(case.grid, case.block))
     if not np.allclose(got, expected, equal_nan=True):
-        raise Wrong(simulated.differs(case.slot, expected, got), case=case, told=told, expected=expected, got=got)
+        raise Wrong(simulated.differs(case.slot, expected, got), case=case, case_text=case_text, expected=expected, got=got)
     return found
 
 
 def is_right(slot: str) -> Callable[[Student, Effort], None]:
-    """All launches of a slot, until one is wrong."""
+    """Return a check that all launches of a slot are right."""
     return simulated.until_wrong(launched, lambda: cases(slot))
 
 
 def reads_once(student: Student, effort: Effort) -> None:
-    """Global memory is asked once for each element of an operand, and once for each of the output."""
+    """Raise `Wrong` if an element is read from global memory, or written to it, more than once."""
     launches = []
     for slot in SLOTS:
         for case in cases(slot)[:4]:
-            found, told = launched(student, case), case.told()
+            found, case_text = launched(student, case), case.describe()
             for name, x in zip(("a", "b"), case.arguments[1:], strict=False):
                 if isinstance(x, Strided | np.ndarray):
-                    simulated.reads_at_most(student, slot, found, name, 1, "since one thread needs it", told)
-            simulated.writes_once(student, slot, found, prod(case.out.shape), told)
+                    simulated.check_reads(student, slot, found, name, 1, "since one thread needs it", case_text)
+            simulated.check_writes_once(student, slot, found, prod(case.out.shape), case_text)
             shares(student, case, found)
             launches.append((case.launch(student), case.expected()))
     if note := simulated.note_of_gpu(launches):
@@ -178,7 +180,7 @@ def reads_once(student: Student, effort: Effort) -> None:
 
 
 def shares(student: Student, case: Case, found: "Trace") -> None:
-    """A reduction is shared out: no thread reads more than its part, and none adds up what the others have found."""
+    """Raise `Wrong` if a thread reads more than its part, or adds up all partial sums."""
     from ...simt.record import LOAD
 
     if case.slot not in ("cuda_reduce", "cuda_block_sum"):
@@ -193,8 +195,8 @@ def shares(student: Student, case: Case, found: "Trace") -> None:
         raise Wrong(
             f"{case.slot}: one thread reads {most} elements of {length}, though there are {THREADS} threads in the block: "
             f"{part} each {'is' if part == 1 else 'are'} enough",
-            told=case.told(),
-            lines=simulated.line_of_loads(student, found, "a"),
+            case_text=case.describe(),
+            lines=simulated.lines_of_accesses(student, found, "a"),
             kind="one thread",
         )
     rows = [k for k, info in enumerate(found.arrays) if info.space == "shared"]
@@ -204,13 +206,13 @@ def shares(student: Student, case: Case, found: "Trace") -> None:
         raise Wrong(
             f"{case.slot}: one thread reads {most} cells of shared memory, while the others of its block wait. In pairs, "
             f"{THREADS // 2} threads add at once, then {THREADS // 4}: {THREADS.bit_length() - 1} steps lead to the sum",
-            told=case.told(),
+            case_text=case.describe(),
             kind="one thread",
         )
 
 
 def part_only(case: Case) -> Array:
-    """Reduce by somebody whose threads read one element each, however many there are."""
+    """Reduce only the first element of each thread."""
     out, a, dim, start = case.fresh()
     array = np.take(a.array(), range(min(a.shape[dim], THREADS)), axis=dim)
     cut = row_major(array.shape)
@@ -220,14 +222,14 @@ def part_only(case: Case) -> Array:
 
 
 def from_zero(case: Case) -> Array:
-    """Reduce by somebody whose threads begin with 0."""
+    """Reduce with threads that start from 0."""
     out, a, dim, _ = case.fresh()
     oracle.function("cuda_reduce")(FUNCTIONS[case.fn])(out, a, dim, 0.0)
     return memory(out)
 
 
 def number_as_place(case: Case) -> Array:
-    """Map by somebody who takes the number of a thread for a place in both storages."""
+    """Map with the number of the thread as position in both storages."""
     out, a = case.fresh()
     size = prod(out.shape)
     out.storage[:size] = a.storage[:size] + 1
@@ -235,12 +237,12 @@ def number_as_place(case: Case) -> Array:
 
 
 def is_full(wrong: Wrong) -> bool:
-    """Return whether all threads of all blocks have an element, in a launch of the block sum."""
+    """Return whether the blocks of a block sum have no idle threads."""
     return slot_of(wrong) == "cuda_block_sum" and len(wrong.case.arguments[1]) % THREADS == 0
 
 
 def slot_of(wrong: Wrong) -> str:
-    """Whose launch it was; "" where it was none."""
+    """Return the slot of a launch; "" if the failure is not of a launch."""
     return wrong.case.slot if isinstance(wrong.case, Case) else ""
 
 
@@ -289,7 +291,7 @@ TASK = Task(
         Mistake(
             "the number of a thread is taken for a place in the storages",
             "Thread k has element k in row-major order; its position follows from the strides and the offset: place_of.",
-            gives=number_as_place,
+            wrong_answer=number_as_place,
             check=RIGHT["cuda_map"],
         ),
         Mistake(
@@ -316,13 +318,13 @@ TASK = Task(
         Mistake(
             "a dim longer than a block is cut off",
             "A thread takes every THREADS-th element: for i in range(t, length, THREADS).",
-            gives=part_only,
+            wrong_answer=part_only,
             check=RIGHT["cuda_reduce"],
         ),
         Mistake(
             "threads begin with 0, and not with start",
             "0 changes nothing in a sum. In a maximum of negative numbers it does.",
-            gives=from_zero,
+            wrong_answer=from_zero,
             check=RIGHT["cuda_reduce"],
         ),
         Mistake(

@@ -9,7 +9,7 @@ import numpy as np
 
 from .. import oracle, simulated
 from ..draw import rows
-from ..loops import in_words
+from ..loops import describe_layout
 from ..oracle.module3 import TILE
 from ..parallel import empty_like, flipped, gapped, row_major
 from ..strided import Array, Strided
@@ -29,49 +29,49 @@ Operands = tuple[Strided | Array, Strided | Array, Strided | Array]  # out, a, b
 
 
 class Case(NamedTuple):
-    """One launch: whose, with what, in how many blocks."""
+    """One launch: the slot, the operands and the number of blocks."""
 
     slot: str
     arguments: Operands
     grid: tuple[int, int, int]
 
-    def told(self) -> str:
-        """In words."""
-        told = [
-            f"{name} {in_words(x)}" if isinstance(x, Strided) else f"{name} of shape {x.shape}"
+    def describe(self) -> str:
+        """Return the launch as text."""
+        case_text = [
+            f"{name} {describe_layout(x)}" if isinstance(x, Strided) else f"{name} of shape {x.shape}"
             for name, x in zip(("out", "a", "b"), self.arguments, strict=True)
         ]
-        return "; ".join([*told, f"{self.grid} blocks of {TILE} x {TILE} threads"])
+        return "; ".join([*case_text, f"{self.grid} blocks of {TILE} x {TILE} threads"])
 
     def fresh(self) -> Operands:
-        """The arguments, with an output that is not yet written."""
+        """Return the arguments with a new output."""
         out, a, b = self.arguments
         return (empty_like(out) if isinstance(out, Strided) else np.full(out.shape, np.nan)), a, b
 
     def launch(self, student: Student) -> simulated.Launch:
-        """For a GPU to do again."""
+        """Return the launch for a GPU."""
         return simulated.Launch(self.slot, partial(student.raw, self.slot), self.grid, (TILE, TILE), self.fresh())
 
     def expected(self) -> Array:
-        """Return the output of the judge."""
+        """Return the right output."""
         given = self.fresh()
         oracle.function(self.slot)(*given)
         return memory(given[0])
 
 
 def memory(out: Strided | Array) -> Array:
-    """The storage of an output, flat."""
+    """Return the flat storage of an output."""
     return out.storage if isinstance(out, Strided) else out.reshape(-1)
 
 
 def tight(shape: tuple[int, ...], start: int = 1) -> Strided:
-    """A row-major tensor whose storage ends with its last element."""
+    """Return a row-major tensor whose storage ends with its last element."""
     made = row_major(shape, start)
     return made._replace(storage=made.storage[: prod(shape)].copy())
 
 
 def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
-    """A launch with as many tiles as it takes."""
+    """Return a launch with enough blocks to cover the output with tiles."""
     batch, m, n = max(a.shape[0], b.shape[0]), a.shape[1], b.shape[2]
     return Case(
         TILED_PRODUCT, (out or tight((batch, m, n)), a, b), (simulated.blocks(n, TILE), simulated.blocks(m, TILE), batch)
@@ -79,14 +79,14 @@ def of_tiles(a: Strided, b: Strided, out: Strided | None = None) -> Case:
 
 
 def across(x: Strided) -> Strided:
-    """Exchange the last two dims, over the same storage."""
+    """Return a view with the last two dims exchanged."""
     (z, m, n), (s, r, c) = x.shape, x.strides
     return x._replace(shape=(z, n, m), strides=(s, c, r))
 
 
 @cache
 def cases(slot: str) -> list[Case]:
-    """Launches of a slot: whole tiles first, then sizes that are no multiple, then layouts and batches."""
+    """Return launches of a slot: full tiles, then partial tiles, then other layouts and batches."""
     if slot == ONE_BLOCK_PRODUCT:
         sizes = (TILE, 1, 3, TILE - 1)
         made = [[np.arange(first, first + n * n * 1.0).reshape(n, n) for first in (1, -7)] for n in sizes]
@@ -106,49 +106,49 @@ def cases(slot: str) -> list[Case]:
 
 
 def launched(student: Student, case: Case) -> "Trace":
-    """A launch that is recorded, and gave what it should."""
-    given, expected, told = case.fresh(), case.expected(), case.told()
+    """Run a launch in the interpreter, and raise `Wrong` if its output is wrong."""
+    given, expected, case_text = case.fresh(), case.expected(), case.describe()
     block = (TILE, TILE)
-    found = simulated.trace(student, case.slot, student.raw(case.slot), case.grid, block, *given, told=told)
+    found = simulated.trace(student, case.slot, student.raw(case.slot), case.grid, block, *given, case_text=case_text)
     got = memory(given[0])
-    simulated.written(got, expected, case.slot, told, simulated.told_launch(case.grid, block))
+    simulated.check_all_written(got, expected, case.slot, case_text, simulated.describe_launch(case.grid, block))
     if not np.allclose(got, expected, equal_nan=True):
         drawn = [*rows(array_of(case.arguments[1]), "a"), *rows(array_of(case.arguments[2]), "b")]
         drawn += [*rows(expected, "expected"), *rows(got, "got")]
-        said = simulated.differs(case.slot, expected, got)
-        raise Wrong(said, told=told, expected=expected, got=got, drawing=drawn, link="matmul")
+        message = simulated.differs(case.slot, expected, got)
+        raise Wrong(message, case_text=case_text, expected=expected, got=got, drawing=drawn, link="matmul")
     return found
 
 
 def array_of(x: Strided | Array) -> Array:
-    """An operand as NumPy sees it."""
+    """Return an operand as a NumPy array."""
     return x.array() if isinstance(x, Strided) else x
 
 
 def is_right(slot: str) -> Callable[[Student, Effort], None]:
-    """All launches of a slot, until one is wrong."""
+    """Return a check that all launches of a slot are right."""
     return simulated.until_wrong(launched, lambda: cases(slot))
 
 
 def reads_once_a_tile(student: Student, effort: Effort) -> None:
-    """Global memory is asked once for each cell and tile of the output that needs it."""
+    """Raise `Wrong` if an element is read from global memory more than once per tile of the output that needs it."""
     launches = []
     for slot in (ONE_BLOCK_PRODUCT, TILED_PRODUCT):
         for case in cases(slot)[:5]:
-            found, told = launched(student, case), case.told()
+            found, case_text = launched(student, case), case.describe()
             across, down, _ = case.grid
             why = "by each tile of out that needs it: then it is in shared memory, where the whole block reads it"
-            simulated.reads_at_most(student, slot, found, "a", across, why, told)
-            simulated.reads_at_most(student, slot, found, "b", down, why, told)
+            simulated.check_reads(student, slot, found, "a", across, why, case_text)
+            simulated.check_reads(student, slot, found, "b", down, why, case_text)
             out = case.arguments[0]
-            simulated.writes_once(student, slot, found, prod(out.shape), told)
+            simulated.check_writes_once(student, slot, found, prod(out.shape), case_text)
             launches.append((case.launch(student), case.expected()))
     if note := simulated.note_of_gpu(launches):
         student.notes.append(note)
 
 
 def with_a_tile_turned(case: Case) -> Array:
-    """By somebody who exchanges the two indices of the tile of b."""
+    """Multiply with the two indices of the tile of b exchanged."""
     out, a, b = case.fresh()
     if case.slot != TILED_PRODUCT or any(n % TILE for n in (*a.shape[1:], *b.shape[1:])):
         raise ValueError(case)
@@ -161,15 +161,15 @@ def with_a_tile_turned(case: Case) -> Array:
     return memory(out)
 
 
-def is_whole(wrong: Wrong) -> bool:
-    """Return whether a launch has nothing but whole tiles."""
+def has_only_full_tiles(wrong: Wrong) -> bool:
+    """Return whether all tiles of a launch are full."""
     if not isinstance(wrong.case, Case):
         return False
     return not any(n % TILE for x in wrong.case.arguments for n in x.shape[-2:])
 
 
 def is_repeated(wrong: Wrong) -> bool:
-    """Return whether a launch has operands of different batches."""
+    """Return whether the operands of a launch have different batch sizes."""
     if not isinstance(wrong.case, Case) or wrong.case.slot != TILED_PRODUCT:
         return False
     _, a, b = wrong.case.arguments
@@ -205,7 +205,7 @@ TASK = Task(
         Mistake(
             "nothing waits until the tiles are full",
             "Other threads fill the cells that this one is about to read: a barrier between filling and using.",
-            when=lambda w: w.kind == "UninitializedReadError" and is_whole(w),
+            when=lambda w: w.kind == "UninitializedReadError" and has_only_full_tiles(w),
         ),
         Mistake(
             "nothing waits until the tiles have been used",
@@ -215,7 +215,7 @@ TASK = Task(
         Mistake(
             "cells of a tile past the edge stay empty",
             "Every thread takes part in every product of the tile. What lies outside of a or b is 0, and changes no sum.",
-            when=lambda w: w.kind == "UninitializedReadError" and not is_whole(w),
+            when=lambda w: w.kind == "UninitializedReadError" and not has_only_full_tiles(w),
         ),
         Mistake(
             "a batch of size 1 is not repeated",
@@ -235,7 +235,7 @@ TASK = Task(
         Mistake(
             "the indices of a tile are exchanged",
             "threadIdx.x runs along a row: it is the second index of a tile. Row n of tile_b is read as tile_b[n, tx].",
-            gives=with_a_tile_turned,
+            wrong_answer=with_a_tile_turned,
             check=TILES,
         ),
         Mistake(

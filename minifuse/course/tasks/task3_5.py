@@ -21,19 +21,19 @@ from ..verdicts import Wrong
 Arrays = tuple[Array, ...]
 CHAIN, SUMS, PRODUCT = SLOTS = ("fast_chain", "fast_column_sums", "fast_matmul")
 NEEDED = 2.0
-"""Times as fast as the naive loop, for a loop to hold: half of its points."""
+"""Speedup over the naive loop that earns half of the points, by slot."""
 FULL = {CHAIN: 1.5, SUMS: 0.25, PRODUCT: 0.1}
-"""Times as fast as NumPy, for the other half."""
-LINE, HELD = 64, 32  # bytes of a line of memory; lines in the cache of the counted run, as small as its arrays
+"""Speed relative to NumPy that earns the other half, by slot."""
+LINE, CACHED_LINES = 64, 32  # bytes of a cache line; lines in the simulated cache, which is small like the arrays
 
 
 def case(slot: str, size: int) -> Arrays:
-    """Arguments of a slot, out first, which is not yet written; sizes that differ."""
+    """Return the arguments of a slot with different sizes; the output comes first, full of NaN."""
     return arguments(slot, size // 3 + 1, size // 2 + 1, size)
 
 
 def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
-    """Make arguments of these sizes: a chain has the last one, the columns that are summed have the second."""
+    """Return arguments of these sizes. The chain uses `columns`, column sums use `inner` rows."""
     if slot == CHAIN:
         return np.full(columns, np.nan), np.arange(1.0, columns + 1), np.arange(-7.0, columns - 7)
     a = np.arange(1.0, rows * inner + 1).reshape(rows, inner)
@@ -42,17 +42,17 @@ def arguments(slot: str, rows: int, inner: int, columns: int) -> Arrays:
 
 
 def fresh(arguments: Arrays) -> Arrays:
-    """Return the arguments with an output that is not yet written."""
+    """Return the arguments with an output full of NaN."""
     return np.full_like(arguments[0], np.nan), *arguments[1:]
 
 
-def told(arguments: Arrays) -> str:
-    """Shapes of a case."""
+def describe_case(arguments: Arrays) -> str:
+    """Return the shapes of the arguments as text."""
     return "; ".join(f"{name} of shape {x.shape}" for name, x in zip(("out", "a", "b"), arguments, strict=False))
 
 
 def is_right(slot: str) -> Callable[[Student, Effort], None]:
-    """In Python, each writes what NumPy gives."""
+    """Return a check that a slot computes in Python what NumPy does."""
 
     def run(student: Student, effort: Effort) -> None:
         for size in (1, 2, 5, 40, 129) if slot == CHAIN else (1, 2, 5, 33):
@@ -61,90 +61,94 @@ def is_right(slot: str) -> Callable[[Student, Effort], None]:
             try:
                 access_counting.run(student, slot, *given)
             except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-                raise raised(error, student.folder, None, told(given), expected[0]) from error
+                raise raised(error, student.folder, None, describe_case(given), expected[0]) from error
             if not np.allclose(given[0], expected[0], equal_nan=True):
-                said = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
-                raise Wrong(said, told=told(given), expected=expected[0], got=given[0])
+                message = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
+                raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=given[0])
 
     return run
 
 
-def no_races(student: Student) -> None:
-    """No two iterations of a prange have to do with one cell."""
+def check_no_races(student: Student) -> None:
+    """Raise `Wrong` if two iterations of a prange access the same element and one of them writes."""
     for slot in SLOTS:
         given = fresh(case(slot, 20))
-        access_counting.no_races(slot, access_counting.run(student, slot, *given), told(given))
+        access_counting.check_no_races(slot, access_counting.run(student, slot, *given), describe_case(given))
 
 
 def ready(student: Student, slot: str) -> compiled.Compiled:
-    """A slot, compiled."""
-    return compiled.compiled(student, slot, *fresh(case(slot, 5)))
+    """Compile a slot."""
+    return compiled.compile_slot(student, slot, *fresh(case(slot, 5)))
 
 
 def compiles_in_parallel(student: Student) -> None:
-    """Numba takes each, shares out its outermost loop, and gives the same."""
+    """Raise `Wrong` if Numba cannot compile a loop, or does not parallelize it, or it writes other values."""
     for slot in SLOTS:
         found, given, expected = ready(student, slot), fresh(case(slot, 129)), fresh(case(slot, 129))
-        compiled.is_parallel(student, slot, found)
-        access_counting.all_shared_out(slot, access_counting.run(student, slot, *fresh(case(slot, 20))), told(given))
+        compiled.check_parallel(student, slot, found)
+        access_counting.check_all_parallel(
+            slot, access_counting.run(student, slot, *fresh(case(slot, 20))), describe_case(given)
+        )
         found.call(*given)
         oracle.function(slot)(*expected)
         if not np.allclose(given[0], expected[0], equal_nan=True):
-            raise Wrong(f"{slot}: in Python it is right, but compiled it is not", told=told(given), kind="compiled")
+            raise Wrong(
+                f"{slot}: in Python it is right, but compiled it is not", case_text=describe_case(given), kind="compiled"
+            )
 
 
 def in_order(student: Student) -> None:
-    """Most reads find their line of memory at hand, and of the chain nothing is stored in between."""
+    """Raise `Wrong` if most reads are not of a recently read cache line, or the chain stores intermediates."""
     for slot in SLOTS:
-        given = arguments(slot, 2, 2 * HELD, 24)
+        given = arguments(slot, 2, 2 * CACHED_LINES, 24)
         record = access_counting.run(student, slot, *given)
         if slot == CHAIN:
-            in_one_pass(record, len(given[0]), told(given))
+            in_one_pass(record, len(given[0]), describe_case(given))
         for name in ("a", "b"):
-            at_hand(slot, name, record, told(given))
+            at_hand(slot, name, record, describe_case(given))
 
 
-def in_one_pass(record: access_counting.Record, size: int, told: str) -> None:
-    """Refuse a chain that stores a value in between, in an array of its own or in out."""
+def in_one_pass(record: access_counting.Record, size: int, case_text: str) -> None:
+    """Raise `Wrong` if the chain stores an intermediate."""
     if made := [n for n in record.made if n >= size]:
         raise Wrong(
             f"{CHAIN} makes {len(made)} {'array' if len(made) == 1 else 'arrays'} of {made[0]} elements on the way: each is "
             "written to memory, and read again",
-            told=told,
+            case_text=case_text,
             kind="passes",
         )
     if record.reads["out"]:
         raise Wrong(
             f"{CHAIN} reads {record.reads['out']} elements of out: one loop wrote them to memory, another fetches them",
-            told=told,
+            case_text=case_text,
             lines=[record.places["out"][0][1]],
             kind="passes",
         )
 
 
-def at_hand(slot: str, name: str, record: access_counting.Record, told: str) -> None:
-    """Refuse a run in which most reads of an array are of a line that is none of the last ones."""
-    read, waits, held = record.places.get(name, []), [], dict[int, None]()
+def at_hand(slot: str, name: str, record: access_counting.Record, case_text: str) -> None:
+    """Raise `Wrong` if most reads of an array are of a cache line that was not read recently."""
+    read, waits, cached_lines = record.places.get(name, []), [], dict[int, None]()
     for address, line in read:
         number = address // LINE
-        if number not in held:
+        if number not in cached_lines:
             waits.append(line)
-        held.pop(number, None)
-        held[number] = None  # the last one that was used stands last
-        if len(held) > HELD:
-            del held[next(iter(held))]
+        cached_lines.pop(number, None)
+        cached_lines[number] = None  # the most recently used line is last
+        if len(cached_lines) > CACHED_LINES:
+            del cached_lines[next(iter(cached_lines))]
     if len(waits) * 2 > len(read):
         raise Wrong(
-            f"{slot}: {len(waits)} of {len(read)} reads of {name} wait for memory, with the last {HELD} lines at hand. "
+            f"{slot}: {len(waits)} of {len(read)} reads of {name} wait for memory, with {CACHED_LINES} cached lines. "
             f"It comes in lines of {LINE} bytes, 8 elements: all of them are fetched, and one is used",
-            told=told,
+            case_text=case_text,
             lines=waits[-1:],
             kind=f"order in {slot}",
         )
 
 
 def in_vectors(student: Student) -> None:
-    """Each loop computes several elements by one instruction."""
+    """Raise `Wrong` if a loop has no SIMD instructions."""
     for slot in SLOTS:
         student.count(slot)
         if ready(student, slot).packed == 0:
@@ -156,12 +160,12 @@ def in_vectors(student: Student) -> None:
 
 
 def is_enough(slot: str, ratio: speed.Ratio) -> bool:
-    """Return whether a loop gets all of its points."""
+    """Return whether a ratio earns all points of a loop."""
     return ratio.to_naive >= NEEDED and ratio.to_numpy >= FULL[slot]
 
 
 def is_fast(student: Student) -> None:
-    """Each is faster than a naive loop; how it compares with NumPy decides on the other half of the points."""
+    """Raise `Wrong` if a loop is not faster than the naive one. The other half of the points depends on NumPy's speed."""
     ratios = {}
     for slot in SLOTS:
         naive = compiled.cached_jit(speed.NAIVE[slot])
@@ -207,7 +211,7 @@ TASK = Task(
         Check("the chain gives what NumPy gives", is_right(CHAIN)),
         Check("so do the sums of columns", is_right(SUMS)),
         Check("so does the product", is_right(PRODUCT)),
-        Check("no two iterations of a prange meet at one cell", lambda s, e: no_races(s)),
+        Check("no two iterations of a prange meet at one cell", lambda s, e: check_no_races(s)),
         Check("Numba compiles them, and shares out the outermost loop", lambda s, e: compiles_in_parallel(s)),
         Check("memory is read in its order, and nothing is stored in between", lambda s, e: in_order(s)),
         Check("one instruction of each computes several elements", lambda s, e: in_vectors(s)),
@@ -232,12 +236,12 @@ TASK = Task(
         Mistake(
             "the rows are shared out, though all rows add to the same sums",
             "Two threads would add to one number, and one addition would be lost. Share out the columns.",
-            when=lambda w: w.kind == "race" and w.said.startswith(SUMS),
+            when=lambda w: w.kind == "race" and w.message.startswith(SUMS),
         ),
         Mistake(
             "the loop over k is shared out, though all k add to the same products",
             "Each output is a sum over k, so two threads would add to one number. Share out the rows of out.",
-            when=lambda w: w.kind == "race" and w.said.startswith(PRODUCT),
+            when=lambda w: w.kind == "race" and w.message.startswith(PRODUCT),
         ),
         Mistake(
             "a call inside the chain computes one element at a time",

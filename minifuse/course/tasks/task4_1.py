@@ -6,12 +6,12 @@ from .. import oracle
 from ..check import agreement
 from ..conv_cases import (
     agrees,
-    gives,
     kernel_flipped,
     last_channel,
     last_image,
     padding_behind,
     padding_in_gradient,
+    store_result,
     stride_ignored,
     unguarded,
 )
@@ -27,7 +27,7 @@ BY_WEIGHT = "the gradient of the weight is summed over all images and places"
 
 
 def sizes() -> "SearchStrategy[tuple[int, int, int, int]]":
-    """(size, kernel, stride, padding), where the kernel fits."""
+    """Draw (size, kernel, stride, padding) for which the kernel fits."""
     from hypothesis import strategies as st
 
     four = st.tuples(st.integers(1, 40), st.integers(1, 9), st.integers(1, 5), st.integers(0, 4))
@@ -61,7 +61,7 @@ TASK = Task(
             sizes,
             lambda s, c: s.conv_size(*c),
             lambda c: oracle.function("conv_size")(*c),
-            told=lambda c: f"size {c[0]}, kernel {c[1]}, stride {c[2]}, padding {c[3]}",
+            describe=lambda c: f"size {c[0]}, kernel {c[1]}, stride {c[2]}, padding {c[3]}",
         ),
         agrees(FORWARD, "conv1d"),
         agrees(BY_INPUT, "conv1d_input_gradient"),
@@ -71,58 +71,58 @@ TASK = Task(
         Mistake(
             "the last place is counted although the kernel does not fit there",
             "Of a size of 6, a kernel of 3 with stride 2 has the places 0 and 2; at 4 it would stand out. Round down.",
-            gives=lambda c: -(-(c[0] + 2 * c[3] - c[1]) // c[2]) + 1,
+            wrong_answer=lambda c: -(-(c[0] + 2 * c[3] - c[1]) // c[2]) + 1,
             check=SIZE,
         ),
         Mistake(
             "the padding is counted on one side only",
             "There are `padding` zeros before the input, and as many behind it.",
-            gives=lambda c: (c[0] + c[3] - c[1]) // c[2] + 1,
+            wrong_answer=lambda c: (c[0] + c[3] - c[1]) // c[2] + 1,
             check=SIZE,
         ),
         Mistake(
             "the kernel is turned round",
             "What signal processing calls convolution turns the kernel round; networks do not, since it is learnt anyway. "
             "weight[0] meets the first element of the window.",
-            gives=gives(kernel_flipped),
+            wrong_answer=store_result(kernel_flipped),
             check=FORWARD,
         ),
         Mistake(
             "all of the padding stands behind the input",
             "The first place begins before the input: at index -padding.",
-            gives=gives(padding_behind),
+            wrong_answer=store_result(padding_behind),
             check=FORWARD,
         ),
         Mistake(
             "the stride is left out",
             "Place x begins x * stride elements further on, not x.",
-            gives=gives(stride_ignored),
+            wrong_answer=store_result(stride_ignored),
             check=FORWARD,
         ),
         Mistake(
             "only one channel is summed",
             "An output sums over the kernel and over all channels. Where does its sum begin anew?",
-            gives=gives(last_channel),
+            wrong_answer=store_result(last_channel),
             check=FORWARD,
         ),
         Mistake(
             "elements beside the input are read",
             "At index -1 lies another row, or another tensor; Python even reads from the end of the storage. Ask whether "
             "the index lies in the input before you read.",
-            gives=unguarded,
+            wrong_answer=unguarded,
             when=lambda w: w.kind == "IndexError",
             check=FORWARD,
         ),
         Mistake(
             "the gradient of the input does not know of the padding",
             "Place x met input element i with kernel element k where i = x * stride + k - padding. Solve it for x.",
-            gives=gives(padding_in_gradient),
+            wrong_answer=store_result(padding_in_gradient),
             check=BY_INPUT,
         ),
         Mistake(
             "the gradient of the weight is that of one image",
             "All images of the batch met the same weight: its gradient is the sum of what each of them gives.",
-            gives=gives(last_image),
+            wrong_answer=store_result(last_image),
             check=BY_WEIGHT,
         ),
     ),

@@ -4,11 +4,11 @@ from ..conv_cases import (
     agrees,
     exchanged,
     flipped,
-    gives,
     kernel_flipped,
     last_channel,
     last_image,
-    pairs,
+    setting_pairs,
+    store_result,
     stride_ignored,
     unguarded,
 )
@@ -48,51 +48,53 @@ TASK = Task(
         Mistake(
             "the kernel is turned round",
             "weight[0, 0] meets the corner of the window; networks do not turn the kernel.",
-            gives=gives(kernel_flipped),
+            wrong_answer=store_result(kernel_flipped),
             check=FORWARD,
         ),
         Mistake(
             "rows and columns are exchanged in stride and padding",
             "stride[0] and padding[0] are of the rows, which are dim 2 of the input; those of the columns come second.",
-            gives=gives(exchanged),
+            wrong_answer=store_result(exchanged),
             check=FORWARD,
         ),
         Mistake(
             "the stride is left out",
             "Place (y, x) begins y * stride[0] rows below and x * stride[1] columns to the right.",
-            gives=gives(stride_ignored),
+            wrong_answer=store_result(stride_ignored),
             check=FORWARD,
         ),
         Mistake(
             "only one channel is summed",
             "An output sums over the kernel and over all channels. Where does its sum begin anew?",
-            gives=gives(last_channel),
+            wrong_answer=store_result(last_channel),
             check=FORWARD,
         ),
         Mistake(
             "columns are looked at, rows are not",
             "A place may stand out above and below too: row -1 of an image is the end of another one, or of the storage.",
-            gives=lambda c: unguarded(c, (1,)),
+            wrong_answer=lambda c: unguarded(c, (1,)),
             when=lambda w: w.kind == "IndexError",
             check=FORWARD,
         ),
         Mistake(
             "the gradient of the input takes the kernel turned round",
             "Where i = y * stride + k - padding, the element k of the kernel was used: that one carries the gradient back.",
-            gives=gives(lambda c, d, weight: module4.convolution_input_gradient(c.out.shape, d, flipped(weight), *pairs(c))),
+            wrong_answer=store_result(
+                lambda c, d, weight: module4.convolution_input_gradient(c.out.shape, d, flipped(weight), *setting_pairs(c))
+            ),
             check=BY_INPUT,
         ),
         Mistake(
             "the gradient of the weight is that of one image",
             "All images of the batch met the same weight: its gradient is the sum of what each of them gives.",
-            gives=gives(last_image),
+            wrong_answer=store_result(last_image),
             check=BY_WEIGHT,
         ),
         Mistake(
             "the gradient of the weight is a mean, not a sum",
             "The loss may take a mean; a convolution sums, and so does its gradient.",
-            gives=gives(
-                lambda c, x, d: module4.convolution_weight_gradient(c.out.shape, x, d, *pairs(c)) / len(x),
+            wrong_answer=store_result(
+                lambda c, x, d: module4.convolution_weight_gradient(c.out.shape, x, d, *setting_pairs(c)) / len(x),
             ),
             check=BY_WEIGHT,
         ),

@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from ..conv_cases import Case, agrees, gives, pairs, pooled_back, pooled_by_window
+from ..conv_cases import Case, agrees, pooled_back, pooled_by_window, setting_pairs, store_result
 from ..oracle import module4
 from ..strided import Array
 from ..task import Mistake, Task
@@ -14,12 +14,12 @@ LARGEST_BACK = "max: the largest of each window gets its gradient, equal ones sh
 
 
 def windows(case: Case, x: Array) -> Array:
-    """The windows of a case."""
-    return module4.windows(x, *pairs(case))
+    """Return the windows of a case."""
+    return module4.windows(x, *setting_pairs(case))
 
 
 def to_the_first(window: Array, d: float) -> Array:
-    """All to the first of the largest."""
+    """Assign the whole gradient to the first maximum."""
     found = np.zeros(window.shape)
     found[np.unravel_index(np.argmax(window), window.shape)] = d
     return found
@@ -55,26 +55,26 @@ TASK = Task(
         Mistake(
             "windows lie side by side, whatever the stride says",
             "Window y begins at row y * stride[0]. The size of the window is another number.",
-            gives=gives(pooled_by_window),
+            wrong_answer=store_result(pooled_by_window),
             when=lambda w: w.kind == "IndexError",
             check=MEAN,
         ),
         Mistake(
             "the sum is divided by a square",
             "A window of 2 rows and 3 columns has six elements.",
-            gives=gives(lambda c, x: windows(c, x).sum((-2, -1)) / pairs(c)[0][0] ** 2),
+            wrong_answer=store_result(lambda c, x: windows(c, x).sum((-2, -1)) / setting_pairs(c)[0][0] ** 2),
             check=MEAN,
         ),
         Mistake(
             "the gradient is not divided",
             "An element that counts for one sixth of a mean gets one sixth of its gradient.",
-            gives=gives(lambda c, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one))),
+            wrong_answer=store_result(lambda c, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one))),
             check=MEAN_BACK,
         ),
         Mistake(
             "where windows overlap, the last one counts",
             "An element that lies in two windows gets a part from both: add.",
-            gives=gives(
+            wrong_answer=store_result(
                 lambda c, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one / window.size), adds=False)
             ),
             check=MEAN_BACK,
@@ -88,13 +88,13 @@ TASK = Task(
         Mistake(
             "the largest begins at 0",
             "Where all elements are negative, so is the largest. Begin with one of them, or with -inf.",
-            gives=gives(lambda c, x: np.maximum(windows(c, x).max((-2, -1)), 0)),
+            wrong_answer=store_result(lambda c, x: np.maximum(windows(c, x).max((-2, -1)), 0)),
             check=LARGEST,
         ),
         Mistake(
             "each of several equal elements gets the whole gradient",
             "The parts of one place must add up to its gradient. Count how many are equal to the largest.",
-            gives=gives(
+            wrong_answer=store_result(
                 lambda c, x, d: pooled_back(c, d, lambda window, one: np.where(window == window.max(), one, 0.0), x)
             ),
             check=LARGEST_BACK,
@@ -102,13 +102,13 @@ TASK = Task(
         Mistake(
             "the first of several equal elements gets the whole gradient",
             "That is one rule, and some libraries have it. Here equal ones share, so that no order of elements matters.",
-            gives=gives(lambda c, x, d: pooled_back(c, d, to_the_first, x)),
+            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, to_the_first, x)),
             check=LARGEST_BACK,
         ),
         Mistake(
             "every element of the window gets the gradient of its largest",
             "Only the largest decided the output: move another one a little, and nothing changes.",
-            gives=gives(lambda c, x, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one), x)),
+            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one), x)),
             check=LARGEST_BACK,
         ),
     ),

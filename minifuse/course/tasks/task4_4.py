@@ -1,4 +1,4 @@
-"""Task 4.4: the largest element, softmax and its logarithm, dropout."""
+"""Task 4.4: max, softmax, log-softmax and dropout."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,11 +8,11 @@ import numpy as np
 from ..cases import shapes, strided_like
 from ..check import agreement
 from ..draw import rows
-from ..oracle.module4 import keep_mask, likely
+from ..oracle.module4 import keep_mask, softmax
 from ..strided import Array, Strided
 from ..student import Student
 from ..task import Check, Mistake, Task
-from .task2_4 import Call, Look, asked, both, right, slopes, value
+from .task2_4 import Call, Look, both, right_answer, slopes, student_answer, value
 
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
@@ -33,12 +33,12 @@ SHIFTS = (0.0, 2000.0, -2000.0)  # exp makes inf of each element of a row, or 0
 
 
 def mixed(x: Strided, few: int, factor: float) -> Strided:
-    """A tensor with its elements in no order, `few` different ones, those next to each other `factor` apart."""
+    """Replace the elements by `few` distinct values in mixed order, multiples of `factor`."""
     return x._replace(storage=(x.storage * 37 % few - few // 2) * factor)
 
 
 def along(name: str, few: int, factors: tuple[float, ...], shifts: tuple[float, ...] = (0.0,)) -> "SearchStrategy[Call]":
-    """A function along a dim, of elements that differ by one of these factors, all of them moved by one of these shifts."""
+    """Draw a call of a function along a dim, with elements scaled by one of the factors and shifted by one of the shifts."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -54,14 +54,14 @@ def along(name: str, few: int, factors: tuple[float, ...], shifts: tuple[float, 
 
 
 def masks() -> "SearchStrategy[Mask]":
-    """(count, rate, seed)."""
+    """Draw (count, rate, seed)."""
     from hypothesis import strategies as st
 
     return st.tuples(st.integers(1, 40), st.sampled_from([0.1, 0.25, 0.5, 0.8]), st.integers(0, 999))
 
 
 def dropped(is_training: bool) -> "SearchStrategy[Call]":
-    """Dropout of a tensor."""
+    """Draw a call of dropout."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -75,12 +75,12 @@ def dropped(is_training: bool) -> "SearchStrategy[Call]":
 
 
 def agrees(name: str, cases: Callable[[], "SearchStrategy[Call]"], how: Look) -> Check:
-    """The demand that a function gives what the oracle's does."""
-    return agreement(name, cases, asked(how), right(how), told=str, draw=drawing)
+    """Return a check that compares a function with the oracle's."""
+    return agreement(name, cases, student_answer(how), right_answer(how), describe=str, draw=drawing)
 
 
 def drawing(case: Call, got: object, expected: object) -> list[str]:
-    """The input, what its result receives, what is expected, and what came."""
+    """Draw the input, the gradient of the result, and the expected and actual answer."""
     lines = [*rows(case.inputs[0].array(), "a"), *rows(case.d.array(), "d")]
     for name, found in (("expected", expected), ("got", got)):
         for part in found if isinstance(found, tuple) else (found,):
@@ -89,30 +89,30 @@ def drawing(case: Call, got: object, expected: object) -> list[str]:
 
 
 def ask_mask(student: Student, case: Mask) -> object:
-    """The student's mask."""
+    """Return the student's mask."""
     return student.dropout_mask(*case)
 
 
 def mask_of(case: Mask) -> list[float]:
-    """The mask."""
+    """Return the right mask."""
     return [float(x) for x in keep_mask((case[0],), *case[1:])]
 
 
 def naive(case: Call) -> Array:
-    """Softmax with powers of numbers of any size."""
+    """Compute softmax without subtracting the maximum."""
     with np.errstate(all="ignore"):
         powers = np.exp(case.inputs[0].array())
         return np.asarray(powers * np.reciprocal(powers.sum(case.options["dim"], keepdims=True)))
 
 
 def log_of_softmax(case: Call) -> Array:
-    """The logarithm of what has become 0."""
+    """Compute log(softmax(x)), which underflows."""
     with np.errstate(all="ignore"):
         return np.log(exact(case))
 
 
 def from_zero(case: Call) -> Array:
-    """Softmax by somebody whose largest element is 0 at least."""
+    """Compute softmax with a maximum that starts at 0."""
     a, dim = case.inputs[0].array(), case.options["dim"]
     with np.errstate(all="ignore"):
         powers = np.exp(a - a.max(dim, keepdims=True, initial=0.0))
@@ -120,12 +120,12 @@ def from_zero(case: Call) -> Array:
 
 
 def exact(case: Call) -> Array:
-    """Softmax."""
-    return likely(case.inputs[0].array(), case.options["dim"])
+    """Compute softmax."""
+    return softmax(case.inputs[0].array(), case.options["dim"])
 
 
 def to_largest(case: Call, which: str) -> tuple[Array]:
-    """The gradient of max by another rule: all of it to each of the largest, or to the first."""
+    """Compute the gradient of max that assigns all of it to each maximum, or to the first one."""
     a, dim = case.inputs[0].array(), case.options["dim"]
     winners = a == a.max(dim, keepdims=True)
     if which == "first":
@@ -134,12 +134,12 @@ def to_largest(case: Call, which: str) -> tuple[Array]:
 
 
 def mask_for(case: Call) -> Array:
-    """The mask of a case of dropout."""
+    """Return the mask for a case of dropout."""
     return keep_mask(case.d.shape, case.options["rate"], case.options["seed"])
 
 
 def there_and_back(case: Call, forth: Array | float, back: Array | float) -> tuple[Array, ...]:
-    """The value and the gradient of a multiplication by something."""
+    """Return the value and the gradient of a multiplication by constants."""
     return np.asarray(case.inputs[0].array() * forth), np.asarray(case.d.array() * back)
 
 
@@ -170,7 +170,9 @@ TASK = Task(
         agrees(SOFTMAX_BACK, lambda: along("TensorSoftmax", 97, (0.0625,)), slopes),
         agrees(LOG, lambda: along("TensorLogSoftmax", 97, (0.0625, 30.0), SHIFTS), value),
         agrees(LOG_BACK, lambda: along("TensorLogSoftmax", 97, (0.0625,)), slopes),
-        agreement(MASK, masks, ask_mask, mask_of, told=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})"),
+        agreement(
+            MASK, masks, ask_mask, mask_of, describe=lambda c: f"dropout_mask(count={c[0]}, rate={c[1]}, seed={c[2]})"
+        ),
         agrees(TRAINING, lambda: dropped(True), both),
         agrees(EVALUATION, lambda: dropped(False), both),
     ),
@@ -178,56 +180,56 @@ TASK = Task(
         Mistake(
             "each of several equal elements gets the whole gradient",
             "What they get must add up to d. How many are equal to the largest? A sum of ones and zeros tells.",
-            gives=lambda c: to_largest(c, "each"),
+            wrong_answer=lambda c: to_largest(c, "each"),
             check=MAX_BACK,
         ),
         Mistake(
             "the first of several equal elements gets the whole gradient",
             "Here equal ones share, as in the library: no order of elements matters then.",
-            gives=lambda c: to_largest(c, "first"),
+            wrong_answer=lambda c: to_largest(c, "first"),
             check=MAX_BACK,
         ),
         Mistake(
             "the largest of a row is looked for from 0 on",
             "A row may have elements around -2000 only. exp makes 0 of them all, and 0 / 0 is nan: begin at -inf.",
-            gives=from_zero,
+            wrong_answer=from_zero,
             check=SOFTMAX,
         ),
         Mistake(
             "exp is taken of large numbers",
             "exp(800) is no float any more: it is inf, and inf / inf is nan. Subtract the largest of the dim first.",
-            gives=naive,
+            wrong_answer=naive,
             when=lambda w: w.kind == "OverflowError",
             check=SOFTMAX,
         ),
         Mistake(
             "the derivative of softmax forgets that all share one sum",
             "If one element grows, all others of its row become less likely: the sum of d * y along the dim takes part.",
-            gives=lambda c: (c.d.array() * exact(c) * (1 - exact(c)),),
+            wrong_answer=lambda c: (c.d.array() * exact(c) * (1 - exact(c)),),
             check=SOFTMAX_BACK,
         ),
         Mistake(
             "the logarithm is taken of a probability that has become 0",
             "log(exp(x) / s) is x - log(s), and that has no exp of x to become 0.",
-            gives=log_of_softmax,
+            wrong_answer=log_of_softmax,
             check=LOG,
         ),
         Mistake(
             "elements are kept with the probability of being dropped",
             "A number of random() is less than 0.1 once in ten times: that element is dropped.",
-            gives=lambda c: [1 / (1 - c[1]) if not m else 0.0 for m in mask_of(c)],
+            wrong_answer=lambda c: [1 / (1 - c[1]) if not m else 0.0 for m in mask_of(c)],
             check=MASK,
         ),
         Mistake(
             "what is kept is not scaled",
             "With every second element gone, a sum is half as large. 1 / (1 - rate) makes up for it, in training.",
-            gives=lambda c: [float(m > 0) for m in mask_of(c)],
+            wrong_answer=lambda c: [float(m > 0) for m in mask_of(c)],
             check=MASK,
         ),
         Mistake(
             "the gradient does not pass the mask",
             "An element that was dropped had no part in the result; one that was scaled had a larger one.",
-            gives=lambda c: there_and_back(c, mask_for(c), 1.0),
+            wrong_answer=lambda c: there_and_back(c, mask_for(c), 1.0),
             check=TRAINING,
         ),
         Mistake(

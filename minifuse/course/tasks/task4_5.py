@@ -1,11 +1,11 @@
-"""Task 4.5: a network that reads digits, on the student's own engine."""
+"""Task 4.5: train a network to classify digits on the student's own engine."""
 
 from random import Random
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from ..capstone import ENOUGH, SLOT, STEPS, UNSEEN, Watched, all_written, digits, said, share_right
+from ..capstone import MIN_ACCURACY, SLOT, STEPS, UNSEEN, ReportingEngine, accuracy, check_all_written, digits, predict
 from ..check import agreement, current
 from ..draw import rows
 from ..engine import Engine
@@ -30,7 +30,7 @@ NETWORK, DROPS, LOSS, RIGHT, LEARNS = (
 
 
 def guesses() -> "SearchStrategy[Guesses]":
-    """(log-probabilities (n, 10), labels): the largest may be below one half, the label may have any."""
+    """Draw (log-probabilities (n, 10), labels). The largest probability may be below one half."""
     from hypothesis import strategies as st
 
     row = st.tuples(st.permutations(range(10)), st.sampled_from([0.1, 0.5, 1.0]), st.integers(0, 9))
@@ -42,8 +42,8 @@ def guesses() -> "SearchStrategy[Guesses]":
     return st.lists(row, min_size=1, max_size=4).map(case)
 
 
-def told(case: Guesses) -> str:
-    """A case in words."""
+def describe_case(case: Guesses) -> str:
+    """Return a case as text."""
     return f"likely of shape {case[0].shape}, labels {list(case[1])}"
 
 
@@ -55,118 +55,120 @@ def drawing(case: Guesses, got: object, expected: object) -> list[str]:
 
 
 def ask_loss(student: Student, case: Guesses) -> object:
-    """The student's loss, and what each log-probability receives."""
+    """Return the student's loss, and the gradient of each log-probability."""
     engine = Engine(student)
     likely = engine.tensor(case[0])
     loss = student.digit_loss(likely, list(case[1]))
     loss.backward()
-    gradient: Any = likely.grad  # None where nothing went backward, which is its own error
+    gradient: Any = likely.grad  # None if backward was not called, which raises below
     return float(np.sum(loss.tolist())), np.array(gradient.tolist())
 
 
 def loss_of(case: Guesses, by: float = 1.0) -> tuple[float, Array]:
-    """The loss, and what each log-probability receives, times a factor."""
+    """Return the loss and the gradient of each log-probability, times a factor."""
     chosen = np.eye(10)[list(case[1])]
     factor = by / len(case[1])
     return float(-(case[0] * chosen).sum() * factor), -chosen * factor
 
 
 def ask_right(student: Student, case: Guesses) -> object:
-    """The student's count."""
+    """Return the student's count."""
     return student.count_right(Engine(student).constant(case[0]), list(case[1]))
 
 
 def right_of(case: Guesses) -> int:
-    """How many are right."""
+    """Return the number of right predictions."""
     return int((case[0].argmax(axis=1) == np.array(case[1])).sum())
 
 
 def sure_ones(case: Guesses) -> int:
-    """How many labels have more than one half."""
+    """Count the labels with a probability above one half."""
     return int((case[0][np.arange(len(case[1])), list(case[1])] > np.log(0.5)).sum())
 
 
 def some_images() -> Array:
-    """Five digits."""
+    """Return five digits."""
     return digits(0)[1][0][:5]
 
 
 def gives_probabilities(student: Student, effort: Effort) -> None:
-    """Look at a network that has learnt nothing."""
+    """Raise `Wrong` if an untrained network does not return probabilities or has equal parameters."""
     if student.task is None:
-        all_written(student.folder, student.tasks, digits(0)[0])
+        check_all_written(student.folder, student.tasks, digits(0)[0])
     engine, images = Engine(student), some_images()
     current[0] = call = "DigitNetwork(engine, Random(1)) of 5 images"
     network = student.DigitNetwork(engine, Random(1))
     parameters, likely = list(network.parameters()), network(engine.constant(images))
     if likely.shape != (5, 10):
-        raise Wrong("the result has another shape", told=call, expected=(5, 10), got=likely.shape)
+        raise Wrong("the result has another shape", case_text=call, expected=(5, 10), got=likely.shape)
     sums = np.exp(likely.tolist()).sum(axis=1)
     if not np.allclose(sums, 1):
-        raise Wrong("probabilities of an image do not add up to 1", told=call, expected=1.0, got=sums, kind="scores")
+        raise Wrong("probabilities of an image do not add up to 1", case_text=call, expected=1.0, got=sums, kind="scores")
     for k, p in enumerate(parameters):
         values = np.ravel(p.tolist())
         if len(values) > 10 and np.ptp(values) == 0:
-            raise Wrong(f"parameter {k} begins with equal numbers", told=call, got=values[0], kind="alike")
+            raise Wrong(f"parameter {k} begins with equal numbers", case_text=call, got=values[0], kind="alike")
     (likely * np.arange(50.0).reshape(5, 10)).sum().backward()
     unused = [k for k, p in enumerate(parameters) if p.grad is None]
     if unused or not parameters:
         raise Wrong(
-            f"parameters {unused} get no derivative; the result does not depend on them"
+            f"parameters {unused} get no gradient; the result does not depend on them"
             if unused
             else "there are no parameters",
-            told=call,
+            case_text=call,
             kind="unused",
         )
 
 
 def drops(student: Student, effort: Effort) -> None:
-    """Ask a network several times."""
+    """Raise `Wrong` if dropout is active in evaluation, inactive in training, or does not depend on the seed."""
     engine, images = Engine(student), some_images()
     current[0] = call = "DigitNetwork(engine, Random(1)), asked twice about 5 images"
     network = student.DigitNetwork(engine, Random(1))
-    once, again = said(engine, network, images), said(engine, network, images)
+    once, again = predict(engine, network, images), predict(engine, network, images)
     if not np.array_equal(once, again):
-        raise Wrong("without a seed two answers differ", told=call, expected=once[0], got=again[0], kind="evaluation")
+        raise Wrong("without a seed two answers differ", case_text=call, expected=once[0], got=again[0], kind="evaluation")
     seeds = range(1, 6)
     trained = [np.array(network(engine.constant(images), seed).tolist()) for seed in seeds]
     if all(np.array_equal(trained[0], one) for one in trained):
         what = "nothing is dropped" if np.array_equal(once, trained[0]) else "the same elements are dropped for each seed"
-        raise Wrong(f"with a seed {what}", told=f"network(images, seed) for {[*seeds]}", kind="seed")
+        raise Wrong(f"with a seed {what}", case_text=f"network(images, seed) for {[*seeds]}", kind="seed")
 
 
 def learns(student: Student, effort: Effort) -> None:
-    """Train, with all that is the student's, and ask about digits that were kept aside."""
+    """Train on the student's engine, and raise `Wrong` if the accuracy on the test digits is too low."""
     seed = effort.seed or 0
     training, unseen = digits(seed)
     is_strict = student.task is None
     mine = Student(student.folder, student.tasks, None) if is_strict else Overlay(student.folder, student.tasks)
-    engine = Watched(mine, is_strict=is_strict)
+    engine = ReportingEngine(mine, is_strict=is_strict)
     current[0] = f"{SLOT}(engine, {len(training[1]):,} images, labels, steps={STEPS}, seed={seed})"
     network = getattr(mine, SLOT)(engine, list(training[0]), list(training[1]), STEPS, seed)
-    told, steps = current[0], engine.backwards
+    case_text, steps = current[0], engine.backwards
     if network is None:
-        raise Wrong(f"{SLOT} gives nothing; return the network", told=told, kind="nothing")
+        raise Wrong(f"{SLOT} returns None; return the network", case_text=case_text, kind="nothing")
     if steps > STEPS:
-        raise Wrong(f"{steps} losses went backward", told=told, expected=f"at most {STEPS}", got=steps, kind="steps")
-    share, right = engine.share(), share_right(engine, network, unseen)
+        raise Wrong(
+            f"{steps} losses went backward", case_text=case_text, expected=f"at most {STEPS}", got=steps, kind="steps"
+        )
+    share, right = engine.share(), accuracy(engine, network, unseen)
     for slot in TASK.slots:
         student.calls[slot] += mine.calls[slot]
-    if right < ENOUGH:
+    if right < MIN_ACCURACY:
         raise Wrong(
-            f"of {UNSEEN} digits that it has not seen, it reads {right:.1%} right; {ENOUGH:.0%} are wanted. {share}: "
+            f"the accuracy on {UNSEEN} test digits is {right:.1%}, expected {MIN_ACCURACY:.0%}. {share}: "
             "minifuse course status says whether those hold",
             case=steps,
-            told=told,
+            case_text=case_text,
             link="train",
             kind=why(steps, network),
         )
-    notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", f"{share}", engine.serial.told()]
+    notes = [f"{right:.1%} of {UNSEEN} digits that it had not seen are read right", f"{share}", engine.serial.summary()]
     student.notes += filter(None, notes)
 
 
 def why(steps: int, network: DigitNetwork) -> str:
-    """Name the kind of failure of a training that did not learn."""
+    """Return the kind of failure of a training."""
     if not steps:
         return "nothing backward"
     return "not released" if all(p.grad is not None for p in network.parameters()) else "accuracy"
@@ -197,8 +199,8 @@ TASK = Task(
     checks=(
         Check(NETWORK, gives_probabilities),
         Check(DROPS, drops),
-        agreement(LOSS, guesses, ask_loss, loss_of, told=told, draw=drawing),
-        agreement(RIGHT, guesses, ask_right, right_of, told=told, draw=drawing),
+        agreement(LOSS, guesses, ask_loss, loss_of, describe=describe_case, draw=drawing),
+        agreement(RIGHT, guesses, ask_right, right_of, describe=describe_case, draw=drawing),
         Check(LEARNS, learns),
     ),
     mistakes=(
@@ -235,19 +237,19 @@ TASK = Task(
         Mistake(
             "the loss has no minus sign",
             "Logarithms of probabilities are negative, and likely labels should make a small loss.",
-            gives=lambda c: loss_of(c, -1.0),
+            wrong_answer=lambda c: loss_of(c, -1.0),
             check=LOSS,
         ),
         Mistake(
             "the mean is taken over all ten columns",
             "There is one label a row: the sum is divided by the number of rows.",
-            gives=lambda c: loss_of(c, 0.1),
+            wrong_answer=lambda c: loss_of(c, 0.1),
             check=LOSS,
         ),
         Mistake(
             "only labels with more than one half count",
             "With ten digits the largest probability may well be 0.3. It is compared with the others, not with a number.",
-            gives=sure_ones,
+            wrong_answer=sure_ones,
             check=RIGHT,
         ),
         Mistake(

@@ -1,13 +1,13 @@
-"""Task 5.1: a function of tensors, captured as a graph."""
+"""Task 5.1: capture a function of tensors as a graph."""
 
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ...core.errors import FuseError, NotDoneYet
 from ..check import agreement, current, in_turn
-from ..fusion import BINARY, FOLDS, Graph, Node, shape_after
+from ..fusion import BINARY, REDUCTIONS, Graph, Node, shape_after
 from ..programs import NUMBERS as DRAWN_NUMBERS
-from ..programs import Line, Program, demand, evaluated, graph_of, programs, samples, spaces
+from ..programs import Line, Program, argument_shapes, capture_graph, check_each, evaluate_graph, programs, sample_arrays
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -26,44 +26,49 @@ EQUALS = "== is refused, not answered by Python"
 
 
 def cases(most: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
-    """Programs of all operations."""
+    """Draw programs of all operations."""
     return programs(
-        spaces(), OPS, reduces=lambda shape, whole: bool(shape), gives=lambda shape, whole: True, most=most, numbers=numbers
+        argument_shapes(),
+        OPS,
+        is_reducible=lambda shape, whole: bool(shape),
+        is_output=lambda shape, whole: True,
+        most=most,
+        numbers=numbers,
     )
 
 
 def captured(student: Student, program: Program) -> Graph:
-    """The student's graph of a program, if it is one."""
+    """Capture a program with the student's function, and check the types of the graph."""
     graph = student.capture(program, *program.shapes)
     if not isinstance(graph, Graph) or not all(isinstance(node, Node) for node in graph.nodes):
-        raise Wrong("capture gives a Graph(nodes, outputs) of Nodes", told=current[0], got=graph, kind="kind")
+        raise Wrong("capture must return a Graph(nodes, outputs) of Nodes", case_text=current[0], got=graph, kind="kind")
     for k, node in enumerate(graph.nodes):
         arity = 2 if node.op in (*BINARY, "matmul") else 0 if node.op in ("input", "constant") else 1
         if len(node.inputs) != arity or not all(isinstance(i, int) and 0 <= i < k for i in node.inputs):
-            said = f"%{k} is {node.op} of {node.inputs}; {arity} numbers of nodes before it are asked for"
-            raise wrong(said, graph, "malformed")
+            message = f"%{k} is {node.op} of {node.inputs}; expected {arity} numbers of earlier nodes"
+            raise wrong(message, graph, "malformed")
         if node.op == "constant" and type(node.value) is not float:
-            raise wrong(f"%{k} is a constant of {node.value!r}; a float is asked for", graph, "malformed")
+            raise wrong(f"%{k} is a constant of {node.value!r}, expected a float", graph, "malformed")
     inputs = tuple(Node("input", (), k, shape) for k, shape in enumerate(program.shapes))
     if tuple(graph.nodes[: len(inputs)]) != inputs or any(n.op == "input" for n in graph.nodes[len(inputs) :]):
-        raise wrong(f"the first {len(inputs)} nodes are to be the inputs, in order, used or not", graph, "malformed")
+        raise wrong(f"the first {len(inputs)} nodes must be the inputs, in order, used or not", graph, "malformed")
     if len(graph.outputs) != len(program.outputs) or not all(k in range(len(graph.nodes)) for k in graph.outputs):
-        raise wrong(f"outputs are {graph.outputs}; the function gives {len(program.outputs)}", graph, "malformed")
+        raise wrong(f"outputs are {graph.outputs}; the function returns {len(program.outputs)}", graph, "malformed")
     return graph
 
 
-def wrong(said: str, graph: Graph, kind: str) -> Wrong:
-    """Build a failure that shows the graph."""
-    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind)
+def wrong(message: str, graph: Graph, kind: str) -> Wrong:
+    """Return a failure whose picture shows the graph."""
+    return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind)
 
 
 def computed(student: Student, program: Program) -> list[Array]:
     """Evaluate the student's graph."""
-    return evaluated(captured(student, program), samples(program.shapes))
+    return evaluate_graph(captured(student, program), sample_arrays(program.shapes))
 
 
 def single_operations() -> "SearchStrategy[Program]":
-    """Programs of one operation: each of them, and each of two operands with a number on either side."""
+    """Draw programs of one operation, including those with a number as left or right operand."""
     from hypothesis import strategies as st
 
     unary = [Line(op, (0,)) for op in OPS if op not in BINARY]
@@ -73,19 +78,19 @@ def single_operations() -> "SearchStrategy[Program]":
 
 
 def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
-    """The demand that graphs of programs give what NumPy gives."""
+    """Return a check that graphs compute what NumPy does."""
     return agreement(
         COMPUTES,
         drawn,
         computed,
-        lambda c: c.on(samples(c.shapes)),
-        draw=lambda c, got, expected: ["the graph as it should be", *str(graph_of(c)).splitlines()],
+        lambda c: c.evaluate(sample_arrays(c.shapes)),
+        draw=lambda c, got, expected: ["the graph as it should be", *str(capture_graph(c)).splitlines()],
         link=lambda c: "fusion",
     )
 
 
 def reflected(program: Program) -> Program:
-    """The program of somebody who takes `2.0 - x` for `x - 2.0`."""
+    """Return the program with reflected operands exchanged: `x - 2.0` for `2.0 - x`."""
     lines = [
         Line(op, operands[::-1]) if len(operands) == 2 and isinstance(operands[0], float) else Line(op, operands)
         for op, operands in program.lines
@@ -94,20 +99,20 @@ def reflected(program: Program) -> Program:
 
 
 def has_shapes(student: Student, program: Program) -> None:
-    """Each node's shape follows from those of its operands."""
+    """Raise `Wrong` if the shape of a node does not follow from those of its operands."""
     graph = captured(student, program)
     for k, node in enumerate(graph.nodes):
         if node.op in ("input", "expand"):
             continue
         shape = shape_after(node.op, *[graph.nodes[i].shape for i in node.inputs]) if node.inputs else ()
         if node.shape != shape:
-            said = f"%{k} = {node.op} has the shape {shape}, and its node says {node.shape}"
-            kind = "reduction" if node.op in FOLDS else "shape"
-            raise wrong(said, graph, kind)
+            message = f"%{k} = {node.op} has the shape {shape}, and its node says {node.shape}"
+            kind = "reduction" if node.op in REDUCTIONS else "shape"
+            raise wrong(message, graph, kind)
 
 
 def has_no_twins(student: Student, program: Program) -> None:
-    """No two nodes are equal."""
+    """Raise `Wrong` if two nodes are equal."""
     graph, seen = captured(student, program), dict[tuple[Node, str], int]()
     for k, node in enumerate(graph.nodes):
         first = seen.setdefault((node, repr(node.value)), k)
@@ -116,8 +121,8 @@ def has_no_twins(student: Student, program: Program) -> None:
 
 
 def numbers_apart(student: Student, effort: Effort) -> None:
-    """0.0 == -0.0, and x / 0.0 is not x / -0.0."""
-    demand(NUMBERS, lambda: cases(numbers=(2.0, -0.5), most=6), has_no_twins).run(student, effort)
+    """Raise `Wrong` if 0.0 and -0.0 are one constant: x / 0.0 differs from x / -0.0."""
+    check_each(NUMBERS, lambda: cases(numbers=(2.0, -0.5), most=6), has_no_twins).run(student, effort)
     program = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
     current[0] = str(program)
     found = [repr(n.value) for n in captured(student, program).nodes if n.op == "constant"]
@@ -130,23 +135,23 @@ def numbers_apart(student: Student, effort: Effort) -> None:
 
 
 def refuses(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
-    """Demand a FuseError from each of these functions."""
+    """Return a check that each of these functions raises FuseError."""
 
     def run(student: Student, effort: Effort) -> None:
         for text, function in functions.items():
             current[0] = text
-            said = "this asks for a value, and there is none: a FuseError is to say so"
+            message = "this needs the value of an element, which does not exist during capture: raise a FuseError"
             try:
                 student.capture(function, (3, 4))
             except FuseError as error:
                 if len(str(error)) < 10:
-                    raise Wrong("the FuseError does not say what to write instead", told=text, kind="silent") from error
+                    raise Wrong("the FuseError does not say what to write instead", case_text=text, kind="silent") from error
                 continue
             except (NotDoneYet, Refused):
                 raise
             except Exception as error:
-                said += f"; {type(error).__name__} comes: {error}"
-            raise Wrong(said, told=text, expected="FuseError", kind=kind)
+                message += f"; got {type(error).__name__}: {error}"
+            raise Wrong(message, case_text=text, expected="FuseError", kind=kind)
 
     return run
 
@@ -185,8 +190,8 @@ TASK = Task(
     reads=("docs/course/5.1-capture.md", "docs/guide/fusion.md"),
     checks=(
         in_turn(COMPUTES, [computes(cases), computes(single_operations)]),
-        demand(SHAPES, cases, has_shapes),
-        demand(TWICE, lambda: cases(numbers=()), has_no_twins),
+        check_each(SHAPES, cases, has_shapes),
+        check_each(TWICE, lambda: cases(numbers=()), has_no_twins),
         Check(NUMBERS, numbers_apart),
         Check(BRANCHES, refuses(BRANCHING, "branch")),
         Check(EQUALS, refuses(EQUALITY, "equality")),
@@ -196,7 +201,7 @@ TASK = Task(
             "a number on the left is taken for one on the right",
             "Python calls x.__rsub__(2.0) for 2.0 - x, and x.__gt__(2.0) for 2.0 < x: the number is the first operand "
             "there.",
-            gives=lambda c: reflected(c).on(samples(c.shapes)),
+            wrong_answer=lambda c: reflected(c).evaluate(sample_arrays(c.shapes)),
             check=COMPUTES,
         ),
         Mistake(

@@ -1,4 +1,4 @@
-"""Task 5.2: an elementwise graph as the text of one kernel."""
+"""Task 5.2: generate one kernel as text for an elementwise graph."""
 
 from math import prod
 from typing import TYPE_CHECKING, NamedTuple
@@ -7,8 +7,8 @@ import numpy as np
 
 from ...core.indexing import Shape
 from ..check import agreement, current
-from ..emitted_kernels import Counts, Launch, compiles, launched, pictured, wrong
-from ..programs import Line, Program, demand, graph_of, needed, programs, samples, spaces
+from ..emitted_kernels import Counts, Launch, check_compiled, launch, number_lines, wrong
+from ..programs import Line, Program, argument_shapes, capture_graph, check_each, live_nodes, programs, sample_arrays
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Mistake, Task
@@ -40,7 +40,7 @@ ALL_OPERATIONS = (
 
 
 class Laid(NamedTuple):
-    """A program, and which of its arguments are stored column by column."""
+    """A program, and the arguments that are stored in column-major order."""
 
     program: Program
     is_turned: tuple[bool, ...]
@@ -50,10 +50,10 @@ class Laid(NamedTuple):
         return f"{self.program}" + f"   ({', '.join(turned)} column by column)" * bool(turned)
 
     def memory(self) -> tuple[list[Array], list[Shape]]:
-        """The storage of each argument, and its strides in the whole space."""
+        """Return the storage of each argument, and its strides in the iteration space."""
         storages, strides = [], []
         whole = self.program.shapes[0]
-        for x, flag in zip(samples(self.program.shapes), self.is_turned, strict=True):
+        for x, flag in zip(sample_arrays(self.program.shapes), self.is_turned, strict=True):
             laid = np.array(x, order="F" if flag else "C")
             storages.append(laid.ravel("K"))
             steps = [0 if n == 1 else s // 8 for n, s in zip(x.shape, laid.strides, strict=True)]
@@ -62,12 +62,12 @@ class Laid(NamedTuple):
 
 
 def cases() -> "SearchStrategy[Laid]":
-    """Programs of elementwise operations, and layouts."""
+    """Draw programs of elementwise operations, with layouts."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Laid:
-        program = draw(programs(spaces(), OPS, most_outputs=2))
+        program = draw(programs(argument_shapes(), OPS, most_outputs=2))
         return Laid(program, tuple(draw(st.sampled_from([False, False, True])) for _ in program.shapes))
 
     return case() | st.just(Laid(TWICE, (False,)))
@@ -75,111 +75,113 @@ def cases() -> "SearchStrategy[Laid]":
 
 def text_of(student: Student, case: Laid) -> object:
     """Return the student's text."""
-    return student.emit_points(graph_of(case.program))
+    return student.emit_points(capture_graph(case.program))
 
 
 def run(text: object, case: Laid) -> Counts:
-    """The kernel, run."""
+    """Run the kernel."""
     whole = case.program.shapes[0]
-    return launched(text, whole, [whole] * len(case.program.outputs), *case.memory())
+    return launch(text, whole, [whole] * len(case.program.outputs), *case.memory())
 
 
 def expected(program: Program) -> list[Array]:
-    """Compute with NumPy, flat."""
+    """Compute the flat outputs with NumPy."""
     whole = program.shapes[0]
-    return [np.broadcast_to(x, whole).ravel() for x in program.on(samples(program.shapes))]
+    return [np.broadcast_to(x, whole).ravel() for x in program.evaluate(sample_arrays(program.shapes))]
 
 
 def loads_once(student: Student, case: Laid) -> None:
-    """Reads and writes of each element."""
+    """Raise `Wrong` if an element is loaded or stored more often than needed."""
     text = text_of(student, case)
     counts, size = run(text, case), prod(case.program.shapes[0])
     for k, reads in enumerate(counts.reads):
         if reads.total() > size:
-            said = f"ins[{k}] is loaded {reads.total()} times for {size} elements of the output"
-            raise wrong(said, text, kind="reads", expected=f"at most {size} loads", got=f"{reads.total()} loads")
+            message = f"ins[{k}] is loaded {reads.total()} times for {size} elements of the output"
+            raise wrong(message, text, kind="reads", expected=f"at most {size} loads", got=f"{reads.total()} loads")
     for k, writes in enumerate(counts.writes):
         if writes.total() != size:
-            said = f"outs[{k}] is stored {writes.total()} times, and has {size} elements"
-            raise wrong(said, text, kind="writes", expected=f"{size} stores", got=f"{writes.total()} stores")
+            message = f"outs[{k}] is stored {writes.total()} times, and has {size} elements"
+            raise wrong(message, text, kind="writes", expected=f"{size} stores", got=f"{writes.total()} stores")
 
 
 def computes_once(student: Student, case: Laid) -> None:
-    """Arithmetic, against the number of nodes."""
-    text, graph = text_of(student, case), graph_of(case.program)
+    """Raise `Wrong` if an operation runs more often than the graph needs."""
+    text, graph = text_of(student, case), capture_graph(case.program)
     done, size = run(text, case).done, prod(case.program.shapes[0])
     for op in OPS:
-        nodes = [k for k in needed(graph) if graph.nodes[k].op == op]
+        nodes = [k for k in live_nodes(graph) if graph.nodes[k].op == op]
         if done[op] > len(nodes) * size:
-            said = f"{op} is done {done[op]} times for {size} elements; the graph has it {len(nodes)} times"
-            raise wrong(said, text, kind="again", expected=len(nodes) * size, got=done[op])
+            message = f"{op} is done {done[op]} times for {size} elements; the graph has it {len(nodes)} times"
+            raise wrong(message, text, kind="again", expected=len(nodes) * size, got=done[op])
 
 
 def larger(program: Program) -> Program:
-    """Enlarge the space of a program; dims that are repeated stay so."""
+    """Enlarge the iteration space of a program; broadcast dims keep size 1."""
     return program._replace(shapes=tuple(tuple(n if n == 1 else 2 * n + 3 for n in shape) for shape in program.shapes))
 
 
 def knows_no_sizes(student: Student, case: Laid) -> None:
-    """The text for one size is that for another."""
-    text, other = [student.emit_points(graph_of(p)) for p in (case.program, larger(case.program))]
+    """Raise `Wrong` if the text depends on sizes."""
+    text, other = [student.emit_points(capture_graph(p)) for p in (case.program, larger(case.program))]
     if text != other:
         sizes = " and ".join(str(p.shapes[0]) for p in (case.program, larger(case.program)))
         lines = zip(str(text).splitlines(), str(other).splitlines(), strict=False)
         differs = next(((a.strip(), b.strip()) for a, b in lines if a != b), ("", ""))
         raise Wrong(
-            f"for the spaces {sizes} the texts differ: each size would be compiled anew",
-            told=str(case),
+            f"for the spaces {sizes} the texts differ: each size would be compiled again",
+            case_text=str(case),
             expected="one text for all sizes",
             got=f"{differs[0]}\n{differs[1]}",
-            drawing=pictured(text),
+            drawing=number_lines(text),
             kind="sizes",
         )
 
 
 def long_chain(student: Student) -> None:
-    """A chain of additions and products, one after the other."""
+    """Check a long chain of additions and multiplications."""
     lines = [Line(("add", "mul", "neg")[k % 3], (k + 1, 0.5)[: 1 + (k % 3 < 2)]) for k in range(LENGTH)]
     case = Laid(Program(((3,), (3,)), tuple(lines), (LENGTH + 1,)), (False, False))
     text = text_of(student, case)
     got = run(text, case).outs
     if not np.allclose(got, expected(case.program)):
-        raise wrong(f"a chain of {LENGTH} operations gives something else", text, expected=expected(case.program), got=got)
+        raise wrong(
+            f"a chain of {LENGTH} operations computes something else", text, expected=expected(case.program), got=got
+        )
 
 
 def is_compiled(student: Student) -> None:
-    """One text of all operations, compiled once, and run for two sizes."""
+    """Compile a kernel of all operations once, and run it for two sizes."""
     small = Program(((3, 4), (3, 1), (4,)), ALL_OPERATIONS, (11, 8))
     cases = [Laid(program, (True, False, False)) for program in (small, larger(small))]
     current[0] = str(cases[0])
     launches = [Launch(c.program.shapes[0], [c.program.shapes[0]] * 2, *c.memory(), expected(c.program)) for c in cases]
-    compiles(text_of(student, cases[0]), launches)
+    check_compiled(text_of(student, cases[0]), launches)
 
 
 def in_order_of_memory(case: Laid) -> list[Array]:
-    """By somebody who loads element k of each input for element k of the output."""
+    """Load element k of the storage of each input for element k of the output."""
     storages, _ = case.memory()
-    whole, graph = case.program.shapes[0], graph_of(case.program)
-    loaded = {int(graph.nodes[k].value or 0) for k in needed(graph) if graph.nodes[k].op == "input"}
+    whole, graph = case.program.shapes[0], capture_graph(case.program)
+    loaded = {int(graph.nodes[k].value or 0) for k in live_nodes(graph) if graph.nodes[k].op == "input"}
     if any(len(storages[k]) < prod(whole) for k in loaded):
         raise IndexError
-    return [x.ravel() for x in case.program.on([np.resize(x, whole) for x in storages])]
+    return [x.ravel() for x in case.program.evaluate([np.resize(x, whole) for x in storages])]
 
 
 def with_few_digits(case: Laid) -> list[Array]:
-    """By somebody who writes numbers with two digits."""
+    """Compute with constants rounded to two digits."""
     lines = [Line(op, tuple(float(f"{x:.2f}") if isinstance(x, float) else x for x in xs)) for op, xs in case.program.lines]
     return expected(case.program._replace(lines=tuple(lines)))
 
 
 def stored_once(case: Laid) -> list[Array]:
-    """By somebody who stores each node in the first of its outputs."""
-    outputs, found = graph_of(case.program).outputs, expected(case.program)
+    """Store each node in the first output that has it only."""
+    outputs, found = capture_graph(case.program).outputs, expected(case.program)
     return [np.full_like(found[at], np.nan) if k in outputs[:at] else found[at] for at, k in enumerate(outputs)]
 
 
 def with_one_output(case: Laid) -> list[Array]:
-    """By somebody who stores the first output alone."""
+    """Store only the first output."""
     first, *others = expected(case.program)
     return [first, *[np.full_like(x, np.nan) for x in others]]
 
@@ -209,12 +211,12 @@ TASK = Task(
             cases,
             lambda s, c: run(text_of(s, c), c).outs,
             lambda c: expected(c.program),
-            draw=lambda c, got, right: str(graph_of(c.program)).splitlines(),
+            draw=lambda c, got, right: str(capture_graph(c.program)).splitlines(),
             link=lambda c: "fusion",
         ),
-        demand(ONCE, cases, loads_once, share=0.5),
-        demand(SHARED, cases, computes_once, share=0.5),
-        demand(SIZES, cases, knows_no_sizes, share=0.5),
+        check_each(ONCE, cases, loads_once, share=0.5),
+        check_each(SHARED, cases, computes_once, share=0.5),
+        check_each(SIZES, cases, knows_no_sizes, share=0.5),
         Check(LONG, lambda s, e: long_chain(s)),
         Check(COMPILED, lambda s, e: is_compiled(s)),
     ),
@@ -222,27 +224,27 @@ TASK = Task(
         Mistake(
             "operands are read at the place of the output",
             "Element (i0, i1) of an input is at i0 * strides[k][0] + i1 * strides[k][1]; a stride of 0 repeats it.",
-            gives=in_order_of_memory,
+            wrong_answer=in_order_of_memory,
             when=lambda w: w.kind == "IndexError",
             check=COMPUTES,
         ),
         Mistake(
             "numbers lose digits on their way into the text",
             "repr(value) gives as many digits as it takes to read the same number again.",
-            gives=with_few_digits,
+            wrong_answer=with_few_digits,
             check=COMPUTES,
         ),
         Mistake(
             "an output that is given twice is stored once",
             "Two outputs may be one node. Go through graph.outputs with enumerate: the position says which of outs it is; "
             "graph.outputs.index(k) gives the first position only.",
-            gives=stored_once,
+            wrong_answer=stored_once,
             check=COMPUTES,
         ),
         Mistake(
             "only the first output is stored",
             "A graph may give several values: outs has an array for each, in the order of graph.outputs.",
-            gives=with_one_output,
+            wrong_answer=with_one_output,
             check=COMPUTES,
         ),
         Mistake(

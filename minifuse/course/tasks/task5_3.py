@@ -1,4 +1,4 @@
-"""Task 5.3: reductions inside a kernel; softmax is one."""
+"""Task 5.3: reductions inside a kernel, such as softmax."""
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -8,9 +8,21 @@ import numpy as np
 from ...core.indexing import Shape
 from .. import oracle
 from ..check import agreement, current, in_turn
-from ..emitted_kernels import Counts, Launch, compiles, launched, wrong
-from ..fusion import FOLDS, Graph
-from ..programs import NUMPY, Line, Program, demand, evaluated, graph_of, levels, needed, programs, row_programs, samples
+from ..emitted_kernels import Counts, Launch, check_compiled, launch, wrong
+from ..fusion import REDUCTIONS, Graph
+from ..programs import (
+    NUMPY_FUNCTIONS,
+    Line,
+    Program,
+    capture_graph,
+    check_each,
+    evaluate_graph,
+    live_nodes,
+    programs,
+    reduction_depths,
+    row_programs,
+    sample_arrays,
+)
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Mistake, Task
@@ -38,8 +50,8 @@ TWO_OUTPUTS = (
 X = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
 
 
-def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
-    """Shapes (rows, n), and operands that are repeated along either."""
+def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
+    """Draw shapes (rows, n), and operands that are broadcast along either dim."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -52,7 +64,7 @@ def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
 
 
 def of_networks() -> "SearchStrategy[Program]":
-    """Programs with reductions that networks have: few enough for each of them to be asked."""
+    """Draw common programs with reductions, few enough to try each."""
     from hypothesis import strategies as st
 
     twice = Program(((3, 4),), (Line("max", (0,)), Line("sub", (0, 1))), (2, 1, 2))
@@ -60,54 +72,54 @@ def of_networks() -> "SearchStrategy[Program]":
 
 
 def cases() -> "SearchStrategy[Program]":
-    """Programs with reductions: some that networks have, and some that are drawn."""
-    drawn = programs(spaces(), OPS, most=9, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
+    """Draw programs with reductions, common and random ones."""
+    drawn = programs(argument_shapes(), OPS, most=9, is_output=lambda shape, whole: shape in (whole, (whole[0], 1)))
     return of_networks() | drawn
 
 
-def launch(text: object, graph: Graph, arrays: list[Array]) -> Counts:
-    """The kernel, run over row-major arrays."""
+def launch_on_arrays(text: object, graph: Graph, arrays: list[Array]) -> Counts:
+    """Run a kernel on row-major arrays."""
     whole = max(shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape)
     steps = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
     outs = [graph.nodes[k].shape for k in graph.outputs]
-    return launched(text, whole, outs, [x.ravel() for x in arrays], steps)
+    return launch(text, whole, outs, [x.ravel() for x in arrays], steps)
 
 
 def run(student: Student, program: Program) -> tuple[object, Counts]:
-    """The text and what it did."""
-    graph = graph_of(program)
+    """Return the text, and the counts of its run."""
+    graph = capture_graph(program)
     text = student.emit_rows(graph)
-    return text, launch(text, graph, samples(program.shapes))
+    return text, launch_on_arrays(text, graph, sample_arrays(program.shapes))
 
 
 def flat(arrays: list[Array]) -> list[Array]:
-    """Flatten arrays, in row-major order."""
+    """Flatten arrays in row-major order."""
     return [np.asarray(x).ravel() for x in arrays]
 
 
 def expected(program: Program) -> list[Array]:
-    """Compute with NumPy, flat."""
-    return flat(program.on(samples(program.shapes)))
+    """Compute the flat outputs with NumPy."""
+    return flat(program.evaluate(sample_arrays(program.shapes)))
 
 
 def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
-    """The demand that kernels of programs store what NumPy does."""
+    """Return a check that kernels store what NumPy computes."""
     return agreement(
         COMPUTES,
         drawn,
         lambda s, c: run(s, c)[1].outs,
         expected,
-        draw=lambda c, got, right: str(graph_of(c)).splitlines(),
+        draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
         link=lambda c: "fusion",
     )
 
 
 def passes(graph: Graph) -> dict[int, int]:
-    """Count the passes that must load each input of full width: those of reductions that need it, and of the stores."""
-    level, found = levels(graph), dict[int, set[int]]()
+    """Count the passes that must load each full-width input: for reductions that need it, and for the stores."""
+    level, found = reduction_depths(graph), dict[int, set[int]]()
     wide = graph.nodes[0].shape[-1]
-    live = needed(graph)
-    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in FOLDS]
+    live = live_nodes(graph)
+    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in REDUCTIONS]
     ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
     for pass_index, end in ends:
         for k in within(graph, end):
@@ -117,28 +129,28 @@ def passes(graph: Graph) -> dict[int, int]:
 
 
 def within(graph: Graph, end: int) -> set[int]:
-    """Collect the nodes that a value needs for each element; reductions end the walk."""
+    """Collect the nodes that a value needs for each element, up to reductions."""
     found, open_ = set[int](), [end]
     while open_:
         k = open_.pop()
         if k not in found:
             found.add(k)
-            open_ += [] if graph.nodes[k].op in FOLDS else graph.nodes[k].inputs
+            open_ += [] if graph.nodes[k].op in REDUCTIONS else graph.nodes[k].inputs
     return found
 
 
 def few_passes(student: Student, program: Program) -> None:
-    """Compare the loads of each input with the passes that the reductions need."""
+    """Raise `Wrong` if an input is loaded in more passes than the reductions need."""
     text, counts = run(student, program)
-    graph = graph_of(program)
+    graph = capture_graph(program)
     rows, n = program.shapes[0]
     most = passes(graph)
     for k, reads in enumerate(counts.reads):
         shape = program.shapes[k]
         if shape[-1] == n and reads.total() > most.get(k, 0) * rows * n:
-            said = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element, and {most.get(k, 0)} would do"
+            message = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element; {most.get(k, 0)} is enough"
             raise wrong(
-                said, text, kind="passes", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
+                message, text, kind="passes", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
             )
     for k, writes in enumerate(counts.writes):
         if any(count > 1 for count in writes.values()):
@@ -146,94 +158,94 @@ def few_passes(student: Student, program: Program) -> None:
 
 
 def rows_once(student: Student) -> None:
-    """The logarithm of a sum belongs to the row."""
+    """Raise `Wrong` if the logarithm of a sum is computed for each element instead of each row."""
     program = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
     current[0] = str(program)
     text, counts = run(student, program)
     if counts.done["log"] > 3:
-        said = f"the logarithm of the sum is computed {counts.done['log']} times for 3 rows; it is the same along a row"
-        raise wrong(said, text, kind="per element", expected="3 logarithms", got=f"{counts.done['log']} logarithms")
+        message = f"the logarithm of the sum is computed {counts.done['log']} times for 3 rows; it is the same along a row"
+        raise wrong(message, text, kind="per element", expected="3 logarithms", got=f"{counts.done['log']} logarithms")
 
 
 def softmax_graph(student: Student, shape: Shape) -> Graph:
-    """The student's softmax, captured."""
+    """Capture the student's softmax."""
     found: Graph = oracle.function("capture")(student.fused_softmax, shape)
     return found
 
 
 def right_softmax(x: Array) -> Array:
-    """By NumPy."""
+    """Compute softmax with NumPy."""
     e = np.exp(x - x.max(-1, keepdims=True))
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
 def is_stable(student: Student) -> None:
-    """Rows around 1000, around -1000, and around 0."""
+    """Raise `Wrong` if softmax overflows for rows near 1000, -1000 or 0."""
     current[0] = f"x = {X.tolist()}"
     for x, kind in ((X[2:], "value"), (X, "overflow")):
         graph = softmax_graph(student, x.shape)
-        [got] = evaluated(graph, [x])
+        [got] = evaluate_graph(graph, [x])
         if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
             shown = str(graph).splitlines()
-            said = "fused_softmax gives something else" + " where elements are large: exp(1000) is inf" * (
+            message = "fused_softmax returns something else" + " where elements are large: exp(1000) is inf" * (
                 kind == "overflow"
             )
-            raise Wrong(said, told=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
+            raise Wrong(message, case_text=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
 
 
 def one_kernel(student: Student) -> None:
-    """The student's softmax through the student's kernel, counted."""
+    """Run the student's softmax with the student's kernel, and check its passes."""
     graph = softmax_graph(student, X.shape)
     text = student.emit_rows(graph)
     current[0] = "the kernel of fused_softmax"
-    counts = launch(text, graph, [X])
+    counts = launch_on_arrays(text, graph, [X])
     if not np.allclose(counts.outs[0], right_softmax(X).ravel()):
-        raise wrong("the kernel of softmax gives something else", text, expected=right_softmax(X), got=counts.outs[0])
+        raise wrong("the kernel of softmax computes something else", text, expected=right_softmax(X), got=counts.outs[0])
     for shift in (1e6, 1e12):
         below = X - shift
-        got = launch(text, graph, [below]).outs[0]
+        got = launch_on_arrays(text, graph, [below]).outs[0]
         if not np.allclose(got, right_softmax(below).ravel()):
-            said = f"the kernel of softmax gives something else for elements around {-shift:g}"
-            raise wrong(said, text, expected=right_softmax(below), got=got, kind="far below")
+            message = f"the kernel of softmax computes something else for elements around {-shift:g}"
+            raise wrong(message, text, expected=right_softmax(below), got=got, kind="far below")
     if counts.reads[0].total() > 3 * X.size:
-        said = (
+        message = (
             f"each element is loaded {counts.reads[0].total() / X.size:g} times; the largest, the sum, the store are three"
         )
-        raise wrong(said, text, kind="passes")
+        raise wrong(message, text, kind="passes")
 
 
 def is_compiled(student: Student) -> None:
-    """The text of softmax, and of the logarithm of its sum beside it, compiled once, and run for two sizes."""
+    """Compile a kernel of softmax and of the logarithm of its sum once, and run it for two sizes."""
     cases = [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]
     current[0] = str(cases[0])
     launches = []
     for program in cases:
-        (x,), outs = samples(program.shapes), [program.shapes[0], (program.shapes[0][0], 1)]
+        (x,), outs = sample_arrays(program.shapes), [program.shapes[0], (program.shapes[0][0], 1)]
         launches.append(Launch(x.shape, outs, [x.ravel()], [(x.shape[1], 1)], expected(program)))
-    compiles(student.emit_rows(graph_of(cases[0])), launches)
+    check_compiled(student.emit_rows(capture_graph(cases[0])), launches)
 
 
 def stored_once(program: Program) -> list[Array]:
-    """By somebody who stores each node in the first of its outputs."""
-    outputs, found = graph_of(program).outputs, expected(program)
+    """Store each node in the first output that has it only."""
+    outputs, found = capture_graph(program).outputs, expected(program)
     return [np.full_like(found[at], np.nan) if k in outputs[:at] else found[at] for at, k in enumerate(outputs)]
 
 
 def by(change: dict[str, Callable[..., Array]]) -> Callable[[Program], list[Array]]:
-    """Compute with NumPy, with other reductions."""
+    """Return an answer that computes with other reductions."""
 
     def give(program: Program) -> list[Array]:
-        return flat(program.on(samples(program.shapes), {**NUMPY, **change}))
+        return flat(program.evaluate(sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change}))
 
     return give
 
 
 def running(program: Program) -> list[Array]:
-    """Compute with a reduction before its pass has ended: each element sees the elements up to it."""
+    """Compute with running reductions: each element sees only the elements up to it."""
     change = {"sum": lambda x: np.cumsum(x, -1), "max": lambda x: np.maximum.accumulate(x, -1)}
-    found = program.on(samples(program.shapes), {**NUMPY, **change})
+    found = program.evaluate(sample_arrays(program.shapes), {**NUMPY_FUNCTIONS, **change})
     rows, n = program.shapes[0]
-    shapes = [graph_of(program).nodes[k].shape for k in graph_of(program).outputs]
+    shapes = [capture_graph(program).nodes[k].shape for k in capture_graph(program).outputs]
     return flat([np.broadcast_to(x, (rows, n))[:, -of[-1] :] for x, of in zip(found, shapes, strict=True)])
 
 
@@ -260,7 +272,7 @@ TASK = Task(
     reads=("docs/course/5.3-row-fusion.md", "docs/guide/fusion.md"),
     checks=(
         in_turn(COMPUTES, [computes(cases), computes(of_networks)]),
-        in_turn(PASSES, [demand(PASSES, cases, few_passes), demand(PASSES, of_networks, few_passes)]),
+        in_turn(PASSES, [check_each(PASSES, cases, few_passes), check_each(PASSES, of_networks, few_passes)]),
         Check(ROWS, lambda s, e: rows_once(s)),
         Check(STABLE, lambda s, e: is_stable(s)),
         Check(ONE, lambda s, e: one_kernel(s)),
@@ -270,13 +282,13 @@ TASK = Task(
         Mistake(
             "the largest of a row is looked for from a number on",
             "A row may have negative elements only, however far below 0. Begin where nothing is smaller: -inf.",
-            gives=by({"max": lambda x: np.max(x, -1, keepdims=True, initial=0.0)}),
+            wrong_answer=by({"max": lambda x: np.max(x, -1, keepdims=True, initial=0.0)}),
             when=lambda w: w.kind == "far below",
         ),
         Mistake(
             "reductions begin once, and not for each row",
             "The lines that set them to 0.0 and -inf belong into the loop over rows.",
-            gives=by(
+            wrong_answer=by(
                 {
                     "sum": lambda x: np.cumsum(np.sum(x, -1, keepdims=True), 0),
                     "max": lambda x: np.maximum.accumulate(np.max(x, -1, keepdims=True), 0),
@@ -287,14 +299,14 @@ TASK = Task(
         Mistake(
             "a reduction is used before its pass over the row has ended",
             "exp(x - m) needs the largest of all elements, not of those so far: it belongs into the next pass.",
-            gives=running,
+            wrong_answer=running,
             check=COMPUTES,
         ),
         Mistake(
             "an output that is given twice is stored once",
             "Two outputs may be one node. Go through graph.outputs with enumerate: the position says which of outs it is; "
             "graph.outputs.index(k) gives the first position only.",
-            gives=stored_once,
+            wrong_answer=stored_once,
             check=COMPUTES,
         ),
         Mistake(

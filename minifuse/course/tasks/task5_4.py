@@ -1,11 +1,11 @@
-"""Task 5.4: a cache of kernels, with a key that is right."""
+"""Task 5.4: a cache of kernels with the right keys."""
 
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from .. import oracle
-from ..call_pairs import Call, Pair, Tensor, pairs, telling
+from ..call_pairs import Call, Pair, Tensor, characteristic_pairs, pairs
 from ..check import agreement, in_turn
 from ..oracle.module5 import key
 from ..student import Student
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 Calls = tuple[int, list[int]]  # (room, which calls, in order)
-Builds = list[int | str]  # of each call, the number of the build that its kernel came from, or "error"
+Builds = list[int | str]  # for each call, the number of the build of its kernel, or "error"
 WRONG_HIT = "calls that need two kernels have two keys"
 NEEDLESS = "calls that one kernel serves have one key"
 BUILDS = "a kernel is built when its key is new, and never else"
@@ -25,25 +25,25 @@ ERRORS = "a kernel that could not be built leaves nothing behind"
 
 
 def keys(student: Student, pair: Pair) -> bool:
-    """Return whether the student's keys of two calls are one; a key must be fit for a dict."""
-    found = [student.call_key(*call.made()) for call in pair]
+    """Return whether the student's keys of two calls are equal; keys must be hashable."""
+    found = [student.call_key(*call.build()) for call in pair]
     for one in found:
         try:
             hash(one)
         except TypeError as error:
-            raise Wrong(f"the key cannot be in a dict: {error}", told=str(pair), got=one, kind="unhashable") from error
+            raise Wrong(f"the key cannot be in a dict: {error}", case_text=str(pair), got=one, kind="unhashable") from error
     return bool(found[0] == found[1])
 
 
 def right(pair: Pair, **mistake: str) -> bool:
-    """Return whether two calls share a kernel; or seem to, to somebody who makes a mistake."""
-    made = [call.made() for call in pair]  # both live, so that no id comes twice
+    """Return whether two calls share a kernel; with a mistake, whether their wrong keys are equal."""
+    made = [call.build() for call in pair]  # keep both alive, so that ids are distinct
     one, other = [key(*call, mistake.get("without", ""), mistake.get("having", "")) for call in made]
     return one == other
 
 
 def differing(is_shared: bool) -> Callable[[], "SearchStrategy[Pair]"]:
-    """Pairs that share a kernel, or do not."""
+    """Return a strategy of pairs that share a kernel, or that do not."""
 
     def cases() -> "SearchStrategy[Pair]":
         return pairs().filter(lambda pair: right(pair) is is_shared)
@@ -52,7 +52,7 @@ def differing(is_shared: bool) -> Callable[[], "SearchStrategy[Pair]"]:
 
 
 def compares(name: str, cases: Callable[[], "SearchStrategy[Pair]"], share: float = 1.0) -> Check:
-    """The demand that keys of pairs are equal where they should be."""
+    """Return a check that keys of pairs are equal if and only if the calls share a kernel."""
     return agreement(name, cases, keys, right, draw=drawing, share=share)
 
 
@@ -68,31 +68,31 @@ def drawing(pair: Pair, got: object, expected: bool) -> list[str]:
 
 
 def sequences(least: int = 1) -> "SearchStrategy[Calls]":
-    """(room, which calls, in order): calls that come again, of functions that differ in k."""
+    """Draw (capacity, a sequence of calls): calls repeat, and differ in k."""
     from hypothesis import strategies as st
 
     return st.tuples(st.integers(least, 4), st.lists(st.integers(0, 4), min_size=1, max_size=12))
 
 
 def asked_again() -> "SearchStrategy[Calls]":
-    """Sequences in which a kernel is asked for again just before there is no room for all."""
+    """Draw sequences in which a kernel is used again just before the cache is full."""
     from hypothesis import strategies as st
 
     return st.sampled_from([(2, [0, 1, 0, 2, 0]), (3, [0, 1, 2, 0, 3, 0]), (2, [1, 2, 1, 0, 1, 2])])
 
 
-def told(case: Calls) -> str:
-    """A sequence in words."""
+def describe_case(case: Calls) -> str:
+    """Return a sequence as text."""
     return f"room for {case[0]} kernels; calls of f with k = {', '.join(f'{k}.0' for k in case[1])}, one after the other"
 
 
 def call_of(k: int) -> Call:
-    """The call with this k."""
+    """Return the call with this k."""
     return Call("scaled", float(k), Tensor((4, 5)), Tensor((4, 5)), 1.0)
 
 
 def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
-    """Ask a cache for kernels: return the number of the build that each came from, or "error" where building fails."""
+    """Request kernels from a cache. Return the build number of each, or "error" if its build failed."""
     built: list[int] = []
     found: Builds = []
     for k in which:
@@ -103,7 +103,7 @@ def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
                 raise ArithmeticError("this kernel does not compile")
             return len(built) - 1
 
-        function, arguments = call_of(k).made()
+        function, arguments = call_of(k).build()
         try:
             found.append(cache.kernel(function, arguments, build))
         except ArithmeticError:
@@ -112,7 +112,7 @@ def played(cache: Any, which: list[int], failing: int | None = None) -> Builds:
 
 
 def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> Check:
-    """The demand that the student's cache gives what the judge's gives."""
+    """Return a check that compares the student's cache with the oracle's."""
 
     def play(cache: Callable[[int], Any], case: Calls) -> Builds:
         return played(cache(room(case[0])), case[1], failing)
@@ -122,16 +122,18 @@ def plays(name: str, room: Callable[[int], int], failing: int | None = None) -> 
         name,
         ask=lambda s, c: play(s.KernelCache, c),
         expect=lambda c: play(oracle.function("KernelCache"), c),
-        told=told if failing is None else lambda c: f"{told(c)}; the first build for k = {failing}.0 ends in an error",
+        describe=describe_case
+        if failing is None
+        else lambda c: f"{describe_case(c)}; the first build for k = {failing}.0 ends in an error",
         draw=lambda c, got, expected: [
-            f"call {k}: build {a} is right, {b} was given" for k, (a, b) in enumerate(zip(expected, got, strict=True))
+            f"call {k}: expected build {a}, got {b}" for k, (a, b) in enumerate(zip(expected, got, strict=True))
         ],
     )
     return in_turn(name, [agrees(cases=sequences), agrees(cases=asked_again)])
 
 
 def first_in_first_out(case: Calls) -> Builds:
-    """By a cache that lets go of the kernel that was built first."""
+    """Answer like a first-in-first-out cache."""
     kernels: dict[int, int] = {}
     found: Builds = []
     builds = 0
@@ -146,12 +148,12 @@ def first_in_first_out(case: Calls) -> Builds:
 
 
 def without(part: str) -> Callable[[Pair], bool]:
-    """Return whether the keys seem to be one to somebody who leaves a part out."""
+    """Return an answer whose key lacks a part."""
     return lambda pair: right(pair, without=part)
 
 
 def having(part: str) -> Callable[[Pair], bool]:
-    """Return whether the keys seem to be one to somebody who puts something in that does not belong there."""
+    """Return an answer whose key has a superfluous part."""
     return lambda pair: right(pair, having=part)
 
 
@@ -175,8 +177,13 @@ TASK = Task(
     ),
     reads=("docs/course/5.4-kernel-cache.md", "docs/guide/fusion.md"),
     checks=(
-        in_turn(WRONG_HIT, [compares(WRONG_HIT, differing(False), 3.0), compares(WRONG_HIT, partial(telling, False))]),
-        in_turn(NEEDLESS, [compares(NEEDLESS, differing(True), 2.0), compares(NEEDLESS, partial(telling, True))]),
+        in_turn(
+            WRONG_HIT,
+            [compares(WRONG_HIT, differing(False), 3.0), compares(WRONG_HIT, partial(characteristic_pairs, False))],
+        ),
+        in_turn(
+            NEEDLESS, [compares(NEEDLESS, differing(True), 2.0), compares(NEEDLESS, partial(characteristic_pairs, True))]
+        ),
         plays(BUILDS, lambda room: 5),
         plays(ROOM, lambda room: room),
         plays(ERRORS, lambda room: 5, failing=2),
@@ -185,62 +192,62 @@ TASK = Task(
         Mistake(
             "the dtype is left out",
             "A kernel for float32 reads the bytes of a float64 as two numbers.",
-            gives=without("dtype"),
+            wrong_answer=without("dtype"),
             check=WRONG_HIT,
         ),
         Mistake(
             "strides are left out",
             "A kernel that steps by 1 cannot read a transposed tensor, nor one that is repeated.",
-            gives=without("strides"),
+            wrong_answer=without("strides"),
             check=WRONG_HIT,
         ),
         Mistake(
             "it is left out which arguments share memory",
             "f(x, x) loads once, and f(x, x one further) must load before it stores: both differ from f(x, y).",
-            gives=without("aliases"),
+            wrong_answer=without("aliases"),
             check=WRONG_HIT,
         ),
         Mistake(
             "values from outside are compared by ==, without their types",
             "2 == 2.0, True == 1, and 0.0 == -0.0. repr tells them apart, or the type beside the value.",
-            gives=without("types"),
+            wrong_answer=without("types"),
             check=WRONG_HIT,
         ),
         Mistake(
             "what the function reads from around it is left out",
             "k is a number in the kernel's text. insides(function) has the closure, and the defaults.",
-            gives=without("closure"),
+            wrong_answer=without("closure"),
             check=WRONG_HIT,
         ),
         Mistake(
             "the function is known by its name",
             "Two functions may be called f. insides(function).code is what they do.",
-            gives=without("code"),
+            wrong_answer=without("code"),
             check=WRONG_HIT,
         ),
         Mistake(
             "the strides themselves are in the key",
             "Of a stride only its class counts: 0, 1, or another number, which the kernel is told.",
-            gives=having("strides"),
+            wrong_answer=having("strides"),
             check=NEEDLESS,
         ),
         Mistake(
             "sizes are in the key",
             "The kernel is told its sizes when it runs; a new size needs no new kernel. Only whether a size is 1 counts.",
-            gives=having("sizes"),
+            wrong_answer=having("sizes"),
             check=NEEDLESS,
         ),
         Mistake(
             "values of arguments are in the key",
             "A number that is an argument travels with the call; only its type is in the kernel.",
-            gives=having("numbers"),
+            wrong_answer=having("numbers"),
             check=NEEDLESS,
         ),
         Mistake(
             "the kernel that was built first goes first",
             "It may be the one that is used most. What is asked for becomes the newest: take it out, and put it back at "
             "the end.",
-            gives=first_in_first_out,
+            wrong_answer=first_in_first_out,
             check=ROOM,
         ),
     ),

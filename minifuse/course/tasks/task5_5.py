@@ -1,4 +1,4 @@
-"""Task 5.5: the gradients of a graph, as a graph; what its backward pass saves and what it computes again."""
+"""Task 5.5: compute gradients as a graph, and choose which values to save for the backward pass."""
 
 from collections.abc import Callable, Hashable
 from math import prod
@@ -8,10 +8,22 @@ import numpy as np
 
 from ...core.indexing import Shape
 from ..check import agreement, current
-from ..fusion import BINARY, FOLDS, Graph
+from ..fusion import BINARY, REDUCTIONS, Graph
 from ..oracle import Slot
-from ..oracle.module5 import Traced, fit, gradients, pulled, recorded, split
-from ..programs import Line, Program, demand, evaluated, graph_of, levels, needed, programs, row_programs, sample, samples
+from ..oracle.module5 import Traced, fit, gradients, operand_gradients, record, split
+from ..programs import (
+    Line,
+    Program,
+    capture_graph,
+    check_each,
+    evaluate_graph,
+    live_nodes,
+    programs,
+    reduction_depths,
+    row_programs,
+    sample_array,
+    sample_arrays,
+)
 from ..strided import Array
 from ..student import Student
 from ..task import Mistake, Task
@@ -31,20 +43,20 @@ SAVED = "only reductions are saved, and only those that the backward pass needs"
 
 
 class Rule(NamedTuple):
-    """An operation of operands, some of whose elements may be equal."""
+    """An operation on operands, in which some elements may be equal."""
 
     op: str
     has_ties: bool
 
     def arrays(self) -> list[Array]:
-        """d and the operands."""
-        a, b = sample((3, 4), 1), sample((3, 4), 2)
+        """Return d and the operands."""
+        a, b = sample_array((3, 4), 1), sample_array((3, 4), 2)
         if self.op == "log":
             a = np.abs(a) + 0.1
         if self.has_ties:
             a[:, 1] = a[:, 3] = 2.5
             b[:, ::2] = a[:, ::2]
-        d = sample((3, 1) if self.op in FOLDS else (3, 4), 3)
+        d = sample_array((3, 1) if self.op in REDUCTIONS else (3, 4), 3)
         return [d, a, b] if self.op in BINARY else [d, a]
 
     def __str__(self) -> str:
@@ -54,7 +66,7 @@ class Rule(NamedTuple):
 
 
 def rules() -> "SearchStrategy[Rule]":
-    """All operations that have a gradient."""
+    """Draw all operations with a gradient."""
     from hypothesis import strategies as st
 
     ops = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "sum", "max")
@@ -64,22 +76,22 @@ def rules() -> "SearchStrategy[Rule]":
 
 
 def by_rule(rule: Rule, pull: Slot) -> list[Array]:
-    """Compute the gradients of operands, in their shapes."""
+    """Compute the gradients of the operands, in their shapes."""
 
     def run(d: Traced, *operands: Traced) -> tuple[Traced, ...]:
         y = d.then(rule.op, *operands)
         parts = pull(rule.op, d, y, *operands)
         if not isinstance(parts, tuple) or len(parts) != len(operands):
-            said = f"pull_back({rule.op!r}, ...) gives a tuple with a gradient for each operand"
-            raise Wrong(said, told=str(rule), got=parts, kind="kind")
+            message = f"pull_back({rule.op!r}, ...) must return a tuple with a gradient for each operand"
+            raise Wrong(message, case_text=str(rule), got=parts, kind="kind")
         return tuple(fit(part, x.shape) for part, x in zip(parts, operands, strict=True))
 
     arrays = rule.arrays()
-    return evaluated(recorded(run, *[x.shape for x in arrays]), arrays)
+    return evaluate_graph(record(run, *[x.shape for x in arrays]), arrays)
 
 
-def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
-    """Shapes (rows, n) and (rows, 1)."""
+def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
+    """Draw shapes (rows, n) and (rows, 1)."""
     from hypothesis import strategies as st
 
     @st.composite
@@ -91,23 +103,25 @@ def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
 
 
 def cases() -> "SearchStrategy[Program]":
-    """Programs with one output, (rows, n) or (rows, 1)."""
+    """Draw programs with one output of shape (rows, n) or (rows, 1)."""
     from hypothesis import strategies as st
 
-    drawn = programs(spaces(), OPS, most=7, most_outputs=1, gives=lambda shape, whole: shape in (whole, (whole[0], 1)))
+    drawn = programs(
+        argument_shapes(), OPS, most=7, most_outputs=1, is_output=lambda shape, whole: shape in (whole, (whole[0], 1))
+    )
     return st.sampled_from([*row_programs((2, 3)), STEP, UNUSED]) | drawn
 
 
 def given(program: Program, saved: list[Array] | None = None) -> list[Array]:
-    """Values of the inputs, what is saved, and d."""
-    xs = samples(program.shapes)
-    return [*xs, *(saved or []), sample(program.on(xs)[0].shape, 7)]
+    """Return the values of the inputs, the saved values, and d."""
+    xs = sample_arrays(program.shapes)
+    return [*xs, *(saved or []), sample_array(program.evaluate(xs)[0].shape, 7)]
 
 
 def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]) -> Graph:
-    """A graph of the student's with these inputs and outputs."""
+    """Check that a student's graph has these inputs and outputs, and return it."""
     if not isinstance(found, Graph):
-        raise Wrong(f"{name} is to be a Graph; this is of type {type(found).__name__}", told=current[0], kind="kind")
+        raise Wrong(f"{name} must be a Graph; this is of type {type(found).__name__}", case_text=current[0], kind="kind")
     has = [node.shape for node in found.nodes if node.op == "input"]
     if has != inputs:
         raise wrong(f"{name} has inputs of shapes {has}", found, "inputs", expected=inputs, got=has)
@@ -115,38 +129,38 @@ def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]
     if shapes != outputs:
         is_large = any(prod(one) > prod(other) for one, other in zip(shapes, outputs, strict=False))
         kind = "large" if is_large else "shapes"
-        raise wrong(f"{name} gives values of shapes {shapes}", found, kind, expected=outputs, got=shapes)
+        raise wrong(f"{name} returns values of shapes {shapes}", found, kind, expected=outputs, got=shapes)
     return found
 
 
-def wrong(said: str, graph: Graph, kind: str, expected: object = None, got: object = None) -> Wrong:
-    """Build a failure that shows the graph."""
-    return Wrong(said, told=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
+def wrong(message: str, graph: Graph, kind: str, expected: object = None, got: object = None) -> Wrong:
+    """Return a failure whose picture shows the graph."""
+    return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
 
 
 def gradient_values(student: Student, program: Program) -> list[Array]:
     """Evaluate the student's graph of gradients."""
-    graph, shapes = graph_of(program), list(program.shapes)
+    graph, shapes = capture_graph(program), list(program.shapes)
     output = graph.nodes[graph.outputs[0]].shape
     found = as_graph(student.gradient_graph(graph), "gradient_graph(graph)", [*shapes, output], shapes)
-    return evaluated(found, given(program))
+    return evaluate_graph(found, given(program))
 
 
 def expected(program: Program, mistake: str = "") -> list[Array]:
-    """The gradients, or those of somebody who makes a mistake."""
-    return evaluated(gradients(graph_of(program), mistake=mistake), given(program))
+    """Compute the gradients, or those of a known mistake."""
+    return evaluate_graph(gradients(capture_graph(program), mistake=mistake), given(program))
 
 
 def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
-    """The student's forward and backward."""
-    graph = graph_of(program)
+    """Return the student's forward and backward graphs."""
+    graph = capture_graph(program)
     found = student.forward_and_backward(graph)
     if not isinstance(found, tuple) or len(found) != 2:
-        raise Wrong("forward_and_backward gives two Graphs", told=current[0], got=found, kind="kind")
+        raise Wrong("forward_and_backward must return two Graphs", case_text=current[0], got=found, kind="kind")
     forward, backward = found
     shapes, output = list(program.shapes), graph.nodes[graph.outputs[0]].shape
     if not isinstance(forward, Graph) or not forward.outputs:
-        raise Wrong("forward is to be a Graph with outputs (output, *saved)", told=current[0], got=forward, kind="kind")
+        raise Wrong("forward must be a Graph with outputs (output, *saved)", case_text=current[0], got=forward, kind="kind")
     saved = [forward.nodes[k].shape for k in forward.outputs[1:]]
     as_graph(forward, "forward", shapes, [output, *saved])
     return forward, as_graph(backward, "backward", [*shapes, *saved, output], shapes)
@@ -155,12 +169,12 @@ def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
 def both_values(student: Student, program: Program) -> list[Array]:
     """Run both graphs, one after the other."""
     forward, backward = halves(student, program)
-    output, *saved = evaluated(forward, samples(program.shapes))
-    return [output, *evaluated(backward, given(program, saved))]
+    output, *saved = evaluate_graph(forward, sample_arrays(program.shapes))
+    return [output, *evaluate_graph(backward, given(program, saved))]
 
 
 def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int]) -> list[int]:
-    """A number for each value of a graph, the same for the same expression in all graphs that share `known`."""
+    """Return a number for each value, equal for equal expressions in all graphs that share `known`."""
     found: list[int] = []
     for node in graph.nodes:
         place = inputs.get(int(node.value or 0)) if node.op == "input" else None
@@ -170,7 +184,7 @@ def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int])
 
 
 def recomputes_no_reduction(student: Student, program: Program) -> None:
-    """Compare the reductions of the backward graph with those of the forward graph; passes tell the cost."""
+    """Raise `Wrong` if the backward graph repeats a reduction of the forward graph."""
     forward, backward = halves(student, program)
     known: dict[Hashable, int] = {}
     own = identities(forward, known, {})
@@ -178,27 +192,32 @@ def recomputes_no_reduction(student: Student, program: Program) -> None:
     saved = {count + at: own[k] for at, k in enumerate(forward.outputs[1:])}
     d = max(int(n.value or 0) for n in backward.nodes if n.op == "input")
     theirs = identities(backward, known, saved | {d: -1})
-    reductions = {own[k]: k for k in needed(forward) if forward.nodes[k].op in FOLDS}
-    for k in needed(backward):
-        if backward.nodes[k].op in FOLDS and theirs[k] in reductions:
-            passes = [1 + max(levels(g)[i] for i in g.outputs) for g in (backward, split(graph_of(program))[1])]
-            said = (
+    reductions = {own[k]: k for k in live_nodes(forward) if forward.nodes[k].op in REDUCTIONS}
+    for k in live_nodes(backward):
+        if backward.nodes[k].op in REDUCTIONS and theirs[k] in reductions:
+            passes = [
+                1 + max(reduction_depths(g)[i] for i in g.outputs) for g in (backward, split(capture_graph(program))[1])
+            ]
+            message = (
                 f"%{k} of the backward graph is %{reductions[theirs[k]]} of the forward graph, computed again; save it. "
-                f"The backward kernel makes {passes[0]} passes over each row; {passes[1]} would do"
+                f"The backward kernel makes {passes[0]} passes over each row; {passes[1]} are enough"
             )
-            raise wrong(said, backward, "refold")
+            raise wrong(message, backward, "refold")
 
 
 def saves_reductions(student: Student, program: Program) -> None:
-    """Check that all saved values are small, and needed."""
+    """Raise `Wrong` if a saved value is not a reduction, is not used, or is saved twice."""
     forward, backward = halves(student, program)
     for k in forward.outputs[1:]:
-        if forward.nodes[k].op not in FOLDS:
-            said = (
+        if forward.nodes[k].op not in REDUCTIONS:
+            message = (
                 f"%{k} = {forward.nodes[k].op} of shape {forward.nodes[k].shape} is saved; it can be computed again at once"
             )
-            raise wrong(said, forward, "saved")
-    count, used = len(program.shapes), {backward.nodes[k].value for k in needed(backward) if backward.nodes[k].op == "input"}
+            raise wrong(message, forward, "saved")
+    count, used = (
+        len(program.shapes),
+        {backward.nodes[k].value for k in live_nodes(backward) if backward.nodes[k].op == "input"},
+    )
     for at, k in enumerate(forward.outputs[1:]):
         if count + at not in used:
             raise wrong(f"%{k} is saved, and the backward graph does not use it", forward, "unneeded")
@@ -207,17 +226,19 @@ def saves_reductions(student: Student, program: Program) -> None:
 
 
 def has_unused(graph: Graph) -> bool:
-    """Return whether the output does not depend on some input, or only by way of lt."""
-    live = needed(graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes)))
+    """Return whether the output does not depend on an input, or only through lt."""
+    live = live_nodes(
+        graph._replace(nodes=tuple(node._replace(inputs=()) if node.op == "lt" else node for node in graph.nodes))
+    )
     return any(node.op == "input" and k not in live for k, node in enumerate(graph.nodes))
 
 
 def mistaken(name: str) -> Callable[[Rule | Program], list[Array]]:
-    """Compute with this mistake."""
+    """Return an answer with this mistake."""
 
     def give(case: Rule | Program) -> list[Array]:
         if isinstance(case, Rule):
-            return by_rule(case, lambda op, d, y, a, b=None: pulled(op, d, y, a, b, mistake=name))
+            return by_rule(case, lambda op, d, y, a, b=None: operand_gradients(op, d, y, a, b, mistake=name))
         return expected(case, name)
 
     return give
@@ -245,61 +266,61 @@ TASK = Task(
     ),
     reads=("docs/course/5.5-fused-backward.md", "docs/guide/gradients.md"),
     checks=(
-        agreement(RULES, rules, lambda s, c: by_rule(c, s.pull_back), lambda c: by_rule(c, pulled)),
+        agreement(RULES, rules, lambda s, c: by_rule(c, s.pull_back), lambda c: by_rule(c, operand_gradients)),
         agreement(
             GRADIENTS,
             cases,
             gradient_values,
             expected,
-            draw=lambda c, got, right: ["the forward graph", *str(graph_of(c)).splitlines()],
+            draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
             link=lambda c: "autodiff",
         ),
         agreement(
             BOTH,
             cases,
             both_values,
-            lambda c: [*c.on(samples(c.shapes)), *expected(c)],
-            draw=lambda c, got, right: ["the forward graph", *str(graph_of(c)).splitlines()],
+            lambda c: [*c.evaluate(sample_arrays(c.shapes)), *expected(c)],
+            draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
         ),
-        demand(RECOMPUTED, cases, recomputes_no_reduction),
-        demand(SAVED, cases, saves_reductions),
+        check_each(RECOMPUTED, cases, recomputes_no_reduction),
+        check_each(SAVED, cases, saves_reductions),
     ),
     mistakes=(
         Mistake(
             "the second operand of a difference gets its gradient with the wrong sign",
             "When b grows, a - b falls.",
-            gives=mistaken("sign"),
+            wrong_answer=mistaken("sign"),
             check=RULES,
         ),
         Mistake(
             "the divisor gets its gradient with the wrong sign",
             "When b grows, a / b falls: -d * a / (b * b).",
-            gives=mistaken("quotient"),
+            wrong_answer=mistaken("quotient"),
             check=RULES,
         ),
         Mistake(
             "each of several largest elements gets the whole gradient",
             "Then it is counted twice. Share it: divide by how many there are.",
-            gives=mistaken("ties"),
+            wrong_answer=mistaken("ties"),
             check=RULES,
         ),
         Mistake(
             "a gradient is overwritten where a value is used twice",
             "A value changes the output by all the ways on which it is used: their gradients are added.",
-            gives=mistaken("overwritten"),
+            wrong_answer=mistaken("overwritten"),
             check=GRADIENTS,
         ),
         Mistake(
             "gradients keep the shape of the result",
             "An operand of shape (rows, 1) was repeated along the row, so its gradient is a sum along the row.",
-            gives=mistaken("shape"),
+            wrong_answer=mistaken("shape"),
             when=lambda w: w.kind == "large",
             check=GRADIENTS,
         ),
         Mistake(
             "an input that the output does not depend on is forgotten",
             "A change of it changes nothing: its gradient is 0 everywhere, in its shape.",
-            when=lambda w: w.kind != "" and isinstance(w.case, Program) and has_unused(graph_of(w.case)),
+            when=lambda w: w.kind != "" and isinstance(w.case, Program) and has_unused(capture_graph(w.case)),
             check=GRADIENTS,
         ),
         Mistake(

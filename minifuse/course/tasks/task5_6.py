@@ -1,4 +1,4 @@
-"""Task 5.6: few launches, few bytes: which nodes go into which kernel."""
+"""Task 5.6: partition nodes into kernels with few launches and few bytes."""
 
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
@@ -7,8 +7,8 @@ from ...core.indexing import Shape
 from ..check import agreement, current
 from ..fusion import Graph, Kernel, can_share
 from ..plans import PLANS, Plan
-from ..programs import Line, Program, demand, graph_of, programs, samples
-from ..scheduled import Moved, kernel_of, run, unfused, wanted_of, wrong
+from ..programs import Line, Program, capture_graph, check_each, programs, sample_arrays
+from ..scheduled import ScheduleCost, make_kernel, nodes_to_compute, run_schedule, schedule_error, unfused_cost
 from ..student import Student
 from ..task import Check, Mistake, Task
 from ..verdicts import Wrong
@@ -28,8 +28,8 @@ FEWEST = "the graphs of the list take as few launches as they can"
 BYTES = "and move as few bytes as they can"
 
 
-def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
-    """Square matrices, a row of sums, and another space, so that not all can share a kernel."""
+def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
+    """Draw square matrices, row sums, and another iteration space, so that not all nodes can share a kernel."""
     from hypothesis import strategies as st
 
     shapes = st.sampled_from([(4, 4), (4, 4), (4, 1), (6, 5), (6, 4)])
@@ -37,48 +37,52 @@ def spaces() -> "SearchStrategy[tuple[Shape, ...]]":
 
 
 def cases() -> "SearchStrategy[Program]":
-    """Programs with matmuls between other nodes; and one that a number a row holds together."""
+    """Draw programs with matmuls between other nodes."""
     from hypothesis import strategies as st
 
     drawn = programs(
-        spaces(),
+        argument_shapes(),
         OPS,
         most=10,
         numbers=(0.5, 2.0),
-        gives=lambda shape, whole: True,
-        reduces=lambda shape, whole: shape[-1] > 1,
+        is_output=lambda shape, whole: True,
+        is_reducible=lambda shape, whole: shape[-1] > 1,
     )
     return drawn | st.just(BRIDGE)
 
 
-def scheduled(student: Student, graph: Graph) -> Moved:
-    """The student's schedule, run."""
+def run_student_schedule(student: Student, graph: Graph) -> ScheduleCost:
+    """Run the student's schedule."""
     shapes = [node.shape for node in graph.nodes if node.op == "input"]
-    return run(graph, student.schedule(graph), samples(shapes))
+    return run_schedule(graph, student.schedule(graph), sample_arrays(shapes))
 
 
 def groups(graph: Graph) -> list[list[int]]:
-    """Kernels of all kinds: pairs of neighbours that may share one."""
-    wanted = wanted_of(graph)
-    return [[k, *[i for i in wanted if i > k and can_share(graph, [k, i])][:2]] for k in wanted]
+    """Return a group for each node: the node, and up to two later ones that can share a kernel with it."""
+    computed = nodes_to_compute(graph)
+    return [[k, *[i for i in computed if i > k and can_share(graph, [k, i])][:2]] for k in computed]
 
 
 def moves_least(student: Student, program: Program) -> None:
-    """kernel_for, for groups that are no schedule of anybody's."""
-    graph = graph_of(program)
+    """Raise `Wrong` if `kernel_for` loads or stores too much or too little."""
+    graph = capture_graph(program)
     for group in groups(graph):
         if not can_share(graph, group):
             continue
-        found, right = student.kernel_for(graph, group), kernel_of(graph, group, wanted_of(graph))
+        found, right = student.kernel_for(graph, group), make_kernel(graph, group, nodes_to_compute(graph))
         if not isinstance(found, Kernel):
-            raise Wrong("kernel_for gives a Kernel(nodes, loads, stores)", told=current[0], got=found, kind="type")
+            raise Wrong(
+                "kernel_for must return a Kernel(nodes, loads, stores)", case_text=current[0], got=found, kind="type"
+            )
         if sorted(found.nodes) != list(right.nodes):
-            raise wrong(f"kernel_for(graph, {group}) computes {found.nodes}", graph, [found], "nodes")
+            raise schedule_error(f"kernel_for(graph, {group}) computes {found.nodes}", graph, [found], "nodes")
         for name, theirs, ours in (("loads", found.loads, right.loads), ("stores", found.stores, right.stores)):
             if sorted(theirs) != list(ours):
                 kind = kind_of(name, theirs, ours, graph)
-                said = f"a kernel of {told(group)} {name} {told(theirs)}; it must have {told(ours)}"
-                raise wrong(said, graph, [found], kind, expected=told(ours), got=told(theirs))
+                message = (
+                    f"a kernel of {describe_case(group)} {name} {describe_case(theirs)}; it must have {describe_case(ours)}"
+                )
+                raise schedule_error(message, graph, [found], kind, expected=describe_case(ours), got=describe_case(theirs))
 
 
 def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph) -> str:
@@ -91,37 +95,39 @@ def kind_of(name: str, theirs: Sequence[int], ours: Sequence[int], graph: Graph)
     return "output" if name == "stores" and missing <= set(graph.outputs) else f"{name} missing"
 
 
-def told(numbers: Sequence[int]) -> str:
-    """Nodes in words."""
+def describe_case(numbers: Sequence[int]) -> str:
+    """Return nodes as text."""
     return " ".join(f"%{k}" for k in numbers) or "nothing"
 
 
-def judged(student: Student, plan: Plan) -> tuple[Graph, Moved]:
-    """A graph of the list, and the student's schedule of it."""
+def judge_plan(student: Student, plan: Plan) -> tuple[Graph, ScheduleCost]:
+    """Return a graph of PLANS, and the cost of the student's schedule."""
     graph = plan.graph()
     current[0] = f"{plan.name}: {plan.text}"
     found = student.schedule(graph)
-    moved = run(graph, found, samples(plan.shapes))
+    moved = run_schedule(graph, found, sample_arrays(plan.shapes))
     return graph, moved
 
 
 def few_launches(student: Student) -> None:
-    """Launches, against the fewest."""
+    """Raise `Wrong` if a schedule has more launches than the best one."""
     for plan in PLANS:
-        graph, moved = judged(student, plan)
+        graph, moved = judge_plan(student, plan)
         if moved.launches > plan.launches:
-            alone = unfused(graph)[0]
-            said = f"{moved.launches} launches; unfused it would be {alone}, and {plan.launches} are enough"
+            alone = unfused_cost(graph)[0]
+            message = f"{moved.launches} launches; unfused it would be {alone}, and {plan.launches} are enough"
             kind = "unfused" if moved.launches == alone and plan is PLANS[0] else "launches"
-            raise wrong(said, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches, case=plan)
+            raise schedule_error(
+                message, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches, case=plan
+            )
 
 
 def in_turn(wrong: Wrong, is_near: bool) -> bool:
-    """Return whether it has the launches of a greedy schedule: of the next nodes in the list, or of all that are ready."""
+    """Return whether a schedule has as many launches as a greedy one, in list order or of all nodes that are ready."""
     if wrong.kind != "launches":
         return False
     graph = wrong.case.graph()
-    left, count = wanted_of(graph), 0
+    left, count = nodes_to_compute(graph), 0
     while left:
         group: list[int] = []
         for k in left:
@@ -135,13 +141,13 @@ def in_turn(wrong: Wrong, is_near: bool) -> bool:
 
 
 def few_bytes(student: Student) -> None:
-    """Bytes, against the fewest at as many launches."""
+    """Raise `Wrong` if a schedule moves more bytes than the best one with equal launches."""
     for plan in PLANS:
-        graph, moved = judged(student, plan)
+        graph, moved = judge_plan(student, plan)
         if moved.nbytes > plan.nbytes:
-            alone = unfused(graph)[1]
-            said = f"{moved.nbytes:,} bytes are moved; unfused it would be {alone:,}, and {plan.nbytes:,} are enough"
-            raise wrong(said, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=moved.nbytes)
+            alone = unfused_cost(graph)[1]
+            message = f"{moved.nbytes:,} bytes are moved; unfused it would be {alone:,}, and {plan.nbytes:,} are enough"
+            raise schedule_error(message, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=moved.nbytes)
 
 
 TASK = Task(
@@ -165,13 +171,13 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        demand(MINIMAL_TRAFFIC, cases, moves_least),
+        check_each(MINIMAL_TRAFFIC, cases, moves_least),
         agreement(
             RIGHT,
             cases,
-            lambda s, c: scheduled(s, graph_of(c)).outputs,
-            lambda c: c.on(samples(c.shapes)),
-            draw=lambda c, got, right: str(graph_of(c)).splitlines(),
+            lambda s, c: run_student_schedule(s, capture_graph(c)).outputs,
+            lambda c: c.evaluate(sample_arrays(c.shapes)),
+            draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
             link=lambda c: "fusion",
         ),
         Check(FEWEST, lambda s, e: few_launches(s)),

@@ -1,8 +1,8 @@
-"""Module 1: derivatives, by asking twice and by going backward.
+"""Module 1: numerical derivatives and backpropagation.
 
-A *variable* has `history`, which is None for a leaf or a constant, `is_constant`, and `accumulate(d)`, which adds to the
-derivative that it has gathered. A history is a *call*: it has `function`, a class with `backward(context, d)`, its
-`context`, and `inputs`, a tuple of variables. Nothing here asks whether a variable is a number or a tensor.
+A *variable* has `history`, which is None for a leaf or a constant, `is_constant`, and `accumulate(d)`, which adds to its
+gradient. A history is a *call*: it has `function`, a class with `backward(context, d)`, its `context`, and `inputs`, a tuple
+of variables. The code is the same for numbers and for tensors.
 """
 
 from minifuse.course import todo
@@ -11,7 +11,7 @@ from minifuse.course import todo
 
 
 def numerical_derivative(f, xs, k, epsilon=1e-6):
-    """The slope of f by its argument k at the point xs, from f a bit above and a bit below: f is called as f(*xs)."""
+    """Return the slope of f with respect to argument k at the point xs, from two calls f(*xs), slightly above and below."""
     # begin 1.1a
     above, below = list(xs), list(xs)
     above[k] += epsilon
@@ -24,7 +24,7 @@ def numerical_derivative(f, xs, k, epsilon=1e-6):
 
 
 def chain_rule(call, d):
-    """Return (variable, derivative) of each input of a call that is no constant, if its result receives d: a list."""
+    """Return a list of (variable, gradient) for each input of a call that is not a constant, if its result receives d."""
     # begin 1.3a
     derivatives = call.function.backward(call.context, d)
     return [(x, dx) for x, dx in zip(call.inputs, derivatives) if not x.is_constant]
@@ -35,7 +35,7 @@ def chain_rule(call, d):
 
 
 def topological_order(root):
-    """All variables that root was computed from, and root: a list, each once, each before those it was computed from.
+    """Return a list of root and all variables from which it was computed: each once, and before its inputs.
 
     Constants are left out. There may be thousands of calls between root and a leaf.
     """
@@ -57,7 +57,7 @@ def topological_order(root):
 
 
 def backpropagate(root, d):
-    """Give each leaf that root was computed from what it receives if root receives d: once, by leaf.accumulate(total)."""
+    """Accumulate the gradient of each leaf, if root receives d: one call of leaf.accumulate(total) for each leaf."""
     # begin 1.4b
     received = {root: d}
     for variable in topological_order(root):

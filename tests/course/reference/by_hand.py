@@ -1,9 +1,9 @@
-"""Module 0: points of two kinds, told apart by numbers that you choose.
+"""Module 0: classify points of two kinds with numbers that you choose.
 
-A line is three numbers: (weight of x, weight of y, bias). It says kind 1 where weight_x * x + weight_y * y + bias > 0, and
-kind 0 where that is below 0. A network is (hidden, last): some lines, and a weight for each of them and a bias.
+A line is three numbers: (weight of x, weight of y, bias). It predicts kind 1 where weight_x * x + weight_y * y + bias > 0,
+and kind 0 where the sum is below 0. A network is (hidden, last): some lines, and a weight for each of them and a bias.
 
-`minifuse course check 0.5` draws the points, and says which are on the wrong side.
+`minifuse course check 0.5` draws the points and marks those on the wrong side.
 """
 
 from minifuse.course import todo
@@ -16,7 +16,7 @@ def side_of_line(line, x, y):
 
 
 def side_of_network(network, x, y):
-    """Evaluate a network at a point: the values of its hidden lines, 0 where they are negative, weighted and summed."""
+    """Evaluate a network at a point: the weighted sum of the positive values of its hidden lines, plus the bias."""
     hidden, last = network
     *weights, bias = last
     return sum(weight * max(side_of_line(line, x, y), 0.0) for weight, line in zip(weights, hidden)) + bias
@@ -26,21 +26,21 @@ def side_of_network(network, x, y):
 
 
 def line_for_simple():
-    """A line: kind 1 lies to the left of x = 0.4."""
+    """Return a line: kind 1 is to the left of x = 0.4."""
     # begin 0.5a
     return (-1.0, 0.0, 0.4)
     # end
 
 
 def line_for_diagonal():
-    """A line: kind 1 lies below the one from (0, 0.75) to (1, 0.25)."""
+    """Return a line: kind 1 is below the line from (0, 0.75) to (1, 0.25)."""
     # begin 0.5b
     return (-1.0, -2.0, 1.5)
     # end
 
 
 def network_for_split():
-    """A network: kind 1 lies to the left of x = 0.25, and to the right of x = 0.7."""
+    """Return a network: kind 1 is to the left of x = 0.25 and to the right of x = 0.7."""
     # begin 0.5c
     hidden = [(-1.0, 0.0, 0.25), (1.0, 0.0, -0.7)]
     last = (1.0, 1.0, -0.01)
@@ -49,7 +49,7 @@ def network_for_split():
 
 
 def network_for_xor():
-    """A network: kind 1 lies left of x = 0.6 and above y = 0.4, or right of x = 0.6 and below y = 0.4."""
+    """Return a network: kind 1 is left of x = 0.6 and above y = 0.4, or right of x = 0.6 and below y = 0.4."""
     # begin 0.5d
     # with u = x - 0.6 and v = y - 0.4: |u - v| > |u + v| where u and v have different signs, and |s| = relu(s) + relu(-s)
     hidden = [(1.0, -1.0, -0.2), (-1.0, 1.0, 0.2), (1.0, 1.0, -1.0), (-1.0, -1.0, 1.0)]

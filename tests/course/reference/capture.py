@@ -1,7 +1,7 @@
-"""Module 5: a function of tensors, captured as a graph.
+"""Module 5: capture a function of tensors as a graph.
 
 A `Node` is (op, inputs, value, shape), a `Graph` is (nodes, outputs); print a graph to look at it.
-`shape_after(op, *shapes)` says what shape an operation gives.
+`shape_after(op, *shapes)` returns the shape of the result of an operation.
 """
 
 from minifuse.course import todo
@@ -18,7 +18,7 @@ class Tape:
         self.numbers = {}
 
     def add(self, op, inputs=(), value=None, shape=()):
-        """The number of the node Node(op, inputs, value, shape): of the one that is there, or of a new one at the end."""
+        """Return the number of Node(op, inputs, value, shape); append the node unless an equal one exists."""
         # begin 5.1a
         node = Node(op, tuple(inputs), value, tuple(shape))
         key = (node, repr(value))  # 0.0 == -0.0, and they are two numbers
@@ -30,18 +30,18 @@ class Tape:
 
 
 class Traced:
-    """Stands for a tensor while a function is captured: it has a shape and a number on a tape, and no elements."""
+    """A tracer, which replaces a tensor during capture: it has a shape and a number on a tape, but no elements."""
 
     def __init__(self, tape, number):
         self.tape, self.number = tape, number
 
     @property
     def shape(self):
-        """The shape that the tensor will have."""
+        """Return the shape of the tensor."""
         return self.tape.nodes[self.number].shape
 
     def record(self, op, *operands):
-        """The result of an operation on these operands, each a Traced or a number; a new Traced."""
+        """Record an operation on operands, each a Traced or a number, and return its result: a new Traced."""
         # begin 5.1b
         numbers = []
         for x in operands:
@@ -135,7 +135,7 @@ class Traced:
         # end
 
     def __bool__(self):
-        """Python asks for it at `if x`, `while x`, `x and y`, `max(x, y)`: raise a FuseError; say what to write."""
+        """Raise a FuseError that says what to write instead of `if x`, `while x`, `x and y` or `max(x, y)`."""
         # begin 5.1e
         raise FuseError(
             "a branch on a value that is captured: there are no elements yet; write x.maximum(y), or compute with x < y"
@@ -143,14 +143,14 @@ class Traced:
         # end
 
     def __eq__(self, other):
-        """There is no such operation here: raise a FuseError. Without this method, Python says False, and goes on."""
+        """Raise a FuseError, since there is no such operation. Without this method, Python would return False."""
         # begin 5.1e
         raise FuseError("== asks for values, and there are none while a function is captured; < gives 1.0 or 0.0")
         # end
 
 
 def capture(function, *shapes):
-    """The Graph of a function of tensors of these shapes, which gives a tensor or a tuple of them."""
+    """Return the Graph of a function that returns a tensor or a tuple of tensors, for arguments of these shapes."""
     # begin 5.1f
     tape = Tape()
     arguments = [Traced(tape, tape.add("input", value=k, shape=shape)) for k, shape in enumerate(shapes)]

@@ -1,15 +1,15 @@
-"""Module 5: an elementwise graph as the text of one kernel.
+"""Module 5: generate one kernel as text for an elementwise graph.
 
-The text that you make is one Python function over flat arrays:
+The text that you generate is one Python function over flat arrays:
 
     def kernel(shape, outs, ins, strides):
 
-- shape: the sizes of the space, which outputs have; sizes are known when it runs, not when you write it
+- shape: the sizes of the iteration space, which all outputs have; they are known when the kernel runs, not before
 - outs: an array for each output, row-major: element (i0, i1) of a shape (n0, n1) is outs[k][i0 * n1 + i1]
-- ins: an array for each input of the graph, in order; strides: for each a tuple with a stride for each dim of the space, 0
-  where the input is repeated: element (i0, i1) is ins[k][i0 * strides[k][0] + i1 * strides[k][1]]
+- ins: an array for each input of the graph, in order; strides: for each input a tuple with a stride for each dim of the
+  space, 0 where the input is broadcast: element (i0, i1) is ins[k][i0 * strides[k][0] + i1 * strides[k][1]]
 
-In the text you have range, len, enumerate, zip, float, exp, log, maximum, lt(x, y), inf, nan, and Python's operators.
+The text may use range, len, enumerate, zip, float, exp, log, maximum, lt(x, y), inf, nan, and Python's operators.
 """
 
 from minifuse.course import todo
@@ -17,7 +17,7 @@ from minifuse.course.fusion import Graph
 
 # Task 5.2
 
-WRITTEN = {  # how an operation looks in the text
+FORMATS = {  # the text of each operation
     "add": "{} + {}",
     "sub": "{} - {}",
     "mul": "{} * {}",
@@ -32,7 +32,7 @@ WRITTEN = {  # how an operation looks in the text
 
 
 def emit_points(graph):
-    """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
+    """Return the text of a kernel for a graph of elementwise operations. All outputs have the shape of the space."""
     # begin 5.2a
     rank = len(graph.nodes[graph.outputs[0]].shape)
     used = needed(graph)
@@ -58,7 +58,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -68,7 +68,7 @@ def emit_points(graph):
 
 
 def needed(graph):
-    """The numbers of the nodes that the outputs depend on, in order."""
+    """Return the numbers of the nodes on which the outputs depend, in order."""
     found = set(graph.outputs)
     for k in range(len(graph.nodes) - 1, -1, -1):
         if k in found:

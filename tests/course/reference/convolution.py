@@ -1,20 +1,20 @@
 """Module 4: convolution, along one dim and along two.
 
-Operands are `Strided`: storage, shape, strides, offset; here all have dims of known meaning.
+Operands are `Strided`: storage, shape, strides, offset. Their dims are:
 
     inputs    (batch, channels, width)                    or (batch, channels, rows, columns)
     weight    (out channels, channels, kernel width)      or (out channels, channels, kernel rows, kernel columns)
     out       (batch, out channels, places)               or (batch, out channels, rows of places, columns of places)
 
-The kernel is laid on the input at each of its places, not turned round. The first place begins `padding` elements before the
-input, each next one `stride` elements further on. What lies beside the input counts as 0, on both sides; it is never read.
+The kernel is not flipped. Its first place starts `padding` elements before the input, each next one `stride` elements
+further on. Elements outside of the input count as 0 and are never read.
 """
 
 from minifuse.course import todo
 
 
 def place(x, *index):
-    """Where in the storage of x the element at an index is: x.storage[place(x, b, c, i)]."""
+    """Return the position of an element in the storage of x: x.storage[place(x, b, c, i)]."""
     position = x.offset
     for i, stride in zip(index, x.strides):
         position += i * stride
@@ -25,7 +25,7 @@ def place(x, *index):
 
 
 def conv_size(size, kernel, stride, padding):
-    """How many places a kernel has on an input of a size, with `padding` zeros on each side. It fits at least once."""
+    """Return the number of places of a kernel on an input with `padding` zeros on each side. There is at least one."""
     # begin 4.1a
     return (size + 2 * padding - kernel) // stride + 1
     # end
@@ -50,7 +50,7 @@ def conv1d(out, inputs, weight, stride, padding):
 
 
 def conv1d_input_gradient(out, gradient, weight, stride, padding):
-    """The gradient by inputs, into `out`, which has its shape; `gradient` has the shape of what conv1d gave."""
+    """Write the gradient of inputs to `out`, which has their shape; `gradient` has the shape of the result of conv1d."""
     # begin 4.1c
     batch, channels, width = out.shape
     out_channels, places, kernel = gradient.shape[1], gradient.shape[2], weight.shape[2]
@@ -69,7 +69,7 @@ def conv1d_input_gradient(out, gradient, weight, stride, padding):
 
 
 def conv1d_weight_gradient(out, inputs, gradient, stride, padding):
-    """The gradient by the weight, into `out`, which has its shape; `gradient` has the shape of what conv1d gave."""
+    """Write the gradient of the weight to `out`, which has its shape; `gradient` has the shape of the result of conv1d."""
     # begin 4.1d
     batch, _, width = inputs.shape
     out_channels, channels, kernel = out.shape
@@ -91,7 +91,7 @@ def conv1d_weight_gradient(out, inputs, gradient, stride, padding):
 
 
 def conv2d(out, inputs, weight, stride, padding):
-    """Convolve along rows and columns; stride and padding are pairs, that of the rows first."""
+    """Convolve along rows and columns. Stride and padding are pairs: for rows, for columns."""
     # begin 4.2a
     batch, channels, rows, columns = inputs.shape
     kernel_rows, kernel_columns = weight.shape[2:]
@@ -116,7 +116,7 @@ def conv2d(out, inputs, weight, stride, padding):
 
 
 def conv2d_input_gradient(out, gradient, weight, stride, padding):
-    """The gradient by inputs, into `out`, which has its shape."""
+    """Write the gradient of inputs to `out`, which has their shape."""
     # begin 4.2b
     batch, channels, rows, columns = out.shape
     out_channels, down, across = gradient.shape[1:]
@@ -143,7 +143,7 @@ def conv2d_input_gradient(out, gradient, weight, stride, padding):
 
 
 def conv2d_weight_gradient(out, inputs, gradient, stride, padding):
-    """The gradient by the weight, into `out`, which has its shape."""
+    """Write the gradient of the weight to `out`, which has its shape."""
     # begin 4.2c
     batch, _, rows, columns = inputs.shape
     out_channels, channels, kernel_rows, kernel_columns = out.shape

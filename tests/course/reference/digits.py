@@ -1,14 +1,14 @@
-"""Module 4, the last task: a network that reads handwritten digits, on an engine that is yours.
+"""Module 4, the last task: a network that classifies handwritten digits on your own engine.
 
-`engine.tensor(nested lists)` is a tensor that derivatives are gathered for, `engine.constant(...)` one of data. Tensors have
-+, -, *, @, `.relu()`, `.exp()`, `.log()`, `.sum()`, `.mean()`, `.reshape(2, 3)`; numbers and lists may stand beside them.
-From networks come
+`engine.tensor(nested lists)` is a tensor with gradients, `engine.constant(...)` one without, for data. Tensors have
++, -, *, @, `.relu()`, `.exp()`, `.log()`, `.sum()`, `.mean()`, `.reshape(2, 3)`; an operand may be a number or a list.
+The module networks has
 
     conv2d(x, weight, stride=(1, 1), padding=(0, 0))      max_pool(x, window)        average_pool(x, window)
     log_softmax(x, dim)      softmax(x, dim)              dropout(x, rate, seed, is_training)
 
-`t.tolist()` gives the elements, `t.engine` the engine. `.value` and `.grad` are tensors without history, which can be added,
-subtracted and multiplied. An image is (1, 8, 8): one channel of 8 x 8 pixels, from -1, paper, to 1, ink.
+`t.tolist()` returns the elements, `t.engine` the engine. `.value` and `.grad` are tensors without history, which can be
+added, subtracted and multiplied. An image is (1, 8, 8): one channel of 8 x 8 pixels, from -1, paper, to 1, ink.
 """
 
 from random import Random
@@ -29,7 +29,7 @@ class DigitNetwork:
     def __init__(self, engine, random):
         # begin 4.5a
         def drawn(size, *shape):
-            """Nested lists of numbers between -size and size."""
+            """Return nested lists of numbers between -size and size."""
             if not shape:
                 return random.uniform(-size, size)
             return [drawn(size, *shape[1:]) for _ in range(shape[0])]
@@ -40,7 +40,7 @@ class DigitNetwork:
         # end
 
     def __call__(self, images, seed=None):
-        """Log-probabilities (n, 10) of images (n, 1, 8, 8). `seed` is for dropout; None, and nothing is dropped."""
+        """Return log-probabilities (n, 10) of images (n, 1, 8, 8). Dropout uses `seed`; with None, nothing is dropped."""
         # begin 4.5b
         seen = max_pool(conv2d(images, self.kernels), (2, 2)).relu()
         if seed is not None:
@@ -50,14 +50,14 @@ class DigitNetwork:
         # end
 
     def parameters(self):
-        """All that can be learnt: a list of tensors."""
+        """Return all parameters: a list of tensors."""
         # begin 4.5c
         return [self.kernels, self.scores, self.biases]
         # end
 
 
 def digit_loss(likely, labels):
-    """The mean over all rows of minus the log-probability of the label, with one element; labels is a list of 0 to 9."""
+    """Return the mean over all rows of minus the log-probability of the label; labels is a list of 0 to 9."""
     # begin 4.5d
     chosen = [[float(digit == label) for digit in range(10)] for label in labels]
     return (likely * chosen).sum() * (-1 / len(labels))
@@ -65,7 +65,7 @@ def digit_loss(likely, labels):
 
 
 def count_right(likely, labels):
-    """For how many rows the label is the digit with the largest log-probability: an int."""
+    """Return the number of rows in which the label has the largest log-probability: an int."""
     # begin 4.5e
     count = 0
     for row, label in zip(likely.tolist(), labels):

@@ -1,13 +1,13 @@
-"""Module 5: the gradients of a graph, as a graph; and what its backward pass saves.
+"""Module 5: compute the gradients of a graph as a graph, and choose which values to save for the backward pass.
 
-Graphs have one output, and inputs of shape (rows, n) or (rows, 1); an operand of shape (rows, 1), or a number, is repeated.
-`capture` is that of 5.1: within a captured function, you compute with Traced values by + - * / < and their methods.
+Graphs have one output, and inputs of shape (rows, n) or (rows, 1). Operands of shape (rows, 1) and numbers are broadcast.
+`capture` is that of 5.1: in a captured function, you compute with Traced values by + - * / < and their methods.
 """
 
 from capture import capture
 
 from minifuse.course import todo
-from minifuse.course.fusion import FOLDS, Graph
+from minifuse.course.fusion import REDUCTIONS, Graph
 
 # Task 5.5
 
@@ -81,7 +81,7 @@ def forward_and_backward(graph):
     All else is computed anew from the inputs.
     """
     # begin 5.5c
-    reductions = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    reductions = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
     first = sum(node.op == "input" for node in graph.nodes)
     backward = gradient_graph(graph, reductions)
     asked = {backward.nodes[k].value for k in needed(backward) if backward.nodes[k].op == "input"}
@@ -91,7 +91,7 @@ def forward_and_backward(graph):
 
 
 def values(graph, given, known=()):
-    """The value of each node of a graph, from what is given for its inputs; those that are known, in a dict, are taken."""
+    """Return the value of each node of a graph for given inputs; `known` has values that are not computed again."""
     operators = {
         "add": lambda a, b: a + b,
         "sub": lambda a, b: a - b,
@@ -117,7 +117,7 @@ def values(graph, given, known=()):
 
 
 def needed(graph):
-    """The numbers of the nodes that the outputs depend on."""
+    """Return the numbers of the nodes on which the outputs depend."""
     found = set(graph.outputs)
     for k in range(len(graph.nodes) - 1, -1, -1):
         if k in found:

@@ -1,17 +1,16 @@
 """Module 5: which calls may share a kernel, and a cache of kernels.
 
-A call is a function and its arguments: tensors (`Strided`: storage, shape, strides, offset) and numbers. A kernel is made
-for a call, and may serve another one if nothing in it would differ. It has in it:
+A call is a function and its arguments: tensors (`Strided`: storage, shape, strides, offset) and numbers. A kernel is built
+for a call, and can be used for another call for which the same kernel would be built. It depends on:
 
 - the dtype of each tensor (x.storage.dtype.str), and its number of dims
-- for each dim whether the stride is 0, 1, or something else, which the kernel is told when it runs; a dim of size 1 counts
-  as stride 0, since it may be repeated. No sizes
-- how each two tensors lie to each other: in storages of their own, at the same place (one storage, the same shape,
-  strides and offset: loaded once), or otherwise in one storage (the order of loads and stores matters). `x.storage is
-  y.storage` tells
-- the type of each number that is an argument (bool, int, float), not its value, which travels with the call
-- the function's code, and the values with their types of what it reads from around it, and of its defaults:
-  `insides(function)` gives (code, closure, defaults). 2 and 2.0 are two numbers there, so are 0.0 and -0.0
+- for each dim whether the stride is 0, 1, or something else, which is an argument of the kernel; a dim of size 1
+  counts as stride 0, since it may be broadcast. Not on sizes
+- how two tensors alias: in different storages; equal (one storage, the same shape, strides and offset: loaded once);
+  or otherwise in one storage (the order of loads and stores matters). Test `x.storage is y.storage`
+- the type of each number that is an argument (bool, int, float), not its value, which is an argument of the kernel
+- the function's code, and the values and types of its closure and its defaults: `insides(function)` returns (code,
+  closure, defaults). 2 and 2.0 are different there, and so are 0.0 and -0.0
 """
 
 from minifuse.course import Strided, todo
@@ -21,7 +20,7 @@ from minifuse.course.fusion import insides
 
 
 def call_key(function, arguments):
-    """A value that can be in a dict, and is equal for two calls exactly where one kernel may serve both."""
+    """Return a hashable value that is equal for two calls if and only if one kernel can be used for both."""
     # begin 5.4a
     parts = []
     for x in arguments:
@@ -45,14 +44,14 @@ def call_key(function, arguments):
 
 
 class KernelCache:
-    """Kernels by the keys of calls; at most so many, of which the one that was not asked for the longest goes first."""
+    """A least-recently-used cache of kernels by the keys of calls, with at most `most` kernels."""
 
     def __init__(self, most):
         self.most = most
         self.kernels = {}
 
     def kernel(self, function, arguments, build):
-        """The kernel of a call: what build() gave for a call with this key, or gives now. An error in it leaves nothing."""
+        """Return the kernel of a call, building it unless it is cached. If build() raises, the cache does not change."""
         # begin 5.4b
         key = call_key(function, arguments)
         kernel = self.kernels.pop(key) if key in self.kernels else build()

@@ -1,8 +1,8 @@
 """Module 3 on the GPU: what one thread does.
 
-A kernel is a plain function here, over the words of `cuda`: threadIdx, blockIdx, blockDim, grid, shared.array, syncthreads.
-The course launches it, on a GPU if there is one, and always in the interpreter, which sees every access. Where a task wants
-a function `fn` in the kernel, you write a factory: `cuda_map(fn)` defines the kernel inside itself, and returns it.
+A kernel is a plain function here, which uses `cuda`: threadIdx, blockIdx, blockDim, grid, shared.array, syncthreads.
+The course launches it in the interpreter, which records every access, and also on a GPU if there is one. For a kernel
+with a function `fn`, you write a factory: `cuda_map(fn)` defines the kernel inside itself, and returns it.
 
 Tensors are `Strided`: x.storage[...] is memory of the GPU; x.shape, x.strides are tuples, x.offset a number. Helpers are
 plain functions too. These two are given.
@@ -18,7 +18,7 @@ TILE = 8  # rows and columns of a tile in 3.4; a block has TILE x TILE threads
 
 
 def size_of(shape):
-    """How many elements a shape has."""
+    """Return the number of elements of a shape."""
     size = 1
     for n in shape:
         size *= n

@@ -1,8 +1,8 @@
-"""Module 5: which nodes of a graph go into which kernel.
+"""Module 5: partition the nodes of a graph into kernels.
 
-A `Kernel` is (nodes, loads, stores), tuples of numbers: what it computes, in order; what it reads from memory; what it
-writes there. `can_share(graph, numbers)` says whether one kernel may compute some nodes, as far as their shapes go: a
-matmul is a kernel of its own, and others walk over the same rows. Inputs are in memory from the start; constants cost
+A `Kernel` is (nodes, loads, stores), tuples of node numbers: those that it computes, in order; reads from memory; and
+writes to memory. `can_share(graph, numbers)` returns whether the shapes allow one kernel to compute some nodes: a matmul is
+a separate kernel, and other nodes of a kernel loop over the same rows. Inputs are in memory from the start; constants cost
 nothing.
 """
 
@@ -15,10 +15,10 @@ from minifuse.course.fusion import Kernel, can_share
 
 
 def kernel_for(graph, group):
-    """The Kernel that computes these nodes: it loads and stores no more than it must, each value once.
+    """Return the Kernel that computes these nodes with the fewest loads and stores, each value once.
 
-    It loads what it needs and does not compute, constants apart; it stores what nodes in other kernels need, and what the
-    graph gives.
+    It loads the values that it needs and does not compute, except constants. It stores the values that other kernels need,
+    and the outputs of the graph.
     """
     # begin 5.6a
     loads = {i for k in group for i in graph.nodes[k].inputs if i not in group and graph.nodes[i].op != "constant"}
@@ -28,14 +28,14 @@ def kernel_for(graph, group):
 
 
 def schedule(graph):
-    """A tuple of Kernels in the order of their launches: as few as possible, which move as few bytes as possible.
+    """Return a tuple of Kernels in launch order: as few as possible, which move as few bytes as possible.
 
-    Each node that the outputs depend on is computed in exactly one kernel.
+    Each node on which the outputs depend is computed in exactly one kernel.
     """
 
     # begin 5.6b
     def grown(left, *seeds):
-        """The largest kernel that can run now and holds these nodes, where they can begin one."""
+        """Return a maximal kernel that can run next, starting with the nodes `seeds`."""
         group = []
         for k in (*seeds, *left, *left):
             is_ready = all(i not in left or i in group for i in graph.nodes[k].inputs)
@@ -44,13 +44,13 @@ def schedule(graph):
         return group
 
     def rank(left, group):
-        """Smaller is better: a matmul, which costs its launch now or later; what leaves nothing over; what takes most."""
+        """Return a rank, smaller is better: a matmul; a kernel that no other node could join; a kernel of more nodes."""
         if graph.nodes[group[0]].op == "matmul":
             return 0, 0
         return 1 + any(can_share(graph, [*group, k]) for k in left if k not in group), -len(group)
 
     def elements(groups):
-        """How many elements kernels load and store."""
+        """Return the number of elements that kernels load and store."""
         kernels = [kernel_for(graph, group) for group in groups]
         return sum(prod(graph.nodes[k].shape) for kernel in kernels for k in (*kernel.loads, *kernel.stores))
 
@@ -68,7 +68,7 @@ def schedule(graph):
         groups.append(min((way for way in ways if way), key=lambda way: rank(left, way)))
         left = [k for k in left if k not in groups[-1]]
     is_better = True
-    while is_better:  # a node moves to another kernel where that spares traffic
+    while is_better:  # move a node to another kernel if that saves memory traffic
         is_better = False
         for k in needed(graph):
             for to in range(len(groups)):
@@ -83,7 +83,7 @@ def schedule(graph):
 
 
 def needed(graph):
-    """The numbers of the nodes that must be computed, in order."""
+    """Return the numbers of the nodes that must be computed, in order."""
     found = set(graph.outputs)
     for k in range(len(graph.nodes) - 1, -1, -1):
         if k in found:

@@ -1,4 +1,4 @@
-"""Module 0: three loops over lists, and what follows from them without another loop.
+"""Module 0: three loops over lists, and functions built from them without another loop.
 
 Every operation on tensors is one of these three. The rest of the course makes them fast.
 """

@@ -1,7 +1,7 @@
-"""Module 0: a tree of modules, which knows all its parameters by name.
+"""Module 0: a tree of modules that finds all its parameters by name.
 
-Nothing is registered: a parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`, and what
-lies in lists counts too. `vars(module)` has the attributes as they are now, in the order in which they were set.
+Nothing is registered: a parameter is an attribute that is a `Parameter`, a child an attribute that is a `Module`; elements
+of lists count too. `vars(module)` has the current attributes in the order in which they were set.
 """
 
 from minifuse.course import Parameter, todo
@@ -10,7 +10,7 @@ from minifuse.course import Parameter, todo
 
 
 class Module:
-    """The base class of layers and networks: it holds parameters and other modules, and computes in `forward`."""
+    """The base class of layers and networks: it has parameters and other modules, and computes in `forward`."""
 
     training = True
 
@@ -19,7 +19,7 @@ class Module:
         return self.forward(*inputs)
 
     def held(self, kind):
-        """(name, value) of the attributes of a kind, and of those in lists: "left", "layers.0", "layers.1"."""
+        """Return (name, value) of the attributes of a type, and of those in lists: "left", "layers.0", "layers.1"."""
         # begin 0.4a
         found = []
         for name, value in vars(self).items():
@@ -33,7 +33,7 @@ class Module:
         # end
 
     def named_modules(self):
-        """(name, module) of itself, named "", and of all below, each once: a child, its children, the next child."""
+        """Return (name, module) of this module, named "", and of all below, each once: a child, its children, the next."""
         # begin 0.4b
         found, seen = [], set()
 
@@ -50,7 +50,7 @@ class Module:
         # end
 
     def named_parameters(self):
-        """(name, parameter) of each module's own, in the order of `named_modules`; a shared one once, by its first name."""
+        """Return (name, parameter) of each module, in the order of `named_modules`; a shared one once, by its first name."""
         # begin 0.4c
         found, seen = [], set()
         for path, module in self.named_modules():
@@ -62,15 +62,15 @@ class Module:
         # end
 
     def modules(self):
-        """Itself, and all modules below."""
+        """Return this module and all modules below."""
         return [module for _, module in self.named_modules()]
 
     def parameters(self):
-        """All parameters, each once."""
+        """Return all parameters, each once."""
         return [parameter for _, parameter in self.named_parameters()]
 
     def train(self):
-        """Set `training` to True, here and in all modules below; gives the module itself."""
+        """Set `training` to True here and in all modules below, and return the module."""
         # begin 0.4d
         for module in self.modules():
             module.training = True
@@ -78,7 +78,7 @@ class Module:
         # end
 
     def eval(self):
-        """Set `training` to False, here and in all modules below; gives the module itself."""
+        """Set `training` to False here and in all modules below, and return the module."""
         # begin 0.4e
         for module in self.modules():
             module.training = False

@@ -1,7 +1,7 @@
-"""Module 0: what can be done with one number, or with two.
+"""Module 0: operators on one or two numbers.
 
-Every function takes floats and gives a float. None of them raises: a kernel that works on a million numbers cannot stop at
-one of them, so floats have values for what is too large (inf) and for what is nothing (nan).
+Every function takes floats and returns a float. None of them raises: a kernel that computes a million numbers cannot stop
+at one of them, so floats have values for overflow (inf) and for undefined results (nan).
 """
 
 import math

@@ -1,13 +1,13 @@
-"""Module 3 on the CPU: loops that Numba compiles, and runs on many threads.
+"""Module 3 on the CPU: loops that Numba compiles and runs on many threads.
 
 The course compiles your functions, as `njit(parallel=True)` does; leave them undecorated. Operands are `Strided`: storage,
 shape, strides, offset. Here shape and strides are arrays of int64, since a tuple's length would be part of its type, and
-Numba would compile the loop anew for each number of dims.
+Numba would compile the loop again for each number of dims.
 
-Take what a loop needs out of the operands before it begins: `to, source = out.storage, a.storage`. Numba hands a prange
-loop copies of what lies in a tuple, and what is written to `out.storage` inside it is lost without a word.
+Assign the arrays of the operands to variables before a loop: `to, source = out.storage, a.storage`. Numba passes copies of
+the elements of a tuple to a prange loop, so writes to `out.storage` inside the loop would be lost without an error.
 
-Helpers of your own are welcome, decorated with `@njit`. These four are given.
+You may write helpers, decorated with `@njit`. These four are given.
 """
 
 import numpy as np
@@ -18,7 +18,7 @@ from minifuse.course import todo
 
 @njit
 def size_of(shape):
-    """How many elements a shape has."""
+    """Return the number of elements of a shape."""
     size = 1
     for n in shape:
         size *= n
@@ -49,7 +49,7 @@ def is_row_major(shape, strides):
 
 @njit
 def broadcast_strides(shape, strides, wanted):
-    """The strides with which a tensor is read as if it had the shape `wanted`: 0 along dims that are repeated."""
+    """Return the strides of a tensor broadcast to the shape `wanted`: 0 along repeated dims."""
     first = len(wanted) - len(shape)
     found = np.zeros(len(wanted), np.int64)
     for d in range(len(shape)):

@@ -1,16 +1,16 @@
-"""Module 4: pooling, each window of an image as one number.
+"""Module 4: pooling, which reduces each window of an image to one number.
 
 Operands are `Strided`: inputs are (batch, channels, rows, columns), out has a row and a column for each place of the window.
-Windows have `window[0]` rows and `window[1]` columns; the first lies in the corner, and each next one is `stride[0]` rows
-below or `stride[1]` columns to the right. All lie within the input: rows and columns at its end may be in no window. Where
-a stride is smaller than the window, windows overlap.
+Windows have `window[0]` rows and `window[1]` columns. The first one starts at the corner, each next one `stride[0]` rows
+below or `stride[1]` columns to the right. All are inside the input; the last rows and columns may be in no window. If the
+stride is smaller than the window, windows overlap.
 """
 
 from minifuse.course import todo
 
 
 def place(x, *index):
-    """Where in the storage of x the element at an index is: x.storage[place(x, b, c, i, j)]."""
+    """Return the position of an element in the storage of x: x.storage[place(x, b, c, i, j)]."""
     position = x.offset
     for i, stride in zip(index, x.strides):
         position += i * stride
@@ -18,18 +18,18 @@ def place(x, *index):
 
 
 def indices(shape):
-    """All indices of a shape of four dims, in row-major order."""
+    """Return all indices of a shape of four dims, in row-major order."""
     return [(b, c, y, x) for b in range(shape[0]) for c in range(shape[1]) for y in range(shape[2]) for x in range(shape[3])]
 
 
 def within(y, x, window, stride):
-    """Row and column of each element of the window at a place."""
+    """Return the row and column of each element of the window at a place."""
     top, left = y * stride[0], x * stride[1]
     return [(i, j) for i in range(top, top + window[0]) for j in range(left, left + window[1])]
 
 
 def clear(out):
-    """Zero in each element of out, which may be anything before."""
+    """Set each element of out to zero. Its elements are undefined before."""
     for index in indices(out.shape):
         out.storage[place(out, *index)] = 0.0
 
@@ -49,7 +49,7 @@ def average_pool(out, inputs, window, stride):
 
 
 def average_pool_gradient(out, gradient, window, stride):
-    """The gradient by inputs, into `out`, which has its shape; `gradient` has the shape of what average_pool gave."""
+    """Write the gradient of inputs to `out`, which has their shape; `gradient` has the shape of the pooled result."""
     # begin 4.3b
     clear(out)
     for b, c, y, x in indices(gradient.shape):
@@ -69,7 +69,7 @@ def max_pool(out, inputs, window, stride):
 
 
 def max_pool_gradient(out, inputs, gradient, window, stride):
-    """The gradient by inputs, into `out`: to the largest of each window; several equal ones get equal parts."""
+    """Write the gradient of inputs to `out`: to the largest element of each window, in equal parts if there are several."""
     # begin 4.3d
     clear(out)
     for b, c, y, x in indices(gradient.shape):

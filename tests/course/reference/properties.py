@@ -1,8 +1,8 @@
-"""Module 0: what is true of the operators for all numbers.
+"""Module 0: properties of the operators that are true for all numbers.
 
-A property is a question with the answer True. It is given the operators, as ops.add, ops.mul, ops.is_close and so on, and
-three numbers, of which it may use as many as it needs. It must be True for right operators, and for wrong ones False, at
-some numbers at least: each of these functions is tried on operators with bugs.
+A property is a function of the operators, as ops.add, ops.mul, ops.is_close and so on, and of three numbers, of which it
+may use only some. It must return True for right operators, and False at some numbers for wrong ones: each of these
+functions is tried on operators with bugs.
 """
 
 from minifuse.course import todo
@@ -11,7 +11,7 @@ from minifuse.course import todo
 
 
 def about_add(ops, x, y, z):
-    """State laws of every sum."""
+    """Test laws of addition."""
     # begin 0.2a
     is_symmetric = ops.is_close(ops.add(x, y), ops.add(y, x))
     is_grouped_anyhow = ops.is_close(ops.add(ops.add(x, y), z), ops.add(x, ops.add(y, z)))
@@ -22,7 +22,7 @@ def about_add(ops, x, y, z):
 
 
 def about_mul(ops, x, y, z):
-    """State laws of every product."""
+    """Test laws of multiplication."""
     # begin 0.2b
     is_symmetric = ops.is_close(ops.mul(x, y), ops.mul(y, x))
     is_distributed = ops.is_close(ops.mul(x, ops.add(y, z)), ops.add(ops.mul(x, y), ops.mul(x, z)))
@@ -32,7 +32,7 @@ def about_mul(ops, x, y, z):
 
 
 def about_maximum(ops, x, y, z):
-    """State laws of the larger one of two numbers."""
+    """Test laws of the maximum of two numbers."""
     # begin 0.2c
     largest = ops.maximum(x, y)
     is_below_none = not ops.lt(largest, x) and not ops.lt(largest, y)
@@ -42,7 +42,7 @@ def about_maximum(ops, x, y, z):
 
 
 def about_is_close(ops, x, y, z):
-    """State laws of numbers that are close, and of those that are not."""
+    """Test laws of is_close, for close numbers and others."""
     # begin 0.2d
     near, far = x + 1e-12, x + 1e-3
     says_yes = ops.is_close(x, near) and ops.is_close(near, x)
@@ -52,7 +52,7 @@ def about_is_close(ops, x, y, z):
 
 
 def about_relu(ops, x, y, z):
-    """State laws of relu."""
+    """Test laws of relu."""
     # begin 0.2e
     right, left = ops.relu(x), ops.relu(ops.neg(x))
     is_split = ops.is_close(ops.add(right, ops.neg(left)), x)
@@ -62,7 +62,7 @@ def about_relu(ops, x, y, z):
 
 
 def about_sigmoid(ops, x, y, z):
-    """State laws of sigmoid."""
+    """Test laws of sigmoid."""
     # begin 0.2f
     right, left = ops.sigmoid(x), ops.sigmoid(ops.neg(x))
     is_symmetric = ops.is_close(ops.add(right, left), 1.0)
@@ -72,7 +72,7 @@ def about_sigmoid(ops, x, y, z):
 
 
 def about_exp_and_log(ops, x, y, z):
-    """State laws of exp and log together."""
+    """Test laws of exp and log together."""
     # begin 0.2g
     is_undone = ops.is_close(ops.log(ops.exp(x)), x)
     makes_products_of_sums = ops.is_close(ops.exp(ops.add(x, y)), ops.mul(ops.exp(x), ops.exp(y)))
@@ -81,7 +81,7 @@ def about_exp_and_log(ops, x, y, z):
 
 
 def about_inv(ops, x, y, z):
-    """State laws of 1 / x; x may be 0."""
+    """Test laws of 1 / x; x may be 0."""
     # begin 0.2h
     return x == 0 or ops.is_close(ops.mul(x, ops.inv(x)), 1.0)
     # end

@@ -1,14 +1,14 @@
-"""Module 5: reductions inside a kernel. One iteration of the outer loop is a row, which takes as many passes as it must.
+"""Module 5: reductions inside a kernel. The outer loop iterates over rows; a row may need several passes.
 
 The text is a function `kernel(shape, outs, ins, strides)` as in task 5.2. The space is (rows, n); inputs have two strides,
-0 where they are repeated. A reduction runs along the row. An output of shape (rows, n) has its element (i, j) at i * n + j,
+0 where they are broadcast. A reduction runs along the row. An output of shape (rows, n) has its element (i, j) at i * n + j,
 an output of shape (rows, 1) has the value of row i at i.
 """
 
 from minifuse.course import todo
-from minifuse.course.fusion import FOLDS, Graph
+from minifuse.course.fusion import REDUCTIONS, Graph
 
-WRITTEN = {  # how an operation looks in the text
+FORMATS = {  # the text of each operation
     "add": "{} + {}",
     "sub": "{} - {}",
     "mul": "{} * {}",
@@ -37,7 +37,7 @@ def emit_rows(graph):
     # begin 5.3b
     level = []  # after how many passes a node is known: a reduction is known one pass after its operand
     for node in graph.nodes:
-        level.append(max([level[k] for k in node.inputs], default=0) + (node.op in FOLDS))
+        level.append(max([level[k] for k in node.inputs], default=0) + (node.op in REDUCTIONS))
     is_row = row_values(graph)
     lines = ["def kernel(shape, outs, ins, strides):", "    rows, n = shape", "    for i in range(rows):"]
     last = max([level[k] for k in graph.outputs if not is_row[k]], default=-1)
@@ -50,13 +50,13 @@ def emit_rows(graph):
         if node.op == "input":
             j = "" if is_row[k] else f" + j * strides[{node.value}][1]"
             return f"{names[k]} = ins[{node.value}][i * strides[{node.value}][0]{j}]"
-        return f"{names[k]} = {WRITTEN[node.op].format(*[names[x] for x in node.inputs])}"
+        return f"{names[k]} = {FORMATS[node.op].format(*[names[x] for x in node.inputs])}"
 
     for pass_index in range(max(max(level[k] for k in used), last) + 1):
         for k in used:  # what belongs to the row, and is known by now
-            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*FOLDS, "constant"):
+            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*REDUCTIONS, "constant"):
                 lines.append("        " + statement(k))
-        reductions = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == pass_index + 1]
+        reductions = [k for k in used if graph.nodes[k].op in REDUCTIONS and level[k] == pass_index + 1]
         stores = [k for k in graph.outputs if not is_row[k] and level[k] == pass_index]
         if not reductions and not stores:
             continue
@@ -64,7 +64,7 @@ def emit_rows(graph):
             lines.append(f"        {names[k]} = {'0.0' if graph.nodes[k].op == 'sum' else '-inf'}")
         lines.append("        for j in range(n):")
         for k in needed(graph, [graph.nodes[x].inputs[0] for x in reductions] + stores, through_reductions=False):
-            if not is_row[k] and graph.nodes[k].op not in FOLDS:
+            if not is_row[k] and graph.nodes[k].op not in REDUCTIONS:
                 lines.append("            " + statement(k))
         for k in reductions:
             x = names[graph.nodes[k].inputs[0]]
@@ -85,7 +85,7 @@ def row_values(graph):
         if node.op in ("input", "expand"):
             found.append(node.shape[-1] == 1)
         else:
-            found.append(node.op in FOLDS or all(found[k] for k in node.inputs))
+            found.append(node.op in REDUCTIONS or all(found[k] for k in node.inputs))
     return found
 
 
@@ -93,6 +93,6 @@ def needed(graph, numbers, through_reductions=True):
     """The numbers of the nodes that some nodes depend on, themselves included, in order; the walk may stop at reductions."""
     found = set(numbers)
     for k in range(len(graph.nodes) - 1, -1, -1):
-        if k in found and (through_reductions or graph.nodes[k].op not in FOLDS):
+        if k in found and (through_reductions or graph.nodes[k].op not in REDUCTIONS):
             found.update(graph.nodes[k].inputs)
     return sorted(found)

@@ -1,9 +1,9 @@
-"""Module 1: functions of numbers that know their derivatives.
+"""Module 1: differentiable functions of numbers.
 
-`forward(context, ...)` gives the value, a float, and saves in `context` what `backward` will need: `context.save(x, y)`,
-then `x, y = context.saved`. `backward(context, d)` gets d, the derivative of the end of everything by this function's
-result, and gives a tuple: the derivative by each input. Many calls of one function are under way at a time, each with a
-context of its own.
+`forward(context, ...)` returns the value, a float, and saves in `context` what `backward` will need: `context.save(x, y)`,
+then `x, y = context.saved`. `backward(context, d)` receives d, the derivative of the final result with respect to this
+function's result, and returns a tuple: the derivative with respect to each input. A function is called many times before
+its first `backward`, each time with a new context.
 """
 
 from operators import add, eq, exp, inv, inv_grad, log, log_grad, lt, mul, neg, relu, relu_grad, sigmoid
@@ -156,7 +156,7 @@ class ReLU:
 
 
 class LT:
-    """1.0 if x < y, else 0.0. It is flat wherever it has a derivative."""
+    """1.0 if x < y, else 0.0. Its derivative is 0 wherever there is one."""
 
     @staticmethod
     def forward(context, x, y):
@@ -172,7 +172,7 @@ class LT:
 
 
 class EQ:
-    """1.0 if x == y, else 0.0. It is flat wherever it has a derivative."""
+    """1.0 if x == y, else 0.0. Its derivative is 0 wherever there is one."""
 
     @staticmethod
     def forward(context, x, y):

@@ -1,8 +1,8 @@
-"""Module 1: a network of numbers that learns to tell two kinds of points apart.
+"""Module 1: train a network of scalars to classify points of two kinds.
 
-`engine.scalar(0.5)` is a number that derivatives are gathered for. With +, -, *, /, `.log()`, `.exp()`, `.relu()` and
-`.sigmoid()` it makes others; `loss.backward()` then puts into `.grad` of each number that was made by `engine.scalar` how
-fast the loss grows with it. `.value` is the float within, and may be set. Plain floats may stand beside scalars.
+`engine.scalar(0.5)` is a scalar with a gradient. +, -, *, /, `.log()`, `.exp()`, `.relu()` and `.sigmoid()` compute others
+from it. `loss.backward()` then sets `.grad` of each scalar made by `engine.scalar` to the derivative of the loss with
+respect to it. `.value` is its float, and may be set. An operand may be a float.
 """
 
 from random import Random
@@ -26,7 +26,7 @@ class ScalarLinear:
         # end
 
     def __call__(self, xs):
-        """A list of scalars, from a list of scalars or floats."""
+        """Return a list of scalars for a list of scalars or floats."""
         # begin 1.5b
         outputs = []
         for j, bias in enumerate(self.biases):
@@ -38,7 +38,7 @@ class ScalarLinear:
         # end
 
     def parameters(self):
-        """All that can be learnt."""
+        """Return all parameters."""
         return [w for row in self.weights for w in row] + list(self.biases)
 
 
@@ -49,7 +49,7 @@ class ScalarNetwork:
         self.layers = [ScalarLinear(engine, inputs, hidden, random), ScalarLinear(engine, hidden, 1, random)]
 
     def __call__(self, xs):
-        """A scalar between 0 and 1, from a list of numbers: how likely the point is of kind 1."""
+        """Return the probability of kind 1 for a point, a list of numbers: a scalar between 0 and 1."""
         # begin 1.5c
         first, last = self.layers
         (output,) = last([x.relu() for x in first(xs)])
@@ -57,12 +57,12 @@ class ScalarNetwork:
         # end
 
     def parameters(self):
-        """All that can be learnt."""
+        """Return all parameters."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
 def scalar_loss(outputs, labels):
-    """The mean over all points of -log(p), where p is what the network gives for the label (1 or 0) that is right."""
+    """Return the mean over all points of -log(p), where p is the network's probability of the right label (1 or 0)."""
     # begin 1.5d
     total = 0.0
     for output, label in zip(outputs, labels):
@@ -73,7 +73,7 @@ def scalar_loss(outputs, labels):
 
 
 def scalar_step(parameters, rate):
-    """Change each parameter's value by -rate times its derivative, and let the next one begin at None. None is no change."""
+    """Change each parameter's value by -rate times its gradient, unless that is None, and set the gradient to None."""
     # begin 1.5e
     for p in parameters:
         if p.grad is not None:

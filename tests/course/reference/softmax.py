@@ -1,12 +1,12 @@
-"""Module 4: the largest element, softmax and its logarithm, and dropout, as functions that know their derivatives.
+"""Module 4: max, softmax, log-softmax and dropout as differentiable functions.
 
-As in module 2, a tensor is a `Values`, and computes by your loops and operators:
+As in module 2, a tensor is a `Values`, which computes with your loops and operators:
 
-    a.map("exp")                 a.zip("eq", b)             a.reduce("maximum", dim, -inf)     the dim has size 1 then
+    a.map("exp")                 a.zip("eq", b)             a.reduce("maximum", dim, -inf)     the dim then has size 1
     a.reshape(shape)             a.expand(shape)            a.shape, a.size
 
-and a + b, a - b, a * b, -a, which are broadcast, and where one may be a number. `a.engine.values(list)` makes a tensor of a
-list. `context.save` and `context.saved` are as in module 1. `backward` gives a tuple: a derivative of the shape of a.
+and a + b, a - b, a * b, -a, with broadcasting; an operand may be a number. `a.engine.values(list)` makes a tensor from a
+list. `context.save` and `context.saved` are as in module 1. `backward` returns a tuple: a gradient of the shape of a.
 """
 
 from math import inf
@@ -18,7 +18,7 @@ from minifuse.course import todo
 
 
 class TensorMax:
-    """The largest along one dim, which has size 1 then. Where several are equal, they share the derivative equally."""
+    """The maximum along one dim, which then has size 1. Equal maxima share the derivative equally."""
 
     @staticmethod
     def forward(context, a, dim):
@@ -38,7 +38,7 @@ class TensorMax:
 
 
 class TensorSoftmax:
-    """exp(a) / the sum of exp(a) along one dim, for numbers of any size: no exp of a large number is ever taken."""
+    """exp(a) / the sum of exp(a) along one dim, for numbers of any size, without the exp of a large number."""
 
     @staticmethod
     def forward(context, a, dim):
@@ -58,7 +58,7 @@ class TensorSoftmax:
 
 
 class TensorLogSoftmax:
-    """The logarithm of softmax, a - log(the sum of exp(a)), for numbers of any size: never the log of a number near 0."""
+    """The logarithm of softmax, a - log(the sum of exp(a)), for numbers of any size, without the log of a number near 0."""
 
     @staticmethod
     def forward(context, a, dim):
@@ -78,7 +78,7 @@ class TensorLogSoftmax:
 
 
 def dropout_mask(count, rate, seed):
-    """A list of count numbers: 0.0 where the next number of Random(seed).random() is less than rate, else 1 / (1 - rate)."""
+    """Return a list of count numbers: 0.0 if the next number of Random(seed).random() is below rate, else 1 / (1 - rate)."""
     # begin 4.4g
     random = Random(seed)
     return [0.0 if random.random() < rate else 1 / (1 - rate) for _ in range(count)]
@@ -86,7 +86,7 @@ def dropout_mask(count, rate, seed):
 
 
 class TensorDropout:
-    """In training a times the mask of its size, rate and seed, in row-major order; otherwise a as it is."""
+    """In training, a times the mask of its size, rate and seed, in row-major order; otherwise a."""
 
     @staticmethod
     def forward(context, a, rate, seed, is_training):

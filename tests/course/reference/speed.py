@@ -1,7 +1,7 @@
-"""Module 3, for speed: three loops over plain arrays of float64, row-major, without strides of their own.
+"""Module 3, speed: three loops over row-major NumPy arrays of float64.
 
-The course compiles them, as `njit(parallel=True)` does; leave them undecorated. What counts is how memory is used: how
-often, and in which order.
+The course compiles them, as `njit(parallel=True)` does; leave them undecorated. Their speed depends on how often and in
+which order they access memory.
 """
 
 from math import sqrt

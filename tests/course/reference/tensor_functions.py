@@ -1,13 +1,13 @@
-"""Module 2: functions of tensors that know their derivatives.
+"""Module 2: differentiable functions of tensors.
 
-A tensor here is a `Values`: it has a `shape`, and computes by your loops of task 2.3 and your operators of task 0.1, which
-it is told by name:
+A tensor here is a `Values`: it has a `shape`, and computes with your loops of task 2.3 and your operators of task 0.1,
+which are passed by name:
 
-    a.map("neg")                 a.zip("mul", b)            a.reduce("add", dim, 0.0)     the dim has size 1 then
+    a.map("neg")                 a.zip("mul", b)            a.reduce("add", dim, 0.0)     the dim then has size 1
     a.permute(1, 0)              a.reshape(shape)           a.expand(shape)               a.matmul(b)
 
-and a + b, a - b, a * b, -a, where one may be a number. `context.save` and `context.saved` are as in module 1. `backward`
-gives a tuple: for each tensor that forward got, a derivative of the shape of that tensor.
+and a + b, a - b, a * b, -a, where an operand may be a number. `context.save` and `context.saved` are as in module 1.
+`backward` returns a tuple: for each tensor argument of forward, a gradient of its shape.
 """
 
 from minifuse.course import todo
@@ -16,7 +16,7 @@ from minifuse.course import todo
 
 
 def unbroadcast(gradient, shape):
-    """The sum of a gradient over all that a tensor of `shape` was repeated along, so that it has that shape."""
+    """Sum a gradient over all dims along which a tensor of `shape` was broadcast, so that it has this shape."""
     # begin 2.4a
     lead = len(gradient.shape) - len(shape)
     for d in range(lead):
@@ -29,7 +29,7 @@ def unbroadcast(gradient, shape):
 
 
 class TensorAdd:
-    """a + b, which are broadcast."""
+    """a + b, with broadcasting."""
 
     @staticmethod
     def forward(context, a, b):
@@ -47,7 +47,7 @@ class TensorAdd:
 
 
 class TensorMul:
-    """a * b, which are broadcast."""
+    """a * b, with broadcasting."""
 
     @staticmethod
     def forward(context, a, b):
@@ -173,7 +173,7 @@ class TensorReLU:
 
 
 class TensorSum:
-    """The sum along one dim, which has size 1 then."""
+    """The sum along one dim, which then has size 1."""
 
     @staticmethod
     def forward(context, a, dim):
@@ -209,7 +209,7 @@ class TensorPermute:
 
 
 class TensorReshape:
-    """Return the elements, in the same order, in another shape."""
+    """The elements, in the same order, in another shape."""
 
     @staticmethod
     def forward(context, a, shape):

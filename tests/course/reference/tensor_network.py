@@ -1,8 +1,8 @@
-"""Module 2: the network of module 1 again, over tensors: one call for all points at once.
+"""Module 2: the network of module 1 with tensors: one call computes all points.
 
-`engine.tensor(nested lists)` is a tensor that derivatives are gathered for, `engine.constant(nested lists)` one of data.
-With +, -, *, /, @, `.log()`, `.exp()`, `.relu()`, `.sigmoid()`, `.sum()`, `.mean()`, `.reshape(2, 3)`, `.permute(1, 0)` they
-make others, broadcast as in task 2.2; numbers may stand beside them. `.backward()` is for a tensor with one element.
+`engine.tensor(nested lists)` is a tensor with gradients, `engine.constant(nested lists)` one without, for data.
++, -, *, /, @, `.log()`, `.exp()`, `.relu()`, `.sigmoid()`, `.sum()`, `.mean()`, `.reshape(2, 3)`, `.permute(1, 0)` compute
+others, with broadcasting as in task 2.2; an operand may be a number. `.backward()` requires a tensor with one element.
 `.value` and `.grad` are tensors without history, which can be added, subtracted and multiplied.
 """
 
@@ -26,13 +26,13 @@ class TensorLinear:
         # end
 
     def __call__(self, xs):
-        """A tensor of shape (points, outputs), from one of shape (points, inputs)."""
+        """Return a tensor of shape (points, outputs) for one of shape (points, inputs)."""
         # begin 2.5b
         return xs @ self.weights + self.biases
         # end
 
     def parameters(self):
-        """All that can be learnt."""
+        """Return all parameters."""
         return [self.weights, self.biases]
 
 
@@ -43,19 +43,19 @@ class TensorNetwork:
         self.layers = [TensorLinear(engine, inputs, hidden, random), TensorLinear(engine, hidden, 1, random)]
 
     def __call__(self, xs):
-        """A tensor of shape (points, 1): how likely each point is of kind 1."""
+        """Return a tensor of shape (points, 1): the probability of kind 1 for each point."""
         # begin 2.5c
         first, last = self.layers
         return last(first(xs).relu()).sigmoid()
         # end
 
     def parameters(self):
-        """All that can be learnt."""
+        """Return all parameters."""
         return [p for layer in self.layers for p in layer.parameters()]
 
 
 def tensor_loss(outputs, labels):
-    """The mean over all points of -log(p), a tensor with one element. Outputs and labels have shape (points, 1)."""
+    """Return the mean over all points of -log(p), a tensor with one element. Outputs and labels have shape (points, 1)."""
     # begin 2.5d
     right = outputs * labels + (1.0 - outputs) * (1.0 - labels)
     return -right.log().mean()
@@ -63,7 +63,7 @@ def tensor_loss(outputs, labels):
 
 
 def tensor_step(parameters, rate):
-    """Change each parameter's value by -rate times its derivative, and let the next one begin at None. None is no change."""
+    """Change each parameter's value by -rate times its gradient, unless that is None, and set the gradient to None."""
     # begin 2.5e
     for p in parameters:
         if p.grad is not None:

@@ -1,6 +1,6 @@
 """Module 2: tensors over a flat storage.
 
-A tensor here is a `Strided`: storage, shape, strides, offset. The element at an index lies at
+A tensor here is a `Strided`: storage, shape, strides, offset. The element at an index has position
 offset + sum(index[d] * strides[d]).
 """
 
@@ -10,7 +10,7 @@ from minifuse.course import Strided, todo
 
 
 def row_major_strides(shape):
-    """The strides, a tuple, of a fresh tensor: (2, 3, 4) -> (12, 4, 1). A size of 0 counts as 1."""
+    """Return the strides of a contiguous tensor, a tuple: (2, 3, 4) -> (12, 4, 1). A size of 0 counts as 1."""
     # begin 2.1a
     strides, step = [], 1
     for size in reversed(shape):
@@ -21,7 +21,7 @@ def row_major_strides(shape):
 
 
 def position_of(index, strides, offset):
-    """Where in the storage the element at an index is."""
+    """Return the position in the storage of the element at an index."""
     # begin 2.1b
     position = offset
     for i, stride in zip(index, strides):
@@ -31,7 +31,7 @@ def position_of(index, strides, offset):
 
 
 def index_of(ordinal, shape):
-    """The index, a tuple, of the element that comes at place `ordinal` in row-major order."""
+    """Return the index, a tuple, of element number `ordinal` in row-major order."""
     # begin 2.1c
     index = []
     for size in reversed(shape):
@@ -42,7 +42,7 @@ def index_of(ordinal, shape):
 
 
 def permuted(x, dims):
-    """The tensor whose dim d is dim dims[d] of x, over the same storage: a `Strided` of tuples."""
+    """Return a view of x, a `Strided`, whose dim d is dim dims[d] of x."""
     # begin 2.1d
     shape = tuple(x.shape[d] for d in dims)
     strides = tuple(x.strides[d] for d in dims)
@@ -54,7 +54,7 @@ def permuted(x, dims):
 
 
 def broadcast_shape(a, b):
-    """The shape, a tuple, that two shapes have together; ValueError where they do not fit."""
+    """Return the shape, a tuple, to which two shapes broadcast; raise ValueError if they are incompatible."""
     # begin 2.2a
     rank = max(len(a), len(b))
     a, b = (1,) * (rank - len(a)) + tuple(a), (1,) * (rank - len(b)) + tuple(b)
@@ -68,7 +68,7 @@ def broadcast_shape(a, b):
 
 
 def broadcast_index(index, shape):
-    """The index, a tuple, in a tensor of `shape` that an index in the shape it is broadcast to stands for."""
+    """Map an index of a broadcast shape to the index, a tuple, in a tensor of `shape`."""
     # begin 2.2b
     tail = index[len(index) - len(shape) :]
     return tuple(0 if size == 1 else i for i, size in zip(tail, shape))
@@ -114,7 +114,7 @@ def tensor_reduce(fn, out, a, dim, start):
 
 
 def size_of(shape):
-    """How many elements a shape has."""
+    """Return the number of elements of a shape."""
     size = 1
     for n in shape:
         size *= n

@@ -28,7 +28,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -63,7 +63,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             names[k] = f"in{node.value}[{place}]"
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -98,7 +98,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            text = f"({WRITTEN[node.op].format(*[names[i] for i in node.inputs])})"
+            text = f"({FORMATS[node.op].format(*[names[i] for i in node.inputs])})"
             if [i for x in used for i in graph.nodes[x].inputs].count(k) == 1 and k not in graph.outputs:
                 names[k] = text
             else:
@@ -138,7 +138,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t[{k}] = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t[{k}] = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t[{k}] = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -173,7 +173,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -210,7 +210,7 @@ def emit_points(graph):
                 place = f"({place}) * n{d} + i{d}"
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -245,7 +245,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            lines.append(f"{indent}t{k} = {WRITTEN[node.op].format(*[names[i] for i in node.inputs])}")
+            lines.append(f"{indent}t{k} = {FORMATS[node.op].format(*[names[i] for i in node.inputs])}")
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"
@@ -289,7 +289,7 @@ def emit_points(graph):
             place = " + ".join(f"i{d} * in{node.value}_{d}" for d in range(rank))
             lines.append(f"{indent}t{k} = in{node.value}[{place}]")
         else:
-            names[k] = f"({WRITTEN[node.op].format(*[names[i] for i in node.inputs])})"
+            names[k] = f"({FORMATS[node.op].format(*[names[i] for i in node.inputs])})"
     place = "i0"
     for d in range(1, rank):
         place = f"({place}) * n{d} + i{d}"

@@ -67,7 +67,7 @@ def emit_rows(graph):
     names = {k: f"t{k}" for k in range(len(graph.nodes))}
     used = needed(graph, graph.outputs)
     for k in used:
-        if graph.nodes[k].op in FOLDS:
+        if graph.nodes[k].op in REDUCTIONS:
             lines.append(f"        t{k} = {'0.0' if graph.nodes[k].op == 'sum' else '-inf'}")
     lines.append("        for j in range(n):")
     for k in used:
@@ -83,7 +83,7 @@ def emit_rows(graph):
         elif node.op == "max":
             lines.append(f"            t{k} = maximum(t{k}, {names[node.inputs[0]]})")
         else:
-            lines.append(f"            t{k} = {WRITTEN[node.op].format(*[names[x] for x in node.inputs])}")
+            lines.append(f"            t{k} = {FORMATS[node.op].format(*[names[x] for x in node.inputs])}")
     for at, k in enumerate(graph.outputs):
         lines.append(f"        outs[{at}][i] = t{k}" if is_row[k] else f"            outs[{at}][i * n + j] = t{k}")
     lines.sort(key=lambda line: line.startswith("        outs["))
@@ -105,8 +105,8 @@ def emit_rows(graph):
     level = []  # after how many passes a node is known: a reduction is known one pass after its operand
     for node in graph.nodes:
         before = max([level[k] for k in node.inputs], default=0)
-        reductions = [level[k] for k in range(len(level)) if graph.nodes[k].op in FOLDS]
-        level.append(max([before, *reductions]) + 1 if node.op in FOLDS else before)
+        reductions = [level[k] for k in range(len(level)) if graph.nodes[k].op in REDUCTIONS]
+        level.append(max([before, *reductions]) + 1 if node.op in REDUCTIONS else before)
     is_row = row_values(graph)
     lines = ["def kernel(shape, outs, ins, strides):", "    rows, n = shape", "    for i in range(rows):"]
     last = max([level[k] for k in graph.outputs if not is_row[k]], default=-1)
@@ -119,13 +119,13 @@ def emit_rows(graph):
         if node.op == "input":
             j = "" if is_row[k] else f" + j * strides[{node.value}][1]"
             return f"{names[k]} = ins[{node.value}][i * strides[{node.value}][0]{j}]"
-        return f"{names[k]} = {WRITTEN[node.op].format(*[names[x] for x in node.inputs])}"
+        return f"{names[k]} = {FORMATS[node.op].format(*[names[x] for x in node.inputs])}"
 
     for pass_index in range(max(max(level[k] for k in used), last) + 1):
         for k in used:  # what belongs to the row, and is known by now
-            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*FOLDS, "constant"):
+            if is_row[k] and level[k] == pass_index and graph.nodes[k].op not in (*REDUCTIONS, "constant"):
                 lines.append("        " + statement(k))
-        reductions = [k for k in used if graph.nodes[k].op in FOLDS and level[k] == pass_index + 1]
+        reductions = [k for k in used if graph.nodes[k].op in REDUCTIONS and level[k] == pass_index + 1]
         stores = [k for k in graph.outputs if not is_row[k] and level[k] == pass_index]
         if not reductions and not stores:
             continue
@@ -133,7 +133,7 @@ def emit_rows(graph):
             lines.append(f"        {names[k]} = {'0.0' if graph.nodes[k].op == 'sum' else '-inf'}")
         lines.append("        for j in range(n):")
         for k in needed(graph, [graph.nodes[x].inputs[0] for x in reductions] + stores, through_reductions=False):
-            if not is_row[k] and graph.nodes[k].op not in FOLDS:
+            if not is_row[k] and graph.nodes[k].op not in REDUCTIONS:
                 lines.append("            " + statement(k))
         for k in reductions:
             x = names[graph.nodes[k].inputs[0]]

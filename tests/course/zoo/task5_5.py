@@ -3,7 +3,7 @@
 
 # %% all_reductions: reductions are saved that nobody asks for
 def forward_and_backward(graph):
-    saved = [k for k, node in enumerate(graph.nodes) if node.op in FOLDS]
+    saved = [k for k, node in enumerate(graph.nodes) if node.op in REDUCTIONS]
     return Graph(graph.nodes, (graph.outputs[0], *saved)), gradient_graph(graph, saved)
 
 

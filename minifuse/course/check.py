@@ -73,7 +73,7 @@ def agreement(
             except (NotDoneYet, Refused, Wrong):
                 raise
             except Exception as error:
-                failure = raised(error, student.folder, case, current[0], expected)
+                failure = failure_of_error(error, student.folder, case, current[0], expected)
             if failure is not None:  # raised outside of `except`, hence without a context: its traceback differs in each run
                 seen.append(failure)
                 raise failure
@@ -127,7 +127,7 @@ def snapshot(value: object) -> object:
     return value if isinstance(value, int | str) else id(value)
 
 
-def raised(error: Exception, folder: Path, case: object, case_text: str, expected: object) -> Wrong:
+def failure_of_error(error: Exception, folder: Path, case: object, case_text: str, expected: object) -> Wrong:
     """Return the failure for an exception: of the student's code, or of the check if the answer has a wrong type."""
     lines = lines_of(error, folder)
     message = f"{type(error).__name__}: {error}"

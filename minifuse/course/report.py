@@ -17,7 +17,7 @@ from .verdicts import Outcome, Result
 
 WIDTH = 80
 MAX_PRINTED_LINES = 8
-LONGEST_TITLE = 40  # with the arrow, sign and id before it; leaves room for the file and the verdict
+MAX_TITLE_LENGTH = 40  # with the arrow, sign and id before it; leaves room for the file and the verdict
 SIGNS = {"passed": ("✓", "green"), "pending": ("·", "yellow"), "": (" ", "dim")}
 WRONG = ("✗", "red")
 VERDICT_LABELS = {"passed": "", "pending": "to be written", "failed": "not yet right", "timeout": "stopped", "": "..."}
@@ -121,7 +121,7 @@ def render_status(results: Mapping[str, Result], chosen: str = "", tasks: Iterab
             verdict = results[task.id].verdict if task.id in results else ""
             arrow = ">" if task.id == chosen else " "
             title = Text.assemble(f"{arrow} ", sign(verdict), f" {task.id} {task.title}")
-            title.truncate(LONGEST_TITLE, overflow="ellipsis")
+            title.truncate(MAX_TITLE_LENGTH, overflow="ellipsis")
             table.add_row(title, task.file, VERDICT_LABELS.get(verdict, verdict))
     return table
 

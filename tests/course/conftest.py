@@ -1,4 +1,4 @@
-"""What tests of the course share."""
+"""Fixtures of the course's tests."""
 
 import pytest
 
@@ -8,6 +8,6 @@ from minifuse.course.tasks import task3_5
 
 @pytest.fixture
 def any_speed(monkeypatch):
-    """Task 3.5 measures, and is content with whatever it finds: other tests may run on the same cores."""
+    """Let task 3.5 accept any speed, since other tests may run on the same cores."""
     monkeypatch.setattr(task3_5, "NEEDED", 0.0)
     monkeypatch.setattr(speed, "MAX_ROUNDS", 1)

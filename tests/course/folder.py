@@ -1,4 +1,4 @@
-"""A student's folder for tests of how it is handled: the reference of one file, and what somebody wrote behind it."""
+"""Create a student's folder for tests: the reference solutions of one file, and more code appended to it."""
 
 from pathlib import Path
 
@@ -13,11 +13,11 @@ RIGHT = (
     )
 )
 DETOUR = 'getattr(todo, "__glo" + "bals__")["__builtins__"]["__import__"]'
-"""An `import` that no rail stops: code in one process can reach all that is in it."""
+"""An `import` that the restrictions do not prevent: code in one process can reach everything in it."""
 
 
 def written(folder: Path, more: str = "", text: str | None = None) -> Path:
-    """A folder with the solutions of task 2.1, and more definitions, which count as the last ones of their names do."""
+    """Create a folder with the solutions of task 2.1 and appended definitions, which replace those of the same names."""
     folder.mkdir(parents=True, exist_ok=True)
     source = (REFERENCE / FILE).read_text(encoding="utf-8") if text is None else text
     (folder / FILE).write_text(f"{source}\n\n{more}\n" if more else source, encoding="utf-8")

@@ -1,4 +1,4 @@
-"""The whole course as one student does it: each module alone, and in the end a network on nothing but their code."""
+"""The whole course as one student does it: each module alone, then a network on their own engine."""
 
 import os
 import re
@@ -56,7 +56,7 @@ def test_a_module_can_be_done_alone(module, fresh):
         assert result.verdict == "passed", format_result(task, result)
 
 
-def test_what_is_not_written_is_lent_and_with_strict_it_is_named(fresh):
+def test_missing_functions_are_lent_and_strict_names_them(fresh):
     lent = train(fresh, "--steps", "1")
     assert lent.returncode == 0, lent.stderr
     assert re.search(r"^0 of \d+ slots are yours, and 0% of [\d,]+ calls$", lent.stdout, re.MULTILINE), lent.stdout
@@ -71,7 +71,7 @@ def test_what_is_not_written_is_lent_and_with_strict_it_is_named(fresh):
     assert named[0] in train(fresh, "--strict").stderr
 
 
-def test_a_loop_that_is_wrong_reads_no_digits(fresh):
+def test_wrong_loop_does_not_reach_the_accuracy(fresh):
     task = task_named("4.5")
     solve(fresh, task)
     solve(fresh, task_named("4.3"))
@@ -83,7 +83,7 @@ def test_a_loop_that_is_wrong_reads_no_digits(fresh):
     assert not result.notes
 
 
-def test_digits_are_read_by_nothing_but_the_students_code(fresh):
+def test_students_code_alone_learns_digits(fresh):
     for task in TASKS:
         solve(fresh, task)
     task = task_named("4.5")

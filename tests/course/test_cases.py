@@ -1,4 +1,4 @@
-"""What tasks draw: tensors made by views, and links that open the visualizer at exactly their layout."""
+"""Drawn cases: tensors made by views, and links that open the visualizer at their layout."""
 
 from urllib.parse import parse_qs
 

@@ -1,4 +1,4 @@
-"""`minifuse course`: what a student and a teacher type, what they read, how it ends."""
+"""`minifuse course`: commands of students and teachers, their output and exit codes."""
 
 import json
 import os
@@ -63,7 +63,7 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     assert "your functions were called: row_major_strides 60" in " ".join(passed.stdout.split())
 
 
-def test_check_tells_programs_the_same(folder):
+def test_check_prints_the_same_facts_as_json(folder):
     written(folder, "def permuted(x, dims):\n    print('here')\n    return x")
     result = course("check", "permuted", "--dir", folder, "--json")
     assert result.exit_code == 1
@@ -72,7 +72,7 @@ def test_check_tells_programs_the_same(folder):
     assert facts["outcomes"][-1]["printed"] == "here\n"
 
 
-def test_check_stops_what_does_not_end(folder):
+def test_check_stops_an_endless_loop(folder):
     written(folder, "def row_major_strides(shape):\n    while True:\n        pass")
     result = course("check", "2.1", "--dir", folder, "--limit", "3")
     assert result.exit_code == 1
@@ -80,7 +80,7 @@ def test_check_stops_what_does_not_end(folder):
     assert "case  shape " in result.stdout
 
 
-def test_strict_takes_nothing_from_the_oracle(folder):
+def test_strict_uses_nothing_from_the_oracle(folder):
     written(folder, "def index_of(ordinal, shape):\n    todo('2.1c')")
     assert course("check", "2.3", "--dir", folder).exit_code == 0
     strict = course("check", "2.3", "--dir", folder, "--strict")
@@ -88,7 +88,7 @@ def test_strict_takes_nothing_from_the_oracle(folder):
     assert "task 2.1c is still to be written" in strict.stdout
 
 
-def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder):
+def test_wrong_folders_and_tasks_are_errors(tmp_path, folder):
     for arguments, message in [
         (("check", "--dir", tmp_path), "is not a folder of the course; create one: minifuse course init DIR"),
         (("check", "2.9", "--dir", folder), "there is no task or module '2.9'"),
@@ -102,7 +102,7 @@ def test_a_folder_that_is_none_and_a_task_that_is_none_are_told(tmp_path, folder
 
 @pytest.mark.parametrize("name", ["9.9", "zzz", "", " ", "über", "课程", "2.99", "9", "0x2", "-", "²"])
 @pytest.mark.parametrize("command", ["check", "hint", "diff", "reset", "watch", "grade"])
-def test_a_name_of_no_task_is_told_with_those_that_there_are(folder, command, name):
+def test_unknown_task_error_lists_the_tasks(folder, command, name):
     place = () if command == "hint" else (folder,) if command == "grade" else ("--dir", folder)
     error = course(command, *place, "--", name).exception if command != "grade" else course(command, folder, name).exception
     assert isinstance(error, CourseError)
@@ -111,7 +111,7 @@ def test_a_name_of_no_task_is_told_with_those_that_there_are(folder, command, na
 
 
 @pytest.mark.parametrize("command", ["hint", "diff", "reset", "watch"])
-def test_a_module_where_one_task_is_expected_is_told_its_tasks(folder, command):
+def test_error_for_a_module_lists_its_tasks(folder, command):
     error = course(command, "2", *(() if command == "hint" else ("--dir", folder))).exception
     assert str(error) == "2 is a module, expected a task; name one of 2.1, 2.2, 2.3, 2.4, 2.5"
 
@@ -149,7 +149,7 @@ def test_results_cannot_be_written_to_a_folder(folder):
 
 @pytest.mark.skipif(os.name == "nt", reason="Windows removes no folder that a process is in")
 @pytest.mark.parametrize("arguments", ["check 2.1", "status", "grade . 2.1"])
-def test_a_working_directory_that_was_removed_is_told(tmp_path, monkeypatch, arguments):
+def test_removed_working_directory_is_an_error(tmp_path, monkeypatch, arguments):
     (tmp_path / "gone").mkdir()
     monkeypatch.chdir(tmp_path / "gone")
     (tmp_path / "gone").rmdir()
@@ -158,7 +158,7 @@ def test_a_working_directory_that_was_removed_is_told(tmp_path, monkeypatch, arg
     assert "was the folder that you are in removed?" in str(error)
 
 
-def test_a_limit_is_a_number_of_seconds_that_a_clock_can_wait(folder):
+def test_limit_is_a_finite_number_of_seconds(folder):
     assert course("check", "2.1", "--dir", folder, "--limit", "inf").exit_code == 2
 
 
@@ -175,7 +175,7 @@ def test_status_judges_every_task_now(folder, monkeypatch):
     assert verdicts == ["passed", "failed"]
 
 
-def test_each_hint_says_more():
+def test_each_hint_adds_to_the_one_before():
     first, all_three = course("hint", "2.1").stdout, course("hint", "2.1", "-n", "3").stdout
     assert "The idea." in first
     assert "In words." not in first
@@ -195,14 +195,14 @@ def test_diff_only_after_passing(folder):
     assert "Your solution is identical to the reference." in course("diff", "2.1", "--dir", folder).stdout
 
 
-def test_reset_says_where_the_old_is(folder):
+def test_reset_names_the_backup(folder):
     written(folder)
     result = course("reset", "position_of", "--dir", folder)
     assert "a copy of yours is in .minifuse/backups/tensors.py.1" in result.stdout
     assert 'todo("2.1b")' in (folder / FILE).read_text()
 
 
-def test_upgrade_has_nothing_to_say_of_a_fresh_folder(folder):
+def test_upgrade_of_a_fresh_folder_changes_nothing(folder):
     pytest.importorskip("merge3", reason="needs minifuse[course]")
     assert course("upgrade", "--dir", folder).stdout == "The folder is up to date.\n"
 
@@ -250,7 +250,7 @@ def test_a_fresh_folder_is_graded_and_has_no_points(folder):
 
 
 @pytest.mark.parametrize("text", ["", "def f(:", "import os", "1 / 0", "exit()"])
-def test_what_cannot_be_asked_is_an_error_with_its_words(tmp_path, text):
+def test_file_that_cannot_be_loaded_is_graded_as_error(tmp_path, text):
     result, found = graded(written(tmp_path / "mine", text=text), "2.1")
     assert result.exit_code == 1
     assert found["status"] == "error"

@@ -1,4 +1,4 @@
-"""What module 3 measures with: a counted run, compiled code that is kept by its content, kernels for a GPU."""
+"""The tools of module 3: recorded runs, cached compiled code, kernels for a GPU."""
 
 import math
 import os
@@ -39,7 +39,7 @@ def student():
 
 
 def with_more(tmp_path, file, text):
-    """A folder of the reference solutions, in which a file goes on."""
+    """Create a folder of the reference solutions with code appended to one file."""
     folder = Path(shutil.copytree(REFERENCE, tmp_path / "more"))
     (folder / file).write_text((folder / file).read_text() + "\n\n" + text)
     return folder
@@ -160,7 +160,7 @@ def test_iterations_that_share_memory_through_two_views_race(student, tmp_path):
     assert {line for _, line in caught.value.lines} == {len((folder / "parallel.py").read_text().splitlines())}
 
 
-def test_compiled_code_is_kept_by_its_content(student, tmp_path, monkeypatch):
+def test_compiled_code_is_cached_by_content(student, tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path / "kept")
     compiled.cache_class.cache_clear()
     case = parallel.call_arguments(parallel.typical_cases("parallel_map")[0])
@@ -205,7 +205,7 @@ def test_a_change_of_what_compiled_code_depends_on_is_another_content(student, t
     assert keys[0] != keys[1]
 
 
-def test_pointers_to_functions_are_kept(tmp_path, monkeypatch):
+def test_compiled_callbacks_are_cached(tmp_path, monkeypatch):
     monkeypatch.setattr(compiled, "folder", lambda: tmp_path)
     compiled.cache_class.cache_clear()
     made = [compiled.function_pointer.__wrapped__(lambda x, y: 3 * x - y) for _ in range(2)]
@@ -214,7 +214,7 @@ def test_pointers_to_functions_are_kept(tmp_path, monkeypatch):
     compiled.cache_class.cache_clear()
 
 
-def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
+def test_cache_of_compiled_code_is_bounded_and_has_its_own_folder(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CACHE", str(tmp_path))
     monkeypatch.setattr(compiled, "MAX_CACHED_FUNCTIONS", 2)
     for k in range(4):
@@ -227,7 +227,7 @@ def test_what_is_kept_has_an_end_and_a_folder_of_its_own(tmp_path, monkeypatch):
     assert compiled.folder() == Path(compiled.process_folder().name)
 
 
-def test_what_numba_says_is_told_in_plain_words(student, tmp_path):
+def test_errors_of_numba_are_explained(student, tmp_path):
     body = "    to = out.storage\n    for k in prange(3):\n        i = k\n        i //= 2\n        to[i] = 1.0"
     folder = with_more(tmp_path, "parallel.py", f"def parallel_map(fn, out, a):\n{body}")
     with pytest.raises(Wrong, match="do that in another function") as caught:
@@ -261,7 +261,7 @@ ROUNDS = [(0, 1), (0, 4), (0, 2)], [(0, 2), (0, 3), (0, 5)], [(0, 2), (0, 3), (0
 
 
 def timed(monkeypatch, rounds):
-    """A clock that says what it is told to, and the times that it has said."""
+    """Replace the clock; return the list of times that it has returned."""
     times = []
     clock = iter([time for one in rounds for pair in one for time in pair])
     monkeypatch.setattr(speed, "inputs", lambda slot: ())
@@ -276,7 +276,7 @@ def test_a_ratio_is_that_of_the_best_rounds(monkeypatch):
     assert len(times) == 6 * (1 + speed.MIN_ROUNDS)
 
 
-def test_what_is_too_slow_gets_more_rounds(monkeypatch):
+def test_slow_loops_get_more_rounds(monkeypatch):
     faster = [(0, 0.5), (0, 9), (0, 9)]
     rounds = [ROUNDS[0], *ROUNDS, *ROUNDS, faster, *[ROUNDS[0]] * speed.MAX_ROUNDS]
     times = timed(monkeypatch, rounds)
@@ -314,7 +314,7 @@ def test_kernels_compile_for_a_gpu(student):
 
 
 @pytest.mark.gpu
-def test_kernels_give_the_same_on_a_gpu(student):
+def test_kernels_compute_the_same_on_a_gpu(student):
     if not driver.query_driver().gpus:
         pytest.skip(driver.query_driver().reason)
     for launch, expected in launches(student):
@@ -322,7 +322,7 @@ def test_kernels_give_the_same_on_a_gpu(student):
         assert not launch.on_gpu(expected + 1), launch.slot
 
 
-def test_a_gpu_that_does_not_start_fails_nobody(monkeypatch):
+def test_gpu_that_does_not_start_fails_no_task(monkeypatch):
     assert simulated.note_of_gpu([]) == "" or driver.query_driver().gpus
     monkeypatch.setattr(driver, "query_driver", lambda: driver.DriverInfo(1, 13000, ""))
 

@@ -1,4 +1,4 @@
-"""The engine that is put together from slots: it computes what NumPy does, and says whose functions did it."""
+"""The engine built from slots: it computes what NumPy does, and counts the student's and the oracle's calls."""
 
 import inspect
 import math
@@ -182,7 +182,7 @@ def test_a_loop_counts_once_what_it_calls_for_each_element(solved):
     )
 
 
-def test_counts_are_kept_down_only_within():
+def test_slots_are_counted_once_only_inside_the_block():
     counts = Counter(a=5)
     with count_slots_once(counts):
         counts["a"] += 3
@@ -220,7 +220,7 @@ def test_derivatives_add_up_and_constants_have_none():
         (lambda e: e.values([[1.0], [2.0]]).expand((2,)), ShapeError, "expand: (2, 1) to (2,)"),
     ],
 )
-def test_mistakes_are_named(ask, error, says):
+def test_wrong_calls_name_the_mistake(ask, error, says):
     with pytest.raises(error, match=re.escape(says)):
         ask(Engine())
 
@@ -252,7 +252,7 @@ def test_every_operator_of_the_oracle_can_be_compiled():
     assert [name for name, function in ON_ARRAYS.items() if compile_operator(function) is None] == []
 
 
-def test_what_says_todo_is_open():
+def test_functions_that_call_todo_are_unwritten():
     class Half:
         @staticmethod
         def forward(context, x):

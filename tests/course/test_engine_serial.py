@@ -42,7 +42,7 @@ def of_two_layers(engine):
     return found
 
 
-def test_compiled_loops_give_and_count_what_python_does(engine):
+def test_compiled_loops_compute_and_count_what_python_does(engine):
     in_python, fast = engine(is_compiled=False), engine()
     for expected, got in zip(of_two_layers(in_python), of_two_layers(fast), strict=True):
         np.testing.assert_allclose(got, expected, rtol=1e-12)
@@ -86,7 +86,7 @@ def test_an_error_of_compiled_code_is_pythons(engine):
     assert found.serial.loops["max_pool"] is None
 
 
-def test_what_is_lent_within_a_loop_stays_counted(tmp_path, monkeypatch):
+def test_lent_functions_inside_a_loop_are_counted(tmp_path, monkeypatch):
     tried = []
     monkeypatch.setattr(compiled, "cached_jit", lambda function, **options: tried.append(function.__name__))
     workspace.init(tmp_path / "mine")

@@ -1,4 +1,4 @@
-"""The judge of task 5.5 against differences: its graphs of gradients are derivatives."""
+"""The oracle of task 5.5: its graphs of gradients match numerical derivatives."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Task 5.6: no way to share out the nodes over kernels takes fewer launches, or moves fewer bytes at as many."""
+"""Task 5.6: no partition of the nodes into kernels has fewer launches, or moves fewer bytes with as many."""
 
 import pytest
 
@@ -11,7 +11,7 @@ from minifuse.course.verdicts import Wrong
 
 
 def ways(graph: Graph, left: list[int], groups: list[list[int]], most: int):
-    """All ways to share out nodes over so many kernels at most, as far as shapes go."""
+    """Yield all partitions of the nodes into at most `most` kernels that their shapes allow."""
     if not left:
         yield groups
         return
@@ -35,13 +35,13 @@ def test_no_schedule_costs_less(plan):
 
 
 @pytest.mark.parametrize("plan", [pytest.param(plan, id=plan.name) for plan in PLANS])
-def test_the_judge_finds_it(plan):
+def test_the_oracles_schedule_is_optimal(plan):
     graph = plan.graph()
     found = run_schedule(graph, oracle.function("schedule")(graph), sample_arrays(plan.shapes))
     assert (found.launches, found.nbytes) == (plan.launches, plan.nbytes)
 
 
-def test_a_value_that_nobody_needs_is_not_computed():
+def test_unused_values_are_not_computed():
     graph = PLANS[0].graph()
     unused = graph._replace(nodes=(*graph.nodes, Node("neg", (0,), shape=graph.nodes[0].shape)))
     kernels = oracle.function("schedule")(unused)

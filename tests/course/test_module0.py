@@ -1,4 +1,4 @@
-"""What the checks of module 0 rest on: bugs that show, points with room between them, an oracle that keeps its own laws."""
+"""The data of module 0's checks: bugs that can be found, points away from borders, and a right oracle."""
 
 import math
 
@@ -126,7 +126,7 @@ def test_a_line_is_three_numbers(line):
 
 
 @pytest.mark.parametrize("line", [(1, 2), None, (1, 2, True), "abc"])
-def test_anything_else_is_none(line):
+def test_anything_else_is_no_line(line):
     assert fault_of_line(line)
     assert fault_of_network(([line], (1.0, 0.0)))
     assert fault_of_network(line)
@@ -144,7 +144,7 @@ def test_the_oracles_tree_is_the_librarys():
     assert [p.value for p in made.root.parameters()] == [0.0, 0.0, 1.0]
 
 
-def test_a_parameter_is_itself_alone():
+def test_parameters_compare_by_identity():
     assert Parameter(1.0) != Parameter(1.0)
     assert repr(Parameter(1.0)) == "Parameter(1.0)"
 

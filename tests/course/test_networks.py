@@ -1,4 +1,4 @@
-"""Convolution, pooling, softmax and dropout of an engine: the derivatives that they remember are those of their values."""
+"""Convolution, pooling, softmax and dropout of an engine: gradients match numerical derivatives."""
 
 import numpy as np
 import pytest
@@ -52,7 +52,7 @@ def test_a_derivative_is_the_slope_of_the_value(name):
             assert np.array(leaves[k].grad.tolist())[index] == pytest.approx(slope, rel=1e-5, abs=1e-6)
 
 
-def test_data_is_not_asked_for_its_derivative():
+def test_no_gradient_is_computed_for_data():
     engine = Engine()
     weight = engine.tensor(np.ones((1, 1, 2, 2)))
     networks.conv2d(engine.constant(np.ones((1, 1, 3, 3))), weight).sum().backward()
@@ -68,7 +68,7 @@ def test_evaluation_drops_nothing():
     assert (y.tolist(), x.grad.tolist()) == ([[1, 2]], [[1, 1]])
 
 
-def test_a_dim_that_is_not_there_is_refused():
+def test_dim_out_of_range_is_an_error():
     with pytest.raises(ShapeError, match=r"dim 2 of shape \(1, 2\)"):
         networks.softmax(Engine().tensor([[1.0, 2.0]]), 2)
 

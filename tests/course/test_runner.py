@@ -1,4 +1,4 @@
-"""A task in a process of its own: loops without end, all memory, sudden ends; and what the student's code prints."""
+"""Tasks in subprocesses: endless loops, exhausted memory, sudden exits, and the output of the student's code."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ DEF = "def permuted(x, dims):\n    "
 
 
 def result_of(folder, examples=5, **options):
-    """What becomes of task 2.1."""
+    """Return the result of task 2.1."""
     (result,) = run(folder, [TASK], effort=Effort(examples), **options)
     return result
 
@@ -42,8 +42,8 @@ def test_a_loop_without_end_is_stopped_with_its_line_and_case(tmp_path):
     assert result.has_run
 
 
-def test_a_call_that_lets_nobody_else_run_is_stopped_too(tmp_path):
-    """No thread of Python's can look where it stands."""
+def test_call_that_holds_the_gil_is_stopped(tmp_path):
+    """No other thread can run, so faulthandler reports the line."""
     more = "def row_major_strides(shape):\n    return 10**10**9"
     (last,) = result_of(written(tmp_path, more), time_s=3).outcomes
     assert (last.verdict, last.check) == ("timeout", TASK.checks[0].name)
@@ -58,7 +58,7 @@ def test_a_file_that_takes_its_time_when_imported_is_stopped(tmp_path):
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="other systems do not limit a process's memory")
-def test_all_memory_is_a_verdict(tmp_path):
+def test_exhausted_memory_is_a_verdict(tmp_path):
     more = f"{DEF}kept = []\n    while True:\n        kept.append([0] * 10**6)"
     (*_, last) = result_of(written(tmp_path, more), memory_bytes=1 << 30).outcomes
     assert last.verdict == "error"
@@ -78,14 +78,14 @@ def test_a_signal_is_named(tmp_path):
     assert "by signal SIGSEGV" in result_of(written(tmp_path, more)).outcomes[-1].message
 
 
-def test_threads_that_go_on_hold_nothing_up(tmp_path):
+def test_running_threads_do_not_delay_the_result(tmp_path):
     more = f"{DETOUR}('threading').Thread(target=lambda: {DETOUR}('time').sleep(100)).start()"
     began = time.monotonic()
     assert result_of(written(tmp_path, more)).verdict == "passed"
     assert time.monotonic() - began < 60
 
 
-def test_what_is_printed_is_kept_apart(tmp_path):
+def test_printed_output_is_separate_from_the_protocol(tmp_path):
     """For the smallest case alone; on a standard output that no result can be mistaken for."""
     line = json.dumps({"task": "2.1", "outcomes": [], "calls": {}})
     more = f"{DEF}print(x.shape, {line!r})\n    {DETOUR}('os').write(1, b'past Python\\n')\n    return x"
@@ -103,7 +103,7 @@ def test_endless_printing_is_cut():
     assert 1000 < len(output.text()) < 10_000
 
 
-def test_a_file_named_like_a_module_of_pythons_is_nobodys_but_the_students(tmp_path):
+def test_students_file_does_not_shadow_a_module_of_python(tmp_path):
     for name in ("random", "json", "numpy"):
         (written(tmp_path) / f"{name}.py").write_text("raise RuntimeError")
     assert result_of(tmp_path).verdict == "passed"
@@ -119,13 +119,13 @@ def test_a_run_can_be_cancelled(tmp_path):
     assert time.monotonic() - began < 60
 
 
-def test_each_check_is_told_before_it_runs(tmp_path):
+def test_begin_is_called_before_each_check(tmp_path):
     names = []
     TaskProcess(written(tmp_path), TASK, Effort(1), begin=names.append).result()
     assert names == ["tensors.py can be read, and has what the task asks for", *(check.name for check in TASK.checks)]
 
 
-def test_a_seed_gives_the_same_again(tmp_path):
+def test_a_seed_repeats_the_cases(tmp_path):
     folder = written(tmp_path, "import random\n\n\ndef permuted(x, dims):\n    print(x.shape)\n    return x")
     seen = [[o.case for o in run_with(folder, seed).outcomes] for seed in (1, 1)]
     assert seen[0] == seen[1]
@@ -136,7 +136,7 @@ def run_with(folder, seed):
     return result
 
 
-def test_the_whole_of_a_task_is_judged_where_that_is_asked(tmp_path):
+def test_all_checks_run_if_requested(tmp_path):
     folder = written(tmp_path, "def position_of(index, strides, offset):\n    return 0")
     assert [o.verdict for o in result_of(folder).outcomes] == ["passed", "failed"]
     assert [o.verdict for o in result_of(folder, runs_all_checks=True).outcomes] == ["passed", "failed", "passed", "passed"]
@@ -145,13 +145,13 @@ def test_the_whole_of_a_task_is_judged_where_that_is_asked(tmp_path):
 @pytest.mark.parametrize(
     ("checks", "calls"), [(0, 1), (len(TASK.checks) - 1, 1), (len(TASK.checks), 0), (len(TASK.checks), None)]
 )
-def test_a_pass_that_nothing_shows_is_not_believed(checks, calls):
-    """Whatever said so: the parent counts for itself."""
+def test_pass_without_checks_or_calls_becomes_an_error(checks, calls):
+    """The parent process checks the result itself."""
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks[:checks]] or [Outcome("another one", "passed")]
     counted = {} if calls is None else dict.fromkeys(TASK.slots, calls)
     assert verify_result(Result("2.1", list(outcomes), counted), TASK).verdict == "error"
 
 
-def test_a_pass_is_believed():
+def test_complete_pass_is_accepted():
     outcomes = [Outcome(check.name, "passed") for check in TASK.checks]
     assert verify_result(Result("2.1", outcomes, dict.fromkeys(TASK.slots, 1)), TASK).verdict == "passed"

@@ -1,4 +1,4 @@
-"""Whatever a student's file holds gets its verdict: never passed by accident, never an error that is not theirs."""
+"""Every content of a student's file gets a verdict: it never passes by accident, and errors are the student's own."""
 
 from dataclasses import replace
 
@@ -71,7 +71,7 @@ def test_what_was_written_behind_the_reference_counts(tmp_path):
         ("permuted = 3", "refused", "of type int; write a function"),
     ],
 )
-def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
+def test_forbidden_code_is_refused(tmp_path, more, verdict, words):
     result, text = judge_folder(written(tmp_path, more))
     assert result.verdict == verdict, text
     assert words in text
@@ -127,7 +127,7 @@ def test_what_is_no_answer_is_refused(tmp_path, more, verdict, words):
         ("def permuted(x, dims):\n    todo('2.1d')", "pending", "task 2.1d is still to be written"),
     ],
 )
-def test_what_goes_wrong_is_told_in_words(tmp_path, more, verdict, words):
+def test_failures_are_explained(tmp_path, more, verdict, words):
     result, text = judge_folder(written(tmp_path, more))
     assert result.verdict == verdict, text
     assert words in text
@@ -143,7 +143,7 @@ def test_the_case_of_an_error_is_drawn_too(tmp_path):
     assert outcome.link.startswith("strides?shape=")
 
 
-def test_no_answer_ends_the_judging(tmp_path):
+def test_unusual_answers_do_not_stop_the_judge(tmp_path):
     """Whatever is given: to look for the mistake that it looks like must not fail."""
     task = task_named("0.4")
     reference = (REFERENCE / task.file).read_text()
@@ -186,7 +186,7 @@ def test_a_file_that_fails_to_load_fails_each_time(tmp_path):
     assert [outcome.verdict for outcome in result.outcomes] == ["error"]
 
 
-def test_the_judge_is_silent_while_a_function_runs(tmp_path):
+def test_students_code_cannot_call_the_oracle(tmp_path):
     """By a way that no rail stops."""
     more = f"def permuted(x, dims):\n    return {DETOUR}('minifuse.course.oracle.module2', fromlist=['x']).permuted(x, dims)"
     result, text = judge_folder(written(tmp_path, more))
@@ -233,7 +233,7 @@ def test_strict_lends_nothing(tmp_path):
 
 
 @pytest.mark.parametrize("task", ["1.2", "2.4"])
-def test_a_list_of_derivatives_is_told_to_be_no_tuple(tmp_path, task):
+def test_list_of_derivatives_is_not_accepted_as_a_tuple(tmp_path, task):
     file, name = {"1.2": ("scalar_functions.py", "Mul"), "2.4": ("tensor_functions.py", "TensorMul")}[task]
     for part in REFERENCE.glob("*.py"):
         (tmp_path / part.name).write_text(part.read_text(encoding="utf-8"), encoding="utf-8")

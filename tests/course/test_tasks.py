@@ -1,4 +1,4 @@
-"""The authors' gate: stubs, references and wrong solutions of every task. A new task is tested by being in the registry."""
+"""Stubs, reference solutions and wrong solutions of every task in the registry."""
 
 import ast
 import os
@@ -66,7 +66,7 @@ def test_stubs_are_the_references_without_their_solutions():
 
 
 @each_task
-def test_a_task_says_all_that_it_should(task):
+def test_every_task_is_complete(task):
     assert task.module in MODULES
     assert re.fullmatch(r"\d\.\d", task.id)
     assert task.points > 0

@@ -1,4 +1,4 @@
-"""`minifuse course watch`: what it shows for what happens; and the whole of it at a terminal."""
+"""`minifuse course watch`: the screen after each event, and the command in a terminal."""
 
 import os
 import re
@@ -64,7 +64,7 @@ def edit(folder, old, new):
     path.write_text(source.replace(old, new, 1))
 
 
-def test_it_begins_with_the_first_task_that_does_not_hold(folder):
+def test_watch_starts_with_the_first_task_that_does_not_pass(folder):
     for task in TASKS:
         path = folder / task.file
         path.write_text(path.read_text().replace("todo(", "None or todo("))
@@ -81,7 +81,7 @@ def test_it_begins_with_the_first_task_that_does_not_hold(folder):
     assert f"{points - MAP.points} of {points} points, {len(TASKS) - 1} of {len(TASKS)} tasks" in text(watch)
 
 
-def test_what_is_as_at_first_is_known_at_once(folder):
+def test_unchanged_tasks_are_pending_without_a_run(folder):
     watch = Watch(folder)
     assert watch.running is watch.task is TASKS[0]  # which has more to say than that
     assert set(watch.results) == {task.id for task in TASKS[1:]}
@@ -96,7 +96,7 @@ def test_what_is_as_at_first_is_known_at_once(folder):
     assert watch.running is MAP
 
 
-def test_it_begins_where_it_is_told(folder):
+def test_watch_starts_with_the_given_task(folder):
     watch = Watch(folder, MAP)
     assert watch.running is watch.task is MAP
     watch.ended(passed(MAP))
@@ -135,7 +135,7 @@ def test_what_is_saved_as_it_was_is_not_judged_again(folder):
     assert watch.running is None
 
 
-def test_a_file_of_their_own_may_matter_to_every_task(folder):
+def test_students_other_file_may_affect_every_task(folder):
     watch = at_rest(folder, MAP)
     watch.saved(["helper.py"])
     assert watch.running is watch.task is MAP
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_python_any_more_stays_with_the_task(folder):
     assert watch.running is watch.task is MAP
 
 
-def test_a_save_during_a_run_begins_anew(folder):
+def test_save_during_a_run_starts_a_new_run(folder):
     watch = Watch(folder, MAP)
     first = watch.number
     edit(folder, 'todo("2.3b")', "return 3")
@@ -162,7 +162,7 @@ def test_a_save_during_a_run_begins_anew(folder):
     assert watch.running is MAP
 
 
-def test_each_press_of_h_says_more(folder):
+def test_each_press_of_h_shows_another_hint(folder):
     watch = at_rest(folder, result=failed(TASK))
     for k, kind in enumerate(("The idea.", "In words.", "Where to look.", "Where to look.")):
         assert (kind in text(watch)) is (k == 3)
@@ -180,7 +180,7 @@ def test_l_lists_and_goes_back(folder):
     assert "no good" in text(watch)
 
 
-def test_d_compares_what_holds_alone(folder):
+def test_d_shows_the_difference_only_after_passing(folder):
     watch = at_rest(folder, result=failed(TASK))
     watch.pressed("d")
     assert "2.1 does not pass yet, and the reference would spoil it" in text(watch)
@@ -214,7 +214,7 @@ def test_r_asks_before_it_resets(folder, key, is_reset):
     assert not watch.is_over
 
 
-def test_n_goes_to_the_next_that_does_not_hold(folder):
+def test_n_goes_to_the_next_task_that_does_not_pass(folder):
     watch = at_rest(folder, TASK, failed(TASK))
     watch.pressed("n")
     assert "all other tasks pass" in text(watch)
@@ -247,7 +247,7 @@ def test_a_server_that_runs_is_used(monkeypatch):
     assert terminal.VisualizerServer().address("strides?shape=2") == f"http://127.0.0.1:{app.PORT}/strides?shape=2"
 
 
-def test_without_the_extra_the_line_that_installs_it_is_told(monkeypatch):
+def test_missing_extra_is_reported_with_the_install_command(monkeypatch):
     monkeypatch.setattr(app, "is_up", lambda port: False)
     monkeypatch.setattr(terminal, "find_spec", lambda name: None)
     assert terminal.VisualizerServer().address("strides") == (
@@ -319,7 +319,7 @@ class Terminal:
 
 
 @pytest.mark.skipif(sys.version_info < (3, 11) or os.name == "nt", reason="needs a pseudo-terminal")
-def test_the_whole_of_it_at_a_terminal(folder):
+def test_watch_in_a_terminal(folder):
     it = Terminal("course", "watch", "2.1", "--dir", str(folder))
     it.until("task 2.1a is still to be written")
     it.press("h")

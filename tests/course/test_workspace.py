@@ -1,4 +1,4 @@
-"""A student's folder: made once, never overwritten; what is taken back is kept, what is merged is merged whole."""
+"""A student's folder: it is never overwritten, resets keep a backup, and upgrades merge all files or none."""
 
 import os
 import threading
@@ -76,7 +76,7 @@ def test_a_link_into_nowhere_is_a_file_that_is_there(tmp_path):
         workspace.init(tmp_path)
 
 
-def test_a_place_that_cannot_be_written_is_told(tmp_path):
+def test_unwritable_folder_is_an_error(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(CourseError, match=r"cannot be written: .*may you write in this folder"):
         workspace.init(tmp_path / "file" / "mine")
@@ -92,7 +92,7 @@ def test_a_folder_is_found_from_within(folder, tmp_path):
 # reset
 
 
-def test_a_task_is_put_back_and_what_was_there_is_kept(folder):
+def test_reset_restores_a_task_and_keeps_a_backup(folder):
     path, fresh = folder / FILE, (folder / FILE).read_bytes()
     for k, word in enumerate(("one", "two"), 1):
         edit(path, 'todo("2.1a")', f'return "{word}"')
@@ -128,7 +128,7 @@ def test_a_file_that_is_gone_comes_back(folder):
         (b"\xe9", "cannot be read: it is not UTF-8; save it as UTF-8"),
     ],
 )
-def test_what_cannot_be_read_is_not_touched(folder, data, message):
+def test_unreadable_files_are_not_changed(folder, data, message):
     (folder / FILE).write_bytes(data)
     before = everything(folder)
     with pytest.raises(CourseError, match=message):
@@ -150,14 +150,14 @@ def test_a_backup_that_cannot_be_written_stops_all(folder, monkeypatch):
 # upgrade
 
 
-def test_nothing_new_changes_nothing(folder):
+def test_upgrade_without_news_changes_nothing(folder):
     edit(folder / FILE, 'todo("2.1a")', "return ()")
     before = everything(folder)
     assert workspace.upgrade(folder) == []
     assert everything(folder) == before
 
 
-def test_what_both_changed_in_different_places_is_merged(folder, newer):
+def test_changes_in_different_places_are_merged(folder, newer):
     newer('todo("2.3a")', 'todo("2.3z")')
     edit(folder / FILE, 'todo("2.1a")', "return ()")
     assert workspace.upgrade(folder) == [f"{FILE} has the newer text, and all that you wrote"]
@@ -181,7 +181,7 @@ def test_a_conflict_leaves_everything_as_it_was(folder, newer):
     assert '<<<<<<< yours\n    return ()\n=======\n    todo("2.1z")\n>>>>>>> the course\n' in marked
 
 
-def test_a_conflict_is_settled_for_the_student(folder, newer):
+def test_conflict_keeps_the_students_lines_with_mine(folder, newer):
     newer('todo("2.1a")', 'todo("2.1z")')
     edit(folder / FILE, 'todo("2.1a")', "return ()")
     mine = (folder / FILE).read_text()
@@ -211,7 +211,7 @@ def test_line_ends_stay_as_the_editor_left_them(folder):
 # diff
 
 
-def test_the_reference_is_held_beside_what_was_written(folder):
+def test_diff_compares_with_the_reference(folder):
     edit(folder / FILE, 'todo("2.1b")', "return offset")
     lines = workspace.diff_with_reference(folder, TASK)
     assert "--- yours: position_of" in lines
@@ -250,7 +250,7 @@ def test_an_upgrade_waits_for_no_other_command(folder, newer):
     of_two_at_once(folder, lambda: workspace.upgrade(folder))
 
 
-def test_of_many_that_make_a_folder_at_once_one_does(tmp_path):
+def test_only_one_of_many_simultaneous_inits_succeeds(tmp_path):
     barrier, made, refused = threading.Barrier(4), [], []
 
     def work():

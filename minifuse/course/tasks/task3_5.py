@@ -12,7 +12,7 @@ from .. import (
     simulated,
     speed,
 )
-from ..check import raised
+from ..check import failure_of_error
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -61,7 +61,7 @@ def is_right(slot: str) -> Callable[[Student, Effort], None]:
             try:
                 access_counting.run(student, slot, *given)
             except (IndexError, TypeError, ValueError, ZeroDivisionError) as error:
-                raise raised(error, student.folder, None, describe_case(given), expected[0]) from error
+                raise failure_of_error(error, student.folder, None, describe_case(given), expected[0]) from error
             if not np.allclose(given[0], expected[0], equal_nan=True):
                 message = simulated.differs(slot, expected[0].reshape(-1), given[0].reshape(-1))
                 raise Wrong(message, case_text=describe_case(given), expected=expected[0], got=given[0])

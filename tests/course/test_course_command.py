@@ -63,13 +63,14 @@ def test_the_first_minutes_of_a_student(tmp_path, name):
     assert "your functions were called: row_major_strides 60" in " ".join(passed.stdout.split())
 
 
-def test_check_prints_the_same_facts_as_json(folder):
+def test_check_prints_its_facts_as_json(folder):
     written(folder, "def permuted(x, dims):\n    print('here')\n    return x")
     result = course("check", "permuted", "--dir", folder, "--json")
     assert result.exit_code == 1
     (facts,) = json.loads(result.stdout)
     assert (facts["task"], facts["verdict"]) == ("2.1", "failed")
     assert facts["outcomes"][-1]["printed"] == "here\n"
+    assert list(facts["outcomes"][-1])[:4] == ["check", "verdict", "said", "case"]
 
 
 def test_check_stops_an_endless_loop(folder):

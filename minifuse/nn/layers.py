@@ -141,7 +141,7 @@ def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
                 f"Linear: got {name} of dtype {other.dtype} and a weight of dtype {weight.dtype}, expected the same; "
                 f"write {name}.to(mf.{weight.dtype}) or module.to(...)"
             )
-    y = TransposedMatmul(matmul_precision())(x.reshape(x.size // k, k), weight.T)  # (rows, K) @ (K, N)
+    y = TransposedMatmul(matmul_precision())(x.reshape(math.prod(x.shape[:-1]), k), weight.T)  # (rows, K) @ (K, N)
     return (y if bias is None else y + bias).reshape(*x.shape[:-1], n)
 
 

@@ -110,6 +110,15 @@ def test_the_function_is_the_module():
         near(run(x, layer.weight), x.numpy() @ layer.weight.detach().numpy().T, 3)
 
 
+@pytest.mark.parametrize("shape", [(3, 0), (2, 3, 0), (0, 0), (0,)])
+def test_the_function_of_no_features_is_its_bias(shape, backend):
+    weight, bias = mf.zeros(2, 0, backend=backend, requires_grad=True), mf.tensor([1.5, -2.0], backend=backend)
+    y = nn.linear(mf.zeros(*shape, backend=backend), weight, bias)
+    np.testing.assert_array_equal(y.numpy(), np.broadcast_to(np.float32([1.5, -2.0]), (*shape[:-1], 2)))
+    y.sum().backward()
+    assert weight.grad.shape == (2, 0)
+
+
 @pytest.mark.parametrize("sizes", [(0, 2), (2, 0), (-1, 2)])
 def test_linear_has_at_least_one_of_each(sizes):
     with pytest.raises(ShapeError, match="expected at least 1"):

@@ -1,10 +1,10 @@
-"""What the tests of pages share."""
+"""Fixtures for the tests of pages."""
 
 import pytest
 
 
 @pytest.fixture
-def patient(monkeypatch):
-    """Train waits for its first picture, however busy the machine is: AppTest asks a page once, and no fragment again."""
+def wait_for_first_picture(monkeypatch):
+    """Let the page Train wait for its first picture on a busy machine: AppTest runs a page once, and no fragment again."""
     pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
     monkeypatch.setattr("project.screens.train.FIRST_S", 60)

@@ -1,21 +1,21 @@
-"""The tables of facts of a page, as its tests read them."""
+"""Read the tables of a page."""
 
 import re
 
-ESCAPE = re.compile(r"\\(?=[^\w\s])")  # before what Markdown would take for its own
+ESCAPE = re.compile(r"\\(?=[^\w\s])")  # before a character that has a meaning in Markdown
 
 
 def tables(app):
-    """The tables of an AppTest that wrap, without what keeps Markdown away."""
-    return [found.value.map(lambda text: ESCAPE.sub("", text)) for found in app.table]
+    """Return the tables of an AppTest, without the escapes of Markdown characters."""
+    return [table.value.map(lambda text: ESCAPE.sub("", text)) for table in app.table]
 
 
 def facts_tables(app):
-    """Those of facts."""
-    return [found for found in tables(app) if "truth" in found.columns]
+    """Return the tables of facts."""
+    return [table for table in tables(app) if "truth" in table.columns]
 
 
 def facts_of(app):
-    """The first of them: the name -> the value."""
+    """Return the first table of facts as a dict: the name -> the value."""
     table = facts_tables(app)[0]
     return dict(zip(table["fact"], table["value"], strict=True))

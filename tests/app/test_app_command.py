@@ -1,4 +1,4 @@
-"""`minifuse app` and `minifuse layout`: the server starts, says where, and ends; the wheel carries what it serves."""
+"""`minifuse app` and `minifuse layout`: the server starts, prints its address, and ends; the wheel contains the pages."""
 
 import json
 import os
@@ -39,8 +39,8 @@ def invoke(*arguments):
 
 
 @pytest.fixture
-def taken():
-    """A port that somebody listens at."""
+def used_port():
+    """Return a port on which another socket listens."""
     with socket.socket() as other:
         other.bind((server.HOST, 0))
         other.listen()
@@ -50,11 +50,11 @@ def taken():
 # minifuse app
 
 
-def test_it_serves_says_where_and_ends(tmp_path, taken):
-    """From a folder of the user's; the port that was asked for is taken."""
+def test_app_serves_on_the_next_free_port_until_sigterm(tmp_path, used_port):
+    """The working directory is a folder of the user, and the requested port is in use."""
     pytest.importorskip("streamlit", reason="needs minifuse[app]")
     process = subprocess.Popen(
-        [sys.executable, "-m", "minifuse", "app", "--port", str(taken)],
+        [sys.executable, "-m", "minifuse", "app", "--port", str(used_port)],
         cwd=tmp_path,
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         stdout=subprocess.PIPE,
@@ -63,18 +63,18 @@ def test_it_serves_says_where_and_ends(tmp_path, taken):
     )
     try:
         first, second = process.stdout.readline(), process.stdout.readline()
-        assert first.startswith(f"port {taken} is in use; using port ")
-        found = re.search(r"http://127\.0\.0\.1:(\d+) ", second)
-        assert found, second
-        assert get(int(found[1]), "/").count('id="root"') == 1
-        assert get(int(found[1]), "/strides").count('id="root"') == 1
+        assert first.startswith(f"port {used_port} is in use; using port ")
+        address = re.search(r"http://127\.0\.0\.1:(\d+) ", second)
+        assert address, second
+        assert get(int(address[1]), "/").count('id="root"') == 1
+        assert get(int(address[1]), "/strides").count('id="root"') == 1
     finally:
         process.send_signal(signal.SIGTERM)
         _, errors = process.communicate(timeout=60)
     assert process.returncode == 128 + signal.SIGTERM
     assert "Traceback" not in errors
     with pytest.raises(ConnectionRefusedError):
-        get(int(found[1]), "/")
+        get(int(address[1]), "/")
 
 
 def get(port, path):
@@ -83,18 +83,18 @@ def get(port, path):
         return connection.getresponse().read().decode()
 
 
-def test_the_first_free_port_is_taken(taken):
-    assert server.free_port(taken) != taken
-    assert server.free_port(server.free_port(taken)) == server.free_port(taken)
+def test_free_port_skips_used_ports(used_port):
+    assert server.free_port(used_port) != used_port
+    assert server.free_port(server.free_port(used_port)) == server.free_port(used_port)
 
 
-def test_no_port_is_left(monkeypatch, taken):
+def test_no_free_port_is_an_error(monkeypatch, used_port):
     monkeypatch.setattr(server, "MAX_PORTS", 1)
-    with pytest.raises(MinifuseError, match=f"--port {taken}: .*choose another one"):
-        server.free_port(taken)
+    with pytest.raises(MinifuseError, match=f"--port {used_port}: .*choose another one"):
+        server.free_port(used_port)
 
 
-def test_the_settings_hold_wherever_it_is_started():
+def test_server_command_passes_all_settings_of_config_toml():
     line = server.server_command(ROOT, 8600)
     settings = dict(option.removeprefix("--").split("=") for option in line if option.startswith("--"))
     config = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
@@ -106,11 +106,11 @@ def test_the_settings_hold_wherever_it_is_started():
     assert all(f"{table}.{name}" in settings for table, values in config.items() for name in values)
 
 
-def test_settings_in_tables_of_tables_have_full_names():
+def test_nested_settings_have_dotted_names():
     assert list(server.flatten_settings({"a": {"b": {"c": True}, "d": 3}})) == [("a.b.c", "true"), ("a.d", "3")]
 
 
-def test_a_kernel_of_the_user_is_found(tmp_path, monkeypatch):
+def test_user_kernel_is_resolved_to_an_absolute_path(tmp_path, monkeypatch):
     (tmp_path / "mine.py").write_text(KERNEL)
     monkeypatch.chdir(tmp_path)
     assert server.resolve_kernel("mine.py:scale") == f"{tmp_path / 'mine.py'}:scale"
@@ -125,7 +125,7 @@ def test_a_kernel_of_the_user_is_found(tmp_path, monkeypatch):
         ("broken.py:scale", "importing broken.py:1 raised ZeroDivisionError"),
     ],
 )
-def test_a_mistake_in_the_kernel_is_told_before_anything_starts(tmp_path, monkeypatch, text, message):
+def test_invalid_kernel_is_an_error_before_the_server_starts(tmp_path, monkeypatch, text, message):
     (tmp_path / "mine.py").write_text(KERNEL)
     (tmp_path / "broken.py").write_text("1 / 0")
     monkeypatch.chdir(tmp_path)
@@ -135,20 +135,20 @@ def test_a_mistake_in_the_kernel_is_told_before_anything_starts(tmp_path, monkey
     assert message in result.stderr
 
 
-def test_without_streamlit_the_extra_is_named(monkeypatch):
+def test_missing_streamlit_error_names_the_extra(monkeypatch):
     monkeypatch.setattr(server, "find_spec", lambda name: None)
     result = invoke("app")
     assert result.exit_code == 2
     assert 'pip install "minifuse[app]"' in result.stderr
 
 
-def test_without_its_pages_it_says_where_they_should_be(monkeypatch, tmp_path):
+def test_missing_pages_error_names_their_folder(monkeypatch, tmp_path):
     monkeypatch.setattr(server, "VISUALIZER_FOLDERS", (tmp_path,))
     with pytest.raises(MissingPartError, match=re.escape(str(tmp_path))):
         server.find_visualizer()
 
 
-def test_a_server_that_ends_by_itself_is_a_failure(monkeypatch):
+def test_server_exit_is_reported_as_failure(monkeypatch):
     monkeypatch.setattr(server, "server_command", lambda root, port: [sys.executable, "-c", "raise SystemExit(3)"])
     result = invoke("app")
     assert result.exit_code == 1
@@ -170,21 +170,21 @@ def test_a_server_that_ends_by_itself_is_a_failure(monkeypatch):
         ("0,3", ".T", lambda x: x.T),
     ],
 )
-def test_layout_says_what_numpy_says(shape, views, of_numpy):
+def test_layout_command_agrees_with_numpy(shape, views, of_numpy):
     result = invoke("layout", "--shape", shape, "--views", views, "--json")
     assert result.exit_code == 0, result.output
-    told = json.loads(result.stdout)
+    report = json.loads(result.stdout)
     sizes = tuple(map(int, shape.split(","))) if shape else ()
     expected = of_numpy(np.arange(np.prod(sizes, dtype=int), dtype=np.int64).reshape(sizes))
-    last = told["steps"][-1]
+    last = report["steps"][-1]
     assert tuple(last["shape"]) == expected.shape
-    assert told["positions"] == expected.ravel().tolist()
+    assert report["positions"] == expected.ravel().tolist()
     if expected.size:
         assert [n * 8 for n, size in zip(last["strides"], last["shape"], strict=True) if size > 1] == [
             n for n, size in zip(expected.strides, expected.shape, strict=True) if size > 1
         ]
-    assert {fact["truth"] for fact in told["facts"]} <= {"TRACED", "DERIVED", "MEASURED", "THEORY"}
-    assert [fact["value"] for fact in told["facts"] if fact["fact"] == "shape"] == [list(expected.shape)]
+    assert {fact["truth"] for fact in report["facts"]} <= {"TRACED", "DERIVED", "MEASURED", "THEORY"}
+    assert [fact["value"] for fact in report["facts"] if fact["fact"] == "shape"] == [list(expected.shape)]
 
 
 def test_layout_fits_a_terminal():
@@ -208,7 +208,7 @@ def test_layout_fits_a_terminal():
         ("9,9,9,9,9,9,9,9,9", "", "9 dims"),
     ],
 )
-def test_a_mistake_in_a_layout_is_told(shape, views, message):
+def test_invalid_layout_request_is_an_error(shape, views, message):
     result = invoke("layout", "--shape", shape, "--views", views)
     assert result.exit_code == 2
     assert result.stdout == ""
@@ -216,36 +216,36 @@ def test_a_mistake_in_a_layout_is_told(shape, views, message):
     assert message in result.stderr
 
 
-def test_a_folder_of_the_user_that_is_called_project_is_left_alone(tmp_path):
+def test_user_folder_named_project_is_not_imported(tmp_path):
     (tmp_path / "project").mkdir()
     (tmp_path / "project" / "__init__.py").write_text("raise RuntimeError('not this one')")
     line = [sys.executable, "-m", "minifuse", "layout", "--shape", "3"]
-    told = subprocess.run(
+    process = subprocess.run(
         line, cwd=tmp_path, env={**os.environ, "PYTHONPATH": str(ROOT)}, capture_output=True, text=True, check=False
     )
-    assert told.returncode == 0, told.stderr
+    assert process.returncode == 0, process.stderr
 
 
-def test_the_line_of_the_page_is_one_that_works():
-    """What "Storage and strides" offers to copy."""
+def test_layout_command_copied_from_the_page_runs():
+    """The page "Storage and strides" shows this command for copying."""
     result = invoke("layout", "--shape", "2,2", "--views", ".unsqueeze(0)[0]")
     assert result.exit_code == 0, result.output
     assert "x.unsqueeze(0)[0]" in result.stdout
 
 
-# What is installed
+# Installed files
 
 
-def test_a_wheel_carries_the_visualizer(tmp_path):
-    """Built from a source archive, as `pip install` of one does it: what is left out there would be missing here."""
+def test_wheel_contains_the_visualizer(tmp_path):
+    """The wheel is built from a source archive, as by `pip install`, so files missing in the archive are missing here."""
     pytest.importorskip("setuptools")
     sources, unpacked = tmp_path / "sources", tmp_path / "unpacked"
     for name in ("minifuse", "project", ".streamlit"):
         shutil.copytree(ROOT / name, sources / name, ignore=shutil.ignore_patterns("__pycache__"))
     for name in ("setup.py", "pyproject.toml", "MANIFEST.in", "LICENSE", "README.md", "pytest_minifuse.py"):
         shutil.copy(ROOT / name, sources / name)
-    (sources / RECORDED).parent.mkdir(parents=True)
-    shutil.copy(ROOT / RECORDED, sources / RECORDED)
+    (sources / COUNTERS_FILE).parent.mkdir(parents=True)
+    shutil.copy(ROOT / COUNTERS_FILE, sources / COUNTERS_FILE)
     build(sources, "build_sdist", tmp_path)
     (archive,) = tmp_path.glob("*.tar.gz")
     shutil.unpack_archive(archive, unpacked, filter="data")
@@ -254,42 +254,44 @@ def test_a_wheel_carries_the_visualizer(tmp_path):
     with ZipFile(wheel) as found:
         names = set(found.namelist())
         found.extractall(tmp_path / "installed")
-    carried = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in KEPT}
-    assert {f"minifuse/_visualizer/{name}" for name in carried | {".streamlit/config.toml", RECORDED}} <= names
+    packaged = {str(path.relative_to(ROOT)) for path in (ROOT / "project").rglob("*") if path.suffix in PACKAGED_SUFFIXES}
+    assert {f"minifuse/_visualizer/{name}" for name in packaged | {".streamlit/config.toml", COUNTERS_FILE}} <= names
     assert not [name for name in names if name.startswith(("project", "tests")) or "__pycache__" in name]
     script = (
         "from minifuse.cli.app import find_visualizer; from minifuse.cli.layout import describe_views; "
         "print(find_visualizer(), describe_views('2', ''))"
     )
     environment = {**os.environ, "PYTHONPATH": str(tmp_path / "installed"), "PYTHONDONTWRITEBYTECODE": "1"}
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script], cwd=tmp_path, env=environment, capture_output=True, text=True, check=False
     )
-    assert told.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " ViewChain("), told.stderr
+    assert process.stdout.startswith(str(tmp_path / "installed" / "minifuse" / "_visualizer") + " ViewChain("), (
+        process.stderr
+    )
     line = [sys.executable, "-m", "minifuse", "bench", "a.sum()", "--quick", "--against", "numpy", "--json"]
-    told = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
-    assert told.returncode == 0, told.stderr
-    assert [row["name"] for row in json.loads(told.stdout)["rows"]] == ["a.sum()"]
+    process = subprocess.run(line, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+    assert process.returncode == 0, process.stderr
+    assert [row["name"] for row in json.loads(process.stdout)["rows"]] == ["a.sum()"]
 
 
-RECORDED = "docs/guide/counters-h200.json"
-KEPT = (".py", ".html", ".css", ".js", ".json")
+COUNTERS_FILE = "docs/guide/counters-h200.json"
+PACKAGED_SUFFIXES = (".py", ".html", ".css", ".js", ".json")
 
 
-def build(sources, what, target):
-    line = f"from setuptools import build_meta; build_meta.{what}({str(target)!r})"
+def build(sources, hook, target):
+    line = f"from setuptools import build_meta; build_meta.{hook}({str(target)!r})"
     subprocess.run([sys.executable, "-c", line], cwd=sources, capture_output=True, check=True)
 
 
-def test_the_core_does_without_the_visualizer():
-    """`import minifuse` and the other commands need no streamlit; the names of the library do not change."""
+def test_core_imports_neither_streamlit_nor_project():
+    """`import minifuse` and the other commands need no streamlit, and add no public name."""
     assert not hasattr(mf, "visualizer")
     script = "import sys; from minifuse.cli.commands import app; print('streamlit' in sys.modules, 'project' in sys.modules)"
-    told = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
         check=True,
     )
-    assert told.stdout.split() == ["False", "False"]
+    assert process.stdout.split() == ["False", "False"]

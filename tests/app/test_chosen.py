@@ -1,4 +1,4 @@
-"""The element that is looked at: typed, taken from the address, or a mistake in words while the page goes on."""
+"""The chosen element: typed or in the address; an invalid one is an error, and the page is still drawn."""
 
 import pytest
 
@@ -34,7 +34,7 @@ def facts_of(app):
         (broadcasting, "broadcasting_element", "result[1, 2]", "2 + 30 = 32"),
     ],
 )
-def test_an_element_is_typed_or_comes_with_the_address(page, key, fact, value):
+def test_element_is_read_from_text_input_or_address(page, key, fact, value):
     app = AppTest.from_function(page, default_timeout=20).run()
     assert not app.exception
     assert fact not in facts_of(app)
@@ -46,7 +46,7 @@ def test_an_element_is_typed_or_comes_with_the_address(page, key, fact, value):
 
 
 @pytest.mark.parametrize("text", ["9, 9", "1", "x", "1, 2, 0", "-1, 0"])
-def test_what_is_no_index_is_said_and_the_page_goes_on(text):
+def test_invalid_index_is_an_error_and_the_page_is_still_drawn(text):
     app = AppTest.from_function(strides, default_timeout=20).run()
     app.text_input(key="element").set_value(text).run()
     assert not app.exception
@@ -55,7 +55,7 @@ def test_what_is_no_index_is_said_and_the_page_goes_on(text):
 
 
 @pytest.mark.parametrize("texts", [("2", "3"), ("2, 3", "4, 3")])
-def test_shapes_that_do_not_broadcast_are_shown_all_the_same(texts):
+def test_shapes_that_do_not_broadcast_are_drawn_with_an_error(texts):
     app = AppTest.from_function(broadcasting, default_timeout=20).run()
     for key, text in zip(("broadcasting_x", "broadcasting_y"), texts, strict=True):
         app.text_input(key=key).set_value(text)
@@ -65,7 +65,7 @@ def test_shapes_that_do_not_broadcast_are_shown_all_the_same(texts):
     assert "does not fit" in facts_of(app).values()
 
 
-def test_an_index_is_held_against_its_shape():
+def test_index_is_checked_against_the_shape():
     assert checked("1, 2", (2, 3)) == (1, 2)
     assert checked("()", ()) == ()
     with pytest.raises(MinifuseError, match=r"2 in dim 0 of shape \(2, 3\); expected less than 2"):

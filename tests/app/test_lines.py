@@ -1,4 +1,4 @@
-"""The lines for a terminal that pages show run from any folder: files of pages are found where the visualizer is."""
+"""The commands that pages show run in any folder: paths of page files are found in the folder of the visualizer."""
 
 import shutil
 
@@ -11,7 +11,7 @@ from minifuse.cli.files import RequestError, file_and_name
 from project.views import autodiff, functions, fusion, matmul, memory_kernels, threads
 from tests.sources import ROOT
 
-LINES = {
+COMMANDS = {
     "Threads and blocks": lambda: threads.command(threads.launched("a thread for each element", (8,), (4,))),
     "Memory": lambda: memory_kernels.command_of_strided("float32", 2, 0, 4),
     "Memory of a tile": lambda: memory_kernels.command_of_tiled("float64", 33, True, 0, 4),
@@ -21,9 +21,9 @@ LINES = {
 }
 
 
-@pytest.mark.parametrize("page", LINES)
-def test_the_line_of_a_page_runs_in_another_folder(page, tmp_path, monkeypatch):
-    program, *words = LINES[page]().split()
+@pytest.mark.parametrize("page", COMMANDS)
+def test_command_of_a_page_runs_in_another_folder(page, tmp_path, monkeypatch):
+    program, *words = COMMANDS[page]().split()
     assert program == "minifuse"
     assert any(word.startswith("project/views/") for word in words)
     monkeypatch.chdir(tmp_path)
@@ -31,16 +31,16 @@ def test_the_line_of_a_page_runs_in_another_folder(page, tmp_path, monkeypatch):
     assert result.exit_code == 0, result.output
 
 
-def test_the_pages_of_a_wheel_are_found(tmp_path, monkeypatch):
-    carried = tmp_path / "_visualizer" / "project" / "views"
-    carried.mkdir(parents=True)
-    shutil.copy(ROOT / "project" / "views" / "kernels.py", carried)
+def test_page_files_of_a_wheel_are_found(tmp_path, monkeypatch):
+    packaged = tmp_path / "_visualizer" / "project" / "views"
+    packaged.mkdir(parents=True)
+    shutil.copy(ROOT / "project" / "views" / "kernels.py", packaged)
     monkeypatch.setattr(files, "VISUALIZER_FOLDERS", (tmp_path / "_visualizer",))
     monkeypatch.chdir(tmp_path)
-    assert file_and_name("project/views/kernels.py:scale") == (carried / "kernels.py", "scale")
+    assert file_and_name("project/views/kernels.py:scale") == (packaged / "kernels.py", "scale")
 
 
-def test_a_file_in_the_current_folder_comes_before_a_page(tmp_path, monkeypatch):
+def test_file_in_the_current_folder_precedes_a_page_file(tmp_path, monkeypatch):
     own = tmp_path / "project" / "views" / "kernels.py"
     own.parent.mkdir(parents=True)
     own.write_text("")
@@ -49,8 +49,8 @@ def test_a_file_in_the_current_folder_comes_before_a_page(tmp_path, monkeypatch)
     assert found.resolve() == own.resolve()
 
 
-@pytest.mark.parametrize("what", ["project/views/nowhere.py:f", "views/kernels.py:scale", "nowhere.py:f"])
-def test_a_file_that_is_nowhere_is_an_error(what, tmp_path, monkeypatch):
+@pytest.mark.parametrize("file", ["project/views/nowhere.py:f", "views/kernels.py:scale", "nowhere.py:f"])
+def test_missing_file_is_an_error(file, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(RequestError, match=f"{what.partition(':')[0]} is not a file"):
-        file_and_name(what)
+    with pytest.raises(RequestError, match=f"{file.partition(':')[0]} is not a file"):
+        file_and_name(file)

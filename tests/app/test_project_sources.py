@@ -1,4 +1,4 @@
-"""Habits of the visualizer's sources that a machine can see."""
+"""Rules for the sources of the visualizer that a test can check."""
 
 import ast
 import re
@@ -23,15 +23,15 @@ WIDGETS = {
 each_file = pytest.mark.parametrize("name", TREES)
 
 
-def calls(tree):
-    """Every call, with the last part of the name that is called."""
+def named_calls(tree):
+    """Yield each call with the last part of its name."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call):
             name = node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
             yield name, node
 
 
-def imported(tree):
+def imported_packages(tree):
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
             yield from (alias.name.split(".")[0] for alias in node.names)
@@ -40,30 +40,30 @@ def imported(tree):
 
 
 @each_file
-def test_nothing_that_is_typed_can_run(name):
+def test_sources_evaluate_no_user_text(name):
     tree = TREES[name]
-    bare = {call.func.id for _, call in calls(tree) if isinstance(call.func, ast.Name)}
-    attributes = {n for n, call in calls(tree) if isinstance(call.func, ast.Attribute)} & {"literal_eval", "system", "popen"}
-    assert not (bare & FORBIDDEN | attributes)
-    assert not {"pickle", "marshal", "shelve", "subprocess"} & set(imported(tree))
+    bare = {call.func.id for _, call in named_calls(tree) if isinstance(call.func, ast.Name)}
+    methods = {n for n, call in named_calls(tree) if isinstance(call.func, ast.Attribute)}
+    assert not (bare & FORBIDDEN | methods & {"literal_eval", "system", "popen"})
+    assert not {"pickle", "marshal", "shelve", "subprocess"} & set(imported_packages(tree))
 
 
 @each_file
-def test_views_know_nothing_of_streamlit(name):
+def test_views_do_not_import_streamlit(name):
     if "/views/" in name:
-        assert "streamlit" not in set(imported(TREES[name]))
+        assert "streamlit" not in set(imported_packages(TREES[name]))
 
 
 @each_file
-def test_every_widget_has_a_key_and_stands_in_the_address(name):
-    for widget, call in calls(TREES[name]):
+def test_every_widget_has_a_key_and_is_bound_to_the_address(name):
+    for widget, call in named_calls(TREES[name]):
         if widget in WIDGETS:
             given = {keyword.arg for keyword in call.keywords}
             assert None in given or {"key", "bind"} <= given, f"{name}:{call.lineno}: {widget} needs key= and bind="
 
 
 @each_file
-def test_what_is_kept_is_bounded(name):
+def test_caches_are_bounded(name):
     tree = TREES[name]
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -74,7 +74,7 @@ def test_what_is_kept_is_bounded(name):
                     assert "maxsize=None" not in decorator, f"{name}:{node.lineno}: give the cache a size"
 
 
-def test_no_other_host_is_asked_for_anything():
+def test_sources_contain_no_external_url():
     for file in [*FILES, *(APP / "components").iterdir()]:
         if file.is_file():
             found = re.findall(r"https?://(?!www\.w3\.org/)[^\s\"'`)]+", file.read_text(encoding="utf-8"))

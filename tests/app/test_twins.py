@@ -1,7 +1,7 @@
-"""The line for a terminal that a page offers says what the page says: both are asked, and their numbers compared.
+"""The command that a page shows reports the numbers of the page.
 
-A page is opened as its user opens it, its controls are turned, and the line is taken from where it stands. What is measured
-anew by each run ("Race", "Train") is held against its line in `unit/test_cli_race_and_train.py`.
+A test opens the page, sets its controls, runs the command that the page shows, and compares. For the pages that measure
+("Race", "Train"), `unit/test_cli_race_and_train.py` does this.
 """
 
 import json
@@ -52,8 +52,8 @@ def draw(module):
     import_module(f"project.screens.{module}").page()
 
 
-def opened(module, choices):
-    """A page with its controls turned: in the order of the choices, since one brings others to light."""
+def open_page(module, choices):
+    """Open a page, and set its controls in the order of `choices`: setting one may add others."""
     app = AppTest.from_function(draw, kwargs={"module": module}, default_timeout=30).run()
     for key, value in choices.items():
         app.session_state[key] = value
@@ -63,19 +63,19 @@ def opened(module, choices):
 
 
 def facts_of(app):
-    """The table of facts: the name -> value, label and reason."""
+    """Return the table of facts as a dict: the name -> value, label and reason."""
     [table] = facts_tables(app)
     return {row["fact"]: (row["value"], row["truth"], row["why"]) for row in table.to_dict("records")}
 
 
-def line_of(app):
-    """The line for a terminal; there is one alone."""
+def command_of(app):
+    """Return the only command that the page shows."""
     [line] = [block.value for block in app.get("code") if block.language == "console"]
     return line
 
 
-def told(line):
-    """What the line tells as JSON."""
+def run_json(line):
+    """Run a command with --json, and return its output."""
     name, *arguments = shlex.split(line)
     assert name == "minifuse"
     result = invoke(*arguments, "--json")
@@ -84,18 +84,18 @@ def told(line):
 
 
 @pytest.fixture(autouse=True)
-def at_the_root(monkeypatch, tmp_path):
-    """Lines name files of the repository from its root."""
+def in_repository_root(monkeypatch, tmp_path):
+    """Run in the root of the repository, because commands contain paths relative to it."""
     monkeypatch.chdir(ROOT)
     (tmp_path / "my kernels.py").write_text(KERNELS)
     monkeypatch.setenv(user_kernel.KERNEL, f"{tmp_path / 'my kernels.py'}:scale")
 
 
-# What both must say
+# Comparisons of a page with its command
 
 
-def same_facts(facts, found):
-    """Facts are the same, one by one, in words and numbers."""
+def assert_same_facts(facts, found):
+    """Check that all facts are equal: names, values, labels and reasons."""
 
     def shown(value):
         return str(tuple(value)) if isinstance(value, list) else str(value)
@@ -104,9 +104,9 @@ def same_facts(facts, found):
     assert len(found["facts"]) == len(facts)
 
 
-def same_request(facts, found):
-    """Of memory: each line of the kernel asks for as many sectors and wavefronts, the last load for as many bytes."""
-    if facts["lanes that take part"][0] == "0":  # the page says no more
+def assert_same_request(facts, found):
+    """Check the sectors and wavefronts of each line of a kernel, and the bytes of its last load."""
+    if facts["lanes that take part"][0] == "0":  # the page shows nothing else
         assert not [line for line in found["launches"][0]["lines"] if line["text"].startswith("x = ")]
         return
     [launch] = found["launches"]
@@ -130,8 +130,8 @@ def same_request(facts, found):
         assert facts["bytes fetched"][0] == str(load["DERIVED"]["bytes_moved"])
 
 
-def same_product(facts, found):
-    """Of a product: loads for each output, barriers, sectors, hazards."""
+def assert_same_product(facts, found):
+    """Check loads per output, barriers, sectors and hazards of a matmul."""
     [launch] = found["launches"]
     shapes = {row["name"]: row["shape"] for row in launch["arrays"]}
     blocks, outputs = prod(launch["grid"]), prod(shapes["out"])
@@ -148,17 +148,17 @@ def same_product(facts, found):
     assert facts["sectors"][0::2] == (str(memory["sectors"]), f"{memory['ideal_sectors']} at best")
 
 
-def same_launch(facts, found):
-    """Of a launch: its size, and what is wrong with it."""
+def assert_same_launch(facts, found):
+    """Check the grid, the block and the hazards of a launch."""
     [launch] = found["launches"]
     assert facts["grid"][0] == " x ".join(map(str, launch["grid"]))
     assert facts["block"][0] == " x ".join(map(str, launch["block"]))
     assert {hazard["error"] for hazard in launch["hazards"]} == {name for name in facts if name.endswith("Error")}
 
 
-def same_gradients(facts, found):
-    """Of a backward pass: all facts, and the steps."""
-    same_facts(facts, found)
+def assert_same_gradients(facts, found):
+    """Check all facts and the steps of a backward pass."""
+    assert_same_facts(facts, found)
     added = {sent["to"] for step in found["steps"] for sent in step["sends"] if sent["is_added"]}
     assert set(facts["accumulated"][0].split(", ")) == (added or {"nothing"})
     summed = {sent["to"] for step in found["steps"] for sent in step["sends"] if sent["sums"]}
@@ -169,7 +169,7 @@ def same_gradients(facts, found):
 
 CHOICES = {
     "strides": (
-        same_facts,
+        assert_same_facts,
         [
             {},
             *[{"idiom": name} for name in strides.IDIOMS],
@@ -180,7 +180,7 @@ CHOICES = {
         ],
     ),
     "broadcasting": (
-        same_facts,
+        assert_same_facts,
         [
             {},
             {"broadcasting_x": "3, 1", "broadcasting_y": "4, 1, 5"},
@@ -192,7 +192,7 @@ CHOICES = {
         ],
     ),
     "memory": (
-        same_request,
+        assert_same_request,
         [
             {},
             {"memory_stride": 64},
@@ -206,7 +206,7 @@ CHOICES = {
         ],
     ),
     "matmul": (
-        same_product,
+        assert_same_product,
         [
             *[{"matmul_kernel": name} for name in matmul.KERNELS],
             {"matmul_tile": "9", "matmul_kernel": "strips", "matmul_M": 10, "matmul_N": 7, "matmul_K": 5},
@@ -216,7 +216,7 @@ CHOICES = {
         ],
     ),
     "threads": (
-        same_launch,
+        assert_same_launch,
         [
             *[{"threads_kernel": name} for name in threads.SUBJECTS],
             {"threads_elements": 1, "threads_block": 1},
@@ -226,12 +226,12 @@ CHOICES = {
         ],
     ),
     "autodiff": (
-        same_gradients,
+        assert_same_gradients,
         [{"autodiff_function": found.name} for found in functions.DIFFERENTIATED]
         + [{"autodiff_size": size} for size in autodiff.SIZES],
     ),
     "user_kernel": (
-        same_launch,
+        assert_same_launch,
         [
             {},
             {"own_grid": "3, 1", "own_block": "20", "own_arguments": "x=60:float32 y=60:float32 n=60"},
@@ -245,18 +245,18 @@ CHOICES = {
     ("module", "choices"),
     [
         pytest.param(module, choices, id=f"{module}-{k}")
-        for module, (_, all_) in CHOICES.items()
-        for k, choices in enumerate(all_)
+        for module, (_, cases) in CHOICES.items()
+        for k, choices in enumerate(cases)
     ],
 )
-def test_the_line_says_what_the_page_says(module, choices):
-    app = opened(module, choices)
+def test_command_agrees_with_the_page(module, choices):
+    app = open_page(module, choices)
     facts = {name: found for name, found in facts_of(app).items() if found[1] != MEASURED}
-    CHOICES[module][0](facts, told(line_of(app)))
+    CHOICES[module][0](facts, run_json(command_of(app)))
 
 
-def test_a_launch_counts_the_same_at_each_line():
-    """The counts beside the source, of a kernel of ours and of one that the library makes."""
+def test_trace_command_counts_each_line_as_the_page_does():
+    """The kernels include those that the library generates."""
     for subject, shape, block in (
         ("a thread for each element", (50,), (32,)),
         ("two elements for each thread", (77,), (16,)),
@@ -266,7 +266,7 @@ def test_a_launch_counts_the_same_at_each_line():
         ("minifuse: sum of each row", (6, 10), (1,)),
     ):
         seen = threads.launched(subject, shape, block)
-        [launch] = told(threads.command(seen))["launches"]
+        [launch] = run_json(threads.command(seen))["launches"]
         counted = {
             line["line"]: {kind: line["TRACED"][kind] for kind in ("loads", "stores") if line["TRACED"][kind]}
             for line in launch["lines"]
@@ -278,21 +278,21 @@ def test_a_launch_counts_the_same_at_each_line():
         assert {number: counts for number, counts in shown.items() if counts} == counted, subject
 
 
-def test_a_race_of_a_kernel_of_ones_own_is_told_by_both(monkeypatch, tmp_path):
+def test_race_of_a_user_kernel_is_on_the_page_and_in_the_command(monkeypatch, tmp_path):
     monkeypatch.setenv(user_kernel.KERNEL, f"{tmp_path / 'my kernels.py'}:race")
-    app = opened("user_kernel", {})
-    facts, found = facts_of(app), told(line_of(app))
+    app = open_page("user_kernel", {})
+    facts, found = facts_of(app), run_json(command_of(app))
     assert "RaceError" in facts
-    same_launch(facts, found)
+    assert_same_launch(facts, found)
 
 
-def test_nothing_to_launch_has_no_line():
-    app = opened("threads", {"threads_elements": 0})
+def test_empty_launch_has_no_command():
+    app = open_page("threads", {"threads_elements": 0})
     assert not [block for block in app.get("code") if block.language == "console"]
     assert facts_of(app)["launches"][0] == "0"
 
 
-def test_the_map_says_what_the_doctor_says(monkeypatch):
+def test_map_agrees_with_the_doctor_command(monkeypatch):
     report = {
         "A heading": [
             doctor.DoctorFinding("a part", "version 1"),
@@ -301,33 +301,33 @@ def test_the_map_says_what_the_doctor_says(monkeypatch):
     }
     monkeypatch.setattr(doctor, "examine", lambda runs_kernels=True: report)
     monkeypatch.setattr(machine, "examine", lambda runs_kernels=True: report)
-    streamlit.cache_resource.clear()  # what another test has found
+    streamlit.cache_resource.clear()  # results of other tests
     app = AppTest.from_function(draw, kwargs={"module": "map"}, default_timeout=30).run()
     streamlit.cache_resource.clear()
     assert not app.exception
     [table] = tables(app)
     assert [(row["what"], row["found"]) for row in table.to_dict("records")] == [
-        (finding["topic"], finding["found"]) for finding in told(line_of(app))
+        (finding["topic"], finding["found"]) for finding in run_json(command_of(app))
     ]
     assert set(table["part"]) == set(report)
 
 
-def test_each_page_compares_its_line_here_or_in_its_own_tests():
+def test_command_of_every_page_is_compared_here_or_elsewhere():
     elsewhere = {"folds", "fusion"}  # their own tests
     assert {page.module for page in PAGES} == {*CHOICES, "map", "race", "train", *elsewhere} - {"user_kernel"}
 
 
-# The two that were made to be such lines
+# minifuse layout --with, minifuse grad
 
 
-def test_a_broadcast_that_does_not_fit_is_an_answer_with_a_status():
+def test_failed_broadcast_is_reported_with_exit_status_1():
     result = invoke("layout", "--shape", "3,1", "--with", "4,2,5")
     assert result.exit_code == 1
     assert "look at dim -2" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
 
 
-def test_a_broadcast_says_shapes_rules_strides_and_sums():
+def test_broadcast_json_has_shape_dims_strides_and_sums():
     found = json.loads(invoke("layout", "--shape", "3,1", "--with", "4,1,5", "--json").stdout)
     assert found["result"] == [4, 3, 5]
     assert [(row["dim"], row["x"], row["y"], row["result"]) for row in found["dims"]] == [
@@ -352,7 +352,7 @@ def test_a_broadcast_says_shapes_rules_strides_and_sums():
         (["--with", "999,1,4"], "(999, 1, 4) has 3,996 elements"),
     ],
 )
-def test_what_is_wrong_with_a_layout_is_told(options, message):
+def test_invalid_layout_options_are_errors(options, message):
     result = invoke("layout", "--shape", "3,1" if "999,1,4" in options else "3,4", *options)
     if message is None:
         assert result.exit_code == 0
@@ -362,7 +362,7 @@ def test_what_is_wrong_with_a_layout_is_told(options, message):
 
 
 @pytest.fixture
-def file(tmp_path):
+def functions_file(tmp_path):
     path = tmp_path / "functions.py"
     path.write_text(
         "import minifuse as mf\n"
@@ -374,25 +374,25 @@ def file(tmp_path):
     return path
 
 
-def test_a_function_that_is_fused_is_walked_as_it_stands(file):
-    result = invoke("grad", f"{file}:fused", "--shape", "2x3")
+def test_grad_command_accepts_a_fused_function(functions_file):
+    result = invoke("grad", f"{functions_file}:fused", "--shape", "2x3")
     assert result.exit_code == 0, result.output
     assert "all gradients match" in result.stdout
     assert max(map(len, result.stdout.splitlines())) <= 80
-    found = json.loads(invoke("grad", f"{file}:fused", "--shape", "2x3", "--json").stdout)
+    found = json.loads(invoke("grad", f"{functions_file}:fused", "--shape", "2x3", "--json").stdout)
     assert [step["call"].split()[-1] for step in found["steps"]] == ["sum", "exp", "mul"]
     assert found["steps"][-1]["sends"][1]["is_added"], "x is used twice"
 
 
-def test_a_gradient_that_differences_deny_ends_with_a_status(file):
-    """The first argument is 0.5 exactly, where relu has its corner."""
-    result = invoke("grad", f"{file}:kinked", "--shape", "2")
+def test_wrong_gradient_ends_with_exit_status_1(functions_file):
+    """The first argument is exactly 0.5, where relu(x - 0.5) has no derivative."""
+    result = invoke("grad", f"{functions_file}:kinked", "--shape", "2")
     assert result.exit_code == 1
     assert "a gradient differs from the finite differences" in result.stdout
 
 
 @pytest.mark.parametrize(
-    ("what", "shape", "message"),
+    ("name", "shape", "message"),
     [
         ("{file}:pair", "2", "pair returned tuple, expected one tensor"),
         ("{file}:still", "2", "depends on no argument"),
@@ -405,13 +405,13 @@ def test_a_gradient_that_differences_deny_ends_with_a_status(file):
         ("f", "2", "expected FILE.py:function"),
     ],
 )
-def test_what_cannot_be_walked_is_told(file, what, shape, message):
-    result = invoke("grad", what.format(file=file), "--shape", shape)
+def test_invalid_grad_requests_are_errors(functions_file, name, shape, message):
+    result = invoke("grad", name.format(file=functions_file), "--shape", shape)
     assert result.exit_code == 2, result.output
     assert message in result.stderr
 
 
-def test_trace_runs_a_tensor_function_of_a_file_as_the_library_does():
+def test_trace_command_runs_a_tensor_function_of_a_file():
     result = invoke("trace", "project/views/kernels.py:multiply_add", "--shape", "4,5", "--shape", "5", "--json")
     [launch] = json.loads(result.stdout)["launches"]
     assert launch["TRACED"]["events"] == 4 * 5 * 3

@@ -1,4 +1,4 @@
-"""Backward passes, as they are walked, against `backward`, NumPy and finite differences."""
+"""The view of backward passes, compared with `backward`, NumPy and finite differences."""
 
 import numpy as np
 import pytest
@@ -15,13 +15,13 @@ SIZES = pytest.mark.parametrize("size", [1, 2, 4])
 
 
 def walked(name: str, size: int = 3) -> autodiff.Walked:
-    """The backward pass of one of the functions."""
+    """Return the backward pass of the example with this name."""
     return autodiff.walked(functions.example(name, functions.DIFFERENTIATED), size)
 
 
 @EACH
 @SIZES
-def test_what_arrives_adds_up_to_what_backward_leaves(example, size):
+def test_arrivals_sum_to_the_gradients_of_backward(example, size):
     found = autodiff.walked(example, size)
     leaves = [mf.tensor(array, backend="python", requires_grad=True) for array in example.arrays(size, "float64")]
     example.function(*leaves).sum().backward()
@@ -32,7 +32,7 @@ def test_what_arrives_adds_up_to_what_backward_leaves(example, size):
 
 @EACH
 @SIZES
-def test_gradients_are_what_differences_say(example, size):
+def test_gradients_match_finite_differences(example, size):
     found = autodiff.walked(example, size)
     for gradient, right in zip(found.gradients, found.differences, strict=True):
         np.testing.assert_allclose(gradient, right, rtol=1e-5, atol=1e-6)
@@ -40,7 +40,7 @@ def test_gradients_are_what_differences_say(example, size):
 
 
 @EACH
-def test_each_call_is_asked_once_after_all_that_it_receives(example):
+def test_each_call_runs_once_after_all_its_cotangents(example):
     found = autodiff.walked(example, 2)
     assert sorted(found.order) == list(range(found.leaves, len(found.names)))
     when = {k: step for step, k in enumerate(found.order)}
@@ -48,7 +48,7 @@ def test_each_call_is_asked_once_after_all_that_it_receives(example):
         assert all(arrival.call < 0 or when[arrival.call] < when[k] for arrival in found.arrivals[k])
 
 
-def test_the_polynomial_by_hand():
+def test_polynomial_gradients_match_hand_computation():
     found = walked("x * x + x")
     (x,) = found.example.arrays(3, "float64")
     np.testing.assert_allclose(found.gradients[0], 2 * x + 1)
@@ -56,12 +56,12 @@ def test_the_polynomial_by_hand():
     assert found.names == ("x", "mul", "add", "sum")
     assert found.reads == ((), (0,), (1, 0), (2,))
     arrived = [arrival.value for arrival in found.arrivals[0]]
-    assert [arrival.call for arrival in found.arrivals[0]] == [2, 1, 1]  # of the sum, and twice of the product
+    assert [arrival.call for arrival in found.arrivals[0]] == [2, 1, 1]  # one from add, two from mul
     for value, right in zip(arrived, (np.ones(3), x, x), strict=True):
         np.testing.assert_allclose(value, right)
 
 
-def test_what_was_repeated_is_summed_along_that_dim():
+def test_broadcast_dims_are_summed_in_gradients():
     found = walked("a row for all rows", 4)
     x, b = found.names.index("x"), found.names.index("b")
     assert [arrival.sums for arrival in found.arrivals[b]] == [((0,),)]
@@ -74,7 +74,7 @@ def test_what_was_repeated_is_summed_along_that_dim():
     assert "y receives shape (3,), summed along dims (0,)" in told
 
 
-def test_only_the_largest_receives_from_max():
+def test_max_sends_its_gradient_to_the_largest_only():
     found = walked("largest of rows", 3)
     (x,) = found.example.arrays(3, "float64")
     through = next(a for a in found.arrivals[0] if found.names[a.call] == "max")
@@ -84,7 +84,7 @@ def test_only_the_largest_receives_from_max():
 
 @EACH
 @SIZES
-def test_the_picture_shows_each_arrival(example, size):
+def test_picture_shows_each_cotangent(example, size):
     found = autodiff.walked(example, size)
     drawn = autodiff.picture(found)
     grids = {grid.name: grid for grid in drawn.grids}
@@ -102,7 +102,7 @@ def test_the_picture_shows_each_arrival(example, size):
 
 
 @EACH
-def test_each_arrival_is_written_in_one_frame(example):
+def test_each_cotangent_is_stored_in_one_frame(example):
     found = autodiff.walked(example, 3)
     drawn = autodiff.picture(found)
     assert len(drawn.frames) == 1 + len(found.order)
@@ -111,7 +111,7 @@ def test_each_arrival_is_written_in_one_frame(example):
     assert sorted(written) == sorted(arrivals)
 
 
-def test_facts_tell_the_largest_difference():
+def test_facts_contain_the_largest_difference():
     found = walked("two products")
     values = {fact.name: fact.value for fact in autodiff.facts(found)}
     apart = max(float(np.abs(found.gradients[1] - found.differences[1]).max()), 0.0)
@@ -133,7 +133,7 @@ def test_empty_single_and_long_arguments_draw(shape):
 
 @settings(derandomize=True, max_examples=30, deadline=None)
 @given(st.lists(st.sampled_from(["exp", "sum", "T", "again", "double"]), min_size=1, max_size=5))
-def test_any_chain_adds_up(steps):
+def test_random_chain_has_correct_gradients(steps):
     def chain(x):
         y = x
         for step in steps:
@@ -148,11 +148,11 @@ def test_any_chain_adds_up(steps):
 
     found = autodiff.walked(functions.Example("chain", chain, ((2, 3),), ""), 1)
     np.testing.assert_allclose(found.total(0), found.gradients[0], rtol=1e-9, atol=1e-12)
-    rounding = 1e-11 * np.abs(found.gradients[0]).max()  # of a difference of large sums, whatever the element
+    rounding = 1e-11 * np.abs(found.gradients[0]).max()  # the difference of two large sums loses these digits
     np.testing.assert_allclose(found.gradients[0], found.differences[0], rtol=1e-4, atol=1e-4 + rounding)
 
 
-def test_the_page_answers_to_each_control():
+def test_page_draws_for_each_control_value():
     def app():
         from project.screens.autodiff import page
 

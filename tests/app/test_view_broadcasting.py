@@ -1,4 +1,4 @@
-"""Broadcasting against NumPy: shapes, results, gradients and the dims they sum; and the elements behind one result."""
+"""The view of broadcasting, compared with NumPy: shapes, results, gradients, summed dims, and highlighted elements."""
 
 from math import prod
 from pathlib import Path
@@ -18,15 +18,15 @@ from project.views.sources import lines_of
 ANY = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4]), max_size=4).map(tuple)
 
 
-def bounded(examples):
+def examples_limited_to(examples):
     return settings(derandomize=True, max_examples=examples, deadline=None)
 
 
 @st.composite
-def pairs(draw):
-    """Two shapes that broadcast."""
-    whole = draw(ANY)
-    parts = [[n if draw(st.booleans()) else 1 for n in whole][draw(st.integers(0, len(whole))) :] for _ in range(2)]
+def broadcastable_shapes(draw):
+    """Draw two shapes that broadcast."""
+    result = draw(ANY)
+    parts = [[n if draw(st.booleans()) else 1 for n in result][draw(st.integers(0, len(result))) :] for _ in range(2)]
     return tuple(parts[0]), tuple(parts[1])
 
 
@@ -34,18 +34,18 @@ def arrays(found):
     return [np.array(v).reshape(s) for v, s in zip(found.values, found.shapes, strict=True)]
 
 
-def lit(shown, cell):
-    """What lights up with a cell, as the browser does it."""
+def highlighted_cells(shown, cell):
+    """Return the cells that the browser highlights together with a cell."""
     return [(grid.name, c) for grid in shown.grids for c in grid.cells if set(c.links).intersection(cell.links)]
 
 
-def grids_of(shown, name):
+def cells_of(shown, name):
     return [c for grid in shown.grids if grid.name.rstrip("0123456789") == name for c in grid.cells]
 
 
 @given(ANY, ANY)
-@bounded(200)
-def test_the_rule_of_each_dim_is_that_of_numpy(x, y):
+@examples_limited_to(200)
+def test_broadcast_rules_match_numpy(x, y):
     sizes = [size for _, size, _ in rules(x, y)]
     try:
         expected = np.broadcast_shapes(x, y)
@@ -66,9 +66,9 @@ def test_the_rule_of_each_dim_is_that_of_numpy(x, y):
         assert texts == ["-"] * (len(expected) - len(s)) + [str(n) for n in s]
 
 
-@given(st.sampled_from("+*"), pairs())
-@bounded(100)
-def test_results_gradients_and_summed_dims_are_those_of_numpy(operation, shapes):
+@given(st.sampled_from("+*"), broadcastable_shapes())
+@examples_limited_to(100)
+def test_results_gradients_and_summed_dims_match_numpy(operation, shapes):
     found = broadcasted(operation, *shapes)
     x, y = arrays(found)
     expected = x * y if operation == "*" else x + y
@@ -86,23 +86,23 @@ def test_results_gradients_and_summed_dims_are_those_of_numpy(operation, shapes)
                 assert n == 1 or s == 8 * stride
 
 
-@given(st.sampled_from("+*"), pairs(), st.data())
-@bounded(60)
+@given(st.sampled_from("+*"), broadcastable_shapes(), st.data())
+@examples_limited_to(60)
 def test_a_result_highlights_its_two_operands_and_their_gradients(operation, shapes, data):
     found = broadcasted(operation, *shapes)
     shown = picture(found)
-    results = grids_of(shown, "result")
+    results = cells_of(shown, "result")
     assert [float(c.text) for c in results] == list(found.results)
     for k, name in enumerate(NAMES):
-        assert [float(c.text) for c in grids_of(shown, name)] == list(found.values[k])
-        assert [float(c.text) for c in grids_of(shown, f"{name}-grad")] == list(found.gradients[k])
+        assert [float(c.text) for c in cells_of(shown, name)] == list(found.values[k])
+        assert [float(c.text) for c in cells_of(shown, f"{name}-grad")] == list(found.gradients[k])
     if not results:
         assert "no elements" in shown.sentence
         return
     index = data.draw(st.sampled_from(list(np.ndindex(found.shape))))
     cell = results[np.ravel_multi_index(index, found.shape) if index else 0]
     operands = [np.broadcast_to(a, found.shape)[index] for a in arrays(found)]
-    together = lit(shown, cell)
+    together = highlighted_cells(shown, cell)
     assert len(together) == 5
     by_name = {name.rstrip("0123456789"): float(c.text) for name, c in together}
     assert [by_name[name] for name in NAMES] == operands
@@ -113,9 +113,9 @@ def test_a_result_highlights_its_two_operands_and_their_gradients(operation, sha
     assert sorted(marked) == sorted((name, c.row, c.column) for name, c in together)
 
 
-@given(st.sampled_from("+*"), pairs(), st.data())
-@bounded(60)
-def test_the_sums_of_a_chosen_result_add_up(operation, shapes, data):
+@given(st.sampled_from("+*"), broadcastable_shapes(), st.data())
+@examples_limited_to(60)
+def test_facts_of_a_chosen_result_are_arithmetically_correct(operation, shapes, data):
     found = broadcasted(operation, *shapes)
     if not found.results:
         return
@@ -133,14 +133,14 @@ def test_the_sums_of_a_chosen_result_add_up(operation, shapes, data):
             assert sum(map(float, terms.split(" + "))) == float(total)
 
 
-def test_an_element_lights_all_results_that_read_it():
+def test_element_highlights_all_results_that_read_it():
     shown = picture(broadcasted("+", (3, 1), (4,)))
-    together = lit(shown, grids_of(shown, "x")[1])
+    together = highlighted_cells(shown, cells_of(shown, "x")[1])
     assert sorted((c.row, c.column) for name, c in together if name == "result0") == [(1, 0), (1, 1), (1, 2), (1, 3)]
     assert sorted(c.text for name, c in together if name == "y0") == ["10", "20", "30", "40"]
 
 
-def test_a_row_and_a_column():
+def test_column_times_row_has_the_expected_facts():
     found = broadcasted("*", (3, 1), (4,))
     assert found.summed == ((1,), (0,))
     assert [layout.strides for layout in found.layouts] == [(1, 0), (0, 1)]
@@ -151,17 +151,17 @@ def test_a_row_and_a_column():
     assert told["y.grad[2]"] == "1 + 2 + 3 = 6"
     assert told["the gradient of x"] == "sums dims (1,), giving shape (3, 1)"
     assert "x is repeated 4 times and y is repeated 3 times" in picture(found).sentence
-    assert {c.kind for c in grids_of(picture(found), "y")} == {OTHER}
+    assert {c.kind for c in cells_of(picture(found), "y")} == {OTHER}
 
 
-def test_equal_shapes_sum_nothing():
+def test_equal_shapes_sum_no_dims():
     found = broadcasted("+", (2, 3), (2, 3))
     told = {fact.name: fact.value for fact in facts(found)}
     assert told["the gradient of x"] == told["the gradient of y"] == "sums nothing"
-    assert {c.kind for c in grids_of(picture(found), "x")} == {LOAD}
+    assert {c.kind for c in cells_of(picture(found), "x")} == {LOAD}
 
 
-def test_single_numbers_have_no_dims_to_align():
+def test_scalars_have_no_dims_to_align():
     found = broadcasted("*", (), ())
     shown = picture(found, ())
     assert "no dims" in shown.grids[0].title
@@ -169,7 +169,7 @@ def test_single_numbers_have_no_dims_to_align():
     assert found.results == (10.0,)
 
 
-def test_a_long_sum_is_cut():
+def test_long_sums_are_abbreviated():
     told = {fact.name: fact.value for fact in facts(broadcasted("+", (), (20,)), (3,))}
     assert told["x.grad[()]"] == "1 + 1 + 1 + 1 + 1 + 1 + ... = 20"
 
@@ -180,7 +180,7 @@ def test_too_many_elements_are_refused(shapes):
         broadcasted("+", *shapes)
 
 
-def test_the_most_elements_still_fit_into_a_picture():
+def test_largest_allowed_shapes_fit_in_a_picture():
     for shapes in (((256,), (256,)), ((16, 1), (16,)), ((2,) * 8, ()), ((1, 0), (256, 1))):
         found = broadcasted("*", *shapes)
         picture(found, index_of(found, "r0"))
@@ -206,7 +206,7 @@ def test_scalars_and_empty_tensors_have_a_picture_even_if_refused(x, y):
     assert broadcasting.command(x, y).startswith("minifuse layout --shape ")
 
 
-def test_a_link_of_nothing_chooses_nothing():
+def test_links_without_a_cell_choose_no_index():
     found = broadcasted("+", (2,), (0, 1))
     assert index_of(found, None) is index_of(found, "r0") is index_of(found, "x0") is None
     assert index_of(broadcasted("+", (2, 1), (3,)), "x1") == (1, 0)

@@ -1,4 +1,4 @@
-"""The views that are offered next: each is one that the library takes, and what is not offered it does not."""
+"""The views that the page offers as the next step: all are legal, and others are missing for a reason."""
 
 from itertools import permutations
 
@@ -13,18 +13,18 @@ from project.views.expressions import MAX_STEPS, Call, Index, chain, labels
 from project.views.strides import strided
 from tests.app.tables import facts_tables
 
-from .test_view_strides import bounded, chains
+from .test_view_strides import chains, examples_limited_to
 
 ALL = ["permute", "slice", "flip", "expand", "reshape", "unsqueeze", "squeeze", "contiguous"]
 
 
-def offered(text, views=""):
+def offers_after(text, views=""):
     found = strided(tuple(map(int, text.split(","))) if text else (), chain(views))
     return found, next_views.offers(found.layouts[-1], found.steps)
 
 
-def every(layout, offers):
-    """What can be chosen: all of the lists, and slices and expansions at the ends of their ranges."""
+def steps_to_try(layout, offers):
+    """Yield steps that can be chosen: all of the lists, and slices and expansions at the ends of their ranges."""
     for kind, ways in offers.ways.items():
         yield from ((kind, step) for step in ways)
     if "slice" in offers.ways:
@@ -37,17 +37,17 @@ def every(layout, offers):
 
 
 @given(chains())
-@bounded(80)
-def test_all_that_is_offered_is_legal_and_copies_where_it_says_so(drawn):
+@examples_limited_to(80)
+def test_offered_views_are_legal_and_copy_as_announced(drawn):
     sizes, steps, _, _ = drawn
     found = strided(sizes, steps)
     layout = found.layouts[-1]
     offers = next_views.offers(layout, found.steps)
     assert sorted([*offers.ways, *offers.refused]) == sorted(ALL)
     assert all(offers.refused.values())
-    for kind, step in every(layout, offers):
+    for kind, step in steps_to_try(layout, offers):
         assert len(str(step)) <= next_views.LONGEST
-        assert chain(str(step)) == (step,), "the text is read as what was chosen"
+        assert chain(str(step)) == (step,), "the text parses to the chosen step"
         after = strided(sizes, [*steps, step])
         copied = len(steps) in dict(after.copies)
         assert copied == next_views.outcome(layout, step).startswith("copies"), step
@@ -56,8 +56,8 @@ def test_all_that_is_offered_is_legal_and_copies_where_it_says_so(drawn):
 
 
 @given(st.integers(2, 9), st.data())
-@bounded(100)
-def test_a_slice_is_that_of_a_list(n, data):
+@examples_limited_to(100)
+def test_slices_match_list_slices(n, data):
     start, stop = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     step = data.draw(st.integers(1, n))
     found = strided((2, n), [next_views.sliced(row_major((2, n)), 1, start, stop, step)])
@@ -65,13 +65,13 @@ def test_a_slice_is_that_of_a_list(n, data):
     assert list(strides.positions(found.layouts[-1]).values()) == row + [n + k for k in row]
 
 
-def test_all_orders_of_few_dims_and_all_shapes_of_few_elements():
-    _, offers = offered("2,3,4")
+def test_small_tensors_offer_all_permutations_and_reshapes():
+    _, offers = offers_after("2,3,4")
     assert {step.arguments for step in offers.ways["permute"]} == set(permutations(range(3))) - {(0, 1, 2)}
-    _, offers = offered("12")
+    _, offers = offers_after("12")
     shapes = {step.arguments for step in offers.ways["reshape"]}
     assert shapes == {(2, 6), (6, 2), (3, 4), (4, 3), (2, 2, 3), (2, 3, 2), (3, 2, 2)}
-    _, offers = offered("")
+    _, offers = offers_after("")
     assert {step.arguments for step in offers.ways["reshape"]} == {(1,)}
 
 
@@ -89,14 +89,14 @@ def test_all_orders_of_few_dims_and_all_shapes_of_few_elements():
         ("1,1,1,1,1,1,1,1", "", "unsqueeze", "8 dims"),
     ],
 )
-def test_what_is_not_offered_says_why(text, views, kind, why):
-    _, offers = offered(text, views)
+def test_missing_offers_have_a_reason(text, views, kind, why):
+    _, offers = offers_after(text, views)
     assert kind not in offers.ways
     assert why in offers.refused[kind]
 
 
-def test_a_reshape_that_is_no_view_says_what_view_says():
-    found, offers = offered("3,4", ".T")
+def test_reshape_that_copies_quotes_the_error_of_view():
+    found, offers = offers_after("3,4", ".T")
     words = next_views.outcome(found.layouts[-1], Call("reshape", (12,)))
     assert words.startswith("copies, since view() fails: reshape: (4, 3) with strides (1, 4) to (12,) is not a view")
     kinds = [next_views.outcome(found.layouts[-1], step).startswith("copies") for step in offers.ways["reshape"]]
@@ -105,16 +105,16 @@ def test_a_reshape_that_is_no_view_says_what_view_says():
     assert False in kinds
 
 
-def test_a_chain_has_an_end():
-    _, offers = offered("3,4", ".T" * MAX_STEPS)
+def test_long_chains_offer_no_more_views():
+    _, offers = offers_after("3,4", ".T" * MAX_STEPS)
     assert not offers.ways
     assert "12 views" in offers.refused["any view"]
-    _, offers = offered("2,2,2,2,2,2,2,2", ".permute(7, 6, 5, 4, 3, 2, 1, 0)" * 5)
+    _, offers = offers_after("2,2,2,2,2,2,2,2", ".permute(7, 6, 5, 4, 3, 2, 1, 0)" * 5)
     assert not offers.ways
     assert "characters" in offers.refused["any view"]
 
 
-def test_chips_differ():
+def test_chip_labels_are_unique():
     names = next_views.chips(chain(".T.T[::2].T"))
     assert names == ["x", "1 .T", "2 .T", "3 [::2]", "4 .T"]
 
@@ -128,16 +128,16 @@ def page():
     page()
 
 
-def opened(**parameters):
+def open_page(**parameters):
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
     app = testing.AppTest.from_function(page, default_timeout=20)
     for key, value in parameters.items():
         app.query_params[key] = value
     app.run()
-    return sound(app)
+    return without_error(app)
 
 
-def sound(app):
+def without_error(app):
     assert not app.exception
     assert not app.error
     return app
@@ -152,63 +152,63 @@ def chips_of(app):
     return app.get("button_group")[0]
 
 
-def test_a_chip_shows_the_tensor_as_it_is_after_it():
-    app = opened(shape="2,6", views=".T.reshape(3,4)[1:]")
+def test_chip_shows_the_tensor_after_its_step():
+    app = open_page(shape="2,6", views=".T.reshape(3,4)[1:]")
     assert chips_of(app).value == "3 [1:]"
     for chip, shape in (("x", "(2, 6)"), ("1 .T", "(6, 2)"), ("2 .reshape(3, 4)", "(3, 4)"), ("3 [1:]", "(2, 4)")):
         chips_of(app).set_value(chip).run()
-        assert shape_of(sound(app)) == shape
+        assert shape_of(without_error(app)) == shape
         assert app.text_input(key="views").value == ".T.reshape(3,4)[1:]", "the chain stays"
 
 
-def test_a_view_is_added_and_taken_off_without_typing():
-    app = opened(shape="2,6", views=".T", after="x")
+def test_views_are_added_and_removed_with_buttons():
+    app = open_page(shape="2,6", views=".T", after="x")
     assert shape_of(app) == "(2, 6)"
     app.selectbox(key="next").set_value("slice").run()
     app.slider(key="slice_range").set_value((1, 6))
     app.slider(key="slice_step").set_value(2).run()
     app.button(key="add_view").click().run()
     assert app.text_input(key="views").value == ".T[1::2]"
-    assert chips_of(sound(app)).value == "2 [1::2]", "what was added is looked at"
+    assert chips_of(without_error(app)).value == "2 [1::2]", "the new step is selected"
     assert shape_of(app) == "(3, 2)"
     for views, shape in ((".T", "(6, 2)"), ("", "(2, 6)")):
         app.button(key="take_off").click().run()
         assert app.text_input(key="views").value == views
-        assert shape_of(sound(app)) == shape
+        assert shape_of(without_error(app)) == shape
     assert app.button(key="take_off").disabled
 
 
-def test_the_views_of_an_idiom_can_be_taken_off():
-    """Its text is a placeholder alone: what is taken off must not come back."""
-    app = opened(idiom="transposed")
+def test_views_of_an_example_can_be_removed():
+    """The text of an example is only a placeholder. A removed view must not return."""
+    app = open_page(idiom="transposed")
     assert chips_of(app).options == ["x", "1 .T"]
     app.button(key="take_off").click().run()
-    assert chips_of(sound(app)).options == ["x"]
+    assert chips_of(without_error(app)).options == ["x"]
     assert app.text_input(key="shape").value == "3, 4"
 
 
 @pytest.mark.parametrize("text", ["()", "0", "1", "1, 1", "1, 1, 1, 1, 1, 1, 1, 1", "512", "2, 0, 3"])
-def test_small_empty_and_large_tensors_offer_what_fits(text):
-    app = opened(shape=text)
+def test_every_offered_kind_can_be_added_and_removed(text):
+    app = open_page(shape=text)
     for kind in app.selectbox(key="next").options:
         app.selectbox(key="next").set_value(kind).run()
-        sound(app)
+        without_error(app)
         before = app.text_input(key="views").value
         app.button(key="add_view").click().run()
         assert app.text_input(key="views").value != before
-        sound(app).button(key="take_off").click().run()
-        sound(app)
+        without_error(app).button(key="take_off").click().run()
+        without_error(app)
 
 
-def test_an_index_of_another_shape_is_let_go_of():
-    app = opened(shape="2,6", views=".T", element="5, 1")
+def test_index_is_cleared_when_the_shape_changes():
+    app = open_page(shape="2,6", views=".T", element="5, 1")
     assert shape_of(app) == "(6, 2)"
     assert app.text_input(key="element").value == "5, 1"
     chips_of(app).set_value("x").run()
-    assert sound(app).text_input(key="element").value == ""
+    assert without_error(app).text_input(key="element").value == ""
 
 
-def test_what_was_chosen_is_written_as_one_types_it():
+def test_chosen_steps_have_the_text_of_the_grammar():
     step = next_views.expanded(row_major((3, 1)), "dim 1", 4)
     assert labels([step, Index((slice(None, None, 2),))]) == [".expand(3, 4)", "[::2]"]
     with pytest.raises(MinifuseError):

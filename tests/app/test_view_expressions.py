@@ -1,4 +1,4 @@
-"""What is typed is read by a grammar: it means what it means to NumPy, or is a mistake with its place."""
+"""The parser of shapes and views: valid text means the same as in NumPy, other text is an error with its position."""
 
 import numpy as np
 import pytest
@@ -22,14 +22,14 @@ STEPS = CALLS | st.builds(Index, st.lists(ENTRIES | st.just(Ellipsis), max_size=
 
 @given(st.lists(st.integers(0, 10**9 - 1), max_size=8), st.booleans())
 @settings(derandomize=True, max_examples=60, deadline=None)
-def test_a_shape_is_read_back_as_python_writes_it(sizes, is_tuple):
+def test_shape_round_trips_through_text(sizes, is_tuple):
     text = str(tuple(sizes)) if is_tuple else ", ".join(map(str, sizes))
     assert shape(text) == tuple(sizes)
 
 
 @given(st.lists(STEPS, max_size=5))
 @settings(derandomize=True, max_examples=150, deadline=None)
-def test_a_chain_is_read_back_as_it_is_written(steps):
+def test_chain_round_trips_through_text(steps):
     assert chain("".join(labels(steps))) == tuple(steps)
 
 
@@ -49,13 +49,13 @@ X = np.arange(24).reshape(4, 6)
         ("[]", X),
     ],
 )
-def test_an_index_is_what_python_makes_of_it(text, expected):
+def test_parsed_index_matches_numpy(text, expected):
     (step,) = chain(text)
     np.testing.assert_array_equal(step.apply(X), expected)
 
 
 @pytest.mark.parametrize("text", [" .permute ( (1, 0) ) [ :: 2 ] ", ".permute(1, 0,)[::2]", ".permute(1,0)[::2,]"])
-def test_blanks_brackets_and_last_commas_do_not_matter(text):
+def test_spaces_parentheses_and_trailing_commas_are_ignored(text):
     assert labels(chain(text)) == [".permute(1, 0)", "[::2]"]
 
 
@@ -83,7 +83,7 @@ def test_blanks_brackets_and_last_commas_do_not_matter(text):
         (chain, ".T" * 13, 24, "more than 12 views"),
     ],
 )
-def test_a_mistake_says_what_and_where(read, text, at, what):
+def test_syntax_errors_name_the_problem_and_its_position(read, text, at, what):
     with pytest.raises(InputError, match=what) as caught:
         read(text)
     assert caught.value.at == at
@@ -94,7 +94,7 @@ def test_a_mistake_says_what_and_where(read, text, at, what):
 
 @given(st.text(st.sampled_from("0123456789-.,:()[] \n\tTxpermutflisqhakcongdw\u0663\u00b2_'\"\\")) | st.text(max_size=250))
 @settings(derandomize=True, max_examples=500, deadline=None)
-def test_any_text_is_read_or_is_a_mistake_in_words(text):
+def test_any_text_parses_or_raises_input_error(text):
     for read in (shape, chain):
         try:
             read(text)

@@ -1,16 +1,16 @@
-"""Facts: each says where it comes from."""
+"""Facts and their truth labels."""
 
 import pytest
 
 from project.views.cited_facts import DERIVED, MEANINGS, MEASURED, THEORY, TRACED, Fact, as_rows
 
 
-def test_a_fact_without_a_known_truth_is_refused():
+def test_unknown_truth_label_is_an_error():
     with pytest.raises(ValueError, match="loads: the truth label is 'GUESSED', expected one of TRACED, DERIVED"):
         Fact("loads", 3, "GUESSED")
 
 
-def test_every_label_has_a_meaning():
+def test_every_truth_label_has_a_meaning():
     assert set(MEANINGS) == {TRACED, DERIVED, MEASURED, THEORY}
     assert all(MEANINGS.values())
 

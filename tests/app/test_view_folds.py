@@ -1,6 +1,6 @@
-"""Map, zip, reduce, against NumPy and against the rules of the shapes.
+"""The view of map, zip and reduce, compared with NumPy.
 
-What a cell is made of is proven in tests/unit/test_cli_cells.py.
+tests/unit/test_cli_cells.py checks how a cell is computed.
 """
 
 import json
@@ -30,12 +30,12 @@ def expected_reads(subject, shape, cell):
     if not shape:
         return {("in0", 0)} | ({("in1", 0)} if subject == ZIP else set())
     rows, columns = shape
-    about = folds.SUBJECTS[subject]
-    if not about.is_fold:
+    operation = folds.SUBJECTS[subject]
+    if not operation.is_fold:
         return {("in0", cell)} | ({("in1", cell % columns)} if subject == ZIP else set())
-    if about.dim is None:
+    if operation.dim is None:
         return {("in0", k) for k in range(rows * columns)}
-    return {("in0", cell * columns + k if about.dim else k * columns + cell) for k in range(shape[about.dim])}
+    return {("in0", cell * columns + k if operation.dim else k * columns + cell) for k in range(shape[operation.dim])}
 
 
 def values_of(seen):
@@ -70,16 +70,16 @@ def test_exactly_the_cells_behind_one_are_read_and_make_what_numpy_says(subject,
 
 @bounded
 @given(some.sampled_from((ROWS, COLUMNS, ALL, LARGEST)), shapes, some.integers(0, 40))
-def test_the_tree_ends_in_what_the_kernel_stored(subject, shape, cell):
+def test_reduction_tree_ends_in_the_stored_value(subject, shape, cell):
     if 0 in shape:
         return
     seen = folds.folded(subject, shape, "cuda", cell)
     assert [seen.values[k] for k in seen.stages[-1].parts] == [seen.stored]
     if subject != LARGEST:
-        assert sum(seen.values[k] for k in seen.stages[0].parts) == seen.expected  # whole numbers: exact in any order
+        assert sum(seen.values[k] for k in seen.stages[0].parts) == seen.expected  # exact in any order, for whole numbers
 
 
-def test_wide_rows_go_by_shuffles_and_shared_memory():
+def test_wide_reductions_use_shuffles_and_shared_memory():
     seen = folds.folded(ALL, (16, 32), "cuda", 0)
     grids = {grid.name: grid for grid in folds.picture(seen).grids}
     assert [grids[f"stage{k}"].title[-2:].strip() for k in range(1, 6)] == ["16", "8", "4", "2", "1"]
@@ -91,12 +91,12 @@ def test_wide_rows_go_by_shuffles_and_shared_memory():
     assert values_of(seen)["shuffles"] == 2 * 5 + 2
 
 
-def test_neighbours_are_read_at_once_by_several_threads():
+def test_gpu_threads_read_neighbors_at_once():
     turns = [values_of(folds.folded(ROWS, (4, 20), backend, 1))["one after the other"] for backend in folds.BACKENDS]
     assert turns == [1, 20, 20]
 
 
-def test_many_turns_are_shown_some_at_once_and_none_is_left_out():
+def test_long_reductions_show_several_reads_per_frame():
     for backend in ("python", "parallel"):
         seen = folds.folded(ALL, (16, 32), backend, 0)
         _, *frames = folds.picture(seen).frames
@@ -106,7 +106,7 @@ def test_many_turns_are_shown_some_at_once_and_none_is_left_out():
 
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize(("subject", "shape", "pieces"), [(ROWS, LONG, 4), (LARGEST, LONG, 4), (COLUMNS, TALL, 16)])
-def test_large_folds_have_pieces_and_a_second_stage(subject, shape, pieces, backend):
+def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces, backend):
     seen = folds.folded(subject, shape, backend, 5, piece=99)
     assert (seen.pieces, seen.piece) == (pieces, pieces - 1)
     length = shape[folds.SUBJECTS[subject].dim] // pieces
@@ -122,14 +122,14 @@ def test_large_folds_have_pieces_and_a_second_stage(subject, shape, pieces, back
     assert max(len(grid.cells) for grid in picture.grids) <= folds.MAX_DRAWN_READS
 
 
-def test_a_large_launch_says_which_blocks_ran():
+def test_facts_of_a_large_launch_name_the_blocks_that_ran():
     known = values_of(folds.folded(ROWS, LONG, "cuda", 5))
     assert known["blocks of launch 1"] == "20..23 of 64"
-    assert "the result" not in known  # nobody ran all of it
+    assert "the result" not in known  # only some blocks ran
     assert known["this order in float64"] == f"{np.sum(np.arange(65536) % 8):g}"
 
 
-def test_the_parallel_backend_says_what_its_text_cannot_show():
+def test_parallel_backend_facts_mention_llvm():
     facts = {fact.name: fact for fact in folds.facts(folds.folded(ROWS, (4, 12), "parallel", 1))}
     assert facts["the text ran"].truth == TRACED
     assert "LLVM" in facts["the text ran"].why
@@ -138,7 +138,7 @@ def test_the_parallel_backend_says_what_its_text_cannot_show():
     assert lines[0] == "def kernel(start, stop, args):"
 
 
-def test_the_source_says_where_the_cell_is_read():
+def test_source_counts_reads_at_their_line():
     for backend, text in (("cuda", "load4(in0"), ("parallel", "fold0 += in0["), ("python", "x = a.data[")):
         lines = folds.source(folds.folded(ROWS, (4, 12), backend, 1))
         counted = {line.text.strip(): dict(line.counts)["reads"] for line in lines if line.counts}
@@ -149,7 +149,7 @@ def test_the_source_says_where_the_cell_is_read():
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize("subject", folds.SUBJECTS)
 @pytest.mark.parametrize("shape", [(), (4, 12), (1, 1)])
-def test_the_line_for_a_terminal_tells_the_same(subject, backend, shape):
+def test_command_agrees_with_the_page(subject, backend, shape):
     seen = folds.folded(subject, shape, backend, 1)
     program, *words = shlex.split(folds.command(seen))
     assert program == "minifuse"
@@ -165,7 +165,7 @@ def test_the_line_for_a_terminal_tells_the_same(subject, backend, shape):
 
 
 @pytest.mark.parametrize(("subject", "shape"), [(ROWS, (16, 33)), (ALL, LONG), (MAP, TALL)])
-def test_shapes_that_cannot_be_shown_are_refused(subject, shape):
+def test_too_large_shapes_are_errors(subject, shape):
     with pytest.raises(MinifuseError, match="elements"):
         folds.folded(subject, shape, "cuda", 0)
 
@@ -176,7 +176,7 @@ def app():
     page()
 
 
-def test_the_page_answers_to_each_of_its_controls():
+def test_page_draws_for_each_control_value():
     at = AppTest.from_function(app, default_timeout=60).run()
     assert not at.exception
     for backend in folds.BACKENDS:
@@ -193,7 +193,7 @@ def test_the_page_answers_to_each_of_its_controls():
     assert not at.error
 
 
-def test_sizes_with_pieces_and_without_elements_are_drawn():
+def test_preset_and_empty_sizes_draw():
     at = AppTest.from_function(app, default_timeout=60).run()
     for size in folds.SIZES:
         at.selectbox(key="folds_size").select(size).run()

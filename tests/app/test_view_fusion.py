@@ -1,4 +1,4 @@
-"""Fusion, as it is shown, against `explain`, `source`, and what the functions compute."""
+"""The view of fusion, compared with `explain`, `source`, and the results of the functions."""
 
 from pathlib import Path
 
@@ -31,26 +31,26 @@ COUNTS = {  # kernels for 8 rows on parallel
 }
 
 
-def taken(name: str, rows: int = 8, backend: str = "parallel") -> FunctionParts:
-    """One of the functions, taken apart."""
+def example_parts(name: str, rows: int = 8, backend: str = "parallel") -> FunctionParts:
+    """Return the parts of the example with this name."""
     return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
 
 
-def grids(drawn: Picture) -> dict:
-    """The grids of a picture by name."""
+def grids_by_name(drawn: Picture) -> dict:
+    """Return the grids of a picture by name."""
     return {grid.name: grid for grid in drawn.grids}
 
 
-def test_a_dozen_functions_have_the_kernels_that_they_are_known_for():
-    assert {example.name: len(taken(example.name).parts) for example in functions.FUSED} == COUNTS
+def test_example_functions_have_the_expected_kernel_counts():
+    assert {example.name: len(example_parts(example.name).parts) for example in functions.FUSED} == COUNTS
 
 
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 33])
-def test_what_is_shown_is_what_explain_says(example, backend, rows):
+def test_picture_agrees_with_explain(example, backend, rows):
     found = fusion.taken_apart(example, rows, backend)
-    drawn = grids(fusion.picture(found))
+    drawn = grids_by_name(fusion.picture(found))
     assert len(drawn["graph"].cells) == len(found.explained.nodes)
     assert len(found.parts) == len(found.explained.forward.kernels)
     for k, kernel in enumerate(found.explained.forward.kernels):
@@ -67,19 +67,19 @@ def test_what_is_shown_is_what_explain_says(example, backend, rows):
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 33, 1024])
-def test_each_operation_is_found_in_a_kernel(example, backend, rows):
+def test_each_operation_belongs_to_a_kernel(example, backend, rows):
     if rows == 1024 and backend == "python":
         rows = 256
     found = fusion.taken_apart(example, rows, backend)
     for k, node in enumerate(found.explained.nodes):
         if k not in found.free | found.inputs and "clone" not in node.operation:
             assert fusion.kernels_of(found, k), node
-    assert all(len(part.nodes) <= 1 for parts in found.parts for part in parts)  # nothing is mistaken for another
+    assert all(len(part.nodes) <= 1 for parts in found.parts for part in parts)  # each part is assigned to at most one node
 
 
 @EACH
-def test_parts_read_as_the_graph_does(example):
-    """What an operation of a kernel reads is what its node reads, but for views and numbers."""
+def test_kernel_parts_read_the_inputs_of_their_nodes(example):
+    """Views and numbers are skipped."""
     found = fusion.taken_apart(example, 8, "parallel")
 
     def under(k: int) -> set[int]:
@@ -88,20 +88,20 @@ def test_parts_read_as_the_graph_does(example):
     for parts in found.parts:
         for part in parts:
             for n in part.nodes:
-                wanted = set().union(*map(under, found.reads[n])) if found.reads[n] else set()
+                expected = set().union(*map(under, found.reads[n])) if found.reads[n] else set()
                 for below in (parts[j] for j in part.reads):
-                    assert not below.nodes or wanted & set(below.nodes), (n, below)
+                    assert not below.nodes or expected & set(below.nodes), (n, below)
 
 
-def test_a_fold_of_rows_is_computed_again_by_nobody():
-    found = taken("layer norm")
+def test_row_reductions_are_computed_in_one_kernel():
+    found = example_parts("layer norm")
     sums = [k for k, node in enumerate(found.explained.nodes) if node.operation.startswith("sum")]
     assert len(sums) == 2
     assert all(fusion.kernels_of(found, k) == [0] for k in sums)
 
 
-def test_folds_of_one_array_along_two_dims_are_told_apart():
-    found = taken("rows and columns", 64)
+def test_reductions_along_two_dims_are_distinguished():
+    found = example_parts("rows and columns", 64)
     columns, rows = (
         next(k for k, node in enumerate(found.explained.nodes) if node.operation == f"sum(%0, dim={d})") for d in (0, 1)
     )
@@ -110,43 +110,43 @@ def test_folds_of_one_array_along_two_dims_are_told_apart():
     assert found.stored == {rows, len(found.reads) - 1}
 
 
-def test_what_is_dear_is_stored_and_what_is_cheap_is_not():
-    found = taken("attention")
+def test_attention_stores_the_product_but_not_its_scaling():
+    found = example_parts("attention")
     product = next(k for k, node in enumerate(found.explained.nodes) if " @ " in node.operation)
     assert fusion.kernels_of(found, product) == [0]
     stored = [found.explained.nodes[k].operation for k in sorted(found.stored)]
     assert len(stored) == 2
-    labels = [cell.label for cell in grids(fusion.picture(found))["refusals"].cells]
+    labels = [cell.label for cell in grids_by_name(fusion.picture(found))["refusals"].cells]
     assert any("a row reduction needs complete rows" in label for label in labels)
 
 
-def test_the_same_memory_is_linked_between_kernels():
-    found = taken("attention")
-    drawn = grids(fusion.picture(found))
+def test_kernels_link_the_memory_they_share():
+    found = example_parts("attention")
+    drawn = grids_by_name(fusion.picture(found))
     written = {link for c in drawn["kernel0"].cells if c.kind == STORE for link in c.links if link.startswith("m ")}
     read = {link for c in drawn["kernel1"].cells if c.kind == LOAD for link in c.links if link.startswith("m ")}
     assert written
     assert written == read
 
 
-def test_links_join_who_reads_what():
-    found = taken("layer norm")
-    cells = grids(fusion.picture(found))["graph"].cells
+def test_graph_links_join_inputs_and_readers():
+    found = example_parts("layer norm")
+    cells = grids_by_name(fusion.picture(found))["graph"].cells
     for k, inputs in enumerate(found.reads):
         joined = {j for j, other in enumerate(cells) if set(other.links) & set(cells[k].links) and j != k}
         outward = {j for j, reads in enumerate(found.reads) if k in reads}
         assert joined == set(inputs) | outward
 
 
-def test_refused_merges_light_both_ends():
-    found = taken("rows and columns")
-    for cell, refusal in zip(grids(fusion.picture(found))["refusals"].cells, found.explained.refusals, strict=True):
+def test_refused_fusions_link_producer_and_consumer():
+    found = example_parts("rows and columns")
+    for cell, refusal in zip(grids_by_name(fusion.picture(found))["refusals"].cells, found.explained.refusals, strict=True):
         assert f"g{refusal.producer.partition(' = ')[0][1:]}" in cell.links
         assert cell.kind == OTHER
 
 
 @EACH
-def test_a_cell_lies_to_the_right_of_what_it_reads(example):
+def test_cells_are_right_of_their_inputs(example):
     found = fusion.taken_apart(example, 8, "cuda")
     for reads in (found.reads, *[[part.reads for part in parts] for parts in found.parts]):
         places = fusion.layers(reads)
@@ -155,7 +155,7 @@ def test_a_cell_lies_to_the_right_of_what_it_reads(example):
 
 
 @EACH
-def test_facts_are_those_before_and_after(example):
+def test_facts_compare_unfused_and_fused_kernels(example):
     found = fusion.taken_apart(example, 33, "parallel")
     values = {fact.name: fact.value for fact in fusion.facts(found)}
     x = found.explained
@@ -171,18 +171,18 @@ def test_facts_are_those_before_and_after(example):
 
 
 @EACH
-def test_the_functions_compute_the_same_fused_and_not(example):
+def test_fused_and_unfused_examples_agree(example):
     arrays = example.arrays(5, "float64")
-    given = [[mf.tensor(array.copy()) for array in arrays] for _ in range(2)]
-    results = [f(*xs) for f, xs in zip((example.function, mf.fuse(example.function)), given, strict=True)]
+    inputs = [[mf.tensor(array.copy()) for array in arrays] for _ in range(2)]
+    results = [f(*xs) for f, xs in zip((example.function, mf.fuse(example.function)), inputs, strict=True)]
     if results[0] is None:  # in place
-        results = [xs[0] for xs in given]
+        results = [xs[0] for xs in inputs]
         assert not np.array_equal(results[0].numpy(), arrays[0])
     np.testing.assert_allclose(results[1].numpy(), results[0].numpy(), rtol=1e-12)
 
 
-def test_own_lines_are_those_of_the_file():
-    found = taken("layer norm")
+def test_function_lines_are_those_of_the_file():
+    found = example_parts("layer norm")
     text = Path(functions.__file__).read_text(encoding="utf-8").splitlines()
     lines = fusion.own_lines(found)
     assert lines[0].text.startswith("def layer_norm")
@@ -192,15 +192,15 @@ def test_own_lines_are_those_of_the_file():
 
 
 @pytest.mark.parametrize(("backend", "words"), [("python", "python"), ("parallel", "def kernel"), ("cuda", "cuda.")])
-def test_the_generated_text_is_that_of_the_backend(backend, words):
-    found = taken("softmax", 8, backend)
+def test_generated_source_is_that_of_the_backend(backend, words):
+    found = example_parts("softmax", 8, backend)
     text = "\n".join(line.text for line in fusion.generated(found))
     assert text == found.source.rstrip("\n")
     assert words in text
 
 
-def test_frames_go_through_the_kernels():
-    found = taken("attention")
+def test_frames_show_one_kernel_each():
+    found = example_parts("attention")
     drawn = fusion.picture(found)
     assert len(drawn.frames) == 1 + len(found.parts)
     links = {link for grid in drawn.grids for cell in grid.cells for link in cell.links}
@@ -211,17 +211,17 @@ def test_frames_go_through_the_kernels():
 # Step by step.
 
 
-def replayed(found: FunctionParts) -> fusion_steps.Progress:
-    """What the decisions lead to, all together."""
+def replay_steps(found: FunctionParts) -> fusion_steps.Progress:
+    """Apply all fusion decisions, and return the state after them."""
     now = fusion_steps.Progress()
     for step in found.explained.steps:
         now.take(step)
     return now
 
 
-def assert_leads_to_the_kernels(found: FunctionParts) -> None:
-    """Decisions lead to what is found in the kernels' expressions, and to the refusals."""
-    now, nothing = replayed(found), found.free
+def assert_steps_reach_kernels(found: FunctionParts) -> None:
+    """Check that the decisions result in the kernels, stored values and refusals of the explanation."""
+    now, nothing = replay_steps(found), found.free
     assert [set(inside) for inside in now.computed] == [{n for part in parts for n in part.nodes} for parts in found.parts]
     assert {k for values in now.stored for k in values} - nothing == found.stored - nothing
     assert not now.open
@@ -233,12 +233,12 @@ def assert_leads_to_the_kernels(found: FunctionParts) -> None:
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 8, 256])
-def test_what_was_decided_leads_to_the_kernels(example, backend, rows):
-    assert_leads_to_the_kernels(fusion.taken_apart(example, rows, backend))
+def test_replayed_decisions_reach_the_kernels(example, backend, rows):
+    assert_steps_reach_kernels(fusion.taken_apart(example, rows, backend))
 
 
 @EACH
-def test_a_frame_for_each_decision_between_the_graph_and_the_kernels(example):
+def test_each_fusion_decision_has_a_frame(example):
     found = fusion.taken_apart(example, 33, "parallel")
     drawn = fusion.picture(found, "step by step")
     first, *between, last = drawn.frames
@@ -249,11 +249,11 @@ def test_a_frame_for_each_decision_between_the_graph_and_the_kernels(example):
         assert frame.sentence.startswith(step.text)
     assert all(link in cells and kind in KINDS for frame in drawn.frames for link, kind in frame.kinds)
     looks = dict(first.kinds)
-    assert {link for link in looks if link.startswith("g")} == operations, "each a kernel of its own, which stores it"
+    assert {link for link in looks if link.startswith("g")} == operations, "each operation is a kernel"
     assert {looks[link] for link in operations} == {STORE}
-    assert {kind for link, kind in looks.items() if link not in operations} == {IDLE}, "and nothing else is there yet"
+    assert {kind for link, kind in looks.items() if link not in operations} == {IDLE}, "the kernels are empty"
     assert f"{len(operations)} operation" in first.sentence
-    assert not last.kinds, "the kernels as they are"
+    assert not last.kinds, "the final kernels"
     rows = fusion_steps.rows(found)
     assert [(row["step"], row["in words"]) for row in rows] == [
         (str(k), frame.sentence) for k, frame in enumerate(between, 2)
@@ -266,13 +266,13 @@ def test_a_frame_for_each_decision_between_the_graph_and_the_kernels(example):
     assert STORE not in undecided.values()
 
 
-def test_frames_say_what_is_in_the_making():
-    found = taken("attention")
+def test_frames_highlight_the_kernel_under_construction():
+    found = example_parts("attention")
     drawn = fusion.picture(found, "step by step")
     looks = {frame.sentence: dict(frame.kinds) for frame in drawn.frames}
     refused = next(kinds for sentence, kinds in looks.items() if "is not fused into %12" in sentence)
     assert refused["g3"] == refused["g12"] == refused["r0"] == OTHER
-    assert refused["g4"] == STORE, "no kernel computes it yet"
+    assert refused["g4"] == STORE, "no kernel computes %4 yet"
     begun = next(kinds for sentence, kinds in looks.items() if sentence.startswith("This kernel computes %4"))
     assert (begun["g4"], begun["g5"]) == (CHOSEN, STORE)
     given_up = next(kinds for sentence, kinds in looks.items() if "is discarded" in sentence)
@@ -280,29 +280,29 @@ def test_frames_say_what_is_in_the_making():
     folded = next(kinds for sentence, kinds in looks.items() if sentence.startswith("launch1 reduces its rows"))
     assert [kind for link, kind in folded.items() if link.startswith("k1.")].count(
         CHOSEN
-    ) == 2  # the product scaled, its max
-    assert not any(link.startswith("k0.") for link in folded), "which is made"
+    ) == 2  # the scaled product and its max
+    assert not any(link.startswith("k0.") for link in folded), "launch0 is complete"
     moved = fusion.format_bytes(found.explained.forward.kernels[0].nbytes)
     assert f"launch0 is complete, and stores %3 = %0 @ %2. It moves {moved}." in looks
 
 
 @pytest.mark.parametrize("rows", fusion.SIZES)
-def test_steps_fit_the_browser(rows):
+def test_steps_fit_the_size_limit_of_pictures(rows):
     for example in functions.FUSED:
         data = fusion.picture(fusion.taken_apart(example, rows, "cuda"), "step by step").as_data()
         assert len(str(data)) < MAX_NBYTES / 8
 
 
-def test_nothing_is_compiled_for_a_page():
+def test_explaining_a_function_compiles_nothing():
     before = mf.cache.stats()
     fusion.taken_apart(functions.Example("fresh", lambda x, w: mf.exp(x * 1.7531) @ w, (("n", "n"),) * 2, ""), 8, "parallel")
     after = mf.cache.stats()
     assert (after.compiled, after.in_memory) == (before.compiled, before.in_memory)
 
 
-def test_a_chosen_cell_tells_its_words():
-    found = taken("attention")
-    cell = grids(fusion.picture(found))["kernel1"].cells[0]
+def test_label_of_a_chosen_cell_is_the_first_fact():
+    found = example_parts("attention")
+    cell = grids_by_name(fusion.picture(found))["kernel1"].cells[0]
     assert fusion.facts(found, cell.links[0])[0].value == cell.label
     assert fusion.facts(found, "gone")[0].name == "kernels"
 
@@ -317,7 +317,7 @@ def test_empty_and_single_arguments_draw(shapes):
 
 @settings(derandomize=True, max_examples=40, deadline=None)
 @given(st.lists(st.sampled_from(["exp", "sum", "T", "neg", "double", "square"]), min_size=1, max_size=8), st.integers(1, 9))
-def test_any_chain_is_drawn_whole(steps, rows):
+def test_random_chains_are_drawn_completely(steps, rows):
     def chain(x):
         for step in steps:
             if step == "sum":
@@ -331,13 +331,13 @@ def test_any_chain_is_drawn_whole(steps, rows):
     found = fusion.taken_apart(example, rows, "parallel")
     for k in range(len(found.reads)):
         assert k in found.free | found.inputs or fusion.kernels_of(found, k)
-    assert_leads_to_the_kernels(found)
+    assert_steps_reach_kernels(found)
     assert sum(part.kind == STORE for parts in found.parts for part in parts) == len(found.stored)
     assert row_major((rows, 2 * rows)).size * 4 <= found.explained.forward.nbytes
 
 
-def page() -> AppTest:
-    """The page."""
+def open_page() -> AppTest:
+    """Open the page."""
 
     def app():
         from project.screens.fusion import page
@@ -347,8 +347,8 @@ def page() -> AppTest:
     return AppTest.from_function(app, default_timeout=30).run()
 
 
-def test_the_page_answers_to_each_control():
-    at = page()
+def test_page_draws_for_each_control_value():
+    at = open_page()
     assert not at.exception
     for example in functions.FUSED:
         at.selectbox(key="fusion_function").select(example.name).run()

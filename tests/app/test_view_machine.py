@@ -1,4 +1,4 @@
-"""The map's questions lead to pages that are there, each page to one question; the machine is what `doctor` says."""
+"""The page Map: each page answers one question, the machine table contains the findings of `doctor`; and warming up."""
 
 import threading
 
@@ -19,7 +19,7 @@ def test_each_page_answers_one_question():
     assert len(QUESTIONS) == 6
 
 
-def test_the_machine_is_what_doctor_finds(monkeypatch):
+def test_machine_table_contains_the_findings_of_doctor(monkeypatch):
     found = {
         "CUDA": [
             DoctorFinding("driver", "none"),
@@ -34,38 +34,38 @@ def test_the_machine_is_what_doctor_finds(monkeypatch):
 
 
 @pytest.fixture
-def slow(monkeypatch):
-    """Kernels that are tried when the test says so; before that one finding is there, then two."""
+def slow_checks(monkeypatch):
+    """Let `machine` wait for an event before it checks kernels: it finds one row before, two after."""
     rows = [{"part": "CUDA", "what": what, "found": "it", "to do": ""} for what in ("GPU", "a kernel")]
-    may = threading.Event()
+    may_finish = threading.Event()
 
     def found(runs_kernels=True):
-        assert not runs_kernels or may.wait(60)
+        assert not runs_kernels or may_finish.wait(60)
         return rows[: 1 + runs_kernels]
 
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
     monkeypatch.setattr("project.views.machine.machine", found)
-    return may, rows
+    return may_finish, rows
 
 
-def test_what_is_there_is_said_before_kernels_were_tried(slow):
-    may, rows = slow
+def test_findings_without_kernels_come_first(slow_checks):
+    may_finish, rows = slow_checks
     found = Findings()
     assert not found.are_whole(0.01)
     assert found.rows == rows[:1]
-    may.set()
+    may_finish.set()
     assert found.are_whole(60)
     assert found.rows == rows
 
 
-def test_what_is_there_needs_no_kernels(monkeypatch):
+def test_findings_without_kernels_run_no_kernel(monkeypatch):
     for name in ("check_kernel", "check_compilation", "check_cuda_kernel"):
         monkeypatch.setattr(doctor, name, lambda *args: 1 / 0)
     names = {row["what"] for row in machine(runs_kernels=False)}
     assert {"Python", "numba", "kernel cache"} <= names
 
 
-def test_a_look_that_fails_is_told(monkeypatch):
+def test_failed_examination_raises_its_error(monkeypatch):
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
     monkeypatch.setattr("project.views.machine.machine", lambda runs_kernels=True: runs_kernels and 1 / 0)
     with pytest.raises(ZeroDivisionError):
@@ -78,18 +78,18 @@ def app():
     page()
 
 
-def test_the_page_has_its_cards_before_kernels_were_tried(slow):
+def test_page_has_its_cards_before_kernel_checks_finish(slow_checks):
     testing = pytest.importorskip("streamlit.testing.v1")
     from project.screens import map as screen
 
-    may, rows = slow
+    may_finish, rows = slow_checks
     screen.findings.clear()
     try:
         at = testing.AppTest.from_function(app, default_timeout=60).run()
         assert len(at.get("page_link")) == len(PAGES) - 1
         assert tables(at)[0].to_dict("records") == rows[:1]
         assert at.get("status")
-        may.set()
+        may_finish.set()
         assert screen.findings().are_whole(60)
         at.run()
         assert tables(at)[0].to_dict("records") == rows
@@ -99,7 +99,7 @@ def test_the_page_has_its_cards_before_kernels_were_tried(slow):
         screen.findings.clear()
 
 
-# What the server makes ready.
+# Warming up
 
 
 def test_warm_up_runs_each_job_once_and_continues_after_a_failure(monkeypatch):
@@ -123,19 +123,19 @@ def test_warm_up_runs_each_job_once_and_continues_after_a_failure(monkeypatch):
         warm_up.begin.cache_clear()
 
 
-def test_each_thing_that_is_made_ready_can_be_made():
+def test_every_warm_up_job_succeeds():
     for job in warm_up.jobs():
         job()
 
 
-def test_a_page_that_is_at_work_is_waited_for(monkeypatch):
-    may, done = threading.Event(), threading.Event()
-    page = threading.Thread(target=may.wait, args=(60,), name="minifuse-train", daemon=True)
+def test_warm_up_waits_for_a_busy_page(monkeypatch):
+    may_finish, done = threading.Event(), threading.Event()
+    page = threading.Thread(target=may_finish.wait, args=(60,), name="minifuse-train", daemon=True)
     page.start()
     monkeypatch.setattr(warm_up, "PAUSE_S", 0.01)
     monkeypatch.setattr(warm_up, "jobs", lambda: iter([done.set]))
     thread = threading.Thread(target=warm_up.work, daemon=True)
     thread.start()
     assert not done.wait(0.2)
-    may.set()
+    may_finish.set()
     assert done.wait(60)

@@ -1,4 +1,4 @@
-"""The page on products: tiles and loads are what the interpreter counts, and each broken product gets its verdict."""
+"""The view of matmul: tiles and loads are those that the interpreter counts, and broken kernels have their hazards."""
 
 import json
 import linecache
@@ -27,8 +27,8 @@ def values(facts):
     return {fact.name: fact.value for fact in facts}
 
 
-def pairs(name, sizes=(8, 10, 12), tile=4):
-    """(kind of hazard, array, the lines at fault)"""
+def matmul_and_hazards(name, sizes=(8, 10, 12), tile=4):
+    """Run a kernel, and return it with its hazards: (class, array, source lines)."""
     found = matmul.product(name, *sizes, tile)
     return found, [
         (type(hazard).__name__, hazard.array, *(linecache.getline(*line).strip() for line in hazard.lines))
@@ -40,7 +40,7 @@ def pairs(name, sizes=(8, 10, 12), tile=4):
 @given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]))
 @example("strips", 1, 1, 1, 4)
 @example("shared_tiles", 16, 16, 16, 16)
-def test_the_ladder_is_right_and_nothing_is_wrong_with_it(name, rows, columns, depth, tile):
+def test_ladder_kernels_are_correct_without_hazards(name, rows, columns, depth, tile):
     found = matmul.product(name, rows, columns, depth, tile)
     assert found.is_right
     assert values(matmul.facts(found))["hazards"] == "none"
@@ -49,7 +49,7 @@ def test_the_ladder_is_right_and_nothing_is_wrong_with_it(name, rows, columns, d
 @settings(max_examples=25)
 @given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]), st.data())
 @example("naive", 1, 1, 1, 4, None)
-def test_steps_show_what_the_block_needs_and_the_last_what_it_stores(name, rows, columns, depth, tile, data):
+def test_steps_show_the_loads_of_a_block_and_then_its_stores(name, rows, columns, depth, tile, data):
     found = matmul.product(name, rows, columns, depth, tile)
     block = data.draw(st.integers(0, matmul.blocks(found) - 1)) if data else 0
     picture = matmul.picture(found, block)
@@ -70,7 +70,7 @@ def test_steps_show_what_the_block_needs_and_the_last_what_it_stores(name, rows,
 
 @given(st.sampled_from([4, 8, 12, 16]), st.sampled_from([4, 8, 12]), st.sampled_from([4, 8, 12]))
 @settings(max_examples=10)
-def test_whole_tiles_load_as_often_as_the_arithmetic_says(rows, columns, depth):
+def test_loads_per_output_match_the_tile_formula(rows, columns, depth):
     naive, tiles, strips = matmul.compared(rows, columns, depth, 4)
     assert (naive["global"], naive["shared"]) == (2 * depth, 0)
     assert (tiles["global"], tiles["shared"]) == (2 * depth / 4, 2 * depth)
@@ -78,7 +78,7 @@ def test_whole_tiles_load_as_often_as_the_arithmetic_says(rows, columns, depth):
 
 
 @pytest.mark.parametrize("tile", matmul.TILES)
-def test_a_tile_is_what_a_step_loads(tile):
+def test_each_step_loads_one_tile_of_each_operand(tile):
     found = matmul.product("shared_tiles", tile, tile, matmul.MAX_SIZE, tile)
     first = matmul.picture(found).frames[1]
     loaded = [link for link, kind in first.kinds if kind == LOAD]
@@ -87,14 +87,14 @@ def test_a_tile_is_what_a_step_loads(tile):
 
 
 @pytest.mark.parametrize("name", matmul.LADDER)
-def test_a_smaller_tile_runs_the_lines_of_the_library(name):
+def test_small_tiles_run_the_code_of_the_library(name):
     found = matmul.product(name, 4, 4, 4)
     assert found.kernel.__code__ is LADDER[name].function.__code__
     assert matmul.lines(found)[0].text.startswith(f"def {name}(")
     assert {key: LADDER["shared_tiles"].function.__globals__[key] for key in ("TILE", "STRIP")} == {"TILE": 32, "STRIP": 64}
 
 
-def test_at_their_own_size_a_rung_and_its_smaller_twin_load_the_same():
+def test_naive_kernel_loads_equal_those_of_the_library_plan():
     a, b = np.ones((16, 12), np.float32), np.ones((12, 16), np.float32)
     plan = LADDER["naive"].plan(np.zeros((16, 16), np.float32), a, b)
     trace = simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
@@ -103,16 +103,16 @@ def test_at_their_own_size_a_rung_and_its_smaller_twin_load_the_same():
     assert trace.reuse("b") == found.trace.reuse("b")
 
 
-def test_without_the_first_barrier_a_tile_is_read_while_it_is_filled():
-    found, hazards = pairs("first barrier missing")
+def test_missing_first_barrier_is_a_write_read_race():
+    found, hazards = matmul_and_hazards("first barrier missing")
     assert not found.is_right
     fill, use = "tile_b[ty, tx] = b[k + ty, j] if is_inside else 0", "total += tile_a[ty, n] * tile_b[n, tx]"
     assert ("RaceError", "tile_b", fill, use) in hazards
     assert {kind for kind, *_ in hazards} == {"RaceError", "UninitializedReadError"}
 
 
-def test_without_the_second_barrier_a_tile_is_filled_while_it_is_read():
-    found, hazards = pairs("second barrier missing")
+def test_missing_second_barrier_is_a_read_write_race():
+    found, hazards = matmul_and_hazards("second barrier missing")
     assert not found.is_right
     fill, use = "tile_a[ty, tx] = a[i, k + tx] if is_inside else 0", "total += tile_a[ty, n] * tile_b[n, tx]"
     assert hazards[0] == ("RaceError", "tile_a", use, fill)
@@ -120,17 +120,17 @@ def test_without_the_second_barrier_a_tile_is_filled_while_it_is_read():
 
 
 def test_missing_guard_is_reported_out_of_bounds_without_counts():
-    found, hazards = pairs("guard missing")
+    found, hazards = matmul_and_hazards("guard missing")
     assert hazards == [("OutOfBoundsError", "b", "tile_b[ty, tx] = b[k + ty, j] if is_inside else 0")]
     known = values(matmul.facts(found))
     assert known["end"] == "early"
     assert "sectors" not in known
 
 
-def test_swapped_indices_of_a_square_break_no_rule_and_are_wrong():
-    found, hazards = pairs("indices swapped")
+def test_swapped_indices_of_a_square_are_wrong_without_a_hazard():
+    found, hazards = matmul_and_hazards("indices swapped")
     assert hazards == [("OutOfBoundsError", "out", "out[j, i] = total")]
-    found, hazards = pairs("indices swapped", (8, 8, 8))
+    found, hazards = matmul_and_hazards("indices swapped", (8, 8, 8))
     assert hazards == []
     known = {fact.name: fact for fact in matmul.facts(found)}
     assert known["result"].value == "wrong"
@@ -138,8 +138,8 @@ def test_swapped_indices_of_a_square_break_no_rule_and_are_wrong():
 
 
 @pytest.mark.parametrize("name", matmul.BROKEN)
-def test_the_source_marks_the_lines_at_fault(name):
-    found, hazards = pairs(name)
+def test_source_marks_the_lines_of_hazards(name):
+    found, hazards = matmul_and_hazards(name)
     marked = {line.text.strip() for line in matmul.lines(found) if dict(line.counts).get("fault")}
     assert marked == {line for _, _, *lines in hazards for line in lines}
     assert marked
@@ -155,7 +155,7 @@ def test_the_source_marks_the_lines_at_fault(name):
         lambda: matmul.picture(matmul.product("naive", 4, 4, 4), 1),
     ],
 )
-def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
+def test_invalid_requests_are_errors(wrong):
     with pytest.raises(MinifuseError, match="expected"):
         wrong()
 
@@ -166,13 +166,13 @@ def test_largest_product_has_a_picture_that_names_the_block_shown(name, tile):
     found = matmul.product(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
     count = matmul.blocks(found)
     for block in {0, count - 1}:
-        shown = matmul.picture(found, block)  # one that is too large raises
+        shown = matmul.picture(found, block)  # a picture that is too large would raise
         assert sum(len(grid.cells) for grid in shown.grids) <= MAX_CELLS
         assert len(json.dumps(shown.as_data())) <= MAX_NBYTES
         assert f"block {block} of {count} computes" in shown.sentence
 
 
-def test_the_page_shows_each_kernel():
+def test_page_draws_each_kernel():
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
 
     def app():

@@ -1,4 +1,4 @@
-"""The page on memory: what it draws is what the interpreter counts, and what the rules say."""
+"""The view of memory, compared with the counts of the interpreter and with known answers."""
 
 import numpy as np
 import pytest
@@ -45,7 +45,7 @@ def on_ruler(picture):
         ("int8", 1, 0, 1, 1),
     ],
 )
-def test_known_answers_of_global_memory(dtype, stride, offset, sectors, ideal):
+def test_global_memory_sectors_match_known_answers(dtype, stride, offset, sectors, ideal):
     found = memory.of_global(dtype, stride, offset)
     known = values(memory.facts(found))
     assert (known["sectors"], known["sectors at best"]) == (sectors, ideal)
@@ -64,7 +64,7 @@ def test_known_answers_of_global_memory(dtype, stride, offset, sectors, ideal):
         ("int8", 32, True, 8, 1),
     ],
 )
-def test_known_answers_of_shared_memory(dtype, width, reads_column, wavefronts, ideal):
+def test_shared_memory_wavefronts_match_known_answers(dtype, width, reads_column, wavefronts, ideal):
     found = memory.of_tile(dtype, width, reads_column, 5)
     known = values(memory.facts(found))
     assert (known["wavefronts"], known["wavefronts at best"]) == (wavefronts, ideal)
@@ -75,7 +75,7 @@ def test_known_answers_of_shared_memory(dtype, width, reads_column, wavefronts, 
 @example("float32", 1, 0, 0)
 @example("float32", 0, 0, 1)
 @example("int8", 32, 63, 32)
-def test_the_ruler_shows_the_bytes_that_are_read_and_those_that_come_along(dtype, stride, offset, count):
+def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count):
     found = memory.of_global(dtype, stride, offset, count)
     picture = memory.picture(found)
     itemsize = np.dtype(dtype).itemsize
@@ -104,8 +104,8 @@ def test_a_lane_is_linked_to_its_element(dtype, stride, offset, count):
         assert f"a[{element.text}]" in lane.label
 
 
-def traced(command):
-    """What the line for a terminal traces."""
+def trace_command(command):
+    """Trace the launch of a command."""
     words = command.split()
     options = dict(zip(words[3::2], words[4::2], strict=True))
     arguments = [value for name, value in zip(words[3::2], words[4::2], strict=True) if name == "--arg"]
@@ -116,19 +116,19 @@ def traced(command):
 
 
 @GLOBAL
-def test_the_command_line_tells_the_same_of_global_memory(dtype, stride, offset, count):
-    again = traced(command_of_strided(dtype, stride, offset, count))
+def test_command_counts_the_same_global_memory_sectors(dtype, stride, offset, count):
+    again = trace_command(command_of_strided(dtype, stride, offset, count))
     found = memory.of_global(dtype, stride, offset, count)
     assert again.requests().sectors.tolist() == found.trace.requests().sectors.tolist()
 
 
 @TILES
-def test_the_command_line_tells_the_same_of_a_tile(dtype, width, reads_column, which, count):
+def test_command_counts_the_same_tile_wavefronts(dtype, width, reads_column, which, count):
     command = command_of_tiled(dtype, width, reads_column, which, count)
-    way = "column" if reads_column else "row"
-    assert f":{way}_{width}_{dtype} " in command
-    again = traced(command)
-    assert again.summary()["kernel"] == way
+    orientation = "column" if reads_column else "row"
+    assert f":{orientation}_{width}_{dtype} " in command
+    again = trace_command(command)
+    assert again.summary()["kernel"] == orientation
     found = memory.of_tile(dtype, width, reads_column, which, count)
     assert again.requests().wavefronts.tolist() == found.trace.requests().wavefronts.tolist()
 
@@ -136,7 +136,7 @@ def test_the_command_line_tells_the_same_of_a_tile(dtype, width, reads_column, w
 @TILES
 @example("float32", 32, True, 0, 0)
 @example("float64", 33, True, 31, 17)
-def test_the_wavefronts_that_are_drawn_are_those_that_are_counted(dtype, width, reads_column, which, count):
+def test_drawn_wavefronts_equal_the_counted_ones(dtype, width, reads_column, which, count):
     found = memory.of_tile(dtype, width, reads_column, which, count)
     picture = memory.picture(found)
     if not count:
@@ -145,13 +145,13 @@ def test_the_wavefronts_that_are_drawn_are_those_that_are_counted(dtype, width, 
     passes = memory.wavefronts(found)
     assert len(passes) == found.counts["wavefronts"] == len(picture.frames) - 1
     assert {lane for turn in passes for lane in turn.lanes} == set(range(count)), "each lane is served"
-    wanted = {word for lane in found.lanes for word in memory.words_of(found, lane)}
-    assert wanted == {word for turn in passes for word in turn.words.values()}
+    expected = {word for lane in found.lanes for word in memory.words_of(found, lane)}
+    assert expected == {word for turn in passes for word in turn.words.values()}
     assert all(word % 32 == bank for turn in passes for bank, word in turn.words.items())
 
 
 @TILES
-def test_the_tile_shows_each_bank_and_what_is_read(dtype, width, reads_column, which, count):
+def test_tile_shows_banks_and_the_elements_that_are_read(dtype, width, reads_column, which, count):
     found = memory.of_tile(dtype, width, reads_column, which, count)
     if not count:
         return
@@ -166,7 +166,7 @@ def test_the_tile_shows_each_bank_and_what_is_read(dtype, width, reads_column, w
 
 
 @TILES
-def test_a_step_shows_what_waits(dtype, width, reads_column, which, count):
+def test_steps_show_the_lanes_and_banks_served(dtype, width, reads_column, which, count):
     found = memory.of_tile(dtype, width, reads_column, which, count)
     for turn, frame in zip(memory.wavefronts(found), memory.picture(found).frames[1:], strict=True):
         kinds = dict(frame.kinds)
@@ -175,7 +175,7 @@ def test_a_step_shows_what_waits(dtype, width, reads_column, which, count):
 
 
 @GLOBAL
-def test_each_line_counts_what_the_summary_counts(dtype, stride, offset, count):
+def test_source_lines_have_the_sectors_of_the_summary(dtype, stride, offset, count):
     found = memory.of_global(dtype, stride, offset, count)
     expected = {line["line"]: line["DERIVED"]["sectors"] for line in found.trace.summary()["lines"]}
     got = {
@@ -186,7 +186,7 @@ def test_each_line_counts_what_the_summary_counts(dtype, stride, offset, count):
     assert got == expected
 
 
-def test_the_line_that_is_drawn_stands_beside_the_ideal():
+def test_facts_show_actual_and_ideal_counts():
     found = memory.of_global("float32", 32)
     [value] = [fact.value for fact in memory.facts(found) if "x = a[" in fact.name]
     assert value == "32 sectors, 4 at best"
@@ -195,7 +195,7 @@ def test_the_line_that_is_drawn_stands_beside_the_ideal():
     assert value == "32 wavefronts, 1 at best"
 
 
-def test_a_chosen_cell_names_its_lanes():
+def test_facts_of_a_chosen_cell_list_its_lanes():
     known = values(memory.facts(memory.of_global("float32", 0, 3), "e3"))
     assert all(known[f"lane {t}"].startswith("a[3], bytes 12 to 15, sector 0") for t in range(32))
     known = values(memory.facts(memory.of_tile("float32", 33, True, 5), "t2"))
@@ -214,12 +214,12 @@ def test_a_chosen_cell_names_its_lanes():
         lambda: memory.of_tile(which=32),
     ],
 )
-def test_what_cannot_be_drawn_is_an_error_with_words(wrong):
+def test_invalid_requests_are_errors(wrong):
     with pytest.raises(MinifuseError, match="expected"):
         wrong()
 
 
-def test_the_page_shows_each_of_its_choices():
+def test_page_draws_both_memory_spaces():
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
 
     def app():

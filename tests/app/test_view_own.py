@@ -1,4 +1,4 @@
-"""A kernel of the user's own, on its page."""
+"""The view of a kernel in a file of the user."""
 
 import pytest
 
@@ -21,16 +21,16 @@ def race(x):
 
 
 @pytest.fixture
-def file(tmp_path):
+def kernel_file(tmp_path):
     path = tmp_path / "mine.py"
     path.write_text(SOURCE)
     return path
 
 
-def test_it_runs_and_is_counted(file):
-    what = f"{file}:scale"
-    assert user_kernel.example(what) == "x=64:float32 y=64:float32"
-    seen = user_kernel.launched(what, "2", "32", user_kernel.example(what), (1, 20))
+def test_user_kernel_is_run_and_counted(kernel_file):
+    request = f"{kernel_file}:scale"
+    assert user_kernel.example(request) == "x=64:float32 y=64:float32"
+    seen = user_kernel.launched(request, "2", "32", user_kernel.example(request), (1, 20))
     assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
@@ -38,19 +38,19 @@ def test_it_runs_and_is_counted(file):
     assert found["lines that it ran"].value == "2"
     assert found["threads that touch no memory"].value == "14 of 64"
     assert "the result" not in found
-    assert user_kernel.command(seen, "x=64:float32").startswith(f"minifuse trace {what} --grid 2")
+    assert user_kernel.command(seen, "x=64:float32").startswith(f"minifuse trace {request} --grid 2")
 
 
-def test_a_race_is_told(file):
-    seen = user_kernel.launched(f"{file}:race", "1", "2", "x=4:float32")
+def test_race_is_reported(kernel_file):
+    seen = user_kernel.launched(f"{kernel_file}:race", "1", "2", "x=4:float32")
     assert any("Race" in fact.name for fact in user_kernel.known(seen))
 
 
-def test_a_changed_file_is_read_again(file):
-    what = f"{file}:scale"
-    assert user_kernel.example(what).count("=") == 2
-    file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
-    assert user_kernel.example(what).count("=") == 3
+def test_changed_file_is_reloaded(kernel_file):
+    request = f"{kernel_file}:scale"
+    assert user_kernel.example(request).count("=") == 2
+    kernel_file.write_text(SOURCE.replace("x, y, n=50", "x, y, z, n=5000"))
+    assert user_kernel.example(request).count("=") == 3
 
 
 @pytest.mark.parametrize(
@@ -66,12 +66,12 @@ def test_a_changed_file_is_read_again(file):
         ("2", "32", "x" * 500, "more than 400 characters"),
     ],
 )
-def test_a_mistake_is_told(file, grid, block, arguments, message):
+def test_invalid_launches_are_errors(kernel_file, grid, block, arguments, message):
     with pytest.raises(MinifuseError, match=message):
-        user_kernel.launched(f"{file}:scale", grid, block, arguments)
+        user_kernel.launched(f"{kernel_file}:scale", grid, block, arguments)
 
 
-def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
+def test_page_draws_the_kernel_and_shows_errors(kernel_file, monkeypatch):
     pytest.importorskip("streamlit", reason="needs minifuse[app]")
     from streamlit.testing.v1 import AppTest
 
@@ -79,7 +79,7 @@ def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
     from project.screens import user_kernel as screen
 
     assert screen.KERNEL == KERNEL_VARIABLE
-    monkeypatch.setenv(KERNEL_VARIABLE, f"{file}:scale")
+    monkeypatch.setenv(KERNEL_VARIABLE, f"{kernel_file}:scale")
 
     def draw():
         from project.screens.user_kernel import page
@@ -98,7 +98,7 @@ def test_the_page_shows_it_and_says_what_is_wrong(file, monkeypatch):
 
 
 @pytest.mark.parametrize("size", ["", "0", "1", "1,1", "2,0"])
-def test_single_numbers_and_empty_arrays_are_drawn(tmp_path, size):
+def test_one_element_and_empty_arrays_draw(tmp_path, size):
     path = tmp_path / "mine.py"
     path.write_text("from numba import cuda\n\n@cuda.jit\ndef count(x, out):\n    if x.size:\n        out[0] = x.size\n")
     arguments = f"x={size}:float32 out=1:float32"
@@ -109,8 +109,8 @@ def test_single_numbers_and_empty_arrays_are_drawn(tmp_path, size):
     assert user_kernel.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
 
 
-def test_an_access_to_an_empty_array_is_out_of_bounds(file):
-    seen = user_kernel.launched(f"{file}:race", "1", "1", "x=0:float32")
+def test_an_access_to_an_empty_array_is_out_of_bounds(kernel_file):
+    seen = user_kernel.launched(f"{kernel_file}:race", "1", "1", "x=0:float32")
     [place] = [
         cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
     ]
@@ -120,7 +120,7 @@ def test_an_access_to_an_empty_array_is_out_of_bounds(file):
 @pytest.mark.parametrize(
     "body", ["while True:\n        pass", "while x[0] == x[0]:\n        pass", "while True:\n        cuda.syncthreads()"]
 )
-def test_a_kernel_that_never_ends_is_told_with_its_line(tmp_path, body):
+def test_endless_kernel_is_reported_with_its_line(tmp_path, body):
     path = tmp_path / "mine.py"
     path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
     seen = user_kernel.launched(f"{path}:waits", "1", "2", "x=4:float32")

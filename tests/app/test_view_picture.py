@@ -1,4 +1,4 @@
-"""Pictures: what is drawn is what is said, in the browser's data, in the table and as SVG; and there is a bound."""
+"""Pictures: data for the browser, table and SVG show the same cells; their size is limited."""
 
 import json
 from xml.etree import ElementTree
@@ -57,7 +57,7 @@ def test_data_table_and_svg_show_the_same_cells_in_reading_order(found, sentence
     ]
 
 
-def test_cells_of_an_svg_do_not_lie_on_one_another():
+def test_svg_cells_do_not_overlap():
     picture = Picture(
         "", (Grid("a", "a", 2, 2, (Cell(0, 0, "", ""), Cell(1, 1, "", ""))), Grid("b", "b", 1, 1, (Cell(0, 0, "", ""),)))
     )
@@ -71,7 +71,7 @@ def test_cells_of_an_svg_do_not_lie_on_one_another():
         assert a["y"] + a["height"] <= int(root.get("height"))
 
 
-def test_kinds_are_told_apart_by_more_than_colour():
+def test_kinds_differ_by_more_than_color():
     def look(kind):
         box = ElementTree.fromstring(Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", kind),)),)).as_svg()).find(
             f"{SVG}g/{SVG}rect"
@@ -85,12 +85,12 @@ def test_kinds_are_told_apart_by_more_than_colour():
     assert look(STORE)[0] == COLOURS[STORE] == "#D55E00"
 
 
-def test_frames_travel_with_the_picture():
+def test_data_contains_the_frames():
     picture = Picture("", (), (Frame("first", (("a", LOAD), ("b", STORE))),))
     assert picture.as_data()["frames"] == [{"sentence": "first", "kinds": [["a", "load"], ["b", "store"]]}]
 
 
-def test_a_picture_may_say_a_kind_in_its_own_words():
+def test_picture_may_rename_kinds():
     picture = Picture("", (Grid("a", "", 1, 1, (Cell(0, 0, "", "", LOAD),)),), words=((LOAD, "seen once"),))
     assert picture.as_rows()[0]["is"] == "seen once"
 
@@ -112,17 +112,17 @@ def test_legend_lists_the_kinds_of_all_steps_in_words_of_the_picture():
 
 
 @pytest.mark.parametrize(("row", "column"), [(-1, 0), (0, -1), (2, 0), (0, 3)])
-def test_a_cell_beyond_its_grid_is_refused(row, column):
+def test_cell_outside_its_grid_is_an_error(row, column):
     with pytest.raises(ValueError, match=r"grid: a cell lies at .* beyond \(2, 3\)"):
         Grid("grid", "", 2, 3, (Cell(row, column, "", ""),))
 
 
-def test_an_unknown_kind_is_refused():
+def test_unknown_kind_is_an_error():
     with pytest.raises(ValueError, match="a cell is 'red', expected one of"):
         Grid("grid", "", 1, 1, (Cell(0, 0, "", "", "red"),))
 
 
-def test_a_picture_has_a_bound_in_cells():
+def test_too_many_cells_are_an_error():
     def wide(n):
         return Grid("a", "", 1, max(n, 1), tuple(Cell(0, k, "", "") for k in range(n)))
 
@@ -131,7 +131,7 @@ def test_a_picture_has_a_bound_in_cells():
         Picture("", (wide(MAX_CELLS), wide(1)))
 
 
-def test_a_picture_has_a_bound_in_bytes():
+def test_too_many_bytes_are_an_error():
     Picture("x" * (MAX_NBYTES - 100), ())
     with pytest.raises(ValueError, match="bytes; expected at most 524,288: show a part"):
         Picture("x" * MAX_NBYTES, ())
@@ -139,7 +139,7 @@ def test_a_picture_has_a_bound_in_bytes():
 
 @given(st.integers(0, 40), st.integers(1, 17))
 @settings(derandomize=True, max_examples=40, deadline=None)
-def test_a_ribbon_breaks_into_rows_named_by_their_first_number(count, columns):
+def test_ribbon_breaks_into_rows_named_by_their_first_index(count, columns):
     grid = ribbon("r", "", [Cell(9, 9, str(k), "") for k in range(count)], columns)
     assert [c.text for c in sorted(grid.cells, key=lambda c: (c.row, c.column))] == [str(k) for k in range(count)]
     for c in grid.cells:

@@ -1,4 +1,4 @@
-"""Races that run, what is said of them, the saved results, and the page. Never how fast."""
+"""The view of races between backends: timing, facts, saved results, and the page. Speed is never tested."""
 
 import json
 
@@ -25,7 +25,7 @@ RACE = race.Race("a + b", POINTS, ("NumPy", "parallel"), "a machine", "2026-01-0
 
 
 @pytest.mark.parametrize("operation", race.OPERATIONS)
-def test_an_operation_is_raced_by_all(operation):
+def test_every_operation_is_timed_on_all_players(operation):
     found = race.race(operation, race.players(), budget_s=0.02)
     smallest = 1 << race.OPERATIONS[operation].exponents[0]
     assert {p.who for p in found.points if p.elements == smallest} == set(race.players())
@@ -37,18 +37,18 @@ def test_an_operation_is_raced_by_all(operation):
     assert all(fact.truth == MEASURED for fact in race.facts(found))
 
 
-def test_with_no_time_there_is_one_size():
+def test_zero_budget_measures_one_size():
     found = race.race("a + b", ["NumPy", "parallel"], budget_s=0)
     assert [p.elements for p in found.points] == [256, 256]
 
 
 @pytest.mark.parametrize(("operation", "who"), [("a - b", ["NumPy"]), ("a + b", []), ("a + b", ["NumPy", "tpu"])])
-def test_what_cannot_be_raced_is_refused(operation, who):
+def test_unknown_operations_and_players_are_errors(operation, who):
     with pytest.raises(MinifuseError, match="expected"):
         race.race(operation, who)
 
 
-def test_a_wrong_result_is_not_timed(monkeypatch):
+def test_wrong_results_are_not_timed(monkeypatch):
     wrong = race.Operation(lambda a, b: a - b, np.add, lambda n: ((n,), (n,)), (8,), lambda n: 3 * n)
     monkeypatch.setitem(race.OPERATIONS, "a + b", wrong)
     with pytest.raises(MinifuseError, match="nothing was timed"):
@@ -56,7 +56,7 @@ def test_a_wrong_result_is_not_timed(monkeypatch):
 
 
 @pytest.mark.parametrize("operation", race.OPERATIONS.values())
-def test_bytes_and_arithmetic_are_those_of_the_arrays(operation):
+def test_bytes_and_flops_match_the_arrays(operation):
     elements = 1 << operation.exponents[0]
     arrays = race.inputs(operation, elements)
     result = operation.numpys(*arrays)
@@ -70,13 +70,13 @@ def test_bytes_and_arithmetic_are_those_of_the_arrays(operation):
 
 
 @given(st.integers(0, 8))
-def test_the_roof_is_bytes_or_arithmetic_whichever_takes_longer(k):
+def test_roofline_is_the_slower_of_memory_and_arithmetic(k):
     n = 4**k
     assert race.roof("a + b", n, LIMITS) == pytest.approx(12 * n / 100e9)
     assert race.roof("a @ b", n, LIMITS) == pytest.approx(max(12 * n / 100e9, 2 * n**1.5 / 1e12))
 
 
-def test_the_picture_marks_the_fastest_and_whoever_had_no_time_left():
+def test_picture_marks_the_fastest_and_unmeasured_players():
     grid = race.picture(RACE).grids[0]
     cells = {(c.row, c.column): c for c in grid.cells}
     assert len(cells) == 2 * len(race.SIZES)
@@ -90,7 +90,7 @@ def test_the_picture_marks_the_fastest_and_whoever_had_no_time_left():
     assert "2^10 elements of float32: parallel 8.00 us." in race.sentence(RACE)
 
 
-def test_rows_hold_all_points_and_the_roof():
+def test_rows_contain_all_points_and_the_roofline():
     rows = race.rows(RACE, {"parallel": LIMITS})
     assert [row["us"] for row in rows[:3]] == pytest.approx([2, 4, 8])
     assert [row["elements"] for row in rows[3:]] == [256, 1024]
@@ -110,7 +110,7 @@ def test_facts_name_machine_and_date():
 
 
 @pytest.mark.parametrize("name", race.files())
-def test_each_saved_file_is_shown_whole(name):
+def test_each_saved_file_is_shown_completely(name):
     found = race.kept(name)
     raw = json.loads((race.FOLDER / name).read_text(encoding="utf-8"))
     assert found.device
@@ -126,17 +126,17 @@ def test_each_saved_file_is_shown_whole(name):
         assert next(iter(rows[0])) == "what"
 
 
-def test_there_are_saved_results():
+def test_saved_results_exist():
     assert race.files()
 
 
 @pytest.mark.parametrize("name", ["", "../../pyproject.toml", "cpu-znver4.json.bak", "/etc/passwd"])
-def test_no_other_file_is_read(name):
+def test_files_outside_the_results_are_not_read(name):
     with pytest.raises(MinifuseError, match="no file"):
         race.kept(name)
 
 
-def test_a_folder_without_results_is_no_mistake(tmp_path):
+def test_folder_without_results_lists_no_files(tmp_path):
     assert race.files(tmp_path) == []
     with pytest.raises(MinifuseError, match="none"):
         race.kept("x.json", tmp_path)
@@ -144,14 +144,14 @@ def test_a_folder_without_results_is_no_mistake(tmp_path):
 
 @pytest.fixture
 def gpu(monkeypatch):
-    """The simulated backend, taken for a GPU: what runs is the interpreter, at the smallest size."""
+    """Let the simulated backend look like a GPU. Kernels run in the interpreter, at the smallest size."""
     backend = race.get_backend("cuda")
     monkeypatch.setattr(backend, "has_roofline", True)
     monkeypatch.setattr(backend.device, "name", "a GPU", raising=False)
     return backend
 
 
-def test_a_gpu_is_named_and_has_a_roof_of_its_own(gpu):
+def test_gpu_is_a_player_with_its_own_roofline(gpu):
     assert race.players() == ("NumPy", "python", "parallel", "cuda")
     found = race.race("a + b", ["NumPy", "cuda"], budget_s=0)
     assert found.place.endswith(", a GPU")
@@ -168,7 +168,7 @@ def test_a_gpu_is_named_and_has_a_roof_of_its_own(gpu):
     assert curves.lines(race.rows(everybody, roofs), "elements", "us", "who", are_logarithmic=True)
 
 
-def test_the_roof_of_who_takes_part_is_measured(gpu, monkeypatch):
+def test_rooflines_of_the_participating_backends_are_measured(gpu, monkeypatch):
     monkeypatch.setattr(race, "machine_limits", lambda backend: MachineLimits(1.0, {"float32": 2.0}, backend.name))
     assert {name: found.backend for name, found in race.roofs_of(["NumPy", "python", "cuda"]).items()} == {
         "parallel": "parallel",
@@ -176,11 +176,11 @@ def test_the_roof_of_who_takes_part_is_measured(gpu, monkeypatch):
     }
 
 
-def test_a_column_without_a_name_gets_one():
+def test_unnamed_column_is_called_what():
     assert race.as_rows(report.Table("t", ["", "a"], [["x", "1"]])) == [{"what": "x", "a": "1"}]
 
 
-def test_the_times_of_the_app_are_shown_like_other_results(tmp_path):
+def test_app_timings_are_shown_like_other_results(tmp_path):
     found = json.loads((race.FOLDER / "cpu-znver4.json").read_text(encoding="utf-8"))
     kinds = [(measure_app.FIRST, measure_app.COLD), (measure_app.CONTROL, measure_app.WARM)]
     found["rows"] = [measure_app.row(*kind, "Fusion", [4.0, 0.4, 0.5]) for kind in kinds]
@@ -196,7 +196,7 @@ def test_the_times_of_the_app_are_shown_like_other_results(tmp_path):
     ("text", "typed"),
     [("3, 4", "3, 2"), ("an index such as 0, 2; or a cell", "0, 1"), (".T[::2]", ".T[::1]"), ("x.T", "x.T"), ("", "")],
 )
-def test_what_is_typed_into_a_field_is_of_the_same_kind(text, typed):
+def test_alternative_field_text_has_the_same_form(text, typed):
     assert measure_app.another(text) == typed
 
 
@@ -215,7 +215,7 @@ def page():
     return testing.AppTest.from_function(app, default_timeout=60)
 
 
-def test_the_page_measures_only_when_asked(page):
+def test_page_measures_only_on_request(page):
     at = page.run()
     assert "race_found" not in at.session_state
     assert at.info
@@ -228,7 +228,7 @@ def test_the_page_measures_only_when_asked(page):
     assert any("curves" in box.label for box in at.expander)
 
 
-def test_the_page_draws_the_roof(page):
+def test_page_draws_the_roofline(page):
     at = page.run()
     at.session_state["race_found"], at.session_state["race_roof"] = RACE, {"parallel": LIMITS}
     at.run()
@@ -236,7 +236,7 @@ def test_the_page_draws_the_roof(page):
     assert any("share of the roof" in str(table.value) for table in at.table)
 
 
-def test_a_race_of_nobody_says_so(page):
+def test_race_without_players_is_an_error(page):
     at = page.run()
     at.multiselect(key="race_players").set_value([]).run()
     at.button(key="race_run").click().run()
@@ -254,14 +254,14 @@ BROKEN = ["", "{", "3", "null", "[" * 50_000]
         *((race.kernel_counts.KEPT.name, text) for text in [*BROKEN, '{"minifuse": 3}', '{"minifuse": {}}']),
     ],
 )
-def test_a_damaged_file_of_results_is_told_with_its_path(tmp_path, name, text):
+def test_damaged_results_file_is_an_error_with_its_path(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(MinifuseError, match=rf"{name} is no file of results, or a damaged one .*measure anew"):
         race.kept(name, tmp_path)
 
 
 @pytest.mark.parametrize("name", race.files())
-def test_the_page_shows_each_saved_file(page, name):
+def test_page_shows_each_saved_file(page, name):
     at = page.run()
     at.selectbox(key="race_file").set_value(name).run()
     assert not at.exception

@@ -1,4 +1,4 @@
-"""What a GPU counted, beside what the pages count: the same request, the same number; and nothing where there is no file."""
+"""Recorded hardware counters: equal to the derived counts of the same request, and absent without the file."""
 
 import json
 
@@ -19,7 +19,7 @@ def request_of(preset):
     return memory.of_global("float32", preset.stride, preset.offset)
 
 
-def test_the_file_names_its_device_and_date():
+def test_recording_has_device_and_date():
     found = json.loads(hardware_counters.FILE.read_text(encoding="utf-8"))
     assert (KNOWN.device, KNOWN.date) == (found["device"], found["date"])
     assert sum(map(len, KNOWN.counters.values())) == len(found["rows"])
@@ -30,8 +30,8 @@ def test_the_file_names_its_device_and_date():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_the_hardware_counts_what_the_page_derives(name):
-    """A preset makes the request of its kernel: what is DERIVED for one warp is what was MEASURED for each."""
+def test_hardware_counters_equal_derived_counts(name):
+    """A preset makes the request of its kernel, so counts DERIVED for one warp equal those MEASURED per warp."""
     found = request_of(PRESETS[name])
     derived = {fact.name: fact.value for fact in memory.facts(found)}
     measured = {
@@ -46,7 +46,7 @@ def test_the_hardware_counts_what_the_page_derives(name):
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_choice_is_recognised(name):
+def test_preset_choices_map_to_recorded_kernels(name):
     preset = PRESETS[name]
     if preset.space == "shared":
         assert hardware_counters.kernel_of_tile("float32", 32, True, 32) == name
@@ -61,8 +61,8 @@ def test_a_choice_is_recognised(name):
         assert hardware_counters.kernel_of_global("float32", preset.stride, preset.offset + 7, 32) is None
 
 
-def test_a_product_loads_as_the_arithmetic_of_tiles_says():
-    """The recorded product is not the page's size: twice the depth over the side of a tile holds for both."""
+def test_recorded_matmul_loads_match_the_tile_formula():
+    """The recorded matmul has another size than that of the page. Loads per output are 2 * depth / tile for both."""
     [loads, *_] = hardware_counters.of_product("shared_tiles", KNOWN)
     assert float(loads.value) == 2 * hardware_counters.SIDE / hardware_counters.TILE
     page = matmul.loads_per_output(matmul.product("shared_tiles", 16, 16, 16, 4), "global")
@@ -70,14 +70,14 @@ def test_a_product_loads_as_the_arithmetic_of_tiles_says():
     assert hardware_counters.of_product("naive", KNOWN) == []
 
 
-def test_measured_stands_beside_derived():
+def test_measured_facts_follow_their_derived_facts():
     a, b = Fact("sectors", 4, DERIVED), Fact("lanes", 32, DERIVED)
     x, y = Fact("sectors, on a GPU", "4", MEASURED), Fact("sectors of the store, on a GPU", "4", MEASURED)
     assert hardware_counters.beside([a, b], [y, x]) == [a, x, b, y]
     assert hardware_counters.beside([a, b], []) == [a, b]
 
 
-def test_without_the_file_there_is_nothing(tmp_path):
+def test_missing_recording_gives_no_facts(tmp_path):
     assert hardware_counters.recording(tmp_path / "none.json") is None
     assert hardware_counters.facts("stride_one", None) == hardware_counters.of_product("shared_tiles", None) == []
     assert hardware_counters.presets(None) == {}
@@ -90,7 +90,7 @@ def page():
     page()
 
 
-def opened():
+def open_page():
     testing = pytest.importorskip("streamlit.testing.v1", reason="the app needs streamlit: minifuse[app]")
     app = testing.AppTest.from_function(page, default_timeout=20).run()
     assert not app.exception
@@ -98,8 +98,8 @@ def opened():
 
 
 @pytest.mark.parametrize("name", PRESETS)
-def test_a_preset_turns_the_controls_from_wherever_they_stand(name):
-    app = opened()
+def test_preset_sets_all_controls(name):
+    app = open_page()
     app.slider(key="memory_lanes").set_value(5)
     app.selectbox(key="memory_dtype").set_value("int8")
     app.selectbox(key="memory_space").set_value("shared").run()
@@ -116,8 +116,8 @@ def test_a_preset_turns_the_controls_from_wherever_they_stand(name):
     assert MEASURED not in set(facts_tables(app)[0]["truth"])
 
 
-def test_a_page_without_the_file_has_no_presets(monkeypatch):
+def test_page_without_a_recording_has_no_presets(monkeypatch):
     monkeypatch.setattr(hardware_counters, "recording", lambda: None)
-    app = opened()
+    app = open_page()
     assert not [button for button in app.button if button.key.startswith("memory_of")]
     assert MEASURED not in set(facts_tables(app)[0]["truth"])

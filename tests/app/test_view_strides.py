@@ -1,4 +1,4 @@
-"""Storage and strides against NumPy: shapes, elements, places and copies of chains of views; and what lights up together."""
+"""The view of strides, compared with NumPy: shapes, elements, positions and copies of view chains, and highlighting."""
 
 from math import prod
 
@@ -17,12 +17,12 @@ from project.views.strides import facts, index_of, picture, positions, strided
 SHAPES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4, 5]), max_size=4).filter(lambda s: prod(s) <= 200)
 
 
-def bounded(examples):
+def examples_limited_to(examples):
     return settings(derandomize=True, max_examples=examples, deadline=None)
 
 
-def one_step(draw, a):
-    """A view that fits an array, and the array after it; NumPy's copies are where a reshape is no view."""
+def draw_step(draw, a):
+    """Draw a view that fits an array, and return it with the resulting array. A reshape may copy, as in NumPy."""
     kind = draw(
         st.sampled_from(["permute", "flip", "expand", "reshape", "unsqueeze", "squeeze", "T", "contiguous", "index"])
     )
@@ -56,35 +56,35 @@ def one_step(draw, a):
         entries.append(
             draw(st.integers(-n, n - 1)) if n and draw(st.booleans()) else slice(draw(bounds), draw(bounds), step)
         )
-    return Index(tuple(entries)), a[(*entries, ...)]  # a view, of a single number too
+    return Index(tuple(entries)), a[(*entries, ...)]  # the ellipsis keeps a single number a view
 
 
 @st.composite
 def chains(draw):
-    """A shape, steps, and NumPy's array after them over the array before the first."""
+    """Draw a shape and steps, and return them with NumPy's arrays before and after the steps."""
     sizes = draw(SHAPES)
-    whole = a = np.arange(prod(sizes)).reshape(sizes)
+    base = a = np.arange(prod(sizes)).reshape(sizes)
     steps = []
     for _ in range(draw(st.integers(0, 4))):
-        step, b = one_step(draw, a)
+        step, b = draw_step(draw, a)
         if b.size > 200 or b.ndim > strides.MAX_DIMS:
             break
         steps.append(step)
         a = b
-    return sizes, steps, whole, a
+    return sizes, steps, base, a
 
 
-def lit(shown, cell):
-    """What lights up with a cell, as the browser does it: (grid, text) of all that share a link."""
+def highlighted_cells(shown, cell):
+    """Return the cells that the browser highlights together with a cell: (grid, row, column) of all that share a link."""
     return {
         (grid.name, c.row, c.column) for grid in shown.grids for c in grid.cells if set(c.links).intersection(cell.links)
     }
 
 
 @given(chains())
-@bounded(200)
-def test_a_chain_has_the_shape_elements_and_strides_of_numpy(drawn):
-    sizes, steps, whole, a = drawn
+@examples_limited_to(200)
+def test_chain_matches_numpy_in_shape_elements_and_strides(drawn):
+    sizes, steps, base, a = drawn
     found = strided(sizes, steps)
     layout = found.layouts[-1]
     assert layout.shape == a.shape
@@ -98,12 +98,12 @@ def test_a_chain_has_the_shape_elements_and_strides_of_numpy(drawn):
             assert n == 1 or s == stride * a.itemsize
         assert layout.is_contiguous == a.flags.c_contiguous
     if a.size:
-        assert found.is_copy == (not np.shares_memory(a, whole))
+        assert found.is_copy == (not np.shares_memory(a, base))
 
 
 @given(chains(), st.data())
-@bounded(100)
-def test_what_lights_up_is_one_place_and_all_that_see_it(drawn, data):
+@examples_limited_to(100)
+def test_cell_highlights_its_storage_element_and_all_aliases(drawn, data):
     sizes, steps, _, a = drawn
     found = strided(sizes, steps)
     shown = picture(found)
@@ -120,7 +120,7 @@ def test_what_lights_up_is_one_place_and_all_that_see_it(drawn, data):
     if found.is_copy:
         expected.add(("original", *divmod(int(a[index]), strides.COLUMNS)))
     cell = views[k][1]
-    assert lit(shown, cell) == expected
+    assert highlighted_cells(shown, cell) == expected
     assert index_of(found, cell.links[0]) == index
     chosen = picture(found, index)
     marked = {(grid.name, c.row, c.column) for grid in chosen.grids for c in grid.cells if c.kind == CHOSEN}
@@ -128,31 +128,31 @@ def test_what_lights_up_is_one_place_and_all_that_see_it(drawn, data):
 
 
 @given(chains(), st.data())
-@bounded(100)
-def test_the_formula_of_a_chosen_element_adds_up(drawn, data):
+@examples_limited_to(100)
+def test_address_formula_of_a_chosen_element_is_correct(drawn, data):
     sizes, steps, _, a = drawn
     found = strided(sizes, steps)
     if not a.size:
         assert index_of(found, "p0") is None
         return
     index = data.draw(st.sampled_from(list(np.ndindex(a.shape))))
-    told = {fact.name: fact.value for fact in facts(found, index)}
+    values = {fact.name: fact.value for fact in facts(found, index)}
     name = f"view[{', '.join(map(str, index))}]" if index else "view[()]"
-    terms, total = told[f"{name} lies at"].split(" = ")
+    terms, total = values[f"{name} lies at"].split(" = ")
     assert sum(prod(map(int, term.split(" * "))) for term in terms.split(" + ")) == int(total)
     assert picture(found, index).sentence.endswith(f" {name} lies at {terms} = {total}.")
-    assert found.storage[int(total)] == told[f"{name} holds"] == a[index]
+    assert found.storage[int(total)] == values[f"{name} holds"] == a[index]
 
 
-def of(text, views):
+def view_of(text, views):
     return strided(shape(text), chain(views))
 
 
-def told(found, chosen=None):
+def facts_by_name(found, chosen=None):
     return {fact.name: (fact.value, fact.why) for fact in facts(found, chosen)}
 
 
-def test_the_six_idioms():
+def test_examples_have_the_expected_layouts():
     expected = {
         "as it lies": ((4, 1), 0, "yes", "yes, with stride 1"),
         "transposed": ((1, 4), 0, "no", "no"),
@@ -161,8 +161,8 @@ def test_the_six_idioms():
         "one row, repeated": ((0, 1), 0, "no", "no"),
         "cut into tiles": ((12, 3, 6, 1), 0, "no", "no"),
     }
-    found = {name: of(*texts) for name, texts in strides.IDIOMS.items()}
-    got = {name: told(f) for name, f in found.items()}
+    found = {name: view_of(*texts) for name, texts in strides.IDIOMS.items()}
+    got = {name: facts_by_name(f) for name, f in found.items()}
     assert {
         name: (f["strides"][0], f["offset"][0], f["contiguous"][0], f["can be seen as one line"][0])
         for name, f in got.items()
@@ -170,77 +170,77 @@ def test_the_six_idioms():
     assert not any(f.is_copy for f in found.values())
 
 
-def test_why_a_view_is_not_contiguous():
-    assert told(of("3, 4", ".T"))["contiguous"] == ("no", "dim 0 has stride 1; fresh memory would have 3")
-    assert told(of("3, 4", "[1:]"))["contiguous"][0] == "yes"  # it only begins elsewhere
-    assert told(of("3, 4", "[:, 1:]"))["contiguous"] == ("no", "dim 0 has stride 4; fresh memory would have 3")
+def test_non_contiguous_views_have_a_reason():
+    assert facts_by_name(view_of("3, 4", ".T"))["contiguous"] == ("no", "dim 0 has stride 1; fresh memory would have 3")
+    assert facts_by_name(view_of("3, 4", "[1:]"))["contiguous"][0] == "yes"  # only its offset differs
+    assert facts_by_name(view_of("3, 4", "[:, 1:]"))["contiguous"] == ("no", "dim 0 has stride 4; fresh memory would have 3")
 
 
-def test_why_a_reshape_copies_is_said_in_the_words_of_the_library():
-    found = of("3, 4", ".T.reshape(12)")
+def test_reshape_copy_reason_quotes_the_library():
+    found = view_of("3, 4", ".T.reshape(12)")
     assert found.copies[0][0] == 1
     assert "dims 0 and 1 would have to merge, but stride 1 != 3 * 4" in found.copies[0][1]
-    assert told(found)["memory"] == ("a copy", "")
-    assert "stride 1 != 3 * 4" in told(found)["step 2: .reshape(12)"][1]
-    assert "stride 1 != 3 * 4" in told(of("3, 4", ".T"))["can be seen as one line"][1]
+    assert facts_by_name(found)["memory"] == ("a copy", "")
+    assert "stride 1 != 3 * 4" in facts_by_name(found)["step 2: .reshape(12)"][1]
+    assert "stride 1 != 3 * 4" in facts_by_name(view_of("3, 4", ".T"))["can be seen as one line"][1]
     assert ".reshape(12) copied the elements" in picture(found).sentence
 
 
-def test_why_contiguous_copies():
-    found = of("2, 3", ".T.contiguous()")
+def test_contiguous_copy_has_a_reason():
+    found = view_of("2, 3", ".T.contiguous()")
     assert found.copies == ((1, "dim 0 has stride 1; fresh memory would have 2"),)
     assert found.storage == (0, 3, 1, 4, 2, 5)
-    assert not of("2, 3", ".contiguous()").is_copy
+    assert not view_of("2, 3", ".contiguous()").is_copy
 
 
-def test_a_number_of_x_lights_up_with_its_copies():
-    shown = picture(of("2, 3", ".T.contiguous()"))
+def test_element_of_x_highlights_its_copies():
+    shown = picture(view_of("2, 3", ".T.contiguous()"))
     assert [grid.name for grid in shown.grids] == ["original", "storage", "view0"]
     one = shown.grids[0].cells[1]
     assert one.label == "storage of x 1, copied to 2"
-    assert lit(shown, one) == {("original", 0, 1), ("storage", 0, 2), ("view0", 1, 0)}
-    shown = picture(of("1, 2", ".expand(3, 2).contiguous()[:, 1:]"))
+    assert highlighted_cells(shown, one) == {("original", 0, 1), ("storage", 0, 2), ("view0", 1, 0)}
+    shown = picture(view_of("1, 2", ".expand(3, 2).contiguous()[:, 1:]"))
     assert shown.grids[0].cells[1].label == "storage of x 1, copied to 1, 3, 5"
-    assert lit(shown, shown.grids[2].cells[1]) == {("original", 0, 1), ("storage", 0, 3), ("view0", 1, 0)}
+    assert highlighted_cells(shown, shown.grids[2].cells[1]) == {("original", 0, 1), ("storage", 0, 3), ("view0", 1, 0)}
 
 
-def test_of_two_copies_the_last_one_is_shown():
-    found = of("2, 3", ".T.contiguous().T.contiguous()[1:]")
+def test_last_of_two_copies_is_shown():
+    found = view_of("2, 3", ".T.contiguous().T.contiguous()[1:]")
     assert [step for step, _ in found.copies] == [1, 3]
     assert found.storage == (0, 1, 2, 3, 4, 5)
     assert found.layouts[-1] is Layout((1, 3), (3, 1), 3)
 
 
-def test_places_are_marked_by_how_often_they_are_seen():
-    storage, view = picture(of("4", "[:3].unsqueeze(0).expand(2, 3)[:, :2]")).grids
+def test_storage_cells_are_marked_by_how_many_elements_alias_them():
+    storage, view = picture(view_of("4", "[:3].unsqueeze(0).expand(2, 3)[:, :2]")).grids
     assert [c.kind for c in storage.cells] == [OTHER, OTHER, "", ""]
     assert [c.label for c in storage.cells][1:3] == [
         "storage 1, value 1, seen 2 times by the view",
         "storage 2, value 2, not seen by the view",
     ]
     assert {c.kind for c in view.cells} == {OTHER}
-    assert {c.kind for c in picture(of("4", "")).grids[1].cells} == {LOAD}
+    assert {c.kind for c in picture(view_of("4", "")).grids[1].cells} == {LOAD}
 
 
-def test_an_element_says_where_it_lies():
-    _, view = picture(of("3, 4", ".T[1:]")).grids
+def test_element_label_contains_its_storage_position():
+    _, view = picture(view_of("3, 4", ".T[1:]")).grids
     assert [c.label for c in view.cells if (c.row, c.column) == (1, 2)] == ["row 1, column 2, value 10, storage 10"]
-    _, view = picture(of("", "")).grids
+    _, view = picture(view_of("", "")).grids
     assert [c.label for c in view.cells] == ["value 0, storage 0"]
 
 
-def test_aliases_of_an_element_are_named():
-    found = of("1, 3", ".expand(9, 3)")
-    value, why = told(found, (2, 1))["the place is seen as"]
+def test_facts_list_the_aliases_of_an_element():
+    found = view_of("1, 3", ".expand(9, 3)")
+    value, why = facts_by_name(found, (2, 1))["the place is seen as"]
     assert value == "[0, 1], [1, 1], [2, 1], [3, 1], [4, 1], [5, 1] and 3 more"
     assert "stride of 0" in why
 
 
-def test_a_link_that_is_not_seen_chooses_nothing():
-    found = of("4", "[::2]")
+def test_links_outside_the_view_choose_no_index():
+    found = view_of("4", "[::2]")
     assert index_of(found, "p2") == (1,)
     assert index_of(found, "p1") is index_of(found, None) is index_of(found, "?") is None
-    assert index_of(of("2, 3", ".T.contiguous()"), "x3") == (0, 1)
+    assert index_of(view_of("2, 3", ".T.contiguous()"), "x3") == (0, 1)
 
 
 @pytest.mark.parametrize(
@@ -255,9 +255,9 @@ def test_a_link_that_is_not_seen_chooses_nothing():
         ("3", "[0, 0]", "dim"),
     ],
 )
-def test_what_does_not_fit_is_said(text, views, what):
+def test_invalid_shapes_and_views_are_errors(text, views, what):
     with pytest.raises(MinifuseError, match=what):
-        of(text, views)
+        view_of(text, views)
 
 
 @given(
@@ -265,8 +265,8 @@ def test_what_does_not_fit_is_said(text, views, what):
     st.text(st.sampled_from("0123,-:"), max_size=6),
     st.sampled_from([*strides.METHODS, "permute", "flip", "expand", "["]),
 )
-@bounded(300)
-def test_whatever_is_typed_is_drawn_or_is_a_mistake_in_words(sizes, arguments, method):
+@examples_limited_to(300)
+def test_any_method_text_is_drawn_or_raises_an_error(sizes, arguments, method):
     text = ".T" if method == "T" else f"[{arguments}]" if method == "[" else f".{method}({arguments})"
     try:
         found = strided(sizes, chain(text))
@@ -276,14 +276,14 @@ def test_whatever_is_typed_is_drawn_or_is_a_mistake_in_words(sizes, arguments, m
     assert facts(found)
 
 
-def test_the_most_elements_still_fit_into_a_picture():
+def test_largest_allowed_shapes_fit_in_a_picture():
     for text, views in (("512", ""), ("16, 32", ".T.contiguous().T"), ("1", ".expand(2, 2, 2, 2, 2, 2, 2, 4)")):
-        found = of(text, views)
+        found = view_of(text, views)
         assert len(picture(found, index_of(found, "p0")).as_rows()) >= 512
-    facts(of("1", ".expand(512)"), (7,))
+    facts(view_of("1", ".expand(512)"), (7,))
 
 
-def test_the_method_whose_source_is_shown_is_the_one_that_ran():
+def test_shown_source_is_the_method_that_ran():
     names = {"": "position", ".T": "permute", "[::2]": "slice", ".squeeze()": "reshape", ".T.contiguous()": "position"}
     assert {text: strides.method_of(chain(text)) for text in names} == names
     assert all(hasattr(Layout, name) for name in names.values())

@@ -1,4 +1,4 @@
-"""Threads and blocks, against what NumPy says of who does what."""
+"""The view of threads and blocks: each thread accesses the elements that its index selects."""
 
 from math import prod
 
@@ -23,7 +23,7 @@ def grid_named(picture, name):
 
 @bounded
 @given(some.sampled_from(ONE_DIM), some.integers(1, 140), some.integers(1, 70), some.integers(0, 9), some.integers(0, 90))
-def test_a_launch_over_one_dim_is_right_and_each_element_is_written_once(subject, size, block, of, thread):
+def test_one_dim_launch_writes_each_element_once(subject, size, block, of, thread):
     seen = threads.launched(subject, (size,), (block,), (of, thread))
     assert seen.is_right
     assert not seen.trace.hazards()
@@ -37,7 +37,7 @@ def test_a_launch_over_one_dim_is_right_and_each_element_is_written_once(subject
 
 @bounded
 @given(some.sampled_from(TWO_DIMS), some.integers(0, 12), some.integers(0, 12), some.integers(1, 9), some.integers(1, 5))
-def test_a_launch_over_two_dims_is_right_empty_ones_too(subject, rows, columns, along_x, along_y):
+def test_two_dim_launch_writes_all_elements_or_is_empty(subject, rows, columns, along_x, along_y):
     seen = threads.launched(subject, (rows, columns), (along_x, along_y), (1, 5))
     picture = threads.picture(seen)
     assert seen.is_right
@@ -51,7 +51,7 @@ def test_a_launch_over_two_dims_is_right_empty_ones_too(subject, rows, columns, 
 
 @bounded
 @given(some.integers(1, 200), some.integers(1, 64), some.integers(0, 8), some.integers(0, 63))
-def test_a_guarded_thread_is_idle_exactly_where_its_number_is_past_the_end(size, block, of, thread):
+def test_guarded_threads_past_the_end_are_idle(size, block, of, thread):
     seen = threads.launched(GUARDED, (size,), (block,), (of, thread))
     picture = threads.picture(seen)
     blocks = -(-size // block)
@@ -69,7 +69,7 @@ def test_a_guarded_thread_is_idle_exactly_where_its_number_is_past_the_end(size,
 
 @bounded
 @given(some.integers(1, 120), some.integers(1, 64), some.integers(0, 5), some.integers(0, 63))
-def test_the_name_of_a_thread_is_what_the_kernel_computed(size, block, of, thread):
+def test_thread_index_equals_the_variable_of_the_kernel(size, block, of, thread):
     seen = threads.launched(GUARDED, (size,), (block,), (of, thread))
     (name,) = [fact for fact in threads.facts(seen) if fact.name == "my name: i"]
     number = seen.lives.block * block + seen.thread
@@ -78,7 +78,7 @@ def test_the_name_of_a_thread_is_what_the_kernel_computed(size, block, of, threa
     assert dict(first.values)["i"] == str(number)
 
 
-def test_the_name_in_two_dims_has_the_right_axes():
+def test_two_dim_thread_index_has_the_right_axes():
     seen = threads.launched(MATRIX, (7, 11), (4, 2), (5, 6))
     values = {fact.name: fact.value for fact in threads.facts(seen)}
     assert seen.trace.grid[:2] == (3, 4)
@@ -93,7 +93,7 @@ def test_the_name_in_two_dims_has_the_right_axes():
 
 @bounded
 @given(some.integers(1, 100), some.integers(1, 100), some.integers(0, 99))
-def test_masks_of_lines_are_those_of_the_guard_and_the_turns(size, block, thread):
+def test_line_masks_match_the_guard_and_the_branches(size, block, thread):
     seen = threads.launched(TURNS, (size,), (block,), (0, thread))
     first = seen.thread // 32 * 32
     numbers = [first + lane for lane in range(min(32, block - first))]
@@ -113,7 +113,7 @@ def test_masks_of_lines_are_those_of_the_guard_and_the_turns(size, block, thread
         assert cell.text == (str(len(columns[cell.column])) if is_run else "")
 
 
-def test_the_life_of_a_thread_has_each_line_with_what_it_touches():
+def test_thread_timeline_lists_lines_with_their_accesses():
     seen = threads.launched(STRIDES, (52,), (16,), (1, 3))  # 2 blocks: this thread has elements 19 and 51
     overview, *steps = threads.picture(seen).frames
     assert not overview.kinds
@@ -158,7 +158,7 @@ def test_element_past_the_end_is_drawn_and_linked_to_its_thread(size, block):
 
 
 @pytest.mark.parametrize("subject", threads.SUBJECTS)
-def test_empty_and_single_elements_are_drawn_at_every_size_of_a_block(subject):
+def test_empty_and_single_elements_draw_at_every_block_size(subject):
     dims = threads.SUBJECTS[subject].dims
     shapes = [(0,), (1,), (256,)] if dims == 1 else [(0, 0), (0, 5), (5, 0), (1, 1), (1, 16), (16, 1), (16, 16)]
     for shape in shapes:
@@ -172,13 +172,13 @@ def test_empty_and_single_elements_are_drawn_at_every_size_of_a_block(subject):
                 assert seen.is_right or subject == UNGUARDED
 
 
-def test_without_its_guard_a_kernel_is_right_where_the_blocks_fit():
+def test_unguarded_kernel_is_correct_if_blocks_divide_the_size():
     seen = threads.launched(UNGUARDED, (64,), (32,))
     assert seen.is_right
     assert not seen.trace.hazards()
 
 
-def test_a_part_of_many_blocks_is_drawn_and_said():
+def test_many_blocks_are_drawn_in_part():
     seen = threads.launched(GUARDED, (200,), (2,), (57, 1))
     drawn = threads.drawn_blocks(seen)
     assert len(drawn) == threads.MAX_DRAWN_BLOCKS
@@ -187,14 +187,14 @@ def test_a_part_of_many_blocks_is_drawn_and_said():
     assert f"of blocks {drawn[0]}..{drawn[-1]} of 100" in titles[0]
 
 
-def test_counts_beside_the_source_are_those_of_the_trace():
+def test_source_counts_are_those_of_the_trace():
     seen = threads.launched(GUARDED, (50,), (32,), (1, 0))
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["if i < out.size:"] == {"lanes": 32}
     assert counts["out[i] = 2 * a[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
 
 
-def test_vector_loads_of_the_library_are_spread_over_their_elements():
+def test_vector_loads_are_expanded_to_their_elements():
     seen = threads.launched(EXP, (50,), (1,), (0, 3))
     mine = [a for a in threads.accesses(seen.trace) if a.thread == (0, 3) and not a.is_store]
     assert [a.element for a in mine] == [12, 13, 14, 15]
@@ -203,9 +203,11 @@ def test_vector_loads_of_the_library_are_spread_over_their_elements():
     np.testing.assert_allclose(seen.trace.outputs["out0"], np.exp(np.arange(50, dtype=np.float32) / 8), rtol=1e-6)
 
 
-@pytest.mark.parametrize(("shape", "said"), [((513,), "513 elements"), ((2, 2), "expected 1 sizes"), ((-1,), "expected 1")])
-def test_shapes_that_cannot_be_shown_are_refused(shape, said):
-    with pytest.raises(MinifuseError, match=said):
+@pytest.mark.parametrize(
+    ("shape", "message"), [((513,), "513 elements"), ((2, 2), "expected 1 sizes"), ((-1,), "expected 1")]
+)
+def test_invalid_shapes_are_errors(shape, message):
+    with pytest.raises(MinifuseError, match=message):
         threads.launched(GUARDED, shape, (32,))
 
 
@@ -213,7 +215,7 @@ def test_shapes_that_cannot_be_shown_are_refused(shape, said):
     ("numbers", "text"),
     [([], ""), ([3], "3"), ([0, 1, 2], "0..2"), ([0, 2, 4], "0, 2 .. 4"), ([0, 1, 5], "0, 1, ... (3 of them)")],
 )
-def test_lanes_are_listed_in_short(numbers, text):
+def test_lane_numbers_are_abbreviated(numbers, text):
     assert threads.listed(numbers) == text
 
 
@@ -223,7 +225,7 @@ def app():
     page()
 
 
-def test_the_page_answers_to_each_of_its_controls():
+def test_page_draws_for_each_control_value():
     at = AppTest.from_function(app, default_timeout=30).run()
     assert not at.exception
     for subject in threads.SUBJECTS:

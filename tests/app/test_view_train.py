@@ -1,4 +1,4 @@
-"""Data sets, the loop in slices, what the network says, and the page itself."""
+"""The view of training: data sets, training in slices, predictions, and the page."""
 
 import time
 from copy import deepcopy
@@ -21,7 +21,7 @@ from project.views.training import Training
 QUICK = Settings(data="diagonal", count=40, hidden=4, batch=8)
 
 
-def trained(settings=QUICK, epochs=20):
+def train_run(settings=QUICK, epochs=20):
     run = train.begin(settings)
     while train.advance(run, epochs):
         pass
@@ -33,7 +33,7 @@ def trained(settings=QUICK, epochs=20):
     count=st.integers(toy_datasets.MIN_POINTS, toy_datasets.MAX_POINTS),
     seed=st.integers(0, 2**31 - 1),
 )
-def test_points_lie_in_the_square_and_obey_their_rule(name, count, seed):
+def test_points_are_in_the_square_and_labeled_by_rule(name, count, seed):
     x, y = toy_datasets.points(name, count, seed)
     assert x.shape == (count, 2)
     assert x.dtype == np.float32
@@ -62,17 +62,17 @@ def test_the_arms_of_the_spiral_are_half_a_turn_apart():
     np.testing.assert_allclose(np.cos(off), 1, atol=1e-4)
 
 
-def test_other_seeds_give_other_points():
+def test_seeds_change_the_points():
     assert not np.array_equal(toy_datasets.points("xor", 20, 0)[0], toy_datasets.points("xor", 20, 1)[0])
 
 
 @pytest.mark.parametrize(("name", "count"), [("moons", 10), ("xor", 3), ("xor", 1001)])
-def test_what_is_no_set_is_refused(name, count):
+def test_unknown_data_sets_and_counts_are_errors(name, count):
     with pytest.raises(MinifuseError):
         toy_datasets.points(name, count, 0)
 
 
-def test_slices_give_the_numbers_of_a_loop_that_never_stopped():
+def test_sliced_training_equals_an_uninterrupted_loop():
     sliced = train.begin(QUICK)
     while train.advance(sliced, 6, seconds=0):  # one step a slice
         assert sliced.steps <= 6 * len(sliced.loader)
@@ -95,14 +95,14 @@ def test_slices_give_the_numbers_of_a_loop_that_never_stopped():
     assert sliced.steps == 6 * 4
 
 
-def test_going_on_gives_the_numbers_of_one_long_run():
-    resumed = trained(epochs=3)
+def test_resumed_training_equals_one_long_run():
+    resumed = train_run(epochs=3)
     while train.advance(resumed, 9):
         pass
-    assert resumed.losses == trained(epochs=9).losses
+    assert resumed.losses == train_run(epochs=9).losses
 
 
-def test_a_slice_takes_a_step_and_ends():
+def test_slice_takes_at_least_one_step():
     run = train.begin(QUICK)
     assert train.advance(run, 10, seconds=0)
     assert (run.steps, run.epochs) == (1, 0)
@@ -110,7 +110,7 @@ def test_a_slice_takes_a_step_and_ends():
 
 
 @pytest.mark.parametrize("backend", mf.backends())
-def test_a_slow_backend_gets_fewer_examples_a_step(backend):
+def test_slow_backends_get_smaller_batches(backend):
     settings = Settings(backend=backend, hidden=64, batch=128)
     batch = train.batch_of(settings)
     model = train.begin(settings).model
@@ -122,39 +122,39 @@ def test_a_slow_backend_gets_fewer_examples_a_step(backend):
     assert bool(facts["examples a step"].why) == (batch < 128)
 
 
-def test_a_slice_ends_where_there_is_something_new_to_see():
+def test_slice_ends_after_a_share_of_the_epochs():
     run = train.begin(QUICK)
     train.advance(run, 100, seconds=60)
     assert run.epochs == 100 // train.SLICES
-    assert not train.advance(run, 4, seconds=60)  # fewer are wanted than are done
+    assert not train.advance(run, 4, seconds=60)  # more epochs are done than requested
     assert run.share(4) == 1
 
 
 @pytest.mark.parametrize("data", ["simple", "diagonal", "split", "xor", "circle"])
-def test_the_sets_are_learned(data):
-    run = trained(Settings(data=data, count=200), 100)
+def test_toy_data_sets_are_learned(data):
+    run = train_run(Settings(data=data, count=200), 100)
     assert train.accuracy(run, run.train) > 0.95
     assert run.losses[-1] < run.losses[0] / 2
 
 
 @pytest.mark.parametrize("backend", mf.backends())
-def test_each_backend_takes_the_same_steps(backend):
+def test_backends_train_to_equal_losses(backend):
     settings = Settings(data="xor", count=10, hidden=3, batch=8)
     one, other = (train.begin(Settings(**{**vars(settings), "backend": name})) for name in ("parallel", backend))
     for run in (one, other):
         train.advance(run, 2, seconds=60)
         assert run.model.state_dict()["0.weight"].backend == run.settings.backend
     np.testing.assert_allclose(other.losses[:1], one.losses[:1], rtol=1e-5)
-    np.testing.assert_allclose(train.told(other, np.zeros((1, 2), "f4")), other_told(other), rtol=1e-5)
+    np.testing.assert_allclose(train.told(other, np.zeros((1, 2), "f4")), class_shares(other), rtol=1e-5)
 
 
-def other_told(run):
+def class_shares(run):
     with mf.no_grad():
         return run.model(mf.zeros(1, 2, backend=run.settings.backend)).softmax(1).numpy()
 
 
-def test_the_boundary_is_what_the_network_says_in_the_middle_of_each_cell():
-    run = trained()
+def test_boundary_cells_show_predictions_at_their_centers():
+    run = train_run()
     grid = train.picture(run).grids[0]
     assert len(grid.cells) == train.CELLS**2
     for cell in grid.cells[::17]:
@@ -168,7 +168,7 @@ def test_the_boundary_is_what_the_network_says_in_the_middle_of_each_cell():
     assert corners[train.CELLS - 1, 0] == LOAD
 
 
-def test_each_point_stands_in_its_cell():
+def test_each_point_is_drawn_in_its_cell():
     run = train.begin(QUICK)
     cells = {(c.row, c.column): c for c in train.picture(run).grids[0].cells}
     x, y = toy_datasets.points("diagonal", 40, 0)
@@ -190,23 +190,23 @@ def test_each_point_stands_in_its_cell():
         ([(0, False)] * 2 + [(1, False)], "3◐", "2 points of class 0; 1 point of class 1"),
     ],
 )
-def test_points_as_signs_and_in_words(found, signs, counted):
+def test_points_have_signs_and_labels(found, signs, counted):
     assert train.signs(found) == signs
     assert train.counted(found) == counted
 
 
-def test_a_network_that_lost_its_numbers_is_shown_as_such():
+def test_network_with_nan_weights_is_drawn():
     run = train.begin(Settings(data="circle", count=20, rate=10.0))
     with mf.no_grad():
         run.model.state_dict()["0.weight"].fill_(float("nan"))
     assert {cell.kind for cell in train.picture(run).grids[0].cells} == {OTHER}
     assert train.facts(run)
-    assert not train.advance(run, 1, seconds=60)  # it goes on, unlike a run of `fit`
+    assert not train.advance(run, 1, seconds=60)  # unlike `fit`, training continues
     assert np.isnan(run.losses).all()
 
 
-def test_digits_are_learned_and_the_confusion_counts_each_held_out_digit():
-    run = trained(Settings(data="digits", hidden=16), 4)
+def test_confusion_matrix_counts_each_held_out_digit():
+    run = train_run(Settings(data="digits", hidden=16), 4)
     found = train.confusion(run)
     classes = run.test[1].numpy()
     assert found.sum() == len(classes)
@@ -220,8 +220,8 @@ def test_digits_are_learned_and_the_confusion_counts_each_held_out_digit():
     assert samples
 
 
-def test_a_cell_that_is_chosen_shows_its_digits():
-    run = trained(Settings(data="digits", hidden=16), 2)
+def test_chosen_confusion_cell_shows_its_digits():
+    run = train_run(Settings(data="digits", hidden=16), 2)
     drawn = train.picture(run, "is3read3").grids[1:]
     assert len(drawn) == train.DRAWN_DIGITS
     x, y = (tensor.numpy() for tensor in run.test)
@@ -240,13 +240,13 @@ def test_a_cell_that_is_chosen_shows_its_digits():
     [{"data": "moons"}, {"backend": "tpu"}, {"hidden": 0}, {"hidden": 65}, {"batch": 0}, {"rate": float("nan")},
      {"seed": -1}, {"activation": "exec"}, {"optimizer": ""}, {"count": 1}],
 )  # fmt: skip
-def test_settings_out_of_range_are_refused(wrong):
+def test_settings_out_of_range_are_errors(wrong):
     with pytest.raises(MinifuseError, match="expected"):
         train.begin(Settings(**wrong))
 
 
-def test_facts_count_what_ran():
-    run = trained(epochs=5)
+def test_facts_count_parameters_examples_and_steps():
+    run = train_run(epochs=5)
     facts = {fact.name: fact for fact in train.facts(run)}
     assert facts["parameters"].value == str(3 * 4 + 5 * 4 + 5 * 2)
     assert facts["examples"].value == "32 to learn from, 8 held out"
@@ -258,8 +258,8 @@ def test_facts_count_what_ran():
     assert "time of a step" not in {fact.name for fact in train.facts(train.begin(QUICK))}
 
 
-def test_the_source_is_the_loop_and_says_how_often_it_ran():
-    lines = train.source(trained(epochs=2))
+def test_source_shows_the_training_step_with_its_run_count():
+    lines = train.source(train_run(epochs=2))
     assert [line.text.strip() for line in lines if "backward" in line.text] == ["loss.backward()"]
     assert lines[1].text.strip().startswith('"""')
     assert lines[1].counts == ()
@@ -267,7 +267,7 @@ def test_the_source_is_the_loop_and_says_how_often_it_ran():
 
 
 def test_two_runs_are_compared():
-    one, other = train.curve(trained(epochs=3)), train.curve(trained(Settings(**{**vars(QUICK), "seed": 1}), 5))
+    one, other = train.curve(train_run(epochs=3)), train.curve(train_run(Settings(**{**vars(QUICK), "seed": 1}), 5))
     rows = train.losses([one, other])
     assert [row["epoch"] for row in rows] == [1, 2, 3, 1, 2, 3, 4, 5]
     assert [row["loss"] for row in rows] == [*one.losses, *other.losses]
@@ -278,8 +278,8 @@ def test_two_runs_are_compared():
     assert train.compared(train.curve(train.begin(QUICK)), None)[0]["last loss"] == ""
 
 
-def test_curves_say_which_line_is_which_without_colour_alone():
-    rows = train.losses([train.curve(trained(epochs=3)), train.curve(trained(epochs=4))])
+def test_curves_differ_by_dashes_and_color():
+    rows = train.losses([train.curve(train_run(epochs=3)), train.curve(train_run(epochs=4))])
     spec = curves.lines(rows, "epoch", "loss", "run")
     assert [point["loss"] for point in spec["data"]["values"]] == [row["loss"] for row in rows]
     dashes = spec["encoding"]["strokeDash"]["scale"]
@@ -294,12 +294,12 @@ def test_curves_say_which_line_is_which_without_colour_alone():
         curves.lines([{"epoch": 1, "loss": 1, "run": k} for k in range(7)], "epoch", "loss", "run")
 
 
-# While the page stays free.
+# Training in a thread
 
 
 @pytest.fixture
-def held(monkeypatch):
-    """Steps that wait until they may go on."""
+def blocked_steps(monkeypatch):
+    """Let training steps wait for an event."""
     may, step = Event(), train.step
 
     def slow(*arguments):
@@ -311,17 +311,17 @@ def held(monkeypatch):
     may.set()
 
 
-def test_a_page_does_not_wait_for_a_slice_that_takes_long(held):
+def test_page_does_not_wait_for_a_long_slice(blocked_steps):
     training = Training(train.begin(QUICK))
     before = training.look(9)
     training.go(9)
     assert not training.wait(0.01)
-    assert training.look(9) is before  # the network is not looked at while it learns
+    assert training.look(9) is before  # a running slice is not examined
     assert training.look(9, "is3read3") is before
     thread = training._thread
     training.go(9)
     assert training._thread is thread  # one slice at a time
-    held.set()
+    blocked_steps.set()
     assert training.wait(60)
     after = training.look(9)
     assert after.steps == training.run.steps > 0
@@ -330,17 +330,17 @@ def test_a_page_does_not_wait_for_a_slice_that_takes_long(held):
     assert training.look(9) is after
 
 
-def test_slices_in_threads_give_the_numbers_of_a_loop():
+def test_threaded_training_equals_a_loop():
     training = Training(train.begin(QUICK))
     while training.run.epochs < 6:
         training.go(6)
         training.wait(None)
-    assert training.run.losses == trained(epochs=6).losses
+    assert training.run.losses == train_run(epochs=6).losses
     training.go(6)
-    assert training.is_idle  # all is done
+    assert training.is_idle  # all epochs are done
 
 
-def test_what_ends_a_slice_is_told_to_who_waits(monkeypatch):
+def test_wait_raises_the_error_of_a_slice_once(monkeypatch):
     training = Training(train.begin(QUICK))
     monkeypatch.setattr(train, "step", lambda *_: 1 / 0)
     training.go(1)
@@ -359,7 +359,7 @@ def app():
 
 
 @pytest.fixture
-def page(patient):
+def page(wait_for_first_picture):
     testing = pytest.importorskip("streamlit.testing.v1")
     return testing.AppTest.from_function(app, default_timeout=60)
 
@@ -368,8 +368,8 @@ def run_in(at):
     return next(reversed(at.session_state["train_runs"].values())).run
 
 
-def train_for_a_while(at):
-    """Press the button, and look until a step was taken: kernels may have to be compiled first."""
+def train_a_few_steps(at):
+    """Press the button, and refresh until a step is done: kernels may have to be compiled first."""
     at.button(key="train_start").click().run()
     end = time.monotonic() + 60
     while not run_in(at).steps and not at.exception and time.monotonic() < end:
@@ -377,17 +377,17 @@ def train_for_a_while(at):
     return at
 
 
-def quick(page):
+def quick_page(page):
     at = page.run()
     at.slider(key="train_count").set_value(20)
     at.slider(key="train_epochs").set_value(50)
     return at.run()
 
 
-def test_the_page_trains_stops_and_goes_on(page):
-    at = quick(page)
+def test_page_trains_stops_and_continues(page):
+    at = quick_page(page)
     assert run_in(at).steps == 0
-    train_for_a_while(at)
+    train_a_few_steps(at)
     assert run_in(at).steps > 0
     assert run_in(at).epochs < 50
     at.button(key="train_stop").click().run()
@@ -397,7 +397,7 @@ def test_the_page_trains_stops_and_goes_on(page):
     at.run()
     assert run_in(at).steps == stopped
     assert at.button(key="train_start").label == "Go on"
-    train_for_a_while(at)
+    train_a_few_steps(at)
     while at.session_state["train_running"] is not None:
         at.run()
     assert run_in(at).epochs == 50
@@ -405,8 +405,8 @@ def test_the_page_trains_stops_and_goes_on(page):
     assert not at.exception
 
 
-def test_the_page_answers_while_a_step_takes_long(page, held):
-    at = quick(page)
+def test_page_responds_during_a_long_step(page, blocked_steps):
+    at = quick_page(page)
     at.button(key="train_start").click().run()
     assert run_in(at).steps == 0
     assert "the first step is under way" in at.get("progress")[0].proto.text
@@ -417,7 +417,7 @@ def test_the_page_answers_while_a_step_takes_long(page, held):
     assert "train_kept" not in at.session_state
     at.button(key="train_stop").click().run()
     assert at.session_state["train_running"] is None
-    held.set()
+    blocked_steps.set()
     training = next(iter(at.session_state["train_runs"].values()))
     training.wait(60)
     at.run()
@@ -426,25 +426,25 @@ def test_the_page_answers_while_a_step_takes_long(page, held):
     assert not at.exception
 
 
-def test_the_page_compares_and_starts_over(page):
-    at = quick(page)
-    train_for_a_while(at)
+def test_page_compares_runs_and_restarts(page):
+    at = quick_page(page)
+    train_a_few_steps(at)
     at.button(key="train_stop").click().run()
     at.button(key="train_keep").click().run()
     at.number_input(key="train_seed").set_value(1).run()
     assert run_in(at).steps == 0
-    train_for_a_while(at)
+    train_a_few_steps(at)
     assert any(len(table.value) == 2 and "last loss" in table.value for table in at.table)
     at.number_input(key="train_seed").set_value(0).run()
-    assert run_in(at).steps > 0  # it was kept
-    assert at.session_state["train_running"] is None  # other settings stop what ran
+    assert run_in(at).steps > 0  # the run was kept
+    assert at.session_state["train_running"] is None  # changing a setting stops training
     at.button(key="train_over").click().run()
     assert run_in(at).steps == 0
     assert not at.exception
 
 
-def test_a_session_keeps_few_runs_and_sees_none_of_another(page):
-    at = quick(page)
+def test_sessions_keep_at_most_four_runs_of_their_own(page):
+    at = quick_page(page)
     for seed in range(1, 7):
         at.number_input(key="train_seed").set_value(seed).run()
     assert len(at.session_state["train_runs"]) == 4
@@ -453,10 +453,10 @@ def test_a_session_keeps_few_runs_and_sees_none_of_another(page):
 
 
 @pytest.mark.parametrize("data", train.SETS)
-def test_each_set_has_a_page(page, data):
+def test_page_trains_on_each_data_set(page, data):
     at = page.run()
     at.selectbox(key="train_data").set_value(data).run()
-    train_for_a_while(at)
+    train_a_few_steps(at)
     assert not at.exception
     assert not at.error
     assert run_in(at).settings.data == data
@@ -464,10 +464,10 @@ def test_each_set_has_a_page(page, data):
 
 
 @pytest.mark.parametrize("backend", mf.backends())
-def test_each_backend_has_a_page(page, backend):
+def test_page_trains_on_each_backend(page, backend):
     at = page.run()
     at.selectbox(key="train_backend").set_value(backend).run()
-    train_for_a_while(at)
+    train_a_few_steps(at)
     assert not at.exception
     assert run_in(at).steps > 0
     at.selectbox(key="train_data").set_value("digits").run()
@@ -475,11 +475,11 @@ def test_each_backend_has_a_page(page, backend):
     assert bool(at.error) == train.is_slow(backend)
 
 
-def test_where_no_kernel_is_the_first_picture_needs_none(monkeypatch, tmp_path):
+def test_first_picture_without_cached_kernels_compiles_none(monkeypatch, tmp_path):
     run, asked = train.begin(Settings(seed=3)), []
     monkeypatch.setattr(train, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(train.copy, "deepcopy", lambda model: asked.append(model) or deepcopy(model))
     shares = train.told(run, np.zeros((4, 2), np.float32))
-    assert len(asked) == 1  # the weights went to another backend than theirs
+    assert len(asked) == 1  # the weights were copied to another backend
     monkeypatch.undo()
     assert np.allclose(shares, train.told(run, np.zeros((4, 2), np.float32)), atol=1e-6)

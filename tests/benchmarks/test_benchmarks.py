@@ -1,4 +1,4 @@
-"""The benchmarks run, check what they time, and say what they promise. Never how fast."""
+"""The benchmarks run, check results before timing, and report all fields. Speed is never tested."""
 
 import doctest
 import json
@@ -31,12 +31,12 @@ HEAD = {"format", "date", "quick", "seed", "machine", "versions", "threads", "en
 MACHINE = {"processor", "microarchitecture", "cores", "memory_gib", "vector_features", "system"}
 MEASURED = {"group", "name", "load", "errors", "rounds", "calls", "times", "ratios", "counts", "targets"}
 SPREAD = {"median", "q1", "q3"}
-WITHOUT_JAX = [name for name in peers.KNOWN if name != "jax"]  # which compiles each row, and plays where functions are fused
+WITHOUT_JAX = [name for name in peers.KNOWN if name != "jax"]  # JAX takes part in the fusion rows only
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """A quick run of all rows, as a person starts it: its process, and its JSON."""
+    """Run all rows with --quick in a child process, and return the process and its JSON."""
     path = tmp_path_factory.mktemp("benchmarks") / "quick.json"
     words = [sys.executable, "-m", "project.benchmarks", "--quick", "--seed", "3", "--json", str(path)]
     words += ["--against", ",".join(WITHOUT_JAX)]
@@ -45,7 +45,7 @@ def quick(tmp_path_factory):
     return process, json.loads(path.read_text(encoding="utf-8"))
 
 
-def test_all_rows_run_and_are_right(quick):
+def test_all_rows_run_with_correct_results(quick):
     _, found = quick
     assert [(row["group"], row["name"]) for row in found["rows"]] == [(row.group, row.name) for row in ROWS]
     assert not [row for row in found["rows"] if "wrong" in row]
@@ -53,14 +53,14 @@ def test_all_rows_run_and_are_right(quick):
     assert all("scikit-learn" in row["skipped"] for row in skipped)
 
 
-def test_the_json_says_what_it_promises(quick):
+def test_json_has_all_fields(quick):
     check_fields(quick[1])
     assert quick[1]["quick"] is True
     assert quick[1]["seed"] == 3
     assert set(quick[1]["environment"].values()) == {"passive"}
 
 
-def test_the_json_names_no_folder_of_this_machine(quick):
+def test_json_contains_no_path_of_this_machine(quick):
     text = json.dumps(quick[1])
     assert str(ROOT) not in text
     assert sys.prefix not in text
@@ -92,14 +92,14 @@ def check_fields(found, is_on_gpu=False, is_fusion=False):
             assert set(target) == {"words", "bound", "value", "met"}
 
 
-def test_peers_that_are_there_take_part_and_others_are_explained(quick):
+def test_installed_peers_take_part_and_others_have_a_reason(quick):
     _, found = quick
     present = {who for row in found["rows"] for who in row.get("times", {})}
     for name in WITHOUT_JAX:
         assert (name in present) != (name in found["missing"]), name
 
 
-def test_whoever_has_a_result_was_checked(quick):
+def test_every_timed_result_was_checked(quick):
     for row in quick[1]["rows"]:
         if row["group"] != "start" and "skipped" not in row:
             assert set(row["errors"]) == set(row["times"]), row["name"]
@@ -113,7 +113,7 @@ def test_a_second_process_and_a_new_size_compile_nothing(quick):
     assert counts["first step with a new batch size"]["kernels compiled"] == 0
 
 
-def test_the_report_names_every_row_and_where_it_comes_from(quick):
+def test_report_names_every_row_and_the_machine(quick):
     process, found = quick
     text = " ".join(process.stdout.split())
     assert found["machine"]["microarchitecture"] in text
@@ -122,11 +122,11 @@ def test_the_report_names_every_row_and_where_it_comes_from(quick):
         assert f"{row['group']:10} {row['name']}" in process.stderr
 
 
-# What is checked before it is timed.
+# Checks before timing
 
 
 def contest(theirs, exact=(1.0, 2.0)):
-    """A row in which the peer gives `theirs`."""
+    """Return a row whose peer returns `theirs`."""
     players = {US: lambda: np.array([1, 2], np.float32), "numpy": lambda: theirs}
     return Row("a row", "a group", lambda bench: Contest(players, np.array(exact)), (speed("numpy", 1),))
 
@@ -144,7 +144,7 @@ def bench(tmp_path, **modules):
         (np.array([[1, 2]], np.float32), "shape (1, 2)"),
     ],
 )
-def test_a_wrong_result_is_found_and_not_timed(tmp_path, theirs, message):
+def test_wrong_results_are_reported_and_not_timed(tmp_path, theirs, message):
     result = measure(contest(theirs), bench(tmp_path))
     assert list(result["wrong"]) == ["numpy"]
     assert message in result["wrong"]["numpy"]
@@ -152,20 +152,20 @@ def test_a_wrong_result_is_found_and_not_timed(tmp_path, theirs, message):
     assert "wrong: numpy" in report.ours(result)
 
 
-def test_a_right_result_is_timed(tmp_path):
+def test_correct_results_are_timed(tmp_path):
     result = measure(contest(np.array([1, 2.00001], np.float32)), bench(tmp_path))
     assert set(result["times"]) == {US, "numpy"}
     assert result["errors"][US] == 0 < result["errors"]["numpy"]
 
 
-def test_a_formula_is_checked_for_every_player(tmp_path):
+def test_formulas_are_checked_for_every_player(tmp_path):
     row = formula("r", "g", normal((5,)), lambda a: a * 2, others={"numexpr": lambda a: a * 3}, exact=lambda a: a * 2)
     result = measure(row, bench(tmp_path, numpy=np, numexpr=np))
     assert set(result["errors"]) == {US, "numpy", "numexpr"}
     assert list(result["wrong"]) == ["numexpr"]
 
 
-def test_no_player_sees_what_another_writes(tmp_path):
+def test_players_have_separate_inputs(tmp_path):
     def twice(a):
         a += a
         return a
@@ -174,7 +174,7 @@ def test_no_player_sees_what_another_writes(tmp_path):
     assert "wrong" not in result
 
 
-def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
+def test_wrong_results_end_the_run_with_exit_status_1(tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(peers, "prepare", lambda: None)
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     path = tmp_path / "out.json"
@@ -186,7 +186,7 @@ def test_wrong_results_end_the_run_with_an_error(tmp_path, monkeypatch, capsys):
         assert ("wrong: numpy" in capsys.readouterr().out) == bool(status)
 
 
-def test_a_run_that_is_cut_off_leaves_the_rows_that_it_has_measured(tmp_path, monkeypatch):
+def test_interrupted_run_saves_the_measured_rows(tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "prepare", lambda: None)
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
 
@@ -202,7 +202,7 @@ def test_a_run_that_is_cut_off_leaves_the_rows_that_it_has_measured(tmp_path, mo
     assert [file.name for file in tmp_path.iterdir()] == ["out.json"]
 
 
-def test_a_peer_that_is_not_installed_is_left_out_with_its_reason(tmp_path, monkeypatch):
+def test_missing_peer_is_left_out_with_a_reason(tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     monkeypatch.setitem(sys.modules, "numexpr", None)
     found, missing = peers.load(["numpy", "numexpr"])
@@ -218,7 +218,7 @@ def test_a_peer_that_is_not_installed_is_left_out_with_its_reason(tmp_path, monk
     assert "not measured" in report.targets(result["rows"][0])
 
 
-def test_a_row_that_cannot_be_measured_says_why(tmp_path):
+def test_skipped_row_has_a_reason(tmp_path):
     def setup(bench):
         raise SkippedRowError("no data")
 
@@ -227,19 +227,23 @@ def test_a_row_that_cannot_be_measured_says_why(tmp_path):
     assert report.ours(result) == "skipped: no data"
 
 
-# The timer, the targets, the command line.
+# Timer, targets and command line
 
 
 def test_players_take_turns():
     seen = []
     players = {who: partial(seen.append, who) for who in "abc"}
     times = timer.take_turns(players, is_quick=True)
-    assert Counter(seen) == {"a": 5, "b": 5, "c": 5}  # one to see how long it takes, and twice one untimed and one timed
+    assert Counter(seen) == {
+        "a": 5,
+        "b": 5,
+        "c": 5,
+    }  # an estimate, and twice an untimed and a timed call
     assert "".join(seen) == "abc" + "aabbcc" + "ccbbaa"
     assert {who: len(seconds) for who, seconds in times.rounds.items()} == {"a": 2, "b": 2, "c": 2}
 
 
-def test_a_block_has_as_many_calls_as_its_time_needs(monkeypatch):
+def test_number_of_calls_per_block_follows_the_time_of_a_call(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(timer, "time", clock)
     players = {"slow": partial(clock.pass_by, timer.BUDGET_S), "fast": partial(clock.pass_by, 1e-5)}
@@ -252,7 +256,7 @@ def test_a_block_has_as_many_calls_as_its_time_needs(monkeypatch):
     assert len(short.rounds["short"]) == timer.MAX_ROUNDS
 
 
-def test_a_pause_is_not_timed(monkeypatch):
+def test_pauses_are_not_timed(monkeypatch):
     clock = FakeClock()
     monkeypatch.setattr(timer, "time", clock)
     times = timer.take_turns({"a": partial(clock.pass_by, 0.01), "b": partial(clock.pass_by, 0.02)}, rests=True)
@@ -260,7 +264,7 @@ def test_a_pause_is_not_timed(monkeypatch):
     assert times.rounds["a"] == pytest.approx([0.01] * len(times.rounds["a"]))
 
 
-def test_a_ratio_is_the_time_of_the_peer_over_ours_in_the_same_round():
+def test_ratio_divides_peer_time_by_ours_in_the_same_round():
     times = timer.Times({US: [1.0, 2.0, 4.0], "torch": [5.0, 6.0, 2.0]}, {US: 1, "torch": 1})
     found = summarize(times)
     assert found["ratios"] == {"torch": {"median": 3.0, "q1": 1.75, "q3": 4.0}}
@@ -269,7 +273,7 @@ def test_a_ratio_is_the_time_of_the_peer_over_ours_in_the_same_round():
 
 
 class FakeClock:
-    """A clock on which only players take time."""
+    """A clock that only `pass_by` and `sleep` advance."""
 
     def __init__(self):
         self.now = self.slept = 0.0
@@ -303,7 +307,7 @@ def result(**rest):
         (count("kernels", 2), 3, False),
     ],
 )
-def test_targets_are_judged(target, value, is_met):
+def test_targets_are_met_or_missed(target, value, is_met):
     judged = target.judge(result())
     assert judged["value"] == (None if value is None else pytest.approx(value))
     assert judged["met"] is is_met
@@ -314,14 +318,14 @@ def test_names_are_unique():
         assert max(Counter((row.group, row.name) for row in rows_of(*suite)).values()) == 1
 
 
-def test_rows_are_chosen_by_parts_of_their_names():
+def test_rows_are_selected_by_substrings():
     assert {row.group for row in choose(ROWS, ["matmul"])} == {"matmul"}
     assert len(choose(ROWS, [])) == len(ROWS)
     with pytest.raises(ValueError, match=r"no row has 'no such row'.*the groups are host"):
         choose(ROWS, ["host", "no such row"])
 
 
-def test_words_behind_the_name_of_a_suite_choose_among_its_rows():
+def test_words_after_a_suite_name_select_its_rows():
     suite = suite_of("costs")
     assert {row.name for row in suite.chosen(["costs", "another size"])} == {"first call with another size"}
     assert len(suite.chosen(["costs"])) == len(suite.rows)
@@ -337,17 +341,17 @@ def test_words_behind_the_name_of_a_suite_choose_among_its_rows():
         (["--no-such-option"], "unrecognized arguments: --no-such-option"),
     ],
 )
-def test_mistakes_on_the_command_line_are_explained(words, message, monkeypatch, capsys):
+def test_invalid_command_lines_are_errors(words, message, monkeypatch, capsys):
     monkeypatch.setattr(peers, "prepare", lambda: None)
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     assert command.main([*words, *["--against=numpy"] * (not words[0].startswith("--against")), "--quick"]) == 2
-    told = capsys.readouterr()
-    assert message in told.err
-    assert told.err.startswith("python -m project.benchmarks: ")
-    assert not told.out
+    output = capsys.readouterr()
+    assert message in output.err
+    assert output.err.startswith("python -m project.benchmarks: ")
+    assert not output.out
 
 
-def test_the_report_needs_no_rich(quick, monkeypatch, capsys):
+def test_report_works_without_rich(quick, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "rich.console", None)
     monkeypatch.setenv("COLUMNS", "160")
     terminal.show(quick[1])
@@ -359,13 +363,13 @@ def test_the_report_needs_no_rich(quick, monkeypatch, capsys):
 # The page.
 
 
-def test_the_page_holds_the_kept_results():
+def test_page_contains_the_saved_results():
     assert RESULTS
     text = page.PAGE.read_text(encoding="utf-8")
     assert page.updated(text, command.RESULTS) == text, "run: python -m project.benchmarks --page"
 
 
-def test_a_changed_result_changes_the_page(tmp_path):
+def test_changed_result_changes_the_page(tmp_path):
     found = json.loads(RESULTS[0].read_text(encoding="utf-8"))
     found["rows"][0]["times"][US]["median"] *= 2
     (tmp_path / RESULTS[0].name).write_text(json.dumps(found))
@@ -375,20 +379,20 @@ def test_a_changed_result_changes_the_page(tmp_path):
     assert page.updated(changed, command.RESULTS) == text
 
 
-def test_the_page_names_no_number_of_its_own():
+def test_page_text_contains_no_measured_number():
     text = page.PAGE.read_text(encoding="utf-8")
     prose = text.partition(page.BEGIN)[0] + text.partition(page.END)[2]
     assert not re.findall(r"\d+(?:[.,]\d+)?\s*(?:x|times|%|us|ms|ns|s|GFLOP|GB)\b", prose)
 
 
 @pytest.mark.parametrize("text", ["", page.END + page.BEGIN, page.BEGIN, page.BEGIN + page.END + page.BEGIN])
-def test_a_page_without_its_comments_is_refused(text):
+def test_page_without_markers_is_an_error(text):
     with pytest.raises(ValueError, match="these two comments once each"):
         page.updated(text, command.RESULTS)
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS + GPU_RESULTS])
-def test_kept_results_are_complete_runs(path):
+def test_saved_results_are_complete_runs(path):
     found = json.loads(path.read_text(encoding="utf-8"))
     device = found.pop("device", None)
     kind = next((kind for kind in peers.KINDS if path.stem.endswith(f"-{kind}")), "")
@@ -398,18 +402,18 @@ def test_kept_results_are_complete_runs(path):
     place = f"gpu-{gpu.slug(device['name'])}" if device else f"cpu-{found['machine']['microarchitecture']}"
     assert path.stem == place + f"-{kind}" * bool(kind)
     groups = {row.group for row in rows_of(device is not None, kind)}
-    assert groups & {row["group"] for row in found["rows"]}  # a group may be younger than a file, or be no more
+    assert groups & {row["group"] for row in found["rows"]}  # groups may have been added or removed since the file was saved
 
 
 APP_RESULTS = sorted(command.RESULTS.glob("app-*.json"))
 
 
-def test_each_result_file_is_of_the_cpu_a_gpu_the_app_or_kernel_counts():
+def test_results_folder_contains_only_known_kinds_of_files():
     assert set(command.RESULTS.iterdir()) == {*RESULTS, *GPU_RESULTS, *APP_RESULTS, kernel_counts.KEPT}
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in APP_RESULTS])
-def test_kept_results_of_the_app_are_of_all_pages(path):
+def test_saved_results_of_the_app_cover_all_pages(path):
     found = json.loads(path.read_text(encoding="utf-8"))
     assert set(found) == HEAD - {"seed"}
     groups = {row["group"] for row in found["rows"]}
@@ -421,6 +425,6 @@ def test_kept_results_of_the_app_are_of_all_pages(path):
 
 
 @pytest.mark.parametrize("name", [".".join(path.with_suffix("").parts) for path in MODULES])
-def test_the_examples_of_a_module_are_right(name, capsys):
+def test_doctests_of_a_module_pass(name, capsys):
     failed, _ = doctest.testmod(import_module(name))
     assert not failed, capsys.readouterr().out

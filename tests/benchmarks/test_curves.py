@@ -1,4 +1,4 @@
-"""Curves, charts and the roofline: what is computed from results, from made-up ones."""
+"""Curves, charts and the roofline, computed from invented results."""
 
 import re
 from xml.etree import ElementTree
@@ -21,14 +21,14 @@ from project.benchmarks.row import US, formula, normal
 from project.benchmarks.run import run
 
 
-def spread(x):
+def quartiles(x):
     return {"median": x, "q1": 0.9 * x, "q3": 1.1 * x}
 
 
 def row(curve, size, group="sweeps", counts=(), **times):
-    """A row of a curve; names of players with _ for a blank."""
-    of = {who.replace("_", " "): spread(x) for who, x in times.items()}
-    ratios = {who: spread(x["median"] / of[US]["median"]) for who, x in of.items() if who != US}
+    """Return a row of a curve. In names of players, _ stands for a space."""
+    of = {who.replace("_", " "): quartiles(x) for who, x in times.items()}
+    ratios = {who: quartiles(x["median"] / of[US]["median"]) for who, x in of.items() if who != US}
     common = {"counts": dict(counts), "targets": [], "load": 1.0, "errors": {}, "rounds": 5, "calls": {}}
     return {
         "group": group,
@@ -41,7 +41,7 @@ def row(curve, size, group="sweeps", counts=(), **times):
     }
 
 
-def found(*rows, **rest):
+def results(*rows, **rest):
     machine = {
         "processor": "P",
         "microarchitecture": "any",
@@ -54,7 +54,7 @@ def found(*rows, **rest):
     return {**head, "load": {"before": None, "after": None}, "quick": False, "rows": list(rows), **rest}
 
 
-SWEPT = found(
+SWEPT = results(
     row("a + b", 1 << 8, minifuse=2e-6, numpy=1e-6, torch=4e-6, jax=1e-6),
     row("a + b", 1 << 12, minifuse=2e-6, numpy=4e-6, torch=4e-6, jax=1e-6),
     row("a + b", 1 << 16, minifuse=8e-6, numpy=6e-5, torch=9e-6, jax=1e-6),
@@ -62,14 +62,14 @@ SWEPT = found(
 )
 
 
-def test_rows_of_a_curve_come_together():
+def test_rows_of_a_curve_are_grouped():
     first, second = curves.curves_of(SWEPT)
     assert (first.title, second.title) == ("a + b", "exp(x)")
     assert first.players["numpy"] == {256: 1e-6, 4096: 4e-6, 65536: 6e-5}
     assert first.is_of_sizes
 
 
-def test_a_curve_says_where_it_crosses_others_and_what_a_call_costs():
+def test_sentences_name_crossings_and_the_cost_of_a_call():
     first, second = curves.curves_of(SWEPT)
     assert curves.sentences(first) == [
         "a call of minifuse takes 2.00 us at least; it takes twice as long at 2^14 (16,000) elements",
@@ -93,12 +93,12 @@ def test_a_curve_says_where_it_crosses_others_and_what_a_call_costs():
         ({1: 2.0, 4: 1.0, 16: 1.0}, {1: 1.0, 4: 2.0}, 2),
     ],
 )
-def test_the_size_from_which_on_one_is_faster(ours, theirs, size):
+def test_crossing_size_is_interpolated(ours, theirs, size):
     assert curves.faster_from(ours, theirs) == (size if size is None else pytest.approx(size))
 
 
-def test_tables_of_curves_have_a_line_for_each_size():
-    costs = found(
+def test_curve_tables_have_a_row_per_size():
+    costs = results(
         row("capture", 10, "costs-length", {"kernels": 1}, minifuse=1e-3),
         row("capture", 100, "costs-length", {"kernels": 2}, minifuse=5e-3, **{"ten_of_a_tenth": 1e-2}),
     )
@@ -117,12 +117,12 @@ AXES = Axis("elements", 2, power_of_two), Axis("seconds", 10, power_of_ten)
 DIAGONAL = Chart("all", *AXES, (Curve("one", ((1, 1), (4, 10), (16, 100))), Curve("two", ((1, 100), (16, 1)))))
 
 
-def test_points_lie_where_logarithms_say():
+def test_points_have_logarithmic_positions():
     assert DIAGONAL.limits() == ((0, 4), (0, 2))
     assert DIAGONAL.places([(1, 1), (4, 10), (16, 100)]) == [(0, 0), (0.5, 0.5), (1, 1)]
 
 
-def test_a_chart_in_characters():
+def test_text_chart_has_points_and_axis_labels():
     lines = chart.text(DIAGONAL, 40, rows=5).split("\n")
     assert max(map(len, lines)) <= 40
     field = [line[chart.MARGIN :] for line in lines[:5]]
@@ -133,7 +133,7 @@ def test_a_chart_in_characters():
     assert lines[6].split() == ["2^0", "2^1", "2^2", "2^3", "2^4"]
 
 
-def test_an_svg_is_well_formed_and_says_what_each_dot_is():
+def test_svg_is_well_formed_with_a_title_per_dot():
     root = ElementTree.fromstring(chart.svg([DIAGONAL, DIAGONAL]))
     name = "{http://www.w3.org/2000/svg}"
     assert len(list(root.iter(f"{name}polyline"))) == 4
@@ -146,16 +146,16 @@ def test_an_svg_is_well_formed_and_says_what_each_dot_is():
         assert 0 < float(dot.get("cy")) < height
 
 
-def test_a_run_is_drawn_to_a_file(tmp_path, capsys):
+def test_run_is_drawn_to_a_file(tmp_path, capsys):
     command.draw(tmp_path / "run.svg", SWEPT)
     assert (tmp_path / "run.svg").read_text() == pictures.drawn(SWEPT)
     assert pictures.drawn(SWEPT).count("<g ") == 2
-    command.draw(tmp_path / "none.svg", found())
+    command.draw(tmp_path / "none.svg", results())
     assert not (tmp_path / "none.svg").exists()
     assert "no picture" in capsys.readouterr().err
 
 
-def test_the_same_player_has_one_colour_in_all_charts():
+def test_players_have_one_color_in_all_charts():
     other = Chart("other", *AXES, (Curve("two", ((1, 1), (2, 2))),))
     text = chart.svg([DIAGONAL, other])
     colours = set(re.findall(r'fill="(#\w+)"><title>two', text))
@@ -165,20 +165,20 @@ def test_the_same_player_has_one_colour_in_all_charts():
 # The roofline.
 
 
-def under(name, operations, nbytes, seconds, group="large"):
+def roofline_row(name, operations, nbytes, seconds, group="large"):
     of = row("", 1, group, minifuse=seconds) | {"name": name, "work": {"operations": operations, "nbytes": nbytes}}
     return {key: value for key, value in of.items() if key not in ("curve", "size")}
 
 
-ROOFED = found(
-    under("a + b", 1 << 24, 3 << 26, 2e-2),
-    under("a @ b", 1 << 31, 3 << 22, 2e-2, "matmul"),
-    under("small", 1 << 10, 3 << 12, 1e-6),
+ROOFED = results(
+    roofline_row("a + b", 1 << 24, 3 << 26, 2e-2),
+    roofline_row("a @ b", 1 << 31, 3 << 22, 2e-2, "matmul"),
+    roofline_row("small", 1 << 10, 3 << 12, 1e-6),
     roofs={"copy_gb_per_s": 20.0, "fma_gflop_per_s": 200.0},
 )
 
 
-def test_rows_lie_under_the_roof_by_bytes_and_by_arithmetic():
+def test_roofline_share_is_limited_by_bytes_or_arithmetic():
     first, second = roofline.dots_of(ROOFED)
     assert (first.name, second.name) == ("a + b", "a @ b")
     assert first.intensity == pytest.approx(1 / 12)
@@ -187,13 +187,13 @@ def test_rows_lie_under_the_roof_by_bytes_and_by_arithmetic():
     assert second.share == pytest.approx((1 << 31) / 2e-2 / 1e9 / 200)
 
 
-def test_the_roof_of_a_processor_is_measured():
-    found = machine_peaks.measured(is_on_gpu=False)
-    assert set(found) == {"copy_gb_per_s", "fma_gflop_per_s"}
-    assert min(found.values()) > 0
+def test_processor_roofline_is_measured():
+    results = machine_peaks.measured(is_on_gpu=False)
+    assert set(results) == {"copy_gb_per_s", "fma_gflop_per_s"}
+    assert min(results.values()) > 0
 
 
-def test_the_arithmetic_of_a_gpu_s_roof_stays_in_registers():
+def test_gpu_peak_kernel_computes_in_registers():
     cuda = pytest.importorskip("numba.cuda")
     numba = pytest.importorskip("numba")
     signature = (numba.float32[::1], numba.float32, numba.float32, numba.int64)
@@ -204,7 +204,7 @@ def test_the_arithmetic_of_a_gpu_s_roof_stays_in_registers():
     assert text.count("st.global") == 1
 
 
-def test_rows_are_kept_where_the_roof_cannot_be_measured(monkeypatch, capsys):
+def test_failed_roofline_measurement_keeps_the_rows(monkeypatch, capsys):
     def breaks(is_on_gpu):
         raise RuntimeError("no kernel")
 
@@ -215,13 +215,13 @@ def test_rows_are_kept_where_the_roof_cannot_be_measured(monkeypatch, capsys):
     assert "no kernel" in capsys.readouterr().err
 
 
-def test_without_a_roof_there_is_no_picture():
-    assert roofline.chart_of(found(under("a + b", 1 << 24, 3 << 26, 2e-2))) is None
-    assert terminal.under_the_roof(found(), 80) == ""
-    assert pictures.drawn(found()) == ""
+def test_no_roofline_no_picture():
+    assert roofline.chart_of(results(roofline_row("a + b", 1 << 24, 3 << 26, 2e-2))) is None
+    assert terminal.under_the_roof(results(), 80) == ""
+    assert pictures.drawn(results()) == ""
 
 
-def test_the_roofline_fits_a_terminal_and_names_its_rows():
+def test_roofline_fits_a_terminal_and_names_its_rows():
     text = terminal.under_the_roof(ROOFED, 80)
     assert max(map(len, text.split("\n"))) <= 80
     assert "a copy moves 20 GB/s, registers do 200 GFLOP/s" in text
@@ -232,13 +232,15 @@ def test_the_roofline_fits_a_terminal_and_names_its_rows():
 # The terminal.
 
 
-def test_all_fits_80_columns(monkeypatch, capsys):
+def test_report_fits_80_columns(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
-    long = under("a row whose name is as long as those of layers, 4096 x 4096 x 4096", 1 << 24, 3 << 26, 2e-2)
-    long["ratios"] = {who: spread(1.5) for who in ("torch", "torch.compile", "numpy", "jax", "numexpr", "minifuse, eager")}
-    long["targets"] = [{"words": "torch at least 2.00x", "bound": 2, "value": 1.5, "met": False}]
+    long_row = roofline_row("a row whose name is as long as those of layers, 4096 x 4096 x 4096", 1 << 24, 3 << 26, 2e-2)
+    long_row["ratios"] = {
+        who: quartiles(1.5) for who in ("torch", "torch.compile", "numpy", "jax", "numexpr", "minifuse, eager")
+    }
+    long_row["targets"] = [{"words": "torch at least 2.00x", "bound": 2, "value": 1.5, "met": False}]
     broken = {"group": "large", "name": "another", "wrong": {"numpy": "differs"}}
-    terminal.show(ROOFED | {"rows": [*ROOFED["rows"], long, broken, *SWEPT["rows"]]})
+    terminal.show(ROOFED | {"rows": [*ROOFED["rows"], long_row, broken, *SWEPT["rows"]]})
     text = capsys.readouterr().out
     assert max(map(len, text.split("\n"))) <= 80
     for words in (
@@ -252,9 +254,9 @@ def test_all_fits_80_columns(monkeypatch, capsys):
     assert "torch.compile" not in text
 
 
-def test_a_wide_terminal_has_quartiles(monkeypatch, capsys):
+def test_wide_terminal_shows_quartiles(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "150")
-    of = under("a + b", 1 << 24, 3 << 26, 2e-2) | {"ratios": {"torch": spread(1.5)}}
+    of = roofline_row("a + b", 1 << 24, 3 << 26, 2e-2) | {"ratios": {"torch": quartiles(1.5)}}
     terminal.show(ROOFED | {"rows": [of]}, has_picture=False)
     text = capsys.readouterr().out
     assert "1.50x (1.35 to 1.65)" in text

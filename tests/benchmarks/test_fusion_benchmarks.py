@@ -1,4 +1,4 @@
-"""The rows in which functions are fused, on the CPU and, in the interpreter, on a GPU: all players agree."""
+"""The fusion rows, of the CPU and, in the interpreter, of a GPU: the results of all players agree."""
 
 import json
 import subprocess
@@ -21,12 +21,12 @@ from tests.sources import ROOT
 
 FUSION_ROWS, GPU_FUSION_ROWS = rows_of(False, "fusion"), rows_of(True, "fusion")
 GROUPS = {"fusion-host", "fusion-large", "fusion-matmul", "fusion-training"}
-needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="with a GPU, rows do not run in the interpreter")
 
 
 @pytest.fixture(scope="module")
 def quick(tmp_path_factory):
-    """A quick run of the rows of the CPU, as a person starts it."""
+    """Run the rows of the CPU with --quick in a child process, and return the JSON."""
     path = tmp_path_factory.mktemp("benchmarks") / "quick.json"
     words = [sys.executable, "-m", "project.benchmarks", "fusion", "--quick", "--seed", "3", "--json", str(path)]
     process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)
@@ -35,7 +35,7 @@ def quick(tmp_path_factory):
 
 
 def fuse(kernel_name):
-    """In the place of cupy.fuse."""
+    """Replace cupy.fuse."""
     assert kernel_name.isidentifier()  # it becomes the name of a kernel
     return lambda function: function
 
@@ -45,7 +45,7 @@ CUPY = SimpleNamespace(asarray=np.asarray, fuse=fuse, **{name: getattr(np, name)
 
 
 def peers_here():
-    """NumPy in the place of CuPy, and torch, on the CPU, where it is installed."""
+    """Return NumPy in place of CuPy, and torch on the CPU if it is installed."""
     found = {"cupy": CUPY, "cupy.fuse": CUPY}
     try:
         return {"torch": import_module("torch"), "torch.compile": import_module("torch"), **found}
@@ -55,7 +55,7 @@ def peers_here():
 
 @pytest.fixture(scope="module")
 def on_gpu():
-    """The rows of a GPU in the interpreter, on tiny arrays; torch.compile is left out, for the sake of time."""
+    """Run the rows of a GPU in the interpreter, on tiny arrays. torch.compile is left out because it is slow."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("project.benchmarks.row.QUICK_SIZE", 5)
         patch.setattr(gpu, "Events", FakeEvents)
@@ -64,20 +64,20 @@ def on_gpu():
         return json.loads(json.dumps(run(GPU_FUSION_ROWS, modules, {}, 3, is_quick=True, is_on_gpu=True)))
 
 
-def test_all_rows_run_and_are_right(quick):
+def test_all_rows_run_with_correct_results(quick):
     assert [(row["group"], row["name"]) for row in quick["rows"]] == [(row.group, row.name) for row in FUSION_ROWS]
     assert not [row for row in quick["rows"] if {"wrong", "skipped", "broken"} & row.keys()]
     check_fields(quick, is_fusion=True)
 
 
-def test_whoever_is_there_takes_part(quick):
+def test_installed_peers_take_part(quick):
     present = {who for row in quick["rows"] for who in row["times"]}
     for name in peers.FUSING:
         assert (name in present) != (name in quick["missing"]), name
     assert all(fused.EAGER in row["times"] for row in quick["rows"])
 
 
-def test_torch_compile_plays_wherever_torch_does(quick):
+def test_torch_compile_takes_part_where_torch_does(quick):
     if "torch" in quick["missing"]:
         pytest.skip("torch is not installed")
     for row in quick["rows"]:
@@ -85,14 +85,14 @@ def test_torch_compile_plays_wherever_torch_does(quick):
 
 
 @needs_no_gpu
-def test_the_rows_of_a_gpu_are_right(on_gpu):
+def test_gpu_rows_have_correct_results(on_gpu):
     assert {row["group"] for row in on_gpu["rows"]} == {f"gpu-{group}".replace("large", "memory") for group in GROUPS}
     assert not [row for row in on_gpu["rows"] if {"wrong", "skipped", "broken"} & row.keys()]
     check_gpu_fields(on_gpu)
 
 
 @needs_no_gpu
-def test_cupy_fuse_plays_where_there_is_neither_a_product_nor_a_gradient(on_gpu):
+def test_cupy_fuse_takes_part_without_matmul_and_gradients(on_gpu):
     without = {row["name"] for row in on_gpu["rows"] if "cupy.fuse" not in row["times"]}
     assert without == {
         row.name for row in GPU_FUSION_ROWS if any(x in row.name for x in ("@", "backward", "gradients", "step"))
@@ -109,13 +109,13 @@ def test_names_are_unique_and_groups_have_titles():
     assert {row.group for row in FUSION_ROWS} == GROUPS
 
 
-def test_a_function_that_one_player_gets_wrong_is_found(tmp_path):
+def test_wrong_results_of_a_player_are_reported(tmp_path):
     row = fused.fused("r", "fusion-host", normal((5,)), lambda x: x * 2, lambda np, width: lambda x: x * np.float32(2.001))
     bench = Bench({"numpy": np}, np.random.default_rng(0), tmp_path, is_quick=True)
     assert set(measure(row, bench)["wrong"]) == {US, fused.EAGER}
 
 
-def test_torch_compiles_anew_for_each_row(tmp_path):
+def test_torch_recompiles_for_each_row(tmp_path):
     told = []
     torch = SimpleNamespace(
         _dynamo=SimpleNamespace(reset=lambda: told.append("reset")),
@@ -150,7 +150,7 @@ def test_torch_compiles_anew_for_each_row(tmp_path):
         ("gpu-networks", True, "networks"),
     ],
 )
-def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
+def test_first_word_selects_the_suite(word, is_on_gpu, kind):
     suite = suites.suite_of(word)
     assert suite == (is_on_gpu, kind)
     place = "gpu-h200" if is_on_gpu else f"cpu-{machine.slug()}"
@@ -160,7 +160,7 @@ def test_the_first_word_says_which_rows(word, is_on_gpu, kind):
     assert any(word in row.group for row in suite.rows)
 
 
-def test_a_word_that_only_another_suite_has_means_that_suite():
+def test_words_of_only_one_suite_select_it():
     assert suites.suite_of("cross-entropy, forward") == (False, "fusion")
     assert suites.suite_of("chain of 8") == (False, ""), "the main suite has one"
     assert suites.suite_of("no such word") == (False, "")
@@ -173,7 +173,7 @@ def test_all_suites_are_listed_with_their_groups_and_peers():
     assert any(line.startswith("gpu-sweeps: gpu-sweeps (55); against torch, torch.compile, cupy, ") for line in lines)
 
 
-def test_a_way_of_a_library_needs_that_library(monkeypatch):
+def test_variant_of_a_library_needs_the_library(monkeypatch):
     monkeypatch.setenv("MINIFUSE_THREADS", "1")
     monkeypatch.setitem(sys.modules, "torch", None)
     found, missing = peers.load(["numpy", "torch.compile"])

@@ -1,4 +1,4 @@
-"""What was to be reached: each line has its rows, each row its target; the page holds them against the kept results."""
+"""Goals: each has rows, each row has a target, and the page compares them with the saved results."""
 
 import json
 
@@ -14,13 +14,13 @@ ROWS = {(row.group, row.name): row for suite in every_suite() for row in suite.r
 GPU_GROUPS = {row.group for suite in every_suite() if suite.is_on_gpu for row in suite.rows}
 
 
-def test_there_are_as_many_lines_as_were_set_out():
+def test_there_are_eleven_goals_per_device():
     assert [sum(goal.is_on_gpu == where for goal in GOALS) for where in (True, False)] == [11, 11]
     assert len({goal.work for goal in GOALS}) == len(GOALS)
 
 
 @pytest.mark.parametrize("goal", [pytest.param(goal, id=goal.work) for goal in GOALS])
-def test_each_line_has_rows_with_targets(goal):
+def test_each_goal_has_rows_with_targets(goal):
     assert goal.rows
     for place in goal.rows:
         assert place in ROWS, place
@@ -57,7 +57,7 @@ def test_each_line_has_rows_with_targets(goal):
         (("costs-compiling", "first call with another size"), ["at most 0.5 ms"]),
     ],
 )
-def test_targets_are_those_of_the_lines(place, words):
+def test_rows_have_the_targets_of_their_goals(place, words):
     known = [target.words for target in ROWS[place].targets]
     assert set(words) <= set(known)
 
@@ -68,7 +68,7 @@ def result(place, seconds, **ratios):
     return found | {"times": times, "ratios": {who.replace("_", "."): {"median": x} for who, x in ratios.items()}}
 
 
-def test_the_newest_file_that_has_a_row_counts_and_today_s_targets():
+def test_newest_results_are_compared_with_current_targets():
     place = ("fusion-large", "chain of 8")
     stale = [{"words": "torch.compile at least 2.00x", "bound": 2.0, "value": 2.4, "met": True}]
     old = {"date": "2026-11-01", "rows": [result(place, 1e-2, torch_compile=2.6)]}
@@ -86,7 +86,7 @@ def test_the_newest_file_that_has_a_row_counts_and_today_s_targets():
     assert overview.summary(files) == f"Of {len(GOALS)} lines 1 are met as a whole, and 20 are not measured as a whole yet."
 
 
-def test_the_page_begins_with_all_lines_and_their_files():
+def test_page_begins_with_all_goals_and_their_files():
     text = page.PAGE.read_text(encoding="utf-8").partition(page.BEGIN)[2]
     first = text.partition("\n## ")[2].partition("\n## ")[0]
     for goal in GOALS:
@@ -96,7 +96,7 @@ def test_the_page_begins_with_all_lines_and_their_files():
             assert f"[{line.file}](../../project/benchmarks/results/{line.file})" in first
 
 
-def test_pictures_are_in_step_with_the_results():
+def test_pictures_are_up_to_date():
     place = page.PAGE.parent / page.PICTURES
     drawings = page.drawn(command.RESULTS)
     assert {path.name for path in place.glob("*")} == set(drawings), "run: python -m project.benchmarks --page"
@@ -104,7 +104,7 @@ def test_pictures_are_in_step_with_the_results():
         assert (place / name).read_text(encoding="utf-8") == text, "run: python -m project.benchmarks --page"
 
 
-def test_the_page_shows_curves_in_a_picture_beside_it(tmp_path):
+def test_page_links_a_picture_of_the_curves(tmp_path):
     from tests.benchmarks.test_curves import ROOFED, SWEPT
 
     known = {"rows": [*SWEPT["rows"], *ROOFED["rows"]], "roofs": ROOFED["roofs"]}

@@ -1,4 +1,4 @@
-"""The rows of a GPU: set up and checked in the interpreter, timed by a made-up clock. On a GPU they run as they are."""
+"""The rows of a GPU: run and checked in the interpreter, timed by a fake clock; and one run on a GPU."""
 
 import json
 import subprocess
@@ -24,18 +24,18 @@ from tests.sources import ROOT
 ROWS, GPU_ROWS = rows_of(), rows_of(True)
 ABSENCE = gpu.absence()
 GROUPS = {"gpu-host", "gpu-memory", "gpu-sums", "gpu-softmax", "gpu-matmul", "gpu-ladder", "gpu-compile", "gpu-tensor-cores"}
-SLOW = {"strips", "squares", "vector_loads"}  # rungs whose tiles take the interpreter seconds
-needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
+SLOW = {"strips", "squares", "vector_loads"}  # rungs that take the interpreter seconds per tile
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="with a GPU, rows do not run in the interpreter")
 
 
 class FakeEvents:
-    """A clock of a device on which all takes a millisecond; what it is told is kept."""
+    """A device clock that advances a millisecond per record, and logs its calls."""
 
     def __init__(self, device=None):
-        self.told, self.now = [], 0.0
+        self.calls, self.now = [], 0.0
 
     def record(self):
-        self.told.append("record")
+        self.calls.append("record")
         self.now += 1e-3
         return self.now
 
@@ -43,14 +43,14 @@ class FakeEvents:
         return end - start
 
     def flush(self):
-        self.told.append("flush")
+        self.calls.append("flush")
 
     def synchronize(self):
-        self.told.append("synchronize")
+        self.calls.append("synchronize")
 
 
 class RawKernel:
-    """A kernel of CuPy, by NumPy: as many elements as there are threads."""
+    """A CuPy kernel, computed with NumPy for as many elements as there are threads."""
 
     def __init__(self, code, name):
         assert f"void {name}(" in code
@@ -65,7 +65,7 @@ CUPY = SimpleNamespace(asarray=np.asarray, empty_like=partial(np.full_like, fill
 
 
 def peers_here():
-    """NumPy in the place of CuPy, and torch, on the CPU, where it is installed."""
+    """Return NumPy in place of CuPy, and torch on the CPU if it is installed."""
     try:
         return {"torch": import_module("torch"), "cupy": CUPY}
     except ImportError:
@@ -74,7 +74,7 @@ def peers_here():
 
 @pytest.fixture(scope="module")
 def found():
-    """All rows but the slow ones in the interpreter, on tiny arrays, as the JSON says it."""
+    """Run all rows but the slow ones in the interpreter, on tiny arrays, and return the JSON."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("project.benchmarks.row.QUICK_SIZE", 8)
         patch.setattr(gpu, "Events", FakeEvents)
@@ -87,13 +87,13 @@ def found():
 
 
 @needs_no_gpu
-def test_all_rows_can_be_set_up_and_are_right(found):
+def test_all_rows_run_with_correct_results(found):
     assert {row["group"] for row in found["rows"]} == GROUPS
     assert not [row for row in found["rows"] if {"wrong", "broken", "skipped"} & row.keys()]
 
 
 @needs_no_gpu
-def test_the_json_says_what_it_promises(found):
+def test_json_has_all_fields(found):
     check_gpu_fields(found)
     assert str(ROOT) not in json.dumps(found)
     assert found["device"]["multiprocessors"] > 0
@@ -123,14 +123,14 @@ def check_gpu_fields(found):
         ("copy", {"gpu-memory"}),
     ],
 )
-def test_peers_take_part_where_they_can(found, peer, groups):
+def test_peers_take_part_in_the_groups_they_support(found, peer, groups):
     if peer != "cupy":
         pytest.importorskip("torch")
     assert {row["group"] for row in found["rows"] if peer in row.get("times", ())} == groups
 
 
 @needs_no_gpu
-def test_bytes_are_those_of_the_inputs_and_the_result(found):
+def test_bandwidth_counts_inputs_and_result(found):
     rows = {row["name"]: row for row in found["rows"] if row["group"] == "gpu-memory"}
     size = 8 * 4  # of eight float32
     for name, arrays in (("a + b", 3), ("exp(a)", 2), ("chain of 8, captured as one", 4), ("x + row", 17)):
@@ -148,7 +148,7 @@ def test_names_are_unique_and_groups_begin_with_gpu():
     assert not any(row.group.startswith("gpu") for row in ROWS)
 
 
-def test_rows_are_chosen_by_group_or_name():
+def test_rows_are_selected_by_group_or_name():
     assert {row.group for row in choose(GPU_ROWS, ["gpu-matmul"])} == {"gpu-matmul"}
     assert len(choose(GPU_ROWS, ["gpu"])) == len(GPU_ROWS)
 
@@ -159,7 +159,7 @@ def test_the_ladder_has_every_rung():
 
 
 @needs_no_gpu
-def test_a_rung_that_computes_something_else_is_found(tmp_path, monkeypatch):
+def test_wrong_ladder_kernels_are_reported(tmp_path, monkeypatch):
     monkeypatch.setattr("project.benchmarks.row.QUICK_SIZE", 5)
     right = LADDER["coalesced"]
     for rung, is_wrong in ((right, False), (right._replace(tile=(8, 2)), False), (right._replace(block=(2, 2)), True)):
@@ -171,28 +171,28 @@ def test_a_rung_that_computes_something_else_is_found(tmp_path, monkeypatch):
 
 
 def bench_of(tmp_path, events, **modules):
-    """What rows share, with a clock."""
+    """Return the `GpuBench` of rows, with a fake clock."""
     bench = gpu.GpuBench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
     bench.__dict__["clock"] = events
     return bench
 
 
-def test_each_call_meets_a_cold_cache_and_the_host_waits_once_a_round():
+def test_cache_is_flushed_per_call_and_device_waited_for_per_round():
     events, seen = FakeEvents(), []
-    players = {who: lambda who=who: (seen.append(who), events.told.append(who)) for who in "ab"}
+    players = {who: lambda who=who: (seen.append(who), events.calls.append(who)) for who in "ab"}
     times = timer.take_turns_on(events, players, is_quick=True)
     assert "".join(seen) == "aab" + "aba", "the first call of a round, after the wait, is not timed"
     once = [["flush", "record", who, "record"] for who in "abba"]
-    assert events.told == ["a", *once[0], *once[1], "synchronize", "a", *once[2], *once[3], "synchronize"]
+    assert events.calls == ["a", *once[0], *once[1], "synchronize", "a", *once[2], *once[3], "synchronize"]
     assert times.rounds == {"a": pytest.approx([1e-3] * 2), "b": pytest.approx([1e-3] * 2)}
 
 
-def test_a_device_is_warm_before_it_is_timed(monkeypatch):
+def test_device_is_warmed_up_before_timing(monkeypatch):
     clock, events, seen = FakeClock(), FakeEvents(), []
     monkeypatch.setattr(timer, "time", clock)
 
     def player():
-        seen.append(events.told[-1:] == ["record"])
+        seen.append(events.calls[-1:] == ["record"])
         clock.pass_by(timer.BUDGET_S / 10)
 
     times = timer.take_turns_on(events, {US: player})
@@ -200,23 +200,23 @@ def test_a_device_is_warm_before_it_is_timed(monkeypatch):
     assert timer.MIN_ROUNDS <= len(times.rounds[US]) == seen.count(True) <= timer.MAX_ROUNDS
 
 
-def test_rows_of_the_host_start_from_an_idle_device(tmp_path, monkeypatch):
-    told = []
-    monkeypatch.setattr(gpu.GpuBench, "settle", lambda self: told.append("settle"))
-    players = {who: partial(told.append, who) for who in "ab"}
+def test_host_rows_start_with_an_idle_device(tmp_path, monkeypatch):
+    calls = []
+    monkeypatch.setattr(gpu.GpuBench, "settle", lambda self: calls.append("settle"))
+    players = {who: partial(calls.append, who) for who in "ab"}
     take_times(Contest(players), bench_of(tmp_path, FakeEvents()))
-    rounds = told[2:]  # after the first call of each
+    rounds = calls[2:]  # without the first call of each
     assert rounds == [*["settle", "a", "a", "settle", "b", "b"], *["settle", "b", "b", "settle", "a", "a"]]
 
 
-def test_events_are_marks_in_the_stream_of_the_device():
-    told = []
+def test_events_are_recorded_in_the_stream_of_the_device():
+    calls = []
 
     class Status(int):
         name = "CUDA_SUCCESS"
 
     def word(name, *results):
-        return lambda *arguments: (told.append((name, *arguments)), (Status(0), *results))[1]
+        return lambda *arguments: (calls.append((name, *arguments)), (Status(0), *results))[1]
 
     bindings = SimpleNamespace(
         cuEventCreate=word("create", "event"),
@@ -228,15 +228,15 @@ def test_events_are_marks_in_the_stream_of_the_device():
         bindings=bindings,
         stream=SimpleNamespace(handle=7),
         allocate=lambda nbytes: SimpleNamespace(address=nbytes),
-        fill=lambda *arguments: told.append(("fill", *arguments)),
-        synchronize=lambda: told.append(("synchronize",)),
+        fill=lambda *arguments: calls.append(("fill", *arguments)),
+        synchronize=lambda: calls.append(("synchronize",)),
     )
     events = gpu.Events(device)
     assert events.record() == "event"
     assert events.seconds("start", "end") == pytest.approx(1.5e-3)
     events.flush()
     events.synchronize()
-    assert told == [
+    assert calls == [
         ("create", 0),
         ("record", "event", 7),
         ("elapsed", "start", "end"),
@@ -247,11 +247,11 @@ def test_events_are_marks_in_the_stream_of_the_device():
     ]
 
 
-# What rows share.
+# GpuBench
 
 
 @needs_no_gpu
-def test_players_read_one_memory_and_gradients_have_their_own(tmp_path):
+def test_players_share_inputs_and_have_separate_gradients(tmp_path):
     bench = bench_of(tmp_path, FakeEvents())
     a, b = bench.normal(0, (4, 5), "float32"), bench.normal(0, (20,), "float32")
     assert a.address == b.address
@@ -265,14 +265,14 @@ def test_players_read_one_memory_and_gradients_have_their_own(tmp_path):
 
 
 @needs_no_gpu
-def test_uniform_numbers_lie_between_their_limits(tmp_path):
+def test_uniform_numbers_are_within_their_limits(tmp_path):
     x = bench_of(tmp_path, FakeEvents()).uniform(0, (200,), -2.0, 3.0, "float32").numpy()
     assert x.dtype == np.float32
     assert -2 <= x.min() < -1.5 < 2.5 < x.max() < 3
 
 
 @needs_no_gpu
-def test_the_exact_result_is_in_float64(tmp_path):
+def test_exact_result_is_float64(tmp_path):
     bench = bench_of(tmp_path, FakeEvents())
     x = bench.normal(0, (7,), "float32")
     exact = bench.exact(lambda x: x.sum(), [x])
@@ -281,7 +281,7 @@ def test_the_exact_result_is_in_float64(tmp_path):
 
 
 @needs_no_gpu
-def test_a_copy_moves_as_many_bytes(tmp_path):
+def test_copy_moves_as_many_bytes_as_the_row(tmp_path):
     torch = pytest.importorskip("torch")
     copied = bench_of(tmp_path, FakeEvents(), torch=torch).copier(3 * 4 * 40)["copy"]()
     assert 2 * copied.nbytes == 3 * 4 * 40
@@ -289,12 +289,12 @@ def test_a_copy_moves_as_many_bytes(tmp_path):
 
 
 def contest(**players):
-    """A row whose players give what they are said to."""
+    """Return a row with these players."""
     made = {US: lambda: mf.tensor([1.0, 2.0]), **players}
     return gpu.on_device(Row("r", "g", lambda bench: Contest(made, np.array([1.0, 2.0]), nbytes=16), (speed("torch", 1),)))
 
 
-def test_a_peer_that_breaks_is_left_out_with_its_reason(tmp_path, capsys):
+def test_failing_peer_is_left_out_with_a_reason(tmp_path, capsys):
     def breaks():
         raise RuntimeError("no compiler\nand more")
 
@@ -305,7 +305,7 @@ def test_a_peer_that_breaks_is_left_out_with_its_reason(tmp_path, capsys):
     assert "no compiler" in capsys.readouterr().err
 
 
-def test_a_row_that_breaks_is_reported_and_the_run_goes_on(tmp_path, capsys):
+def test_failing_row_is_reported_and_the_run_continues(tmp_path, capsys):
     def breaks():
         raise RuntimeError("illegal address")
 
@@ -316,17 +316,17 @@ def test_a_row_that_breaks_is_reported_and_the_run_goes_on(tmp_path, capsys):
     assert "illegal address" in capsys.readouterr().err
 
 
-def test_a_second_process_compiles_nothing(tmp_path, monkeypatch):
+def test_second_process_compiles_nothing(tmp_path, monkeypatch):
     folders = []
 
-    def told(module, folder, *words):
+    def run_child_process(module, folder, *words):
         assert (module, words) == ("first_kernels", ("cuda",))
         folders.append(folder)
-        count = 0 if folder in folders[:-1] else 7  # kernels that are not on disk
+        count = 0 if folder in folders[:-1] else 7  # kernels not in the disk cache
         counts = {"kernels compiled": count, "kernels from disk": 7 - count}
         return {"first call": [0.1 * (k + 1) for k in range(6)], "new size": [1e-3] * 6, "counts": counts}
 
-    monkeypatch.setattr(compiling, "told_by", told)
+    monkeypatch.setattr(compiling, "told_by", run_child_process)
     rows = [row for row in GPU_ROWS if row.group == "gpu-compile"]
     bench = bench_of(tmp_path, FakeEvents())
     cold, warm, other = [measure(row, bench) for row in rows]
@@ -334,7 +334,7 @@ def test_a_second_process_compiles_nothing(tmp_path, monkeypatch):
     assert cold["counts"]["kernels compiled"] == 7
     assert warm["counts"] == other["counts"] == {"kernels compiled": 0, "kernels from disk": 7}
     assert [target["met"] for target in warm["targets"]] == [False, True]
-    assert cold["times"][US]["median"] == pytest.approx(0.1)  # a quick run takes the first kernel only
+    assert cold["times"][US]["median"] == pytest.approx(0.1)  # a quick run measures the first kernel only
     assert other["times"][US]["median"] == pytest.approx(1e-3)
 
 
@@ -347,7 +347,7 @@ def test_a_second_process_compiles_nothing(tmp_path, monkeypatch):
         (within(150, "ms"), 6e-6, True),
     ],
 )
-def test_targets_are_judged(target, value, is_met):
+def test_targets_are_met_or_missed(target, value, is_met):
     ratios = {"torch": {"median": 0.95}, "cupy": {"median": 1.3}}
     judged = target.judge({"ratios": ratios, "times": {US: {"median": 6e-6}}})
     assert judged["value"] == value
@@ -357,7 +357,7 @@ def test_targets_are_judged(target, value, is_met):
 
 @pytest.mark.gpu
 @pytest.mark.skipif(bool(ABSENCE), reason=ABSENCE)
-def test_a_quick_run_on_the_gpu(tmp_path):
+def test_quick_run_on_a_gpu_has_all_fields(tmp_path):
     path = tmp_path / "quick.json"
     words = [sys.executable, "-m", "project.benchmarks", "gpu", "--quick", "--seed", "3", "--json", str(path)]
     process = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, timeout=500, check=False)

@@ -1,4 +1,4 @@
-"""What the benchmarks say of a GPU: the command line, the report and the page, from a small file of made-up results."""
+"""GPU results in the command line, the report and the page, from a small file of invented results."""
 
 import pytest
 
@@ -10,27 +10,27 @@ from tests.benchmarks.test_gpu_benchmarks import check_gpu_fields
 
 
 @pytest.fixture
-def _no_threads_are_set(monkeypatch):
+def _set_no_threads(monkeypatch):
     monkeypatch.setattr("project.benchmarks.peers.prepare", lambda: None)
 
 
-@pytest.mark.usefixtures("_no_threads_are_set")
-def test_without_a_gpu_one_line_says_so(monkeypatch, tmp_path, capsys):
+@pytest.mark.usefixtures("_set_no_threads")
+def test_missing_gpu_is_reported_in_one_line(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(gpu, "absence", lambda: "no NVIDIA driver is installed")
     assert command.main(["gpu", "--json", str(tmp_path / "out.json")]) == 1
-    told = capsys.readouterr()
-    assert told.err == "rows of a GPU: nothing is measured, since no NVIDIA driver is installed\n"
-    assert not told.out
+    output = capsys.readouterr()
+    assert output.err == "rows of a GPU: nothing is measured, since no NVIDIA driver is installed\n"
+    assert not output.out
     assert not list(tmp_path.iterdir())
 
 
-@pytest.mark.usefixtures("_no_threads_are_set")
-def test_a_run_on_a_gpu_is_kept_under_its_name(monkeypatch, tmp_path, capsys):
+@pytest.mark.usefixtures("_set_no_threads")
+def test_gpu_results_are_saved_under_the_device_name(monkeypatch, tmp_path, capsys):
     asked = []
 
     def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu, save):
         asked.append(([row.name for row in rows], is_on_gpu))
-        return made_up()
+        return invented_results()
 
     monkeypatch.setattr(gpu, "absence", lambda: "")
     monkeypatch.setattr(gpu, "load", lambda names: ({}, dict.fromkeys(names, "not here")))
@@ -47,8 +47,8 @@ def test_a_run_on_a_gpu_is_kept_under_its_name(monkeypatch, tmp_path, capsys):
     assert "--against numpy: expected some of torch, cupy" in capsys.readouterr().err
 
 
-def made_up():
-    """A small file of results of a GPU."""
+def invented_results():
+    """Return a small file of GPU results."""
 
     def spread(x):
         return {"median": x, "q1": 0.9 * x, "q3": 1.1 * x}
@@ -93,13 +93,13 @@ def made_up():
     }
 
 
-def test_the_made_up_results_have_the_form_of_real_ones():
-    check_gpu_fields(made_up())
+def test_invented_results_have_all_fields():
+    check_gpu_fields(invented_results())
 
 
-def test_the_report_tells_rates_and_ends_with_all_rows_in_one_table(monkeypatch, capsys):
+def test_report_shows_rates_and_a_table_of_all_rows(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "160")
-    terminal.show(made_up())
+    terminal.show(invented_results())
     text = capsys.readouterr().out
     for words in ("NVIDIA H200, compute capability 9.0, 132 multiprocessors, driver for CUDA 13.0", "targets met: 1 of 1"):
         assert words in text
@@ -115,10 +115,10 @@ def test_the_report_tells_rates_and_ends_with_all_rows_in_one_table(monkeypatch,
     ]
 
 
-def test_the_page_has_a_section_for_the_processor_and_one_for_the_gpu(tmp_path):
+def test_page_has_a_section_per_device(tmp_path):
     for path in command.RESULTS.glob("cpu-*.json"):
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
-    command.keep(tmp_path / "gpu-h200.json", made_up())
+    command.keep(tmp_path / "gpu-h200.json", invented_results())
     before = page.PAGE.read_text(encoding="utf-8")
     text = page.updated(before, tmp_path)
     head, _, section = text.partition("## NVIDIA H200\n")

@@ -1,4 +1,4 @@
-"""The engine of one thread an element computes what NumPy does; its kernels run in the interpreter."""
+"""The engine with one GPU thread per element agrees with NumPy. Its kernels run in the interpreter."""
 
 import numpy as np
 import pytest
@@ -12,7 +12,7 @@ from project.benchmarks.rows.large import chain, numpy_chain
 
 
 class Flat(np.ndarray):
-    """Memory of the host in the place of the device's."""
+    """Host memory in place of device memory."""
 
     def copy_to_host(self):
         return np.array(self)
@@ -58,7 +58,7 @@ X, Y, ROW = drawn(5, 7), drawn(5, 7) + 1, drawn(7)
         (chain, numpy_chain, (X, Y, ROW)),
     ],
 )
-def test_it_computes_what_numpy_does(ours, numpys, inputs):
+def test_engine_agrees_with_numpy(ours, numpys, inputs):
     found = ours(*map(strided, inputs)).numpy()
     expected = numpys(*inputs)
     assert found.shape == expected.shape
@@ -66,13 +66,13 @@ def test_it_computes_what_numpy_does(ours, numpys, inputs):
     np.testing.assert_allclose(found, expected, rtol=2e-6, atol=2e-6)
 
 
-def test_memory_is_used_again_when_nobody_refers_to_it(monkeypatch):
+def test_memory_is_reused_when_the_last_reference_is_gone(monkeypatch):
     monkeypatch.setattr(engine, "free", engine.defaultdict(list))
     first = strided(X) + strided(Y)
     place = first.storage
     assert not engine.free[X.size]
     view = first.T
     del view
-    assert not engine.free[X.size], "a view gives nothing back"
+    assert not engine.free[X.size], "deleting a view frees nothing"
     del first
     assert engine.free[X.size] == [place] or engine.free[X.size][0] is place

@@ -1,4 +1,4 @@
-"""How kernels are counted: a wrong result counts for nothing, and what a stream was told is looked at kind by kind."""
+"""Counting kernels: results are checked, and the nodes of a captured CUDA graph are counted by kind."""
 
 from types import SimpleNamespace
 
@@ -11,39 +11,39 @@ from project.benchmarks.kernel_counts import CannotFuseError, cell, counted, fac
 
 
 def right(function, inputs):
-    """What NumPy gives, by three kernels; products cannot be done."""
+    """Return the results of NumPy, as three kernels. Matrix products are not supported."""
     if "@" in function.name:
         raise CannotFuseError("TypeError: no products")
     return 3, [np.asarray(x, np.float32) for x in function.exact(inputs)]
 
 
 def wrong(function, inputs):
-    """All but right."""
+    """Return slightly wrong results."""
     count, (first, *rest) = right(function, inputs)
     return count, [first + 1e-3, *rest]
 
 
-def test_each_function_is_counted_or_says_why_not():
+def test_each_function_has_a_count_or_a_reason():
     found = counted(right)
     assert list(found) == [function.name for function in TWENTY]
     assert {count for name, count in found.items() if "@" not in name} == {3}
     assert {count for name, count in found.items() if "@" in name} == {"TypeError: no products"}
 
 
-def test_a_wrong_result_is_not_counted():
+def test_wrong_results_are_not_counted():
     with pytest.raises(AssertionError, match="chain of 8"):
         counted(wrong)
 
 
 @pytest.mark.parametrize("function", [pytest.param(function, id=function.name) for function in TWENTY])
-def test_inputs_change_only_where_that_is_the_work(function):
+def test_reference_functions_do_not_change_their_inputs(function):
     inputs = function.inputs(np.random.default_rng(0))
     copies = [x.copy() for x in inputs]
     function.exact(inputs)
     assert all(np.array_equal(x, y) for x, y in zip(inputs, copies, strict=True))
 
 
-def test_a_count_is_kept_beside_others(tmp_path, monkeypatch, capsys):
+def test_counts_of_several_libraries_are_saved(tmp_path, monkeypatch, capsys):
     path = tmp_path / "counts.json"
     monkeypatch.setattr(kernel_counts, "kept", lambda path=path: kept(path))
     monkeypatch.setattr(kernel_counts, "record", lambda library, counts: record(library, counts, path))
@@ -63,12 +63,12 @@ def test_a_count_is_kept_beside_others(tmp_path, monkeypatch, capsys):
     assert main(["torch"]) == 2
 
 
-def test_a_cell_says_what_there_is():
+def test_cell_shows_a_count_or_a_reason():
     assert [cell(count) for count in (2, "TypeError: no", "not counted: RuntimeError")] == ["2", "cannot", "not counted"]
 
 
 class Driver:
-    """A driver whose graph has the nodes that were put into the stream."""
+    """A driver whose captured graph has the nodes in `nodes`."""
 
     CUresult = SimpleNamespace(CUDA_SUCCESS=0)
     CUstreamCaptureMode = SimpleNamespace(CU_STREAM_CAPTURE_MODE_RELAXED=2)
@@ -97,14 +97,14 @@ class Driver:
 
 
 @pytest.mark.parametrize(("nodes", "count"), [([], 0), (["kernel", "memset", "kernel"], 2)])
-def test_kernels_are_counted_among_what_a_stream_is_told(monkeypatch, nodes, count):
+def test_kernels_are_counted_among_graph_nodes(monkeypatch, nodes, count):
     driver, stream = Driver(), SimpleNamespace(ptr=5)
     monkeypatch.setattr(kernel_counts, "import_module", lambda name: driver)
     assert kernels_of(lambda: driver.nodes.extend(nodes), stream) == count
     assert driver.told == [("begin", 5, 2), ("end", 5), ("destroy", "graph")]
 
 
-def test_a_stream_is_released_where_the_work_fails(monkeypatch):
+def test_failed_work_ends_the_stream_capture(monkeypatch):
     driver = Driver()
     monkeypatch.setattr(kernel_counts, "import_module", lambda name: driver)
     with pytest.raises(ZeroDivisionError):

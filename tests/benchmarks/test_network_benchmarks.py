@@ -1,4 +1,4 @@
-"""The rows of whole networks run, and their losses are checked where torch is there; how fast is not asked."""
+"""The network rows run, and their losses agree, also with torch if it is installed. Speed is never tested."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ except ImportError:
 
 
 @pytest.mark.parametrize("case", networks.CASES, ids=[case.recipe.name for case in networks.CASES])
-def test_each_player_has_the_losses_of_the_others(case, tmp_path):
+def test_losses_of_all_players_agree(case, tmp_path):
     modules = {} if torch is None else {"torch": torch}
     bench = Bench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
     contest = networks.contest(case)(bench)
@@ -27,6 +27,6 @@ def test_each_player_has_the_losses_of_the_others(case, tmp_path):
         assert contest.exact is None or np.allclose(losses, contest.exact, rtol=networks.TOLERANCE), who
 
 
-def test_rows_of_a_gpu_are_the_models_of_the_cpu():
+def test_gpu_rows_train_the_models_of_the_cpu():
     assert [case.recipe for case in networks.GPU_CASES] == [case.recipe for case in networks.CASES]
     assert "4 layers, 256 wide, context 256, batch 64" in networks.GPU_ROWS[-1].name

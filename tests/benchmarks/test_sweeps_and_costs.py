@@ -1,4 +1,4 @@
-"""Sweeps and costs: all sizes are right on tiny arrays, and what other processes tell is put in its place."""
+"""Sweeps and costs: results are correct on tiny arrays, and measurements of child processes are collected."""
 
 import json
 
@@ -13,7 +13,7 @@ from project.benchmarks.rows.start import python
 from project.benchmarks.run import measure
 from tests.benchmarks.test_fusion_benchmarks import CUPY
 
-needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="a GPU takes the interpreter's place")
+needs_no_gpu = pytest.mark.skipif(not driver.query_driver().reason, reason="with a GPU, rows do not run in the interpreter")
 
 
 def bench(tmp_path, **modules):
@@ -31,7 +31,7 @@ def test_operation_is_right_at_a_small_size_and_in_part_at_a_large_one(of, tmp_p
         assert (result["curve"], result["size"]) == (of.curve, 1 << exponent)
 
 
-def test_a_wrong_element_is_found_where_a_part_is_compared(tmp_path, monkeypatch):
+def test_wrong_last_element_is_found_in_a_partial_comparison(tmp_path, monkeypatch):
     monkeypatch.setattr(sweeps, "COMPARED", 20)  # every 13th of 256
     of = sweeps.OPERATIONS[0]
 
@@ -45,7 +45,7 @@ def test_a_wrong_element_is_found_where_a_part_is_compared(tmp_path, monkeypatch
     assert list(result["wrong"]) == ["numpy"]
 
 
-def test_who_is_slow_stays_behind(tmp_path):
+def test_slow_players_skip_large_sizes(tmp_path):
     of = sweeps.OPERATIONS[0]._replace(until={"numpy": 8})
     for exponent, players in ((8, {US, "numpy"}), (10, {US})):
         assert set(sweeps.swept(of, exponent, "sweeps").setup(bench(tmp_path, numpy=np)).players) == players
@@ -53,7 +53,7 @@ def test_who_is_slow_stays_behind(tmp_path):
 
 @needs_no_gpu
 @pytest.mark.parametrize("of", sweeps.OPERATIONS, ids=lambda of: of.curve)
-def test_on_a_gpu_the_host_plays_too_and_one_call_is_not_waited_for(of, tmp_path, monkeypatch):
+def test_gpu_sweeps_include_the_host_and_unsynchronized_calls(of, tmp_path, monkeypatch):
     monkeypatch.setenv("MINIFUSE_CUDA", "simulated")
     monkeypatch.setattr("project.benchmarks.row.QUICK_SIZE", 5)
     modules = {"cupy": CUPY, "cupy.fuse": CUPY, "numpy": np}
@@ -63,7 +63,7 @@ def test_on_a_gpu_the_host_plays_too_and_one_call_is_not_waited_for(of, tmp_path
     assert {US, sweeps.ON_HOST, sweeps.ISSUED, "cupy", "numpy"} <= set(result["times"])
 
 
-def test_the_sizes_are_those_that_were_asked_for():
+def test_sweeps_have_the_expected_sizes():
     for is_on_gpu, curves in ((False, 4), (True, 5)):
         rows = [row for row in rows_of(is_on_gpu, "sweeps") if row.group.endswith("sweeps")]
         sizes = {row.curve: [other.size for other in rows if other.curve == row.curve] for row in rows}
@@ -72,7 +72,7 @@ def test_the_sizes_are_those_that_were_asked_for():
         assert all(found == whole[: len(found)] and len(found) >= 8 for found in sizes.values())
 
 
-def test_numbers_of_many_rows_are_drawn_once(tmp_path):
+def test_rows_share_random_numbers(tmp_path):
     place = bench(tmp_path)
     x = place.drawn(0, (4, 5))
     assert np.shares_memory(x, place.drawn(0, (7,)))
@@ -81,7 +81,7 @@ def test_numbers_of_many_rows_are_drawn_once(tmp_path):
     assert np.shares_memory(place.lend(US, [x])[0].numpy(), x)
 
 
-def test_a_process_times_all_operations(monkeypatch, capsys):
+def test_thread_times_measures_all_operations(monkeypatch, capsys):
     monkeypatch.setattr(thread_times, "EXPONENTS", (8,))
     monkeypatch.setattr(timer, "BLOCK_S", 1e-5)
     thread_times.main()
@@ -89,7 +89,7 @@ def test_a_process_times_all_operations(monkeypatch, capsys):
     assert all(f'"{of.curve}": {{"8": ' in text for of in sweeps.OPERATIONS)
 
 
-def test_threads_are_compared_by_what_processes_tell(tmp_path, monkeypatch):
+def test_thread_counts_are_compared_in_child_processes(tmp_path, monkeypatch):
     asked = []
 
     def told(*words, **environment):
@@ -111,14 +111,14 @@ def test_threads_are_compared_by_what_processes_tell(tmp_path, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", costs.KINDS)
-def test_functions_of_all_lengths_are_captured(kind, tmp_path):
+def test_capture_cost_rows_run(kind, tmp_path):
     result = measure(next(row for row in costs.LENGTH_ROWS if row.name == f"{kind}, 100 operators"), bench(tmp_path))
     assert set(result["times"]) == {US, costs.TENTH}
     assert result["counts"]["kernels"] >= 1
     assert [target["met"] for target in result["targets"]] != [None]
 
 
-def test_tensors_of_all_ranks_are_added(tmp_path):
+def test_rank_cost_rows_run(tmp_path):
     assert [int(np.prod(costs.dims_of(rank))) for rank in costs.RANKS] == [costs.POINTS] * 8
     for row in costs.RANK_ROWS[::3]:
         result = measure(row, bench(tmp_path, numpy=np))
@@ -126,14 +126,14 @@ def test_tensors_of_all_ranks_are_added(tmp_path):
         assert set(result["times"]) == {US, "numpy"}
 
 
-def test_a_fused_function_takes_less_memory():
+def test_fused_function_uses_less_memory():
     script = "from project.benchmarks import memory_of_process as m; m.EXPONENTS = (12, 16); m.main({!r})"
     fused_kib, eager_kib = (json.loads(python("-c", script.format(how)))["16"][1] for how in ("fused", "eager"))
     array = 4 << 16 >> 10
     assert array <= fused_kib < eager_kib
 
 
-def test_memory_is_what_processes_tell(tmp_path, monkeypatch):
+def test_memory_rows_report_measurements_of_child_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(
         costs, "python", lambda *words: f'{{"10": [{1 + (words[-1] == "eager")}, {words[-1].count("e") * 100}]}}'
     )
@@ -142,7 +142,7 @@ def test_memory_is_what_processes_tell(tmp_path, monkeypatch):
     assert result["ratios"][fused.EAGER]["median"] == 2
 
 
-def test_a_network_is_compiled_once_for_all_processes_that_find_it(tmp_path, monkeypatch):
+def test_networks_are_compiled_once_for_all_processes(tmp_path, monkeypatch):
     folders = []
 
     def told(module, folder, *words):
@@ -161,17 +161,17 @@ def test_a_network_is_compiled_once_for_all_processes_that_find_it(tmp_path, mon
     assert warm["times"][US]["median"] < cold["times"][US]["median"]
 
 
-def test_every_network_that_people_train_first_is_there():
+def test_compile_rows_cover_all_recipes():
     names = {row.name.partition(":")[0] for row in compiling.ROWS if "batch" in row.name}
     assert names == {"demo", "mlp", "lenet", "sentences", "gpt"}
 
 
-def test_clocked_players_stop_when_their_time_is_up(monkeypatch):
+def test_clocked_players_stop_at_the_time_limit(monkeypatch):
     monkeypatch.setattr(timer, "CLOCKED_S", -1.0)
     assert timer.read_clocks({US: lambda: 2.0}).rounds == {US: [2.0]}
     monkeypatch.setattr(timer, "CLOCKED_S", 1e9)
     assert timer.read_clocks({US: lambda: 2.0}).rounds == {US: [2.0] * timer.MIN_ROUNDS}
 
 
-def test_suites_have_peers():
+def test_kinds_of_suites_have_peers():
     assert set(peers.KINDS) == {"fusion", "networks", "sweeps", "costs"}

@@ -1,4 +1,4 @@
-"""The app, served, and a real Chromium that looks at it: Debian's, found on the path, driven by Playwright.
+"""Serve the app, and open it in Chromium, which is found on the path and driven by Playwright.
 
 Plain pytest leaves these tests out (the marker `browser`); `make test-browser` runs them, and installs
 Chromium where it can.
@@ -31,7 +31,7 @@ def logs(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def app(logs):
-    """The address of the app; at the end, what its server wrote must hold no traceback."""
+    """Serve the app, and yield its address. At the end, the output of the server must not contain a traceback."""
     pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
     with served(ROOT / "project" / "app.py", logs / "app.log") as address:
         yield address
@@ -41,7 +41,7 @@ def app(logs):
 
 @pytest.fixture(scope="session")
 def board(logs):
-    """The address of a page that is nothing but a board with steps, beside a slider."""
+    """Serve a page with only a board with steps and a slider, and yield its address."""
     pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
     with served(Path(__file__).with_name("one_board.py"), logs / "board.log") as address:
         yield address
@@ -50,44 +50,47 @@ def board(logs):
 @pytest.fixture(scope="session")
 def chromium():
     playwright = pytest.importorskip("playwright.sync_api", reason='these tests need: pip install "minifuse[browser]"')
-    if (found := screenshots.chromium()) is None:
+    if (executable := screenshots.chromium()) is None:
         pytest.skip(
             f"no browser: none of {', '.join(screenshots.CHROMIUM)} is on the path, and MINIFUSE_CHROMIUM names none"
         )
     with playwright.sync_playwright() as driver:
-        browser = driver.chromium.launch(executable_path=found, args=["--no-sandbox", "--disable-dev-shm-usage"])
+        browser = driver.chromium.launch(executable_path=executable, args=["--no-sandbox", "--disable-dev-shm-usage"])
         yield browser
         browser.close()
 
 
 @pytest.fixture(scope="session")
-def visiting(chromium):
-    """Makes what `visit` is, for as long as one likes."""
+def open_visits(chromium):
+    """Return a context manager that yields the function of `visit`."""
 
     @contextmanager
-    def visits() -> Iterator[Callable[..., Visit]]:
-        made = list[Visit]()
+    def visiting() -> Iterator[Callable[..., Visit]]:
+        visits = list[Visit]()
 
         def open_(address: str, *, dark: bool = False, size: tuple[int, int] = (1280, 720)) -> Visit:
             viewport = {"width": size[0], "height": size[1]}
             context = chromium.new_context(viewport=viewport, color_scheme="dark" if dark else "light")
-            made.append(Visit(context.new_page()))
-            made[-1].open(address)
-            return made[-1]
+            visits.append(Visit(context.new_page()))
+            visits[-1].open(address)
+            return visits[-1]
 
         try:
             yield open_
         finally:
-            for visit in made:
+            for visit in visits:
                 visit.page.context.close()
-        assert [error for visit in made for error in visit.errors] == []
-        assert {host for visit in made for host in visit.hosts} == {"127.0.0.1"}
+        assert [error for visit in visits for error in visit.errors] == []
+        assert {host for visit in visits for host in visit.hosts} == {"127.0.0.1"}
 
-    return visits
+    return visiting
 
 
 @pytest.fixture
-def visit(visiting):
-    """Opens an address in a session of its own. At the end, none may have seen an error or asked another host."""
-    with visiting() as open_:
+def visit(open_visits):
+    """Yield a function that opens an address in a new session.
+
+    At the end, no session may have had an error or a request to another host.
+    """
+    with open_visits() as open_:
         yield open_

@@ -1,4 +1,4 @@
-"""A page that is one board: every kind of cell, a ribbon and a grid with gaps over it, and a step for each element."""
+"""A page with one board: cells of every kind, a ribbon, a grid with a gap, and a step for each element."""
 
 import streamlit as st
 
@@ -8,7 +8,7 @@ from project.views.picture import KINDS, LOAD, Cell, Frame, Grid, Picture, ribbo
 st.set_page_config(layout="wide")
 st.title("One board")
 columns = st.slider("columns", 2, 30, 8, key="columns", bind="query-params")
-chosen = st.session_state.get("board", {}).get("chosen")  # it changes the picture, so that the board is drawn anew
+chosen = st.session_state.get("board", {}).get("chosen")  # changes the picture, so that the board is redrawn
 
 
 def cell(row, column):

@@ -1,11 +1,11 @@
-"""The board on a page of its own: pointer, keyboard, steps, colours, and what a new picture must not lose."""
+"""The board on a page without other content: pointer, keyboard, steps, colors, and redrawing."""
 
 from urllib.parse import parse_qsl
 
 import pytest
 
-# The contrast of each cell with the page, and of its text with the cell, as WCAG counts it. Of a cell that is hatched, or
-# not filled, the border counts; the text of one is read against the page.
+# Compute the contrast of each cell with the page, and of its text with the cell, as WCAG defines it. If a cell is hatched or
+# not filled, the contrast of its border counts, and its text is compared with the page.
 CONTRASTS = """() => {
   const canvas = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
   const rgba = (colour) => {
@@ -28,18 +28,18 @@ CONTRASTS = """() => {
 }"""
 
 
-def enter(visit, grid):
-    """Focus in a grid by Tab alone, from the top of the page."""
+def focus_grid(visit, grid):
+    """Press Tab, from the top of the page, until a cell of the grid has the focus."""
     visit.page.locator("h1").click()
     for _ in range(30):
         visit.press("Tab")
         inside = visit.page.get_by_role("grid", name=grid, exact=True).locator(".cell:focus")
         if inside.count():
             return
-    raise AssertionError(f"Tab never comes to the grid {grid!r}; it is at {visit.focused!r}")
+    raise AssertionError(f"Tab never reaches the grid {grid!r}; the focus is at {visit.focused!r}")
 
 
-def test_hover_lights_what_shares_a_link_and_asks_nobody(board, visit):
+def test_hover_highlights_linked_cells_without_requests(board, visit):
     seen = visit(board)
     before = len(seen.sent)
     seen.page.get_by_label("row 2, column 3, storage 19").hover()
@@ -51,16 +51,16 @@ def test_hover_lights_what_shares_a_link_and_asks_nobody(board, visit):
     assert len(seen.sent) == before
 
 
-def test_tab_enters_once_and_arrows_move(board, visit):
+def test_tab_enters_a_grid_and_arrows_move_the_focus(board, visit):
     seen = visit(board)
-    enter(seen, "view")
+    focus_grid(seen, "view")
     before = len(seen.sent)
     assert seen.focused == "row 0, column 0, storage 0"
     for key, place in [
-        ("ArrowRight", (0, 2)),  # over the gap
+        ("ArrowRight", (0, 2)),  # across the gap
         ("ArrowDown", (1, 2)),
         ("ArrowUp", (0, 2)),
-        ("ArrowUp", (0, 2)),  # the edge holds
+        ("ArrowUp", (0, 2)),  # at the edge
         ("ArrowLeft", (0, 0)),
         ("End", (0, 7)),
         ("ArrowRight", (0, 7)),
@@ -75,22 +75,22 @@ def test_tab_enters_once_and_arrows_move(board, visit):
     seen.press("ArrowDown", "Shift+Tab")
     assert seen.focused == "storage 0"  # the grid before, not the cell before
     seen.press("Tab")
-    assert seen.focused == "row 1, column 0, storage 8"  # where one was
+    assert seen.focused == "row 1, column 0, storage 8"  # the cell that had the focus before
     seen.press("Tab")
     assert not seen.focused.startswith("row")  # out of the board
     assert seen.labels("lit") == []
     assert len(seen.sent) == before
 
 
-def test_enter_chooses_and_escape_lets_go(board, visit):
+def test_enter_selects_and_escape_clears(board, visit):
     seen = visit(board)
-    enter(seen, "view")
+    focus_grid(seen, "view")
     seen.press("ArrowDown", "Enter")
     seen.page.get_by_text("The server knows of s8.").wait_for()
     seen.settle()
     assert seen.labels("picked") == ["storage 8", "row 1, column 0, storage 8"]
     assert seen.page.locator(".cell[aria-selected=true]").count() == 2
-    assert seen.focused == "row 1, column 0, storage 8"  # still in the grid that was drawn anew
+    assert seen.focused == "row 1, column 0, storage 8"  # also in the redrawn grid
     seen.press("ArrowRight", "Escape")
     seen.page.get_by_text("The server knows of None.").wait_for()
     seen.settle()
@@ -98,13 +98,13 @@ def test_enter_chooses_and_escape_lets_go(board, visit):
     assert seen.focused == "row 1, column 1, storage 9"
 
 
-def test_a_click_chooses(board, visit):
+def test_click_selects_a_cell(board, visit):
     seen = visit(board)
     seen.page.get_by_label("storage 5", exact=True).click()
     seen.page.get_by_text("The server knows of s5.").wait_for()
 
 
-def test_steps_by_keyboard_are_said(board, visit):
+def test_keyboard_steps_are_announced(board, visit):
     seen = visit(board)
     said = seen.page.get_by_role("status").filter(has_text="Step")
     slider = seen.page.get_by_role("slider", name="step", exact=True)
@@ -123,7 +123,7 @@ def test_steps_by_keyboard_are_said(board, visit):
     assert len(seen.sent) == before
 
 
-def test_a_new_picture_keeps_step_choice_and_place(board, visit):
+def test_redrawn_picture_keeps_step_selection_and_focus(board, visit):
     seen = visit(board)
     seen.page.get_by_label("one step on").click(click_count=3)
     seen.page.get_by_label("row 1, column 1, storage 9").click()
@@ -135,38 +135,38 @@ def test_a_new_picture_keeps_step_choice_and_place(board, visit):
     assert seen.labels("picked") == ["storage 9", "row 1, column 0, storage 9"]
     assert seen.page.get_by_text("The server knows of s9.").count() == 1
     assert seen.page.locator(".count").inner_text() == "4 of 9"
-    assert asked(seen) == {"columns": "9", "board_step": "3"}
+    assert query_parameters(seen) == {"columns": "9", "board_step": "3"}
     seen.press("Home")  # fewer steps than the one that is shown
     seen.page.get_by_label("row 1, column 0, storage 2").wait_for()
     assert seen.page.locator(".count").inner_text() == "2 of 2"
     seen.page.wait_for_function("() => location.search.includes('board_step=1')")
 
 
-def asked(visit):
-    """What the address says."""
+def query_parameters(visit):
+    """Return the query parameters of the address."""
     return dict(parse_qsl(visit.query))
 
 
-def test_the_address_holds_the_step(board, visit):
+def test_address_contains_the_step(board, visit):
     seen = visit(f"{board}/?columns=9&other=%5B1%3A%2C+2%5D")
     before = len(seen.sent)
     seen.page.get_by_role("slider", name="step", exact=True).focus()
     seen.press(*["ArrowRight"] * 5)
     seen.page.wait_for_function("() => location.search.includes('board_step=5')")
-    assert seen.query == "columns=9&other=%5B1%3A%2C+2%5D&board_step=5"  # what others wrote stays as they wrote it
+    assert seen.query == "columns=9&other=%5B1%3A%2C+2%5D&board_step=5"  # other parameters keep their encoding
     assert len(seen.sent) == before
-    told = seen.told()
+    contents = seen.contents()
     other = visit(seen.page.url, dark=True)
     assert other.page.locator(".count").inner_text() == "6 of 9"
-    assert other.differences(told) == ""
+    assert other.differences(contents) == ""
     seen.page.reload()
     seen.settle()
-    assert seen.differences(told) == ""
+    assert seen.differences(contents) == ""
     seen.page.get_by_role("slider", name="columns").focus()
-    seen.press("ArrowRight")  # Streamlit writes the address anew
+    seen.press("ArrowRight")  # Streamlit rewrites the address
     seen.page.wait_for_function("() => location.search.includes('columns=10')")
     seen.settle()
-    assert asked(seen) == {"columns": "10", "other": "[1:, 2]", "board_step": "5"}
+    assert query_parameters(seen) == {"columns": "10", "other": "[1:, 2]", "board_step": "5"}
     assert seen.page.locator(".count").inner_text() == "6 of 10"
     seen.page.get_by_role("slider", name="step", exact=True).focus()
     seen.press("Home")
@@ -174,11 +174,11 @@ def test_the_address_holds_the_step(board, visit):
 
 
 @pytest.mark.parametrize(("text", "count"), [("99", "8 of 8"), ("-1", "1 of 8"), ("1e1", "1 of 8"), ("", "1 of 8")])
-def test_an_odd_step_in_the_address_is_one_that_is_there(board, visit, text, count):
+def test_invalid_step_in_the_address_is_clamped(board, visit, text, count):
     assert visit(f"{board}/?board_step={text}").page.locator(".count").inner_text() == count
 
 
-def test_a_slider_that_is_dragged_writes_the_address_once(board, visit):
+def test_dragging_the_slider_writes_the_address_once(board, visit):
     seen = visit(board)
     seen.page.evaluate("""() => { window.writes = 0; const write = history.replaceState;
       history.replaceState = function (...all) { window.writes++; return write.apply(this, all) } }""")
@@ -189,14 +189,14 @@ def test_a_slider_that_is_dragged_writes_the_address_once(board, visit):
 
 
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_contrast(board, visit, dark):
+def test_cells_and_texts_have_enough_contrast(board, visit, dark):
     found = visit(board, dark=dark).page.evaluate(CONTRASTS)
     assert {kind for kind, _, _ in found} >= {"", "load", "store", "shared", "other", "idle", "wasted", "chosen"}
     assert [(kind, round(cell, 2)) for kind, cell, _ in found if cell < 3] == []
     assert [(kind, round(text, 2)) for kind, _, text in found if text < 4.5] == []
 
 
-def test_kinds_differ_in_more_than_colour(board, visit):
+def test_kinds_differ_by_more_than_color(board, visit):
     seen = visit(board)
     marks = "cells => cells.map((c) => { const s = getComputedStyle(c); return [c.kind, s.borderStyle, s.borderTopWidth," + (
         " s.boxShadow === 'none' ? '' : s.boxShadow.replace(/^.*\\)/, ''), s.backgroundImage !== 'none'].join() })"
@@ -208,13 +208,13 @@ def test_kinds_differ_in_more_than_colour(board, visit):
 
 
 @pytest.mark.parametrize("size", [(390, 844), (640, 360)], ids=["phone", "zoom-200"])
-def test_a_wide_grid_scrolls_in_itself(board, visit, size):
+def test_wide_grid_scrolls_without_the_page(board, visit, size):
     seen = visit(f"{board}/?columns=30", size=size)
-    assert seen.too_wide == 0
-    enter(seen, "view")
+    assert seen.overflow_pixels == 0
+    focus_grid(seen, "view")
     seen.press("End")
     assert seen.focused == "row 0, column 29, storage 29"
     assert seen.page.get_by_label("row 0, column 29, storage 29").evaluate(
         "c => { const b = c.getBoundingClientRect(); return b.left >= 0 && b.right <= innerWidth }"
     )
-    assert seen.too_wide == 0
+    assert seen.overflow_pixels == 0

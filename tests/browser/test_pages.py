@@ -1,4 +1,4 @@
-"""Every page in a real browser: it opens clean and in time, its address is its state, and sessions keep apart."""
+"""Every page in a real browser: it opens without errors, its address contains its state, and sessions are independent."""
 
 import pytest
 
@@ -6,11 +6,11 @@ from project.screens import PAGES
 
 WITH_STATE = [pytest.param(page.path, id=page.module) for page in PAGES if page.path]
 
-# Seconds. What is aimed at is 3 for a page and 0.5 for a control; a shared machine with two busy cores may take its time, so
-# these only find what hangs, and the time taken goes into the report (pytest --junitxml, record_property).
+# Seconds. The goals are 3 for a page and 0.5 for a control. A busy machine may be slower, so these limits only find hangs,
+# and the measured time is in the report (pytest --junitxml, record_property).
 PAGE_BOUND, CONTROL_BOUND = 30, 15
 
-# The first control that can be moved by a key: a slider that is not the board's, a choice, a text.
+# Controls that a key can change. The slider of the board is excluded.
 SLIDER = "[data-testid=stMain] [data-testid=stSlider] :is([role=slider], input[type=range])"
 SELECT = (
     "[data-testid=stMain] [data-testid=stSelectbox] [role=combobox], [data-testid=stMain] [data-testid=stSelectbox] input"
@@ -19,8 +19,8 @@ RADIO = "[data-testid=stMain] [data-testid=stRadio] input:not(:checked)"
 NUMBER = "[data-testid=stMain] [data-testid=stNumberInput] input"
 
 
-def change(seen):
-    """Another choice in the first control of a page, by keyboard alone; gives the seconds until the page has answered."""
+def change_first_control(seen):
+    """Change the first control of a page by keyboard, and return the seconds until the page has answered."""
     for selector, keys in [
         (SELECT, ("ArrowDown", "ArrowDown", "Enter")),
         (SLIDER, ("ArrowRight",)),
@@ -29,33 +29,33 @@ def change(seen):
     ]:
         control = seen.page.locator(selector).first
         if control.count() and control.is_enabled():
-            return use(seen, control, keys)
-    raise AssertionError("the page has no control that a key could move")
+            return operate(seen, control, keys)
+    raise AssertionError("the page has no control that a key could change")
 
 
-def use(seen, control, keys):
+def operate(seen, control, keys):
     control.scroll_into_view_if_needed()
     control.focus()
     return seen.timed(lambda: seen.press(*keys))
 
 
 @pytest.fixture(scope="module", params=PAGES, ids=lambda page: page.module)
-def opened(app, visiting, request):
-    """Each page once, as it comes; what is done with it leaves it as it is."""
-    with visiting() as visit:
+def opened(app, open_visits, request):
+    """Open each page once. Tests do not change its state."""
+    with open_visits() as visit:
         yield visit(f"{app}/{request.param.path}")
 
 
-def test_a_page_opens_clean_and_in_time(opened, record_property):
+def test_page_opens_without_errors_in_time(opened, record_property):
     record_property("first_load_s", round(opened.seconds, 2))
     assert opened.page.get_by_test_id("stException").count() == 0
-    assert opened.told()["mistakes"] == []
+    assert opened.contents()["mistakes"] == []
     assert opened.page.locator("[data-testid=stMain] h1").count() == 1
     assert opened.seconds < PAGE_BOUND
     assert opened.errors == []
 
 
-def test_a_picture_is_read_by_keyboard(opened):
+def test_picture_cells_are_reachable_by_keyboard(opened):
     if opened.page.locator(".cell").count() == 0:
         pytest.skip("the page draws no grid")
     grid = opened.page.locator(".grid:has(.cell)").first
@@ -77,25 +77,25 @@ def test_a_picture_is_read_by_keyboard(opened):
 def test_no_page_scrolls_sideways(opened, size):
     opened.page.set_viewport_size({"width": size[0], "height": size[1]})
     opened.settle()
-    assert opened.too_wide == 0
+    assert opened.overflow_pixels == 0
 
 
 @pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", WITH_STATE)
-def test_a_change_goes_into_the_address_and_comes_back(app, visit, path, record_property):
+def test_control_changes_are_restored_from_the_address(app, visit, path, record_property):
     seen = visit(f"{app}/{path}")
-    seconds = change(seen)
+    seconds = change_first_control(seen)
     record_property("control_s", round(seconds, 2))
     assert seconds < CONTROL_BOUND
     assert seen.query != ""
-    told, address = seen.told(), seen.page.url
+    contents, address = seen.contents(), seen.page.url
     seen.page.reload()
     seen.settle()
     assert seen.page.url == address
-    assert seen.differences(told) == ""
+    assert seen.differences(contents) == ""
     assert min(seen.page.evaluate(BACKGROUND)) > 200
-    other = visit(address, dark=True)  # the link, sent to somebody with the dark theme
-    assert other.differences(told) == ""
+    other = visit(address, dark=True)  # another user opens the link, with the dark theme
+    assert other.differences(contents) == ""
     assert max(other.page.evaluate(BACKGROUND)) < 60
 
 
@@ -103,20 +103,20 @@ BACKGROUND = """() => getComputedStyle(document.querySelector('[data-testid=stAp
   .match(/[\\d.]+/g).slice(0, 3).map(Number)"""
 
 
-def test_two_sessions_do_not_see_each_other(app, visit):
+def test_sessions_are_independent(app, visit):
     one, two = visit(f"{app}/strides?idiom=transposed"), visit(f"{app}/strides?shape=2%2C3&views=.flip(0)")
-    was = two.told()
+    contents = two.contents()
     one.page.locator(".cell").nth(5).click()
     one.page.locator(".cell.picked").first.wait_for()
     one.settle()
     two.page.reload()
     two.settle()
-    assert two.differences(was) == ""
+    assert two.differences(contents) == ""
     assert two.labels("picked") == []
     assert "idiom=transposed" in one.query
 
 
-def test_hover_lights_the_element_and_its_place(app, visit):
+def test_hover_highlights_an_element_and_its_storage(app, visit):
     seen = visit(f"{app}/strides?idiom=transposed")
     before = len(seen.sent)
     storage, view = seen.page.locator(".grid").nth(0), seen.page.locator(".grid").nth(1)
@@ -126,29 +126,29 @@ def test_hover_lights_the_element_and_its_place(app, visit):
     assert len(seen.sent) == before
 
 
-def test_a_deep_link_says_what_the_library_says(app, visit):
+def test_deep_link_shows_the_results_of_the_library(app, visit):
     from project.views import expressions, strides
 
     seen = visit(f"{app}/strides?shape=4%2C6&views=%5B1%3A%2C%20%3A%3A2%5D.T")
     found = strides.strided(expressions.shape("4,6"), expressions.chain("[1:, ::2].T"))
-    told = seen.told()
-    assert told["pictures"][0][0] == strides.sentence(found)
-    assert [row[:2] for row in told["facts"]][1:4] == [[fact.name, str(fact.value)] for fact in strides.facts(found)][:3]
+    contents = seen.contents()
+    assert contents["pictures"][0][0] == strides.sentence(found)
+    assert [row[:2] for row in contents["facts"]][1:4] == [[fact.name, str(fact.value)] for fact in strides.facts(found)][:3]
 
 
-def test_a_mistake_is_said_and_the_page_goes_on(app, visit):
+def test_invalid_input_is_shown_and_can_be_corrected(app, visit):
     seen = visit(f"{app}/strides?shape=4%2C6&views=.T.nothing()")
-    (said,) = seen.told()["mistakes"]
-    assert "nothing" in said
+    (message,) = seen.contents()["mistakes"]
+    assert "nothing" in message
     field = seen.page.get_by_label("views of x")
     field.fill(".T")
     field.press("Enter")
     seen.page.locator(".cell").first.wait_for()
     seen.settle()
-    assert seen.told()["mistakes"] == []
+    assert seen.contents()["mistakes"] == []
 
 
-def test_a_step_is_in_the_address_of_its_page_alone(app, visit):
+def test_step_is_in_the_address_of_its_page_only(app, visit):
     seen = visit(f"{app}/threads?threads_block=16&threads_step=2")
     count = seen.page.locator(".count").inner_text()
     assert count.startswith("3 of ")
@@ -162,7 +162,7 @@ def test_a_step_is_in_the_address_of_its_page_alone(app, visit):
     assert seen.page.locator(".count").inner_text().startswith("1 of ")
 
 
-def test_pages_are_changed_without_a_new_session(app, visit):
+def test_navigation_keeps_the_session(app, visit):
     seen = visit(app)
     seen.page.get_by_test_id("stPageLink").locator("a").first.click()
     seen.page.locator(".cell").first.wait_for()

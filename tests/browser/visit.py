@@ -1,4 +1,4 @@
-"""A page of the app as its reader has it: opened, settled, read, and used by keyboard."""
+"""Open a page of the app in a browser, wait for it, read it, and use it by keyboard."""
 
 import json
 import re
@@ -7,18 +7,18 @@ from urllib.parse import urlsplit
 
 from project.screenshots import complete, settle
 
-# Opened by its address, a page asks for these beside itself before it asks at the root of the server: Streamlit's own search
-# for where it is mounted. Only these two, below one folder, with this status.
+# A page that is opened by its address first requests these two paths below its own, where Streamlit looks for its mount
+# point. Only these two may fail, and only with this status.
 PROBES = re.compile(r"/[\w-]+/_stcore/(health|host-config)")
 NOT_FOUND = "Failed to load resource: the server responded with a status of 404 (Not Found)"
 
-# A picture: what it says, and each cell in words with its kind, in reading order. Open shadow roots are looked into.
+# Pictures: the sentence, and the label and kind of each cell in reading order. Open shadow roots are searched.
 PICTURES = """() => [...document.querySelectorAll('[data-testid^=stBidiComponent]')].map((host) => {
   const root = [host, ...host.querySelectorAll('*')].map((e) => e.shadowRoot).find((r) => r) ?? host;
   return [root.querySelector('.sentence')?.textContent,
           [...root.querySelectorAll('.cell')].map((c) => `${c.getAttribute('aria-label')} ${c.kind}`)];
 })"""
-# The table of facts. Times that are measured anew are left out.
+# The table of facts, without measured times.
 FACTS = """() => [...document.querySelectorAll('[data-testid=stMain] [data-testid=stTable] table tr')]
   .map((row) => [...row.children].map((cell) => cell.innerText)).filter((row) => !row.includes('MEASURED'))"""
 FOCUSED = """() => {
@@ -31,14 +31,14 @@ TOO_WIDE = """() => [document.documentElement, ...document.querySelectorAll('[da
 
 
 class Visit:
-    """One session of the app. Errors and the hosts that are asked are kept until the end."""
+    """One session of the app. It collects errors and requested hosts."""
 
     def __init__(self, page):
         self.page = page
         self.errors = []
         self.hosts = set()
-        self.sent = []  # what goes to the server
-        self.seconds = 0.0  # until all of the page was there
+        self.sent = []  # messages to the server
+        self.seconds = 0.0  # until the page was complete
         page.set_default_timeout(30_000)
         page.on("console", self._hear)
         page.on("pageerror", lambda error: self.errors.append(f"{page.url}: {error}"))
@@ -60,21 +60,21 @@ class Visit:
         socket.on("framesent", lambda frame: self.sent.append(frame))
 
     def open(self, address):
-        """Open a page, and wait until all of it is there."""
+        """Open a page, and wait until it is complete."""
         self.seconds = self.timed(lambda: self.page.goto(address))
 
-    def timed(self, act):
-        """The seconds until the page has answered to an act."""
+    def timed(self, action):
+        """Run an action, and return the seconds until the page has answered."""
         begin = time.perf_counter()
-        act()
+        action()
         return self.settle() - begin
 
     def settle(self):
-        """Until the server has nothing more to say; gives the moment since when that is so."""
+        """Wait until the server is silent, and return the time of its last message."""
         return settle(self.page)
 
-    def told(self):
-        """All that a page says: pictures, facts, and mistakes; what is still being made is waited for."""
+    def contents(self):
+        """Return the pictures, facts and errors of the page, after waiting until it is complete."""
         complete(self.page)
         return {
             "pictures": self.page.evaluate(PICTURES),
@@ -83,33 +83,33 @@ class Visit:
         }
 
     def differences(self, other):
-        """Where two tellings differ, in short."""
+        """Describe where the contents of the page differ from other contents."""
         return "; ".join(
             f"{name}: {json.dumps(mine)[:400]} / {json.dumps(other[name])[:400]}"
-            for name, mine in self.told().items()
+            for name, mine in self.contents().items()
             if mine != other[name]
         )
 
     @property
     def focused(self):
-        """The label, or the text, of what has the focus."""
+        """The label or text of the focused element."""
         return self.page.evaluate(FOCUSED)
 
     @property
     def query(self):
-        """The part of the address that holds the state."""
+        """The query part of the address, which contains the state."""
         return urlsplit(self.page.url).query
 
     @property
-    def too_wide(self):
-        """By how many pixels the page could be scrolled sideways."""
+    def overflow_pixels(self):
+        """The number of pixels by which the page scrolls sideways."""
         return max(self.page.evaluate(TOO_WIDE))
 
     def labels(self, state):
-        """The labels of the cells that are "lit", "picked", ..."""
+        """Return the labels of the cells that are "lit", "picked", ..."""
         return self.page.locator(f".cell.{state}").evaluate_all("cells => cells.map((c) => c.getAttribute('aria-label'))")
 
     def press(self, *keys):
-        """Keys, one after the other."""
+        """Press keys, one after another."""
         for key in keys:
             self.page.keyboard.press(key)

@@ -1,4 +1,4 @@
-"""Columns written by hand: accesses as a person lists them, and as Hypothesis draws them."""
+"""Build the event columns of a trace from single accesses, which a test lists or Hypothesis draws."""
 
 from typing import NamedTuple
 
@@ -23,7 +23,7 @@ class Access(NamedTuple):
 
 
 def columns(accesses) -> Events:
-    """The columns of accesses, in their order."""
+    """Return the event columns of accesses, in their order."""
     rows = [Access(*access) for access in accesses]
     column = {name: np.array([getattr(row, name) for row in rows], np.int64) for name in Access._fields if name != "value"}
     column["value"] = np.array([row.value for row in rows], np.float64)
@@ -32,12 +32,12 @@ def columns(accesses) -> Events:
 
 
 def array(name="a", space="global", base=256, shape=(64,), itemsize=4, dtype="float32", strides=None) -> ArrayInfo:
-    """A row of the table of arrays; row-major unless strides are given."""
+    """Return a row of the table of arrays: row-major unless strides are passed."""
     if strides is None:
         strides = tuple(int(np.prod(shape[d + 1 :], dtype=int)) * itemsize for d in range(len(shape)))
     return ArrayInfo(name, space, base, shape, strides, itemsize, dtype)
 
 
 def lines(*numbers) -> list[Instruction]:
-    """A table of instructions, one at each line."""
+    """Return a table of instructions, one at each line."""
     return [Instruction("folder/kernel.py", "kernel", line, 4, 2 * index) for index, line in enumerate(numbers)]

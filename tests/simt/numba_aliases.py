@@ -1,4 +1,4 @@
-"""Kernels that call Numba's words by names of their own."""
+"""Kernels that import Numba's functions and types under other names."""
 
 import numba
 from numba import cuda, float32, int32, njit, types

@@ -1,4 +1,4 @@
-"""Kernels that Numba's own simulator can run. As a script it runs them there and saves what comes out."""
+"""Kernels that Numba's own simulator can run. Run as a script, the module runs them there and saves the outputs."""
 
 import math
 import sys
@@ -57,7 +57,7 @@ def mandelbrot(out):
 
 
 def launches():
-    """Kernel, grid, block and arguments; the first argument is the output."""
+    """Yield a kernel, grid, block and arguments. The first argument is the output."""
     r = np.random.default_rng(0)
     a, b = r.random((8, 8), np.float32), r.random((8, 8), np.float32)
     yield stencil, 3, 8, (np.zeros(20), r.random(20))

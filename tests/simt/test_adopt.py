@@ -1,4 +1,4 @@
-"""From functions written for Numba to functions that the machine runs."""
+"""`rebind`: functions that are written for Numba run in the interpreter, with its own `cuda`, math and arrays."""
 
 import enum
 import math
@@ -41,13 +41,13 @@ def apply(a):
     a[i] = double(a[i]) + PAIR[0] + Color.RED
 
 
-def test_plain_functions_and_constants_of_the_module():
+def test_kernels_call_plain_functions_and_read_module_constants():
     a = np.zeros(2)
     simt.run(apply, 1, 2, a)
     assert a.tolist() == [10, 10]
 
 
-def test_a_global_that_changed_is_seen(monkeypatch):
+def test_changed_globals_are_read_by_the_next_run(monkeypatch):
     a = np.ones(1)
     simt.run(apply, 1, 1, a)
     monkeypatch.setitem(globals(), "FACTOR", 5)
@@ -60,29 +60,29 @@ def test_a_global_that_changed_is_seen(monkeypatch):
     assert a[0] == 9
 
 
-def test_a_kernel_is_adopted_once():
+def test_rebind_is_cached():
     assert rebind(apply) is rebind(apply)
     assert rebind(apply).parameter_names == ["a"]
 
 
-def test_the_module_stays_as_it_is():
+def test_launch_leaves_module_globals_unchanged():
     before = {name: id(value) for name, value in globals().items()}
     simt.run(apply, 1, 1, np.ones(1))
     assert {name: id(value) for name, value in globals().items()} == before
     assert double.__globals__ is globals()
 
 
-def names(out):
+def use_aliases(out):
     out[0] = m.exp(0) + exp(0) + pi * 0 + root(4) + np.sqrt(9) + math.inf * 0 if out[0] > 0 else m.exp(0) + exp(0) + root(4)
 
 
-def test_names_under_other_names():
+def test_imported_aliases_resolve():
     out = np.zeros(1)
-    simt.run(names, 1, 1, out)
+    simt.run(use_aliases, 1, 1, out)
     assert out[0] == 4
 
 
-def constants(out):
+def read_module_array(out):
     mine = cuda.const.array_like(TABLE)
     i = cuda.threadIdx.x
     out[i] = mine[i] + TABLE[i] + len(TABLE) + TABLE.shape[0]
@@ -92,33 +92,33 @@ def write_constant(out):
     TABLE[0] = 1
 
 
-def test_arrays_of_the_module_are_constants():
+def test_module_arrays_are_read_only_constants():
     out = np.zeros(3)
-    trace = simt.trace(constants, 1, 3, out)
+    trace = simt.trace(read_module_array, 1, 3, out)
     assert out.tolist() == [26, 46, 66]
     assert {info.name: info.space for info in trace.arrays} == {"out": "global", "TABLE": "const"}
-    assert {row.function for row in trace.instructions} == {"constants"}
+    assert {row.function for row in trace.instructions} == {"read_module_array"}
     assert list(trace.outputs) == ["out"]
     with pytest.raises(Exception, match="read-only"):
         simt.run(write_constant, 1, 1, out)
 
 
-def make(scale, helper):
+def make_kernel(scale, helper):
     def kernel(a, extra=4, *, more=1):
         a[0] = helper(a[0]) * scale + extra + more
 
     return kernel
 
 
-def test_closures_and_defaults():
+def test_closures_and_default_arguments_work():
     a = np.ones(1)
-    simt.run(make(3, double), 1, 1, a)
+    simt.run(make_kernel(3, double), 1, 1, a)
     assert a[0] == 11
-    simt.run(make(3, lambda x: x + 1), 1, 1, a, 0)
+    simt.run(make_kernel(3, lambda x: x + 1), 1, 1, a, 0)
     assert a[0] == 37
 
 
-def test_a_variable_of_the_surrounding_function_that_changed():
+def test_changed_closure_variable_is_read_by_the_next_run():
     scale = 2
 
     def kernel(a):
@@ -139,7 +139,7 @@ def use_recursion(a):
     a[0] = factorial(5)
 
 
-def test_functions_that_call_themselves():
+def test_recursive_functions_run():
     a = np.zeros(1)
     simt.run(use_recursion, 1, 1, a)
     assert a[0] == 120
@@ -152,13 +152,13 @@ def with_inner(a):
     a[0] = add(double(1))
 
 
-def test_functions_inside_a_kernel():
+def test_functions_defined_inside_a_kernel_run():
     a = np.zeros(1)
     simt.run(with_inner, 1, 1, a)
     assert a[0] == 4
 
 
-def test_functions_of_other_modules(monkeypatch):
+def test_functions_and_constants_of_other_modules_work(monkeypatch):
     other = types.ModuleType("other")
     exec("import math\nWIDTH = 8\ndef half(x):\n    return math.floor(x / 2)", other.__dict__)
     monkeypatch.setitem(globals(), "other", other)
@@ -174,7 +174,7 @@ def test_functions_of_other_modules(monkeypatch):
     assert a[0] == 10
 
 
-def test_named_tuples():
+def test_named_tuples_are_built_and_passed():
     def kernel(a, p):
         q = Point(p.y, p.x)
         a[0] = q.x
@@ -252,7 +252,7 @@ def calls_unknown(a):
         (uses_dict, "a dict", 1),
     ],
 )
-def test_what_kernels_do_not_have_is_refused_before_they_run(kernel, name, step):
+def test_unsupported_python_is_rejected_before_the_kernel_runs(kernel, name, step):
     a = np.zeros(1)
     with pytest.raises(UnknownWordError, match=f"{name}.* at test_adopt.py:") as info:
         simt.run(kernel, 1, 1, a)
@@ -261,27 +261,27 @@ def test_what_kernels_do_not_have_is_refused_before_they_run(kernel, name, step)
     assert a[0] == 0
 
 
-def test_the_line_is_that_of_the_function_that_is_called():
+def test_error_names_the_line_in_the_called_function():
     with pytest.raises(UnknownWordError) as info:
         simt.run(calls_unknown, 1, 1, np.zeros(1))
     assert info.value.lines == ((__file__, uses_open.__code__.co_firstlineno + 2),)
 
 
-def test_a_kernel_is_a_function():
+def test_launching_a_non_function_is_an_error():
     with pytest.raises(UnknownWordError, match="expected a Python function or a kernel"):
         simt.run(3, 1, 1)
 
 
 @pytest.fixture(scope="module")
 def aliases():
-    """Kernels as they are written for Numba; `cuda.jit` compiles nothing before a launch."""
+    """Import kernels that are written for Numba. (`cuda.jit` compiles nothing before a launch.)"""
     pytest.importorskip("numba.cuda")
     from tests.simt import numba_aliases
 
     return numba_aliases
 
 
-def test_dispatchers_aliases_and_types_of_numba(aliases):
+def test_numba_dispatchers_aliases_and_types_work(aliases):
     a, out = np.arange(4, dtype=np.float32), np.zeros(4)
     before = dict(vars(aliases))
     trace = simt.trace(aliases.alias, 1, 4, out, a)
@@ -293,7 +293,7 @@ def test_dispatchers_aliases_and_types_of_numba(aliases):
     assert vars(aliases) == before
 
 
-def test_random_numbers_of_numba(aliases):
+def test_numba_random_numbers_are_drawn(aliases):
     states = np.full(3, 1 << 62, np.uint64).astype([("s0", np.uint64), ("s1", np.uint64)])
     out = np.zeros(3)
     trace = simt.trace(aliases.uniform, 1, 3, states, out)
@@ -303,7 +303,7 @@ def test_random_numbers_of_numba(aliases):
     assert {row.function for row in trace.instructions} == {"uniform"}
 
 
-def test_words_of_numba_that_are_not_here(aliases):
+def test_unsupported_numba_name_is_an_error_with_its_line(aliases):
     with pytest.raises(UnknownWordError, match=r"cuda\.libdevice at numba_aliases.py:"):
         simt.run(aliases.unknown, 1, 1, np.zeros(1))
 
@@ -323,7 +323,7 @@ def test_outputs_agree_with_numbas_own_simulator(tmp_path):
         assert np.allclose(arrays[0], expected[trace.kernel], rtol=1e-6), trace.kernel
 
 
-def test_nothing_of_numba_is_imported(tmp_path):
+def test_interpreter_imports_nothing_from_numba_cuda(tmp_path):
     code = (
         "import sys, numpy as np\nfrom minifuse import simt\nfrom minifuse.simt import cuda\n"
         "def k(a):\n    a[0] = cuda.grid(1)\n"
@@ -337,7 +337,7 @@ def test_nothing_of_numba_is_imported(tmp_path):
     assert done.stdout.strip() == "[]", done.stderr
 
 
-def test_without_greenlet_the_install_line_is_named():
+def test_missing_greenlet_error_shows_the_install_command():
     code = "import sys\nsys.modules['greenlet'] = None\nimport minifuse.simt"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert MissingPartError.__name__ in done.stderr

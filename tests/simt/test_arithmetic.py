@@ -1,4 +1,4 @@
-"""Numbers in kernels: types of loads, casts, math, NumPy's names, builtins, stores."""
+"""Numbers in kernels: types of loads, casts, math, NumPy's functions, builtins, stores."""
 
 import math
 from fractions import Fraction
@@ -23,7 +23,7 @@ NOT_UNARY = "acosh atan2 copysign fmod frexp gcd hypot inf isfinite isinf isnan 
     [("f4", np.float32), ("f8", np.float64), ("f2", np.float16), ("u8", np.uint64), ("?", bool)]
     + [(name, int) for name in ("i1", "i2", "i4", "i8", "u1", "u2", "u4")],
 )
-def test_loads_give_the_numbers_of_kernels(dtype, kind):
+def test_loads_return_kernel_number_types(dtype, kind):
     seen = []
 
     @simt.word
@@ -42,7 +42,7 @@ def test_loads_give_the_numbers_of_kernels(dtype, kind):
     assert seen == [kind] * 4
 
 
-def test_number_arguments():
+def test_number_arguments_keep_their_types():
     seen = []
 
     @simt.word
@@ -92,13 +92,13 @@ def square_often(a, x):
     a[0] = x
 
 
-def test_an_integer_past_64_bits_is_an_error_that_says_so():
+def test_integer_past_64_bits_is_an_error():
     with pytest.raises(SimtError, match=r"does not fit in 64 bits; .* write int64"):
         simt.run(square_often, 1, 1, np.zeros(1, np.int32), 3)
 
 
 @pytest.mark.parametrize(("x", "expected"), [(2.9, 2), (-2.9, -2), (f32(7), 7), (True, 1), (2**31 + 5, -(2**31) + 5)])
-def test_casts_cut_off_and_wrap(x, expected):
+def test_casts_truncate_and_wrap(x, expected):
     assert CASTS["int32"](x) == expected
     assert type(CASTS["int32"](x)) is int
 
@@ -109,13 +109,13 @@ def division(out, a, b):
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8"])
-def test_division_of_floats_by_zero(dtype):
+def test_float_division_by_zero_is_inf_or_nan(dtype):
     out = np.zeros(3, dtype)
     simt.run(division, 1, 3, out, np.array([1, -1, 0], dtype), np.zeros(3, dtype))
     assert np.array_equal(out, np.array([np.inf, -np.inf, np.nan], dtype), equal_nan=True)
 
 
-def test_division_of_integers_by_zero_is_an_error():
+def test_integer_division_by_zero_is_an_error():
     with pytest.raises(SimtError, match="ZeroDivisionError in thread 0 of block 0"):
         simt.run(division, 1, 1, np.zeros(1), np.ones(1, int), np.zeros(1, int))
 
@@ -179,14 +179,14 @@ def test_math_agrees_with_python(name, x):
         ("remainder", (1.0, 0.0), math.nan),
     ],
 )
-def test_math_of_several_operands_and_at_its_limits(name, operands, expected):
+def test_binary_math_and_special_values_match_c(name, operands, expected):
     with np.errstate(all="ignore"):
         found = MATH[name](*operands)
     assert type(found) is np.float64
     assert found == pytest.approx(expected, nan_ok=True)
 
 
-def test_math_that_gives_other_kinds():
+def test_math_functions_return_tuples_bools_and_floats():
     mantissa, exponent = MATH["frexp"](f32(6))
     assert (mantissa, exponent, type(mantissa), type(exponent)) == (0.75, 3, f32, int)
     assert MATH["modf"](-1.25) == (-0.25, -1)
@@ -196,7 +196,7 @@ def test_math_that_gives_other_kinds():
     assert type(MATH["floor"](2.5)) is np.float64, "as in Numba on a GPU"
 
 
-def test_minimum_and_maximum_pass_over_nan():
+def test_min_and_max_ignore_nan():
     least, greatest = KERNEL_BUILTINS["min"], KERNEL_BUILTINS["max"]
     nan = f32(math.nan)
     assert (least(nan, f32(2)), greatest(f32(2), nan), greatest(nan, 1)) == (2, 2, 1)
@@ -205,13 +205,13 @@ def test_minimum_and_maximum_pass_over_nan():
     assert type(greatest(1, 2)) is int
 
 
-def test_round_is_to_even_and_int_cuts_off():
+def test_round_is_half_to_even_and_int_truncates():
     assert [KERNEL_BUILTINS["round"](f32(x)) for x in (0.5, 1.5, -2.5)] == [0, 2, -2]
     assert KERNEL_BUILTINS["round"](np.float64(2.347), 2) == 2.35
     assert (KERNEL_BUILTINS["int"](f32(-2.7)), KERNEL_BUILTINS["bool"](0.0)) == (-2, False)
 
 
-def test_names_of_numpy_give_numbers_of_kernels():
+def test_numpy_functions_return_kernel_number_types():
     assert type(NUMPY["add"](2**62, 2**60)) is int
     assert NUMPY["isnan"](1.0) is False
     assert NUMPY["sign"](-3) == -1
@@ -220,8 +220,8 @@ def test_names_of_numpy_give_numbers_of_kernels():
     assert (NUMPY["int32"](2**31), NUMPY["pi"], NUMPY["float32"]) == (-(2**31), math.pi, f32)
 
 
-def exactly_fused(a, b, c, kind):
-    """The element of this type nearest to the exact a * b + c."""
+def nearest_fma(a, b, c, kind):
+    """Return the number of this type that is nearest to the exact a * b + c."""
     exact = Fraction(a) * Fraction(b) + Fraction(c)
     guess = kind(float(exact))
     with np.errstate(all="ignore"):
@@ -239,10 +239,10 @@ def test_fma_rounds_once(a, b, c):
     for kind in (np.float32, np.float64):
         found = fma(kind(a), kind(b), kind(c))
         assert type(found) is kind
-        assert found == exactly_fused(float(kind(a)), float(kind(b)), float(kind(c)), kind)
+        assert found == nearest_fma(float(kind(a)), float(kind(b)), float(kind(c)), kind)
 
 
-def test_fma_at_its_limits():
+def test_fma_handles_inf_nan_overflow_and_signed_zero():
     assert fma(f32(math.inf), f32(1), f32(2)) == math.inf
     with np.errstate(all="ignore"):
         assert math.isnan(fma(f32(math.inf), f32(0), f32(2)))
@@ -270,7 +270,7 @@ def use_numpy(a):
 @pytest.mark.parametrize(
     ("kernel", "name"), [(use_sorted, "sorted"), (use_dict, "dict"), (use_math, "math.comb"), (use_numpy, "np.dot")]
 )
-def test_names_that_kernels_do_not_have(kernel, name):
+def test_unsupported_functions_are_errors_with_their_line(kernel, name):
     line = kernel.__code__.co_firstlineno + 1
     with pytest.raises(UnknownWordError, match=rf"^{name} at test_arithmetic.py:{line} is not supported"):
         simt.run(kernel, 1, 1, np.zeros(1))

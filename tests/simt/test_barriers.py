@@ -1,4 +1,4 @@
-"""Where lanes meet: barriers of blocks and grids, collectives of warps, polls; and the errors where they cannot."""
+"""Synchronization: barriers of blocks and grids, collectives of warps, polling, and the errors of wrong uses."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ FULL = 0xFFFFFFFF
 
 
 def line_of(function, text):
-    """The line of a function in this file that has a text."""
+    """Return the number of the first line of a function that contains the text."""
     with open(__file__, encoding="utf-8") as file:  # noqa: PTH123
         lines = file.read().splitlines()
     first = function.__code__.co_firstlineno
@@ -34,7 +34,7 @@ def in_branch(a):
         cuda.syncthreads()
 
 
-def test_a_return_before_a_barrier_is_told_with_both_lines():
+def test_return_before_a_barrier_is_reported_with_both_lines():
     trace = simt.trace(guarded, 2, 64, np.zeros(64))
     assert not trace.is_complete
     (error,) = [hazard for hazard in trace.hazards() if isinstance(hazard, BarrierError)]
@@ -48,7 +48,7 @@ def test_a_return_before_a_barrier_is_told_with_both_lines():
         simt.run(guarded, 2, 64, np.zeros(64))
 
 
-def test_two_barriers_in_two_branches_are_told_with_both_lines():
+def test_barriers_in_two_branches_are_reported_with_both_lines():
     with pytest.raises(BarrierError, match="every thread of the block must reach the same barrier") as info:
         simt.run(in_branch, 1, (64, 1), np.zeros(1))
     assert info.value.threads == ((0, 0), (32, 0))
@@ -62,7 +62,7 @@ def counts(out):
     out[t, 2] = cuda.syncthreads_or(t == 39)
 
 
-def test_barriers_with_predicates():
+def test_syncthreads_count_and_or_combine_predicates():
     out = np.zeros((40, 3), np.int32)
     trace = simt.trace(counts, 1, 40, out)
     assert np.all(out == [14, 1, 1])
@@ -85,7 +85,7 @@ def row_sum(out, a):
         out[cuda.threadIdx.x // 32] = s
 
 
-def test_a_warp_sums_by_shuffles():
+def test_warp_reduces_with_shuffles():
     a = np.random.default_rng(1).random(96, np.float32)
     out = np.zeros(3, np.float32)
     trace = simt.trace(row_sum, 1, 96, out, a)
@@ -103,7 +103,7 @@ def halves(out):
         out[t] = cuda.shfl_up_sync(0xFFFF0000, t, 0)
 
 
-def test_parts_of_a_warp_go_their_ways():
+def test_masked_shuffles_run_in_divergent_halves_of_a_warp():
     out = np.zeros(32, int)
     simt.run(halves, 1, 32, out)
     assert out.tolist() == [t ^ 1 for t in range(16)] + list(range(16, 32))
@@ -155,13 +155,13 @@ def absent_source(out):
         (absent_source, BarrierError, "reads in cuda.shfl_down_sync.* from lane 8, which does not take part", 1),
     ],
 )
-def test_a_collective_that_cannot_be_is_told(kernel, kind, words, lines):
+def test_invalid_collectives_are_errors(kernel, kind, words, lines):
     with pytest.raises(kind, match=words) as info:
         simt.run(kernel, 1, 32, np.zeros(32))
     assert len(info.value.lines) == lines
 
 
-def test_a_mask_may_name_lanes_that_never_were():
+def test_mask_may_include_lanes_past_the_block():
     out = np.zeros(40, int)
 
     def ballot(out):
@@ -184,7 +184,7 @@ def some_blocks(a):
     cuda.cg.this_grid().sync()
 
 
-def test_blocks_wait_for_the_whole_grid():
+def test_grid_sync_waits_for_all_blocks():
     a, out = np.zeros(12), np.zeros(12)
     trace = simt.trace(grid_sum, 3, 4, a, out)
     assert out.tolist() == list(range(12))[::-1]
@@ -192,7 +192,7 @@ def test_blocks_wait_for_the_whole_grid():
     assert set(trace.events.epoch.tolist()) == {0, 1}
 
 
-def test_a_block_that_leaves_before_the_grid_meets():
+def test_block_that_returns_before_grid_sync_is_an_error():
     with pytest.raises(BarrierError, match="thread 0 of block 1 has left the kernel"):
         simt.run(some_blocks, 2, 4, np.zeros(1))
 
@@ -224,7 +224,7 @@ def locked(lock, total):
     cuda.atomic.exch(lock, 0, 0)
 
 
-def test_a_lane_that_polls_lets_others_run():
+def test_polling_lane_lets_others_run():
     flag, out = np.zeros(1, int), np.zeros(1)
     simt.run(hand_over, 1, 64, flag, out)
     assert (flag[0], out[0]) == (2, 1)
@@ -233,7 +233,7 @@ def test_a_lane_that_polls_lets_others_run():
     assert total[0] == 150
 
 
-def test_a_lane_that_polls_for_ever_is_a_deadlock():
+def test_lane_that_polls_forever_is_a_deadlock():
     with pytest.raises(BarrierError, match="deadlock: thread 0 of block 0 polls at") as info:
         simt.run(never_handed_over, 1, 64, np.zeros(1, int), np.zeros(1))
     assert info.value.lines == ((__file__, line_of(never_handed_over, "while")),)
@@ -247,7 +247,7 @@ def activity(out):
         out[t] = cuda.activemask()
 
 
-def test_lanes_that_come_together_are_active():
+def test_activemask_contains_the_lanes_of_one_branch():
     out = np.zeros(6, int)
     simt.run(activity, 1, 6, out)
     assert out.tolist() == [0b010101, 0b101010] * 3

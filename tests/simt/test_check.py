@@ -1,4 +1,4 @@
-"""`minifuse check`: right scripts give no hazard, broken ones their verdict at the lines that their comments mark."""
+"""`minifuse check`: correct scripts have no hazards, broken ones have theirs at the lines that comments mark."""
 
 import json
 import os
@@ -27,8 +27,8 @@ MARKS = {
 MARK = re.compile(rf"({'|'.join(MARKS)})(?:: (?:read|write|allocation))?(?:, |$)")
 
 
-def marks(path):
-    """The lines of a script that take part in its hazard, and the class of that: {class: {line, ...}}."""
+def marked_hazards(path):
+    """Return the lines that comments of a script mark, by the class of hazard: {class: {line, ...}}."""
     found = {}
     for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
         for mark in MARK.finditer(line.partition("  # ")[2]):
@@ -36,31 +36,31 @@ def marks(path):
     return found
 
 
-BROKEN = [name for name, path in SCRIPTS.items() if marks(path)]
+BROKEN = [name for name, path in SCRIPTS.items() if marked_hazards(path)]
 RIGHT = [name for name in SCRIPTS if name not in BROKEN]
 
 
 def write(folder, source, name="script.py"):
-    """A script of a test."""
+    """Write a script, and return its path."""
     path = folder / name
     path.write_text(textwrap.dedent(source), encoding="utf-8")
     return path
 
 
 def invoke(*arguments):
-    """The command, in this process, on a wide terminal."""
+    """Run the command in this process, on a terminal of 80 columns."""
     return CliRunner().invoke(app, ["check", *map(str, arguments)], env={"COLUMNS": "80", "TERM": "dumb"})
 
 
 def spawn(*arguments, **options):
-    """The command, in a process of its own."""
+    """Run the command in a child process."""
     environment = {**os.environ, "PYTHONPATH": str(ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "minifuse", "check", *map(str, arguments)]
     return subprocess.run(command, capture_output=True, text=True, env=environment, timeout=120, check=False, **options)
 
 
 @pytest.mark.parametrize("name", RIGHT)
-def test_a_script_that_is_right_has_no_hazard(name, capsys):
+def test_correct_script_has_no_hazard(name, capsys):
     report = check(SCRIPTS[name])
     assert report.failure is None
     assert [finding.error for finding in report.findings] == []
@@ -70,9 +70,9 @@ def test_a_script_that_is_right_has_no_hazard(name, capsys):
 
 
 @pytest.mark.parametrize("name", BROKEN)
-def test_a_broken_script_has_its_verdict_at_the_marked_lines(name):
+def test_broken_script_is_reported_at_the_marked_lines(name):
     report = check(SCRIPTS[name])
-    (expected,) = marks(SCRIPTS[name]).items()
+    (expected,) = marked_hazards(SCRIPTS[name]).items()
     found = {type(finding.error) for finding in report.findings}
     lines = {line for finding in report.findings for _, line in finding.error.lines}
     files = {Path(file) for finding in report.findings for file, _ in finding.error.lines}
@@ -80,28 +80,28 @@ def test_a_broken_script_has_its_verdict_at_the_marked_lines(name):
     assert ({expected[0]}, expected[1], {SCRIPTS[name]}) == (found, lines, files)
 
 
-def test_there_are_scripts_of_both_kinds():
+def test_correct_and_broken_scripts_exist():
     assert len(RIGHT) >= 20
     assert len(BROKEN) >= 15
-    assert set().union(*(marks(SCRIPTS[name]) for name in BROKEN)) == set(MARKS.values())
+    assert set().union(*(marked_hazards(SCRIPTS[name]) for name in BROKEN)) == set(MARKS.values())
 
 
-def test_hazards_are_gathered_by_kernel_and_lines():
+def test_hazards_are_grouped_by_kernel_and_lines():
     report = check(SCRIPTS["heat_equation_in_place"])
     assert report.launches == 3
     assert report.kernels == ["step"]
     for finding in report.findings:
         assert (finding.kernel, finding.launch, finding.count) == ("step", 1, 3)
-        assert linecache_text(finding.line) == "step[2, 24](rod, 0.4)"
+        assert source_text(finding.line) == "step[2, 24](rod, 0.4)"
     assert report.verdict() == f"3 launches of 1 kernel: {len(report.findings)} hazards".replace("1 hazards", "1 hazard")
 
 
-def test_two_races_at_one_line_are_one_hazard_of_one_launch():
+def test_two_races_at_one_line_are_one_hazard():
     (finding,) = check(SCRIPTS["dot_without_atomics"]).findings
     assert finding.count == 1
 
 
-def test_a_hazard_that_the_script_catches_is_told_each_time(tmp_path):
+def test_hazards_caught_by_the_script_are_counted(tmp_path):
     script = write(
         tmp_path,
         """
@@ -125,16 +125,16 @@ def test_a_hazard_that_the_script_catches_is_told_each_time(tmp_path):
     assert (finding.count, report.launches, report.failure, report.status) == (3, 3, None, 1)
 
 
-def linecache_text(line):
+def source_text(line):
     return Path(line[0]).read_text(encoding="utf-8").splitlines()[line[1] - 1].strip()
 
 
-def test_the_command_shows_a_block_for_each_hazard():
+def test_command_prints_a_paragraph_for_each_hazard():
     result = invoke(SCRIPTS["block_sum_missing_barrier"])
     assert result.exit_code == 1
     text = result.output
     assert "RaceError: shared array 'cache' element" in text
-    first, second = sorted(marks(SCRIPTS["block_sum_missing_barrier"])[errors.RaceError])
+    first, second = sorted(marked_hazards(SCRIPTS["block_sum_missing_barrier"])[errors.RaceError])
     assert f"\n  block_sum_missing_barrier.py:{first}  cache[t] = a[i]  # race: write\n" in text
     assert f"\n  block_sum_missing_barrier.py:{second}  out[i] = cache[t] + cache[t + 32]" in text
     assert "\n  kernel block_sum, launch 1 at block_sum_missing_barrier.py:20\n" in text
@@ -142,7 +142,7 @@ def test_the_command_shows_a_block_for_each_hazard():
     assert max(map(len, text.splitlines())) <= 80
 
 
-def test_the_command_leaves_what_the_script_prints(tmp_path):
+def test_script_output_arguments_and_exit_status_pass_through(tmp_path):
     script = write(
         tmp_path,
         """
@@ -157,11 +157,11 @@ def test_the_command_leaves_what_the_script_prints(tmp_path):
     assert result.returncode == 3
 
 
-def test_json_is_alone_on_the_standard_output(tmp_path):
+def test_json_is_the_only_standard_output(tmp_path):
     result = spawn(SCRIPTS["histogram_without_atomics"], "--json", cwd=tmp_path)
     facts = json.loads(result.stdout)
     assert (facts["launches"], facts["kernels"], facts["status"], facts["exception"]) == (1, ["histogram"], 1, None)
-    (line,) = marks(SCRIPTS["histogram_without_atomics"])[errors.RaceError]
+    (line,) = marked_hazards(SCRIPTS["histogram_without_atomics"])[errors.RaceError]
     for hazard in facts["hazards"]:
         assert hazard["error"] == "RaceError"
         assert {tuple(at) for at in hazard["lines"]} == {(str(SCRIPTS["histogram_without_atomics"]), line)}
@@ -188,16 +188,16 @@ RACE_WITH_AN_ORDER = textwrap.dedent("""
     """)
 
 
-def test_schedules_say_where_the_order_shows(tmp_path):
+def test_schedules_report_launches_whose_results_differ(tmp_path):
     script = write(tmp_path, RACE_WITH_AN_ORDER)
     report = check(script, schedules=8)
     (found,) = report.schedules
     assert (found.kernel, found.launch, found.tried, found.count) == ("last_wins", 2, 8, 1)
-    assert linecache_text(found.line) == "last_wins[2, 64](out)"
+    assert source_text(found.line) == "last_wins[2, 64](out)"
     assert set(found.seeds) <= set(range(1, 8))
     last = found.seeds[-1]
     result = invoke(script, "--schedules", last + 1)
-    assert "out 127\n" in result.output  # the script goes on with what seed 0 gave, not the last one
+    assert "out 127\n" in result.output  # the script continues with the result of seed 0, not of the last seed
     told = f"in launch 2 at script.py:{found.line[1]} differs in {len(found.seeds)} of {last + 1} schedules; "
     assert f"the result of last_wins {told}seed {found.seeds[0]} replays it." in " ".join(result.output.split())
     (found,) = check(SCRIPTS["heat_equation_in_place"], schedules=3).schedules
@@ -205,7 +205,7 @@ def test_schedules_say_where_the_order_shows(tmp_path):
     assert "no results differ in 3 schedules" in invoke(SCRIPTS["histogram"], "--schedules", 3).output
 
 
-def test_the_trace_is_that_of_the_first_hazard(tmp_path):
+def test_trace_option_saves_the_launch_of_the_first_hazard(tmp_path):
     from minifuse.simt.trace import Trace
 
     on_device = RACE_WITH_AN_ORDER.replace("np.zeros(1, np.int32)", "cuda.to_device(np.zeros(1, np.int32))")
@@ -213,12 +213,12 @@ def test_the_trace_is_that_of_the_first_hazard(tmp_path):
     assert invoke(script, "--trace", file).exit_code == 1
     found = Trace.load(file)
     assert found.kernel == "last_wins"
-    assert found.outputs["out"][0] == 127  # and not 128, what the launch after it leaves
+    assert found.outputs["out"][0] == 127  # the next launch changes it to 128
     assert invoke(SCRIPTS["guard"], "--trace", file).exit_code == 0
     assert Trace.load(file).kernel == "add_ten"
 
 
-def test_an_exception_shows_the_lines_of_the_script(tmp_path):
+def test_traceback_shows_only_lines_of_the_script(tmp_path):
     script = write(
         tmp_path,
         """
@@ -244,7 +244,7 @@ def test_an_exception_shows_the_lines_of_the_script(tmp_path):
     assert result.stdout == "1 launch of 1 kernel: no hazards\n"
 
 
-def test_words_that_are_not_known_are_named_with_their_line(tmp_path):
+def test_unknown_names_are_errors_with_their_line(tmp_path):
     source = "from numba import cuda\n\n@cuda.jit\ndef kernel(a):\n    a[0] = cuda.frobnicate(3)\n\n"
     result = invoke(write(tmp_path, source + "import numpy as np\nkernel[1, 1](np.zeros(1))\n"))
     assert result.exit_code == 2
@@ -254,13 +254,13 @@ def test_words_that_are_not_known_are_named_with_their_line(tmp_path):
     assert re.search(r"UnknownWordError: cuda\.declare_device at script\.py:3", result.stderr)
 
 
-def test_a_hazard_counts_more_than_what_follows_it(tmp_path):
+def test_exit_status_is_1_for_a_hazard_before_an_exception(tmp_path):
     report = check(write(tmp_path, RACE_WITH_AN_ORDER + "raise ValueError('afterwards')\n"))
     assert isinstance(report.failure, ValueError)
     assert report.status == 1
 
 
-def test_a_launch_that_cannot_go_on_ends_the_script(tmp_path):
+def test_failed_launch_ends_the_script(tmp_path):
     source = SCRIPTS["guard_missing"].read_text(encoding="utf-8")
     script = write(tmp_path, source + "\nprint('not reached')\n")
     result = invoke(script)
@@ -274,11 +274,11 @@ def test_launches_past_the_limit_run_unrecorded():
     assert (report.failure, report.status, report.unrecorded) == (None, 0, [1])  # the script checks its result itself
     result = invoke(SCRIPTS["block_sum_missing_barrier"], "--limit", 100)
     assert "1 launch has more than 100 memory accesses" in " ".join(result.output.split())
-    assert "UninitializedReadError" in result.output  # all but races is still judged
+    assert "UninitializedReadError" in result.output  # only races need the recording
     assert result.exit_code == 1
 
 
-def test_a_launch_past_the_limit_starts_again_from_where_it_was(tmp_path):
+def test_launch_past_the_limit_restarts_with_restored_memory(tmp_path):
     script = write(
         tmp_path,
         """
@@ -298,7 +298,7 @@ def test_a_launch_past_the_limit_starts_again_from_where_it_was(tmp_path):
     assert (report.failure, report.unrecorded) == (None, [1])
 
 
-def test_what_the_interpreter_cannot_do_is_no_hazard(tmp_path):
+def test_interpreter_errors_are_not_hazards(tmp_path):
     script = write(
         tmp_path,
         """
@@ -318,7 +318,7 @@ def test_what_the_interpreter_cannot_do_is_no_hazard(tmp_path):
     assert "script.py:7" in str(report.failure)
 
 
-def test_a_file_that_is_not_there():
+def test_missing_script_is_an_error():
     result = invoke("nowhere.py")
     assert result.exit_code == 2
     assert "nowhere.py" in result.stderr
@@ -344,7 +344,7 @@ TESTS = """
     """
 
 
-def test_pytest_runs_on_a_file_of_tests(tmp_path):
+def test_pytest_runs_test_files(tmp_path):
     script = write(tmp_path, TESTS, "test_kernels.py")
     result = spawn(script, "-q", "-p", "no:cacheprovider", cwd=tmp_path)
     assert result.returncode == 1
@@ -356,7 +356,7 @@ def test_pytest_runs_on_a_file_of_tests(tmp_path):
     assert result.stdout.endswith("2 launches of 1 kernel: no hazards\n")
 
 
-def test_modules_beside_the_script_belong_to_it(tmp_path):
+def test_modules_next_to_the_script_are_checked_and_unloaded(tmp_path):
     write(
         tmp_path, "import numba.cuda as nc\n\n@nc.jit(device=True)\ndef twice(x):\n    return 2 * x\n", "device_functions.py"
     )
@@ -394,7 +394,7 @@ def test_modules_beside_the_script_belong_to_it(tmp_path):
     assert "device_functions" not in set(sys.modules) - modules
 
 
-def test_it_needs_no_numba_cuda_and_leaves_none_behind(tmp_path):
+def test_check_needs_no_numba_cuda_and_leaves_none_imported(tmp_path):
     code = f"""
     import sys
     for name in ("numba_cuda", "cuda", "cuda.bindings"):
@@ -413,8 +413,8 @@ def test_it_needs_no_numba_cuda_and_leaves_none_behind(tmp_path):
     assert result.stdout.splitlines()[-1:] == ["[] False"], result.stderr
 
 
-def test_copies_with_one_result_for_aliased_views(tmp_path):
-    """Under --schedules memory is put back between runs, views of one array included."""
+def test_schedules_restore_views_of_one_array(tmp_path):
+    """Between the runs of --schedules, memory is restored, even if two arguments are views of one array."""
     script = write(
         tmp_path,
         """

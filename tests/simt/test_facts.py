@@ -1,4 +1,4 @@
-"""Facts over columns written by hand: known answers, and plain Python definitions as judges."""
+"""Metrics of event columns: known answers, and comparison with definitions in plain Python."""
 
 from collections import Counter, defaultdict
 
@@ -15,8 +15,8 @@ from tests.simt.columns import Access, array, columns
 ARRAYS = [array("a"), array("tile", "shared"), array("table", "const")]
 
 
-def one_request(addresses, nbytes=4, space=0):
-    """What a warp's request costs, lane by lane at these addresses."""
+def request_cost(addresses, nbytes=4, space=0):
+    """Return the metrics of one request by a warp, whose lanes access these addresses."""
     found = requests(columns(Access(lane, LOAD, at, nbytes, array=space) for lane, at in enumerate(addresses)), ARRAYS)
     assert len(found.block) == 1
     return {name: int(column[0]) for name, column in found._asdict().items()}
@@ -37,20 +37,20 @@ def one_request(addresses, nbytes=4, space=0):
         (1, 0, 2, 2, 2),
     ],
 )
-def test_sectors_of_a_strided_request(stride, offset, itemsize, sectors, ideal):
-    found = one_request([256 + itemsize * (offset + stride * lane) for lane in range(32)], itemsize)
+def test_strided_requests_fetch_the_expected_sectors(stride, offset, itemsize, sectors, ideal):
+    found = request_cost([256 + itemsize * (offset + stride * lane) for lane in range(32)], itemsize)
     assert (found["sectors"], found["ideal_sectors"], found["wavefronts"]) == (sectors, ideal, 0)
     assert (found["lanes"], found["nbytes"]) == (32, 32 * itemsize)
 
 
 def test_cache_lines_hold_four_sectors():
-    assert one_request([256 + 4 * lane for lane in range(32)])["lines"] == 1
-    assert one_request([256 + 4 * lane + 64 for lane in range(32)])["lines"] == 2
-    assert one_request([256 + 128 * lane for lane in range(32)])["lines"] == 32
+    assert request_cost([256 + 4 * lane for lane in range(32)])["lines"] == 1
+    assert request_cost([256 + 4 * lane + 64 for lane in range(32)])["lines"] == 2
+    assert request_cost([256 + 128 * lane for lane in range(32)])["lines"] == 32
 
 
 def test_an_access_may_straddle_sectors():
-    found = one_request([256 + 28], nbytes=8)
+    found = request_cost([256 + 28], nbytes=8)
     assert (found["sectors"], found["ideal_sectors"], found["lines"]) == (2, 1, 1)
 
 
@@ -71,18 +71,18 @@ def test_an_access_may_straddle_sectors():
         ([8 * lane for lane in range(16)], 8, 1, 1),  # the upper half idles
     ],
 )
-def test_wavefronts_of_a_shared_request(addresses, nbytes, wavefronts, ideal):
-    found = one_request([256 + at for at in addresses], nbytes, space=1)
+def test_shared_requests_take_the_expected_wavefronts(addresses, nbytes, wavefronts, ideal):
+    found = request_cost([256 + at for at in addresses], nbytes, space=1)
     assert (found["wavefronts"], found["ideal_wavefronts"]) == (wavefronts, ideal)
     assert (found["sectors"], found["ideal_sectors"], found["lines"]) == (0, 0, 0)
 
 
 def test_constant_memory_has_neither_sectors_nor_wavefronts():
-    found = one_request([256 + 4 * lane for lane in range(32)], space=2)
+    found = request_cost([256 + 4 * lane for lane in range(32)], space=2)
     assert (found["sectors"], found["lines"], found["wavefronts"], found["nbytes"]) == (0, 0, 0, 128)
 
 
-def test_requests_stand_in_the_order_of_their_first_event():
+def test_requests_are_ordered_by_their_first_event():
     accesses = [Access(40, address=256, instruction=1), Access(3, address=260), Access(33, address=264, instruction=1)]
     found = requests(columns([*accesses, Access(3, STORE, 260), Access(3, address=512, block=2)]), ARRAYS)
     assert found.warp.tolist() == [1, 0, 0, 0]
@@ -93,7 +93,7 @@ def test_requests_stand_in_the_order_of_their_first_event():
     assert found.occurrence.tolist() == [0, 0, 1, 0]
 
 
-def test_without_events_there_are_no_facts():
+def test_metrics_of_no_events_are_empty():
     nothing = columns([])
     found = requests(nothing, [])
     assert all(len(column) == 0 for column in found)
@@ -103,7 +103,7 @@ def test_without_events_there_are_no_facts():
 
 
 def cost_by_definition(rows, space):
-    """Sectors, ideal sectors, lines, wavefronts and ideal wavefronts of one request, byte by byte."""
+    """Count sectors, ideal sectors, cache lines, wavefronts and ideal wavefronts of one request, byte by byte."""
     touched = {byte for row in rows for byte in range(row.address, row.address + row.nbytes)}
     if space == "global":
         total = sum(row.nbytes for row in rows)
@@ -120,7 +120,7 @@ def cost_by_definition(rows, space):
 
 @st.composite
 def accesses(draw):
-    """Accesses of two blocks of up to three warps, aligned or not; all lanes of an instruction have one width."""
+    """Draw accesses of two blocks of up to three warps, aligned or not. All lanes of an instruction have one width."""
     widths = draw(st.lists(st.sampled_from([1, 2, 4, 8, 16]), min_size=3, max_size=3))
     spaces = draw(st.lists(st.integers(0, 2), min_size=3, max_size=3))
     stride = draw(st.sampled_from([1, 2, 4, 8, 16, 33, 128]))
@@ -137,7 +137,7 @@ def accesses(draw):
 
 
 @given(accesses())
-def test_requests_cost_what_the_definition_says(rows):
+def test_request_costs_equal_the_definition(rows):
     events = columns(rows)
     by_request = defaultdict(list)
     for row, occurrence in zip(rows, events.occurrence.tolist(), strict=True):
@@ -167,7 +167,7 @@ def test_divergence_counts_lanes_by_instruction(rows):
     ]
 
 
-def test_the_last_warp_of_a_block_does_not_diverge_for_being_small():
+def test_partial_last_warp_does_not_count_as_divergence():
     rows = [Access(thread, address=256 + 4 * thread) for thread in range(40)]
     assert divergence(requests(columns(rows), ARRAYS), 40).partial.tolist() == [0]
     assert divergence(requests(columns(rows[:-1]), ARRAYS), 40).partial.tolist() == [1]
@@ -188,7 +188,7 @@ def test_reuse_counts_the_loads_of_each_element(rows):
         assert got.mean == pytest.approx(loads.total() / len(loads) if loads else 0)
 
 
-def test_unwritten_elements_follow_the_shape_not_the_memory():
+def test_unwritten_elements_are_numbered_in_row_major_order():
     transposed = array(shape=(3, 2), strides=(4, 12))
     rows = [Access(0, STORE, 256), Access(1, STORE, 264, nbytes=8), Access(2, ATOMIC, 256 + 20), Access(3, LOAD, 260)]
     assert unwritten_elements(columns(rows), transposed).tolist() == [2, 3]
@@ -196,7 +196,7 @@ def test_unwritten_elements_follow_the_shape_not_the_memory():
     assert unwritten_elements(columns(rows), array(shape=())).tolist() == []
 
 
-def test_another_array_over_the_same_memory_writes_too():
+def test_writes_through_an_aliasing_array_count():
     rows = [Access(0, STORE, 260, array=1)]
     assert unwritten_elements(columns(rows), array(shape=(3,))).tolist() == [0, 2]
     flipped = array(base=264, shape=(3,), strides=(-4,))
@@ -204,7 +204,7 @@ def test_another_array_over_the_same_memory_writes_too():
 
 
 @given(st.lists(st.tuples(st.integers(-5, 5), st.integers(-(2**40), 2**40), st.integers(-(2**61), 2**61)), max_size=30))
-def test_keys_are_ordered_as_their_columns(rows):
+def test_combined_keys_are_ordered_like_their_columns(rows):
     key = combine_keys(*np.array(rows, np.int64).reshape(-1, 3).T)
     for i, row in enumerate(rows):
         for j, other in enumerate(rows):
@@ -212,13 +212,13 @@ def test_keys_are_ordered_as_their_columns(rows):
 
 
 @given(st.lists(st.tuples(st.integers(0, 2**20), st.sampled_from([-(2**61), -1, 0, 1, 7, 2**61])), max_size=30))
-def test_distinct_pairs_are_a_set(rows):
+def test_unique_pairs_are_sorted_and_distinct(rows):
     left, right = unique_pairs(*np.array(rows, np.int64).reshape(-1, 2).T)
     assert [*zip(left.tolist(), right.tolist(), strict=True)] == sorted(set(rows))
 
 
 @given(st.lists(st.tuples(st.integers(-50, 50), st.integers(0, 5)), max_size=20))
-def test_ranges_are_laid_out_row_by_row(rows):
+def test_expand_ranges_lists_values_row_by_row(rows):
     first = np.array([start for start, _ in rows], np.int64)
     row, value = expand_ranges(first, first + np.array([size for _, size in rows], np.int64))
     assert [*zip(row.tolist(), value.tolist(), strict=True)] == [

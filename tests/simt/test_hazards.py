@@ -1,4 +1,4 @@
-"""Verdicts over columns written by hand; the definition of a race, pair by pair, is the judge."""
+"""Races and other hazards in event columns, compared with a definition that checks every pair of accesses."""
 
 from itertools import combinations
 
@@ -18,11 +18,11 @@ OUT = array("out", base=4096, shape=(64,))
 ARRAYS = [TILE, OUT]
 
 
-def find(rows, at=(41, 47), arrays=ARRAYS, barriers=(), collectives=()):
+def races_among(rows, at=(41, 47), arrays=ARRAYS, barriers=(), collectives=()):
     return races(columns(rows), arrays, lines(*at), barriers, collectives)
 
 
-def say(rows, at=(41, 47), grid=(2, 1, 1), block=(16, 16, 1)):
+def race_errors(rows, at=(41, 47), grid=(2, 1, 1), block=(16, 16, 1)):
     names = EventLabels(columns(rows), lines(*at), ARRAYS, grid, block)
     return find_race_errors(races(names.events, ARRAYS, names.instructions), names)
 
@@ -31,11 +31,11 @@ def global_fence(lane, epoch, position, kind="threadfence", block=0):
     return Collective(block, lane // 32, 0, kind, 1 << lane % 32, 0, epoch, position)
 
 
-# What a verdict says
+# Messages
 
 
-def test_a_race_reads_as_it_should():
-    [error] = say(
+def test_race_message_names_element_threads_lines_and_fix():
+    [error] = race_errors(
         [
             Access(16 * 3 + 4, STORE, 256 + 4 * (3 * 32 + 4), epoch=2),
             Access(16 * 3 + 9, LOAD, 256 + 4 * (3 * 32 + 4), epoch=2, instruction=1),
@@ -78,13 +78,13 @@ def test_a_race_reads_as_it_should():
         ([Access(0, STORE, 4096, array=1), Access(0, STORE, 4096, array=1, block=1)], "give each block its own element"),
     ],
 )
-def test_a_verdict_says_what_would_help(rows, advice):
-    [error] = say(rows)
+def test_race_message_suggests_a_fix(rows, advice):
+    [error] = race_errors(rows)
     assert advice in str(error)
 
 
 def test_a_race_between_blocks_names_both_blocks():
-    [error] = say(
+    [error] = race_errors(
         [Access(0, STORE, 4100, array=1), Access(17, LOAD, 4100, array=1, block=1, instruction=1)],
     )
     assert "global array 'out' element 1: written by thread (0, 0) of block 0 at kernel.py:41" in str(error)
@@ -92,39 +92,39 @@ def test_a_race_between_blocks_names_both_blocks():
     assert error.epoch is None
 
 
-def test_equal_values_are_a_race_and_said_to_be_equal():
-    [error] = say([Access(lane, STORE, 256 + 4 * (lane % 2), value=3.5) for lane in range(8)])
+def test_writes_of_equal_values_are_a_race_reported_as_equal():
+    [error] = race_errors([Access(lane, STORE, 256 + 4 * (lane % 2), value=3.5) for lane in range(8)])
     assert "All of them wrote the same value" in str(error)
     assert "In all, 2 elements are affected." in str(error)
-    [error] = say([Access(lane, STORE, value=lane // 7) for lane in range(8)])
+    [error] = race_errors([Access(lane, STORE, value=lane // 7) for lane in range(8)])
     assert "same value" not in str(error)
 
 
-def test_the_column_of_values_is_trusted_only_where_it_holds_all():
+def test_same_value_is_reported_only_for_exactly_recorded_values():
     wide = [Access(lane, STORE, nbytes=8, value=1) for lane in range(2)]
-    assert [race.same_value for race in find(wide)] == [False]
+    assert [race.same_value for race in races_among(wide)] == [False]
     large = [Access(lane, STORE, 256, 8, value=2.0**60) for lane in range(2)]
-    assert [race.same_value for race in find(large, arrays=[array(itemsize=8, dtype="int64")])] == [False]
-    assert [race.same_value for race in find(large, arrays=[array(itemsize=8, dtype="float64")])] == [True]
-    assert [race.same_value for race in find(large, arrays=[array(itemsize=8, dtype="complex64")])] == [False]
+    assert [race.same_value for race in races_among(large, arrays=[array(itemsize=8, dtype="int64")])] == [False]
+    assert [race.same_value for race in races_among(large, arrays=[array(itemsize=8, dtype="float64")])] == [True]
+    assert [race.same_value for race in races_among(large, arrays=[array(itemsize=8, dtype="complex64")])] == [False]
 
 
-# What a race is
+# The definition of a race
 
 
 def is_race(*rows, **tables):
-    return bool(find(rows, **tables))
+    return bool(races_among(rows, **tables))
 
 
 @pytest.mark.parametrize("other", [LOAD, STORE, ATOMIC])
 @pytest.mark.parametrize("kind", [LOAD, STORE, ATOMIC])
-def test_one_of_two_must_write_and_one_must_be_plain(kind, other):
+def test_race_needs_a_write_and_a_non_atomic_access(kind, other):
     expected = {kind, other} not in ({LOAD}, {ATOMIC})
     assert is_race(Access(0, kind), Access(1, other)) == expected
     assert not is_race(Access(0, kind), Access(0, other)), "one thread does not race with itself"
 
 
-def test_what_orders_two_threads():
+def test_barriers_order_a_block_and_syncwarp_orders_a_warp():
     write = Access(0, STORE)
     assert is_race(write, Access(1))
     assert not is_race(write, Access(1, epoch=1))
@@ -133,13 +133,13 @@ def test_what_orders_two_threads():
     assert not is_race(write, Access(32, epoch=1))
 
 
-def test_blocks_have_their_own_shared_memory_and_no_common_epoch():
+def test_blocks_have_neither_shared_memory_nor_epochs_in_common():
     assert not is_race(Access(0, STORE), Access(1, block=1))
     for epoch in range(3):
         assert is_race(Access(0, STORE, 4096, array=1), Access(1, LOAD, 4096, array=1, block=1, epoch=epoch))
 
 
-def test_a_barrier_of_the_grid_orders_blocks():
+def test_grid_sync_orders_blocks():
     rows = [Access(0, STORE, 4096, array=1, epoch=1), Access(1, LOAD, 4096, array=1, block=1, epoch=3)]
     assert is_race(*rows, barriers=[Barrier(0, 1, 0, "syncthreads", 0), Barrier(1, 2, 0, "syncthreads", 0)])
     grid = [Barrier(0, 1, 0, "grid", 0), Barrier(1, 2, 0, "grid", 0)]
@@ -155,54 +155,54 @@ def test_accesses_of_two_widths_race_where_they_overlap(address, nbytes, overlap
     assert is_race(Access(0, STORE, 256, 16), Access(1, LOAD, address, nbytes)) == overlaps
 
 
-def test_two_arguments_over_one_memory_race():
+def test_aliasing_arguments_race():
     arrays = [array("x", base=256), array("shifted", base=260, itemsize=1, dtype="bool"), array("far", base=4096)]
     assert is_race(Access(0, STORE, 260), Access(1, LOAD, 263, 1, array=1), arrays=arrays)
     assert not is_race(Access(0, STORE, 260), Access(1, LOAD, 264, 1, array=1), arrays=arrays)
 
 
-def test_the_kind_follows_the_program_not_the_run():
+def test_race_kind_follows_program_order_not_the_schedule():
     def lane(thread, *steps):
         return [Access(thread, kind, 256 + 4 * at, instruction=kind) for kind, at in steps]
 
     write_first = [step for thread in range(3) for step in lane(thread, (STORE, thread), (LOAD, (thread + 1) % 3))]
-    assert {race.kind for race in find(write_first)} == {"write-read"}
+    assert {race.kind for race in races_among(write_first)} == {"write-read"}
     read_first = [step for thread in range(3) for step in lane(thread, (LOAD, (thread + 1) % 3), (STORE, thread))]
-    assert {race.kind for race in find(read_first)} == {"read-write"}
+    assert {race.kind for race in races_among(read_first)} == {"read-write"}
     steps = [[(STORE, thread), (LOAD, (thread + 1) % 3), (STORE, thread)] for thread in range(3)]
     both = [row for thread in range(3) for row in lane(thread, *steps[thread])]
-    assert [race.kind for race in find(both)].count("read-write") == 1
-    assert [race.kind for race in find(both)].count("write-read") == 1
+    assert [race.kind for race in races_among(both)].count("read-write") == 1
+    assert [race.kind for race in races_among(both)].count("write-read") == 1
 
 
-def test_the_example_is_between_the_widest_scope():
+def test_race_example_has_the_widest_scope():
     rows = [Access(thread, STORE, 4096, array=1, block=block, value=thread) for block in range(2) for thread in (0, 1, 40)]
-    assert [race.scope for race in find(rows)] == ["grid"]
-    assert [race.scope for race in find(rows[:3])] == ["block"]
-    assert [race.scope for race in find(rows[:2])] == ["warp"]
+    assert [race.scope for race in races_among(rows)] == ["grid"]
+    assert [race.scope for race in races_among(rows[:3])] == ["block"]
+    assert [race.scope for race in races_among(rows[:2])] == ["warp"]
 
 
 def test_race_example_names_two_threads_if_one_is_first_on_both_lines():
     rows = [Access(0, LOAD), Access(0, STORE, instruction=1), Access(1, STORE, instruction=1, value=1)]
-    read_write, write_write = sorted(find(rows), key=lambda race: race.kind)
+    read_write, write_write = sorted(races_among(rows), key=lambda race: race.kind)
     assert (read_write.first, read_write.second, read_write.kind) == (0, 2, "read-write")
     assert (write_write.first, write_write.second) == (1, 2)
     rows = [Access(0, STORE), Access(1, STORE), Access(0, LOAD, instruction=1)]
-    assert {(race.first, race.second) for race in find(rows)} == {(0, 1), (1, 2)}
+    assert {(race.first, race.second) for race in races_among(rows)} == {(0, 1), (1, 2)}
 
 
-def test_one_verdict_for_each_array_pair_of_lines_and_kind():
+def test_one_race_per_array_line_pair_and_kind():
     rows = [Access(thread, STORE, 256 + 4 * at, instruction=at % 2) for at in range(10) for thread in range(20)]
-    found = find(rows)
+    found = races_among(rows)
     assert [(race.kind, race.elements) for race in found] == [("write-write", 5), ("write-write", 5)]
-    assert find(rows, at=(41, 41))[0].elements == 10
+    assert races_among(rows, at=(41, 41))[0].elements == 10
 
 
-# Hand-overs: CUDA's threadFenceReduction
+# Handovers, as in CUDA's sample threadFenceReduction
 
 
-def hand_over(*, fence=True, same_ticket=True, reads_first=False):
-    """Two blocks leave a partial sum and take a ticket; the second one reads what the first left."""
+def handover_races(*, fence=True, same_ticket=True, reads_first=False):
+    """Return the races of two blocks that store partial sums and take tickets; the second reads the sum of the first."""
     ticket = 4096 + 128
     rows = [Access(0, STORE, 4096, array=1), Access(0, ATOMIC, ticket, array=1, instruction=1)]
     read = [Access(33, LOAD, 4096, array=1, block=1, epoch=1, instruction=2)]
@@ -215,14 +215,14 @@ def hand_over(*, fence=True, same_ticket=True, reads_first=False):
     return races(columns(rows), ARRAYS, lines(41, 42, 47), [], fences)
 
 
-def test_a_fence_and_two_atomics_hand_over():
-    assert hand_over() == []
-    assert hand_over(fence=False) != []
-    assert hand_over(same_ticket=False) != []
-    assert hand_over(reads_first=True) == [], "a barrier lies between the ticket and the read in any order of other lanes"
+def test_fence_and_two_atomics_order_a_handover():
+    assert handover_races() == []
+    assert handover_races(fence=False) != []
+    assert handover_races(same_ticket=False) != []
+    assert handover_races(reads_first=True) == [], "a barrier is between the ticket and the read, in any order of lanes"
 
 
-def test_a_fence_of_the_block_orders_no_other_block():
+def test_block_fence_orders_no_other_block():
     rows = [
         Access(0, STORE, 4096, array=1),
         Access(0, ATOMIC, 4200, array=1, instruction=1),
@@ -235,7 +235,7 @@ def test_a_fence_of_the_block_orders_no_other_block():
     assert not is_race(*warps, collectives=[global_fence(0, 0, 1, "threadfence_block")])
 
 
-def test_the_first_of_two_blocks_may_not_read_what_the_second_leaves():
+def test_first_block_races_with_writes_of_the_second_block():
     rows = [
         Access(0, STORE, 4096, array=1),
         Access(0, ATOMIC, 4200, array=1),
@@ -251,18 +251,18 @@ def test_the_first_of_two_blocks_may_not_read_what_the_second_leaves():
     [
         # (block, kind, element): element 0 is shared data, element 25 is the ticket; the fence is block 0's.
         ([(0, STORE, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, LOAD, 0)], 1, False),
-        ([(0, STORE, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, LOAD, 0)], 0, True),  # the fence stands before the write
-        ([(0, STORE, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, LOAD, 0)], 2, True),  # behind the ticket
+        ([(0, STORE, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, LOAD, 0)], 0, True),  # the fence is before the write
+        ([(0, STORE, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, LOAD, 0)], 2, True),  # the fence is after the ticket
         ([(0, STORE, 0), (1, ATOMIC, 25), (1, LOAD, 0), (0, ATOMIC, 25)], 1, True),  # the reader's ticket came first
         (
             [(0, STORE, 0), (1, ATOMIC, 25), (2, ATOMIC, 25), (2, LOAD, 0), (0, ATOMIC, 25)],
             1,
             True,
-        ),  # another block's ticket
+        ),  # the ticket of another block
         ([(0, LOAD, 0), (0, ATOMIC, 25), (1, ATOMIC, 25), (1, STORE, 0)], 1, False),  # a read is handed over as well
     ],
 )
-def test_a_hand_over_needs_each_of_its_steps_in_order(steps, position, races):
+def test_handover_needs_all_steps_in_order(steps, position, races):
     rows = [Access(0, kind, 4096 + 4 * element, array=1, block=block) for block, kind, element in steps]
     assert is_race(*rows, collectives=[global_fence(0, 0, position)]) == races
 
@@ -279,13 +279,13 @@ def phase(row, barriers):
 
 
 def comes_before(a, b):
-    """Whether (time, access or fence) a is before b by program order or a barrier of the block."""
+    """Return True if a is before b by program order or a barrier. Both are pairs (time, access or fence)."""
     (when, x), (later, y) = a, b
     return x.block == y.block and ((x.thread == y.thread and when < later) or x.epoch < y.epoch)
 
 
 def is_handed_over(a, b, timed, fences):
-    """Whether a; fence; atomic | atomic; b holds, a and b given as (time, access)."""
+    """Return True if one thread runs a; fence; atomic, and then another one atomic; b. Both are pairs (time, access)."""
     return any(
         comes_before(a, fence) and comes_before(fence, release) and release[0] < acquire[0] and comes_before(acquire, b)
         for fence in fences
@@ -297,7 +297,10 @@ def is_handed_over(a, b, timed, fences):
 
 
 def races_by_definition(rows, barriers=(), fences=(), pair=None):
-    """(side, side) -> elements and widest scope, of all pairs or of one; a side is (line, array, kind)."""
+    """Map (side, side) to the elements and the widest scope of races. A side is (line, array, kind).
+
+    All pairs of rows are checked, or only `pair`.
+    """
     found = {}
     timed = [(2 * index + 1, row) for index, row in enumerate(rows)]
     pairs = combinations(timed, 2) if pair is None else [[timed[index] for index in sorted(pair)]]
@@ -323,7 +326,7 @@ def races_by_definition(rows, barriers=(), fences=(), pair=None):
 
 @st.composite
 def launches(draw, threads=(0, 1, 31, 32, 40)):
-    """Accesses of two blocks, and where they met. Lanes of a warp may have passed different numbers of syncwarps."""
+    """Draw accesses and grid barriers of two blocks. Lanes of a warp may have passed different numbers of syncwarps."""
     rows = draw(
         st.lists(
             st.builds(
@@ -353,10 +356,10 @@ def sides_of(race, rows):
 
 @settings(max_examples=120)
 @given(launches())
-def test_races_are_what_the_definition_says(launch):
+def test_races_equal_the_pairwise_definition(launch):
     rows, barriers = launch
     expected = races_by_definition(rows, barriers)
-    found = find(rows, at=(10, 20, 30), barriers=barriers)
+    found = races_among(rows, at=(10, 20, 30), barriers=barriers)
     assert {sides_of(race, rows) for race in found} == expected.keys()
     for race in found:
         elements, scope = expected[sides_of(race, rows)]
@@ -368,8 +371,8 @@ def test_races_are_what_the_definition_says(launch):
 
 
 @st.composite
-def hand_overs(draw):
-    """Steps of a few threads: a plain access of one of two elements, an atomic on one of two others, or a fence."""
+def handovers(draw):
+    """Draw steps of a few threads: a plain access of one of two elements, an atomic on one of two others, or a fence."""
     rows, fences = [], []
     epochs = {}
     for _ in range(draw(st.integers(3, 16))):
@@ -388,20 +391,20 @@ def hand_overs(draw):
 
 
 @settings(max_examples=120)
-@given(hand_overs())
-def test_hand_overs_order_what_the_definition_says(launch):
+@given(handovers())
+def test_handovers_equal_the_pairwise_definition(launch):
     rows, fences = launch
     tables = [global_fence(row.thread, row.epoch, time // 2, block=row.block) for time, row in fences]
     expected = races_by_definition(rows, fences=fences)
-    found = find(rows, at=(10, 20, 30), collectives=tables)
+    found = races_among(rows, at=(10, 20, 30), collectives=tables)
     assert {sides_of(race, rows): race.elements for race in found} == {key: len(got) for key, (got, _) in expected.items()}
     for race in found:
         example = races_by_definition(rows, fences=fences, pair=(race.first, race.second))
         assert example.keys() == {sides_of(race, rows)}
 
 
-def test_many_accesses_are_no_obstacle():
-    step, thread = np.divmod(np.arange(2**18), 1024)  # in turn, all write their own element and read their neighbour's
+def test_race_detection_handles_2_to_the_18_accesses():
+    step, thread = np.divmod(np.arange(2**18), 1024)  # alternately, each thread writes its element and reads the next one
     zero = np.zeros_like(step)
     kind = (step + 1) % 2
     address = 256 + 4 * ((thread + step % 2) % 1024)
@@ -437,10 +440,10 @@ def test_partly_written_output_is_an_error_only_if_it_was_uninitialized():
     assert (error.array, error.element) == ("out", (30,))
 
 
-def test_an_output_that_this_launch_never_writes_is_none_of_its_business():
+def test_outputs_never_written_by_the_launch_are_not_reported():
     names = EventLabels(columns([Access(0, LOAD, 4096, array=1)]), lines(41), ARRAYS, (1, 1, 1), (1, 1, 1))
     assert find_unwritten_errors(["out"], names) == []
 
 
-def test_verdicts_are_race_errors():
-    assert all(isinstance(error, RaceError) for error in say([Access(0, STORE), Access(1, STORE)]))
+def test_races_are_reported_as_race_errors():
+    assert all(isinstance(error, RaceError) for error in race_errors([Access(0, STORE), Access(1, STORE)]))

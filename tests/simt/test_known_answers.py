@@ -1,4 +1,4 @@
-"""What whole kernels are known to do: traffic of textbook patterns, and the verdict on each broken matmul."""
+"""Known answers for whole kernels: traffic of textbook access patterns, and the hazards of broken matmuls."""
 
 from types import SimpleNamespace
 
@@ -15,14 +15,14 @@ TILE = 8
 
 
 def line_of(text):
-    """The line of this file that ends with a mark."""
+    """Return the number of the line of this file that ends with the comment."""
     with open(HERE) as file:  # noqa: PTH123
         [number] = [number for number, line in enumerate(file, 1) if line.rstrip().endswith(f"# {text}")]
     return number
 
 
-def fresh(data):
-    """Device memory that nobody has written yet."""
+def unwritten_memory(data):
+    """Return device memory whose elements count as unwritten."""
     return SimpleNamespace(data=data, written=np.zeros(data.shape, bool))
 
 
@@ -49,7 +49,7 @@ def of_array(trace, name):
         (np.uint8, 1, 0, 1),
     ],
 )
-def test_sectors_of_a_strided_load(dtype, stride, offset, sectors):
+def test_strided_load_fetches_the_expected_sectors(dtype, stride, offset, sectors):
     def copy(out, a):
         i = cuda.grid(1)
         out[i] = a[stride * i + offset]
@@ -65,7 +65,7 @@ def test_sectors_of_a_strided_load(dtype, stride, offset, sectors):
     assert trace.hazards() == []
 
 
-def test_a_view_keeps_its_offset():
+def test_misaligned_view_fetches_one_more_sector():
     def copy(out, a):
         i = cuda.grid(1)
         out[i] = a[i]
@@ -101,7 +101,7 @@ def test_vector_load_of_512_adjacent_bytes_is_one_request_of_16_sectors():
 
 
 @pytest.mark.parametrize(("width", "wavefronts"), [(32, 32), (33, 1)])
-def test_a_column_of_a_tile(width, wavefronts):
+def test_tile_column_has_bank_conflicts_unless_padded(width, wavefronts):
     def transpose(out, a):
         tile = cuda.shared.array((32, width), np.float32)
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
@@ -122,7 +122,7 @@ def test_a_column_of_a_tile(width, wavefronts):
     assert trace.hazards() == []
 
 
-def test_each_cell_is_read_once():
+def test_guarded_copy_reads_each_element_once():
     def copy(out, a):
         i = cuda.grid(1)
         if i < a.size:
@@ -181,7 +181,7 @@ def races_of(trace):
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_the_correct_matmul_gets_no_verdict(seed):
+def test_correct_matmul_has_no_hazard(seed):
     trace, is_right = trace_matmul(seed=seed)
     assert trace.hazards() == []
     assert is_right
@@ -191,7 +191,7 @@ def test_the_correct_matmul_gets_no_verdict(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_without_the_first_barrier_tiles_are_read_while_they_are_written(seed):
+def test_missing_first_barrier_is_a_write_read_race(seed):
     trace, _ = trace_matmul(first_barrier=False, seed=seed)
     left, right, product = line_of("left"), line_of("right"), line_of("product")
     assert races_of(trace) == {("left", left, product), ("right", right, product)}
@@ -200,7 +200,7 @@ def test_without_the_first_barrier_tiles_are_read_while_they_are_written(seed):
 
 
 @pytest.mark.parametrize("seed", [0, 5])
-def test_without_the_second_barrier_writes_race_with_reads_of_the_tiles(seed):
+def test_missing_second_barrier_is_a_read_write_race(seed):
     trace, _ = trace_matmul(second_barrier=False, seed=seed)
     left, right, product = line_of("left"), line_of("right"), line_of("product")
     assert races_of(trace) == {("left", product, left), ("right", product, right)}
@@ -208,7 +208,7 @@ def test_without_the_second_barrier_writes_race_with_reads_of_the_tiles(seed):
     assert kinds(trace) == [RaceError, RaceError]
 
 
-def test_the_verdict_on_a_missing_barrier_reads_as_it_should():
+def test_missing_barrier_message_names_threads_lines_and_fix():
     first, second = (trace_matmul(**{part: False})[0] for part in ("first_barrier", "second_barrier"))
     right, product = line_of("right"), line_of("product")
     [message] = [str(error) for error in first.hazards() if error.array == "right" and isinstance(error, RaceError)]
@@ -226,7 +226,7 @@ def test_the_verdict_on_a_missing_barrier_reads_as_it_should():
     )
 
 
-def test_without_a_guard_the_access_out_of_bounds_is_named():
+def test_missing_guard_is_reported_out_of_bounds():
     trace, _ = trace_matmul(guard=False)
     assert not trace.is_complete
     [error] = trace.hazards()
@@ -234,7 +234,7 @@ def test_without_a_guard_the_access_out_of_bounds_is_named():
     assert (error.array, error.element, error.lines) == ("a", (0, 20), ((HERE, line_of("left")),))
 
 
-def test_with_swapped_indices_the_access_out_of_bounds_is_named():
+def test_swapped_indices_are_reported_out_of_bounds():
     trace, is_right = trace_matmul(swapped=True)
     [error] = trace.hazards()
     assert isinstance(error, OutOfBoundsError)
@@ -242,7 +242,7 @@ def test_with_swapped_indices_the_access_out_of_bounds_is_named():
     assert not is_right
 
 
-def test_swapped_indices_give_a_wrong_result_and_strided_stores():
+def test_swapped_indices_in_bounds_give_wrong_results_and_strided_stores():
     right, is_right = trace_matmul(16, 16, 16)
     swapped, is_swapped_right = trace_matmul(16, 16, 16, swapped=True)
     assert (is_right, is_swapped_right) == (True, False)
@@ -253,7 +253,7 @@ def test_swapped_indices_give_a_wrong_result_and_strided_stores():
 # Orders
 
 
-def test_equal_seeds_give_equal_files(tmp_path):
+def test_equal_seeds_save_equal_files(tmp_path):
     for name, seed in [("a", 3), ("b", 3), ("other", 4)]:
         trace_matmul(seed=seed)[0].save(tmp_path / name)
     a, b, other = ((tmp_path / name).read_bytes() for name in ("a", "b", "other"))
@@ -261,7 +261,7 @@ def test_equal_seeds_give_equal_files(tmp_path):
     assert a != other
 
 
-def test_a_trace_of_a_kernel_survives_its_file(tmp_path):
+def test_loaded_trace_equals_the_saved_trace(tmp_path):
     for parts in ({}, {"first_barrier": False}, {"guard": False}):
         trace, _ = trace_matmul(**parts)
         trace.save(tmp_path / "trace.npz")
@@ -270,7 +270,7 @@ def test_a_trace_of_a_kernel_survives_its_file(tmp_path):
         assert [str(error) for error in again.hazards()] == [str(error) for error in trace.hazards()]
 
 
-def test_facts_do_not_depend_on_the_order():
+def test_summary_does_not_depend_on_the_seed():
     expected, _ = trace_matmul()
     for seed in (1, 2):
         found, _ = trace_matmul(seed=seed)
@@ -298,7 +298,7 @@ def test_a_histogram_needs_atomics():
     assert all("cuda.atomic" in str(error) for error in wrong.hazards())
 
 
-def test_the_last_block_may_sum_what_others_left_behind_a_fence():
+def test_last_block_sums_partial_results_behind_a_fence():
     def total(out, parts, tickets, a, has_fence, waits):
         is_last = cuda.shared.array(1, np.int32)
         i, block = cuda.threadIdx.x, cuda.blockIdx.x
@@ -323,7 +323,7 @@ def test_the_last_block_may_sum_what_others_left_behind_a_fence():
         assert (RaceError, "parts") in hazards(True, False, seed), "a block that does not wait for its turn"
 
 
-def test_a_barrier_of_the_grid_orders_blocks():
+def test_grid_sync_orders_blocks():
     def shift(out, a, has_barrier):
         i = cuda.grid(1)
         grid = cuda.cg.this_grid()
@@ -340,7 +340,7 @@ def test_a_barrier_of_the_grid_orders_blocks():
     assert (error.array, error.epoch) == ("a", None)
 
 
-def test_a_syncwarp_orders_the_lanes_of_a_warp():
+def test_syncwarp_orders_lanes_of_one_warp_only():
     def neighbour(out, has_sync, all_see):
         tile = cuda.shared.array(64, np.float32)
         i = cuda.threadIdx.x
@@ -355,7 +355,7 @@ def test_a_syncwarp_orders_the_lanes_of_a_warp():
     assert RaceError in kinds(simt.trace(neighbour, 1, 64, out, True, True)), "lanes of two warps"
 
 
-def test_a_sum_by_shuffles_needs_no_barrier():
+def test_shuffle_reduction_needs_no_barrier():
     def total(out, a):
         s = a[cuda.grid(1)]
         for offset in (16, 8, 4, 2, 1):
@@ -370,13 +370,13 @@ def test_a_sum_by_shuffles_needs_no_barrier():
     assert trace.summary()["TRACED"]["collectives"] == {"shfl_down_sync": 20}
 
 
-def test_an_output_that_is_written_in_part():
+def test_partly_written_fresh_output_is_an_error():
     def double(out, a):
         i = cuda.grid(1)
         if i < a.size - 1:
             out[i] = 2 * a[i]
 
-    trace = simt.trace(double, 2, 32, fresh(np.zeros(50)), np.zeros(50))
+    trace = simt.trace(double, 2, 32, unwritten_memory(np.zeros(50)), np.zeros(50))
     [error] = trace.hazards()
     assert isinstance(error, UnwrittenOutputError)
     assert (error.array, error.element) == ("out", (49,))
@@ -385,7 +385,7 @@ def test_an_output_that_is_written_in_part():
     assert given.summary()["TRACED"]["elements_not_written"] == {"out": 1}
 
 
-def test_elements_of_views_are_named_as_the_kernel_names_them():
+def test_errors_name_elements_of_views_by_the_kernel_index():
     def write(out):
         out[2, 1] = cuda.threadIdx.x
 

@@ -30,18 +30,18 @@ def computes(a):
         x = (x * 3 + 1) % 1000 + 1
 
 
-def counts_far(a):
+def counts_long(a):
     for _ in range(10**18):  # here
         pass
 
 
-def counts_inside(a):
+def counts_nested(a):
     for _ in range(10**18):
         for _ in range(10**9):  # here
             pass
 
 
-def turns_back(a):
+def restarts(a):
     x = 0
     while x < 10:  # here
         x += 1
@@ -62,17 +62,17 @@ def polls_shared(a):
         pass
 
 
-def meets_block(a):
+def syncs_block(a):
     while True:  # here
         cuda.syncthreads()
 
 
-def meets_warp(a):
+def syncs_warp(a):
     while True:  # here
         cuda.syncwarp()
 
 
-def asks_who_is_there(a):
+def polls_activemask(a):
     while cuda.activemask():  # here
         pass
 
@@ -92,7 +92,7 @@ def sleeps(a):
         cuda.nanosleep(100)
 
 
-def makes_a_list(a):
+def builds_a_list(a):
     a[0] = len([2 * i for i in range(10**12)])  # here
 
 
@@ -105,19 +105,19 @@ def calls_a_loop(a):
     loop_of_device(a)
 
 
-def leaves(n):  # here
-    return n if n < 2 else leaves(n - 1) + leaves(n - 2)
+def fibonacci(n):  # here
+    return n if n < 2 else fibonacci(n - 1) + fibonacci(n - 2)
 
 
-def calls_for_ever(a):
-    a[0] = leaves(60)
+def recurses_exponentially(a):
+    a[0] = fibonacci(60)
 
 
 ENDLESS = [
-    *(passes, computes, counts_far, counts_inside, turns_back, polls, polls_shared, meets_block, meets_warp),
-    *(asks_who_is_there, adds, locks, sleeps, makes_a_list, calls_a_loop, calls_for_ever),
+    *(passes, computes, counts_long, counts_nested, restarts, polls, polls_shared, syncs_block, syncs_warp),
+    *(polls_activemask, adds, locks, sleeps, builds_a_list, calls_a_loop, recurses_exponentially),
 ]
-WHERE = {calls_a_loop: loop_of_device, calls_for_ever: leaves}
+WHERE = {calls_a_loop: loop_of_device, recurses_exponentially: fibonacci}
 
 
 def marked_line(function):
@@ -127,35 +127,35 @@ def marked_line(function):
 
 
 @pytest.mark.parametrize("kernel", ENDLESS, ids=lambda kernel: kernel.__name__)
-def test_a_kernel_that_never_ends_is_stopped_at_its_loop(kernel):
+def test_endless_kernel_is_stopped_at_its_loop(kernel):
     with pytest.raises(LoopLimitError, match=rf"kernel {kernel.__name__}: 20,000 loop iterations") as info:
         simt.run(kernel, 2, 4, np.zeros(4, np.int64), loop_limit=LIMIT)
     assert info.value.block == (0,)
     assert info.value.threads in {((t,),) for t in range(4)}
-    if kernel is not calls_for_ever:
+    if kernel is not recurses_exponentially:
         assert info.value.lines == ((__file__, marked_line(WHERE.get(kernel, kernel))),)
     assert f"thread {info.value.threads[0][0]} of block 0" in str(info.value)
     assert "loop_limit" in str(info.value)
 
 
-def test_a_traced_launch_that_never_ends_has_the_limit_as_its_finding():
+def test_trace_of_an_endless_kernel_ends_with_loop_limit_error():
     trace = simt.trace(passes, 1, 1, np.zeros(1), loop_limit=LIMIT)
     assert not trace.is_complete
     assert isinstance(trace.hazards()[-1], LoopLimitError)
 
 
-def climbs(n):
-    return climbs(n + 1)
+def recurse_forever(n):
+    return recurse_forever(n + 1)
 
 
 def recurses(a):
-    a[0] = climbs(0)
+    a[0] = recurse_forever(0)
 
 
-def test_a_recursion_without_an_end_names_kernel_and_line():
+def test_endless_recursion_error_names_kernel_and_line():
     with pytest.raises(LoopLimitError, match=r"kernel recurses: thread 0 of block 0 .* at test_loops.py:\d+; check") as info:
         simt.run(recurses, 1, 1, np.zeros(1))
-    assert info.value.lines == ((__file__, climbs.__code__.co_firstlineno + 1),)
+    assert info.value.lines == ((__file__, recurse_forever.__code__.co_firstlineno + 1),)
 
 
 def grows(a):
@@ -165,7 +165,7 @@ def grows(a):
     a[0] = x
 
 
-def test_an_integer_that_grows_without_end_is_stopped():
+def test_endlessly_growing_integer_is_stopped():
     with pytest.raises(SimtError, match=r"'x' has more than 4,096 bits in the loop at test_loops.py:\d+"):
         simt.run(grows, 1, 1, np.zeros(1))
 
@@ -176,26 +176,26 @@ def iterates(a, n):
     a[cuda.grid(1)] = 1
 
 
-def test_the_limit_is_counted_and_the_same_each_time():
+def test_loop_limit_is_exact_and_repeatable():
     for _ in range(3):
         simt.run(iterates, 1, 1, np.zeros(1), 999, loop_limit=1000)  # one more is the call
         with pytest.raises(LoopLimitError):
             simt.run(iterates, 1, 1, np.zeros(1), 1000, loop_limit=1000)
 
 
-def test_a_thread_that_ends_gives_the_others_the_whole_limit():
+def test_loop_count_restarts_when_a_thread_ends():
     a = np.zeros(64)
     simt.run(iterates, 2, 32, a, 3000, loop_limit=5000)
     assert a.all()
 
 
-def test_no_limit_lets_a_long_loop_end():
+def test_loop_limit_none_lets_a_long_loop_end():
     a = np.zeros(1)
     simt.run(iterates, 1, 1, a, LOOP_LIMIT + 1, loop_limit=None)
     assert a[0] == 1
 
 
-def test_a_launch_after_one_that_was_stopped_runs_as_ever():
+def test_stopped_launch_does_not_limit_the_next_one():
     a = np.zeros(1)
     with pytest.raises(LoopLimitError):
         simt.run(iterates, 1, 1, a, 5000, loop_limit=100)
@@ -203,7 +203,7 @@ def test_a_launch_after_one_that_was_stopped_runs_as_ever():
     assert a[0] == 1
 
 
-def test_the_limit_of_accesses_names_kernel_thread_and_line():
+def test_access_limit_error_names_kernel_thread_and_line():
     finding = simt.trace(polls, 1, 1, np.zeros(1), limit=100).findings[-1]
     assert type(finding) is LimitError
     assert str(finding).startswith("kernel polls: more than 100 events")
@@ -211,16 +211,16 @@ def test_the_limit_of_accesses_names_kernel_thread_and_line():
     assert finding.lines == ((__file__, marked_line(polls)),)
 
 
-def test_schedules_stop_too():
+def test_schedules_obey_the_loop_limit():
     with pytest.raises(LoopLimitError):
         simt.schedules(passes, 1, 2, np.zeros(1), count=2, loop_limit=LIMIT)
 
 
-def test_the_commands_have_the_limit_of_the_library():
+def test_commands_use_the_default_loop_limit():
     assert LIMIT_OF_COMMANDS == LOOP_LIMIT
 
 
-def test_a_script_with_an_endless_kernel_ends_with_its_line(tmp_path):
+def test_script_with_endless_kernel_fails_with_its_line(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         textwrap.dedent("""
@@ -242,7 +242,7 @@ def test_a_script_with_an_endless_kernel_ends_with_its_line(tmp_path):
     assert report.status == 2
 
 
-def test_a_script_that_polls_is_stopped_when_it_is_too_long_to_record(tmp_path):
+def test_unrecorded_polling_script_obeys_the_loop_limit(tmp_path):
     script = tmp_path / "script.py"
     script.write_text(
         "import numpy as np\nfrom numba import cuda\n@cuda.jit\ndef waits(a):\n    while a[0] == 0:\n        pass\n"
@@ -277,12 +277,12 @@ def every_construct(n):
     return found, [x if x else -1 for x in found], {**{}}, (lambda: [k for _ in range(3)])()
 
 
-def test_counted_code_computes_what_it_computed():
+def test_counted_code_returns_the_same_results():
     copy = FunctionType(add_loop_counters(every_construct.__code__), globals())
     assert copy(20) == every_construct(20)
 
 
-def test_counted_code_of_far_jumps_computes_what_it_computed():
+def test_counted_code_with_extended_jumps_returns_the_same_results():
     lines = "\n".join(f"        s += k * {i}" for i in range(300))
     names = {}
     exec(f"def f(n):\n    s = 0\n    for k in range(n):\n{lines}\n    return s\n", names)
@@ -306,6 +306,6 @@ def lines_run(function, *arguments):
     return [line for line in found if line >= function.__code__.co_firstlineno]
 
 
-def test_a_debugger_sees_the_lines_that_it_saw():
+def test_counted_code_runs_the_same_lines():
     copy = FunctionType(add_loop_counters(every_construct.__code__), globals())
     assert lines_run(copy, 6) == lines_run(every_construct, 6)

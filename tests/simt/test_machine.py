@@ -1,4 +1,4 @@
-"""Launches: the order of lanes, warps and blocks, what a launch takes, how it ends, and what is left of it."""
+"""Launches: the order of lanes, warps and blocks, arguments, limits, errors, and cleaning up."""
 
 import gc
 import threading
@@ -15,7 +15,7 @@ FULL = 0xFFFFFFFF
 
 
 def line_of(function, text):
-    """The line of a function in this file that has a text."""
+    """Return the number of the first line of a function that contains the text."""
     with open(__file__, encoding="utf-8") as file:  # noqa: PTH123
         lines = file.read().splitlines()
     first = function.__code__.co_firstlineno
@@ -37,7 +37,7 @@ def sum_block(out, a):
         out[cuda.blockIdx.x] = shared[0]
 
 
-def test_barriers_order_a_tree_sum():
+def test_tree_reduction_with_barriers_is_correct():
     a = np.arange(3 * 64, dtype=np.float32).reshape(3, 64)
     out = np.zeros(3, np.float32)
     trace = simt.trace(sum_block, 3, 64, out, a)
@@ -49,7 +49,7 @@ def test_barriers_order_a_tree_sum():
 
 
 @pytest.mark.parametrize("seed", [0, 1, 17])
-def test_two_runs_are_byte_equal(seed):
+def test_equal_seeds_record_equal_events(seed):
     a = np.random.default_rng(0).random((3, 64), np.float32)
     first, second = (simt.trace(sum_block, 3, 64, np.zeros(3, np.float32), a, seed=seed) for _ in range(2))
     assert all(np.array_equal(x, y) for x, y in zip(first.events, second.events, strict=True))
@@ -60,27 +60,27 @@ def write_order(out, count):
     out[cuda.atomic.add(count, 0, 1)] = cuda.grid(1)
 
 
-def order(seed):
+def run_order(seed):
     out, count = np.zeros(3 * 70, int), np.zeros(1, int)
     simt.run(write_order, 3, 70, out, count, seed=seed)
     return out
 
 
-def test_seed_0_is_the_order_of_numbers():
-    assert order(0).tolist() == list(range(210))
+def test_seed_0_runs_threads_in_order():
+    assert run_order(0).tolist() == list(range(210))
 
 
 def test_other_seeds_shuffle_blocks_warps_and_lanes():
-    found = order(5)
+    found = run_order(5)
     assert sorted(found.tolist()) == list(range(210))
     blocks = found[::70] // 70
     warps = found[:70] % 70 // 32
-    assert [order(seed)[0] // 70 for seed in range(1, 9)] != [0] * 8
+    assert [run_order(seed)[0] // 70 for seed in range(1, 9)] != [0] * 8
     assert len(set(blocks.tolist())) == 3
     assert len(np.flatnonzero(np.diff(warps))) == 2, "a warp runs as one"
     assert np.any(np.diff(found[warps.searchsorted(0) : 10]) != 1)
-    assert np.array_equal(found, order(5))
-    assert not np.array_equal(found, order(6))
+    assert np.array_equal(found, run_order(5))
+    assert not np.array_equal(found, run_order(6))
 
 
 def with_barrier(out):
@@ -95,7 +95,7 @@ def last_writer(out):
     out[0] = cuda.grid(1)
 
 
-def test_schedules_find_what_depends_on_order():
+def test_schedules_find_results_that_depend_on_order():
     out = np.full(1, -1)
     found = simt.schedules(last_writer, 2, 64, out, count=16)
     assert found.different
@@ -113,7 +113,7 @@ def endless(a):
         a[1] = 1
 
 
-def test_a_kernel_that_does_not_end_is_cut_off():
+def test_event_limit_stops_an_endless_kernel():
     trace = simt.trace(endless, 1, 1, np.zeros(2), limit=1000)
     assert not trace.is_complete
     assert isinstance(trace.findings[-1], LimitError)
@@ -128,7 +128,7 @@ def fails(a):
     cuda.syncthreads()
 
 
-def test_exceptions_come_out_with_their_place():
+def test_exceptions_name_thread_block_and_line():
     with pytest.raises(SimtError, match=r"ZeroDivisionError in thread 5 of block 1 at test_machine.py:\d+") as info:
         simt.run(fails_in_second, 2, 40, np.zeros(8))
     assert isinstance(info.value.__cause__, ZeroDivisionError)
@@ -150,7 +150,7 @@ def leaves_early(a):
     a[0] = cuda.shfl_sync(0xFFFFFFFF, 1, 9)
 
 
-def test_nothing_is_left_of_failed_launches():
+def test_failed_launches_leave_no_greenlets():
     def alive():
         gc.collect()
         return sum(issubclass(type(thing), greenlet) and not thing.dead for thing in gc.get_objects())
@@ -163,7 +163,7 @@ def test_nothing_is_left_of_failed_launches():
     assert alive() <= before  # what other tests left may go meanwhile
 
 
-def test_threads_launch_at_the_same_time():
+def test_python_threads_launch_concurrently():
     results = {}
 
     def launch(number):
@@ -185,12 +185,12 @@ def test_threads_launch_at_the_same_time():
     ("grid", "block", "words"),
     [(0, 1, "got 0"), (1, (1, 1, 1, 1), "block"), (1, 1025, "1025 threads"), (1.5, 1, "got 1.5"), ((), 1, "grid")],
 )
-def test_sizes_that_no_launch_has(grid, block, words):
+def test_invalid_grids_and_blocks_are_errors(grid, block, words):
     with pytest.raises(SimtError, match=words):
         simt.run(last_writer, grid, block, np.zeros(1))
 
 
-def test_arguments_are_counted():
+def test_wrong_number_or_type_of_arguments_is_an_error():
     with pytest.raises(SimtError, match=r"last_writer\(out\) takes 1 arguments, got 2"):
         simt.run(last_writer, 1, 1, np.zeros(1), 3)
     with pytest.raises(SimtError, match="argument 'out' has type list"):
@@ -201,12 +201,12 @@ def nested(a):
     simt.run(last_writer, 1, 1, a)
 
 
-def test_a_kernel_launches_no_kernel():
+def test_nested_launch_is_an_error():
     with pytest.raises(SimtError):
         simt.run(nested, 1, 1, np.zeros(1))
 
 
-def test_a_plan_is_a_launch():
+def test_trace_accepts_a_launch_plan():
     class Plan:
         kernel, grid, block, shared = staticmethod(last_writer), (2,), (3,), 0
         arguments = (np.zeros(1),)
@@ -217,7 +217,7 @@ def test_a_plan_is_a_launch():
     assert (trace.grid, trace.block, trace.kernel) == ((2, 1, 1), (3, 1, 1), "last_writer")
 
 
-def test_outside_a_launch_words_say_so():
+def test_cuda_functions_outside_a_kernel_are_errors():
     with pytest.raises(SimtError, match="works only inside a kernel"):
         _ = cuda.threadIdx.x
     with pytest.raises(SimtError, match="works only inside a kernel"):

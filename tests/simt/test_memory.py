@@ -34,7 +34,7 @@ LAYOUTS = {
 
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "u2", "i4", "i8", "u8", "?", "c8"])
-def test_memory_of_any_strides_is_read_and_written_in_place(layout, dtype):
+def test_strided_arrays_are_read_and_written_in_place(layout, dtype):
     a = LAYOUTS[layout](np.arange(35).reshape(5, 7).astype(dtype))
     whole = np.zeros((2 * a.shape[0], 3 * a.shape[1]), dtype)
     out = whole[::2, ::-3]
@@ -52,7 +52,7 @@ def test_memory_of_any_strides_is_read_and_written_in_place(layout, dtype):
         assert set(trace.events.nbytes.tolist()) == {a.itemsize}
 
 
-def test_three_dims():
+def test_three_dim_arrays_are_copied():
     a = np.arange(2 * 3 * 5.0).reshape(5, 3, 2).T
     out = np.zeros((2, 3, 5))
     simt.run(copy_3d, 1, (2, 3, 5), out, a)
@@ -68,7 +68,7 @@ def read_one(a, i):
 
 
 @pytest.mark.parametrize("index", [(-1, 0), (0, -1), (3, 0), (0, 4), (1 << 40, 0), (np.uint64(3), 0)])
-def test_each_position_is_bounded_and_negative_ones_do_not_wrap(index):
+def test_out_of_bounds_and_negative_indices_are_errors(index):
     a = np.zeros((3, 4))
     with pytest.raises(OutOfBoundsError, match=r"global array 'a' of shape \(3, 4\): access to element") as info:
         simt.run(access, 1, 1, a, *index)
@@ -81,7 +81,7 @@ def test_each_position_is_bounded_and_negative_ones_do_not_wrap(index):
 
 
 @pytest.mark.parametrize("index", [(1.0, 0), (np.float32(1), 0), (True, 0), (0, np.True_), (None, 0)])
-def test_an_index_is_an_integer(index):
+def test_non_integer_index_is_an_error(index):
     with pytest.raises(SimtError, match="use an integer") as info:
         simt.run(access, 1, 1, np.zeros((3, 4)), *index)
     assert not isinstance(info.value, OutOfBoundsError)
@@ -91,7 +91,7 @@ def too_many(a):
     a[0, 0, 0] = 1
 
 
-def test_too_many_positions():
+def test_too_many_indices_are_an_error():
     with pytest.raises(OutOfBoundsError, match=r"the index .* has 3 positions"):
         simt.run(too_many, 1, 1, np.zeros((3, 4)))
 
@@ -124,7 +124,7 @@ def out_of_row(a):
     a[..., -1]
 
 
-def test_views_are_bounded_themselves():
+def test_views_are_bounds_checked():
     with pytest.raises(OutOfBoundsError):
         simt.run(out_of_view, 1, 1, np.zeros(5))
     with pytest.raises(OutOfBoundsError):
@@ -136,7 +136,7 @@ def fill(a, b):
     b[:, 1] = a[0:3]
 
 
-def test_slices_are_filled_element_by_element():
+def test_slice_assignment_stores_each_element():
     a, b = np.zeros(5, np.int32), np.zeros((3, 2))
     trace = simt.trace(fill, 1, 1, a, b)
     assert a.tolist() == [0, 7, 7, 7, 0]
@@ -144,7 +144,7 @@ def test_slices_are_filled_element_by_element():
     assert trace.events.kind.tolist() == [1] * 3 + [0, 1] * 3
 
 
-def test_arguments_over_one_allocation_keep_their_distance():
+def test_aliasing_arguments_keep_their_address_distance():
     def both(out, a):
         out[0] = a[0]
 
@@ -173,7 +173,7 @@ def uninitialised_local(out):
     out[cuda.threadIdx.x] = mine[cuda.threadIdx.x]
 
 
-def test_a_read_before_a_write_shows():
+def test_read_before_write_is_reported():
     out = np.zeros(6, np.float32)
     trace = simt.trace(uninitialised, 1, 6, out)
     assert trace.is_complete
@@ -205,14 +205,14 @@ def dynamic(out):
     out[4] = len(raw)
 
 
-def test_two_shared_arrays_of_one_line_are_two():
+def test_shared_arrays_on_one_line_are_distinct():
     out = np.zeros(2)
     trace = simt.trace(shared_on_one_line, 1, 2, out)
     assert out.tolist() == [21, 21]
     assert len({info.base for info in trace.arrays if info.space == "shared"}) == 2
 
 
-def test_dynamic_shared_memory_is_one_piece():
+def test_dynamic_shared_arrays_share_one_allocation():
     out = np.zeros(5)
     trace = simt.trace(dynamic, 2, 4, out, shared=32)
     assert out.tolist() == [6.5, 4.5, 2.5, 0.5, 8]
@@ -230,7 +230,7 @@ def shared_across_blocks(out):
     out[cuda.blockIdx.x] = tile[0]
 
 
-def test_shared_memory_belongs_to_its_block():
+def test_shared_memory_is_per_block():
     with pytest.raises(UninitializedReadError) as info:
         simt.run(shared_across_blocks, 2, 1, np.zeros(2, int))
     assert info.value.block == (1,)
@@ -245,7 +245,7 @@ def unknown_type(out):
     cuda.shared.array(3, "three")
 
 
-def test_shared_arrays_have_one_shape_and_a_type():
+def test_shared_arrays_need_a_constant_shape_and_a_known_dtype():
     with pytest.raises(SimtError, match="the shape of a shared array must be a constant"):
         simt.run(odd_shape, 1, 2, np.zeros(1))
     with pytest.raises(UnknownWordError, match="'three'"):
@@ -267,7 +267,7 @@ def copy_vectors(out, a):
     store_four(out, i, load_four(a, i))
 
 
-def test_a_vector_is_one_event_at_the_kernels_line():
+def test_vector_access_is_one_event_at_the_kernel_line():
     a, out = np.arange(16, dtype=np.float32), np.zeros(16, np.float32)
     trace = simt.trace(copy_vectors, 1, 4, out, a)
     assert np.array_equal(out, a)
@@ -278,7 +278,7 @@ def test_a_vector_is_one_event_at_the_kernels_line():
 
 
 @pytest.mark.parametrize(("start", "size", "words"), [(1, 9, "misaligned address"), (0, 3, "which is out of bounds")])
-def test_vectors_are_aligned_and_inside(start, size, words):
+def test_misaligned_or_out_of_bounds_vectors_are_errors(start, size, words):
     a = np.zeros(16, np.float32)[start : start + size]
     with pytest.raises(OutOfBoundsError, match=words):
         simt.run(copy_vectors, 1, 1, np.zeros(16, np.float32), a)
@@ -290,8 +290,8 @@ def gather_pairs(array, places):
 
 
 @pytest.mark.parametrize("launch", [simt.run, simt.trace])
-def test_many_vectors_are_as_many_loads(launch):
-    """Of an array and through a pointer; a wrong one among right ones raises what its load would raise."""
+def test_gather_records_one_load_per_vector(launch):
+    """Pointers with and without an offset. An invalid index among valid ones raises the error of a single load."""
 
     def gather(out, a, i, j):
         found = gather_pairs(a, (4, i, j))
@@ -308,7 +308,7 @@ def test_many_vectors_are_as_many_loads(launch):
                 simt.run(gather, 1, 1, out, simt.Pointer(a, low=low), 0, j)
 
 
-def test_vectors_need_neighbours():
+def test_vector_access_needs_contiguous_memory():
     with pytest.raises(SimtError, match="a vector access needs contiguous memory"):
         simt.run(copy_vectors, 1, 1, np.zeros(16, np.float32), np.zeros(32, np.float32)[::2])
 
@@ -320,7 +320,7 @@ def neighbours(out, p, n):
         p[i] = -1
 
 
-def test_a_pointer_has_a_range():
+def test_pointer_access_is_bounds_checked():
     memory = np.arange(6.0)
     out = np.zeros(4)
     trace = simt.trace(neighbours, 1, 4, out, simt.Pointer(memory, low=-1), 4)
@@ -331,7 +331,7 @@ def test_a_pointer_has_a_range():
         simt.run(neighbours, 1, 5, np.zeros(5), simt.Pointer(memory, low=-1), 5)
 
 
-def test_a_pointer_to_an_address():
+def test_pointer_from_an_address_reads_and_writes():
     memory = np.arange(8.0)
     pointer = simt.Pointer(memory[3:].ctypes.data, -1, 5, np.float64, owner=memory)
     out = np.zeros(4)
@@ -360,30 +360,30 @@ def fill_behind(table, k):
     out[cuda.threadIdx.x] = table[0]
 
 
-def table_of(*arrays):
-    """A number, then addresses."""
+def pointer_table(*arrays):
+    """Return a table of a number, followed by the addresses of arrays."""
     behind = {k: (f"out[{k - 1}]", simt.Pointer(x)) for k, x in enumerate(arrays, 1)}
     return simt.Table(np.array([7, *[x.ctypes.data for x in arrays]]), behind)
 
 
-def test_a_table_leads_to_memory():
+def test_pointer_table_is_followed_to_its_arrays():
     a, b, whole = np.zeros(2), np.zeros(3), np.zeros(2, np.int64)
-    trace = simt.trace(fill_behind, 1, 3, table_of(a, b, whole), 2)
+    trace = simt.trace(fill_behind, 1, 3, pointer_table(a, b, whole), 2)
     assert trace.is_complete
     assert (a.tolist(), b.tolist()) == ([0, 0], [7, 7, 7])
     assert list(trace.outputs) == ["out[1]"]
     assert sorted(trace.events.nbytes.tolist()) == [8] * 9  # address, number and element of each thread
     with pytest.raises(OutOfBoundsError, match=r"'out\[0\]'.*access to element 2"):
-        simt.run(fill_behind, 1, 3, table_of(a, b), 1)
+        simt.run(fill_behind, 1, 3, pointer_table(a, b), 1)
     with pytest.raises(OutOfBoundsError, match=r"'table'.*access to element 9"):
-        simt.run(fill_behind, 1, 3, table_of(a, b), 9)
+        simt.run(fill_behind, 1, 3, pointer_table(a, b), 9)
     with pytest.raises(SimtError, match="element 0 followed as a pointer, which is no address"):
-        simt.run(fill_behind, 1, 3, table_of(a, b), 0)
+        simt.run(fill_behind, 1, 3, pointer_table(a, b), 0)
     with pytest.raises(SimtError, match=r"the address of 'out\[2\]', of int64.*expected the address of memory of float64"):
-        simt.run(fill_behind, 1, 2, table_of(a, b, whole), 3)
+        simt.run(fill_behind, 1, 2, pointer_table(a, b, whole), 3)
 
 
-def test_vectors_through_pointers():
+def test_pointers_load_vectors():
     out = np.zeros(1)
     simt.run(load_behind, 1, 1, out, simt.Pointer(np.arange(4.0), low=-2))
     assert out[0] == 1
@@ -394,7 +394,7 @@ class Device:
         self.data, self.written = data, np.zeros(data.shape, bool)
 
 
-def test_device_memory_remembers_what_is_written():
+def test_device_memory_tracks_written_elements():
     def double(out, a):
         i = cuda.grid(1)
         out[i] = 2 * a[i]
@@ -404,13 +404,13 @@ def test_device_memory_remembers_what_is_written():
     simt.run(double, 1, 3, out, a)
     assert out.written.tolist() == [True] * 3 + [False]
     trace = simt.trace(double, 1, 4, out, a)
-    assert trace.fresh == ()  # a part of each was written before, so a launch may well leave the rest
+    assert trace.fresh == ()  # some elements of each were written before, so the launch need not write the others
     assert simt.trace(double, 1, 3, Device(np.zeros(4)), a).fresh == ("out",)
     assert [error.element for error in trace.findings] == [(3,)]
     assert trace.outputs["out"] is out.data
 
 
-def test_what_a_kernel_cannot_hold():
+def test_object_and_read_only_arrays_are_errors():
     def touch(a):
         a[0] = 1
 
@@ -426,7 +426,7 @@ def unknown_attribute(a):
     a.sort()
 
 
-def test_arrays_have_few_attributes():
+def test_unknown_array_attribute_is_an_error():
     with pytest.raises(UnknownWordError, match="attribute 'sort'"):
         simt.run(unknown_attribute, 1, 1, np.zeros(3))
 

@@ -1,4 +1,4 @@
-"""Theoretical occupancy: answers of NVIDIA's calculator that follow by hand, and what holds for all of them."""
+"""Theoretical occupancy: answers of NVIDIA's calculator, derived by hand, and properties of all answers."""
 
 import pytest
 from hypothesis import given
@@ -41,14 +41,14 @@ KB = 1024
         ((12, 0), 1024, 0, 32, 1, ("warps",)),
     ],
 )
-def test_known_answers(capability, threads, shared, registers, blocks, limited_by):
+def test_occupancy_equals_nvidias_calculator(capability, threads, shared, registers, blocks, limited_by):
     found = occupancy(threads, shared, registers, capability)
     assert (found.blocks, found.limited_by) == (blocks, limited_by)
     assert found.warps == blocks * -(-threads // 32)
     assert found.fraction == found.warps / MULTIPROCESSORS[capability].warps
 
 
-def test_shared_memory_is_rounded_up_with_what_the_system_takes():
+def test_shared_memory_includes_the_reserved_part_rounded_up():
     assert occupancy(32, 6 * KB + 128 - 128 * 8).limits["shared"] == 228 * KB // (6 * KB + 128)
     assert occupancy(32, 6 * KB + 1 - 128 * 8).limits["shared"] == 228 * KB // (6 * KB + 128)
     assert occupancy(32, 1, capability=(7, 5)).limits["shared"] == 256
@@ -61,11 +61,11 @@ def test_shared_memory_is_rounded_up_with_what_the_system_takes():
     st.integers(0, 255),
     st.integers(0, 3),
 )
-def test_more_of_anything_never_fits_better(capability, threads, shared, registers, which):
-    given = [threads, shared, registers]
-    more = [value + (index == which) for index, value in enumerate(given)]
-    assert occupancy(*more, capability).blocks <= occupancy(*given, capability).blocks
-    assert 0 <= occupancy(*given, capability).fraction <= 1
+def test_larger_blocks_never_raise_the_number_of_blocks(capability, threads, shared, registers, which):
+    resources = [threads, shared, registers]
+    larger = [value + (index == which) for index, value in enumerate(resources)]
+    assert occupancy(*larger, capability).blocks <= occupancy(*resources, capability).blocks
+    assert 0 <= occupancy(*resources, capability).fraction <= 1
 
 
 def test_unknown_registers_limit_nothing():
@@ -82,6 +82,6 @@ def test_unknown_registers_limit_nothing():
         ((32, 0, -1), "registers=-1"),
     ],
 )
-def test_impossible_questions_are_refused(arguments, words):
+def test_invalid_arguments_are_errors(arguments, words):
     with pytest.raises(SimtError, match=words):
         occupancy(*arguments)

@@ -1,4 +1,4 @@
-"""Programs as strangers write them for numba.cuda: each runs under `minifuse check` as it does on a GPU."""
+"""Programs for numba.cuda, as its users write them: each runs under `minifuse check` as it does on a GPU."""
 
 import textwrap
 
@@ -269,7 +269,7 @@ def write(folder, source, name="script.py"):
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_a_program_runs_as_on_a_gpu(name, tmp_path):
+def test_program_runs_without_findings(name, tmp_path):
     report = check(write(tmp_path, PROGRAMS[name]))
     if report.failure is not None:
         raise report.failure
@@ -277,7 +277,7 @@ def test_a_program_runs_as_on_a_gpu(name, tmp_path):
     assert report.launches > 0
 
 
-def test_a_global_that_changed_is_a_hint_once(tmp_path):
+def test_changed_global_is_hinted_once(tmp_path):
     report = check(write(tmp_path, PROGRAMS["a global has the value of the first launch"]))
     (hint,) = report.hints
     assert hint.startswith("script.py:15: kernel scale still uses the value that 'SCALE' had at its first launch")
@@ -285,16 +285,16 @@ def test_a_global_that_changed_is_a_hint_once(tmp_path):
     assert report.status == 0
 
 
-def test_an_array_whose_elements_changed_is_a_hint(tmp_path):
+def test_changed_global_array_is_hinted(tmp_path):
     report = check(write(tmp_path, PROGRAMS["a global array has the elements of the first launch"]))
     assert ["'TABLE'" in hint for hint in report.hints] == [True]
 
 
-def test_a_global_that_keeps_its_value_is_no_hint(tmp_path):
+def test_unchanged_global_is_not_hinted(tmp_path):
     assert check(write(tmp_path, PROGRAMS["a device array is a global"])).hints == []
 
 
-def test_a_function_over_an_array_without_an_output_says_what_to_write(tmp_path):
+def test_numpy_function_of_an_array_without_out_suggests_out(tmp_path):
     report = check(
         write(
             tmp_path,
@@ -322,19 +322,19 @@ def test_a_function_over_an_array_without_an_output_says_what_to_write(tmp_path)
         ("a[0] = sum(a)", "write a loop"),
     ],
 )
-def test_an_unknown_word_says_what_to_write_instead(line, advice, tmp_path):
+def test_unsupported_code_suggests_a_replacement(line, advice, tmp_path):
     report = check(write(tmp_path, f"@cuda.jit\ndef k(a):\n    {line}\nk[1, 1](np.zeros(3))\n"))
     assert isinstance(report.failure, UnknownWordError)
     assert advice in str(report.failure)
     assert "script.py:8" in str(report.failure)
 
 
-def test_vectorize_without_signatures_says_what_to_write(tmp_path):
+def test_vectorize_without_signatures_suggests_them(tmp_path):
     report = check(write(tmp_path, "@nb.vectorize(target='cuda')\ndef f(x):\n    return x\n"))
     assert "needs signatures; write @vectorize([" in str(report.failure)
 
 
-def test_numba_has_its_own_vectorizers_afterwards(tmp_path):
+def test_numba_vectorizers_are_restored_after_check(tmp_path):
     from numba.np.ufunc.decorators import GUVectorize, Vectorize
 
     registries = Vectorize.target_registry, GUVectorize.target_registry
@@ -343,7 +343,7 @@ def test_numba_has_its_own_vectorizers_afterwards(tmp_path):
     assert [(dict(registry), dict(registry.ondemand)) for registry in registries] == before
 
 
-def test_memory_of_another_library_is_refused_unread(tmp_path):
+def test_memory_of_another_library_is_rejected(tmp_path):
     report = check(
         write(
             tmp_path,
@@ -362,7 +362,7 @@ def test_memory_of_another_library_is_refused_unread(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["gpu_test.py", "test_gpu.py"])
-def test_a_script_that_is_named_like_tests_runs_as_a_script(name, tmp_path, capsys):
+def test_script_named_like_a_test_file_runs_as_a_script(name, tmp_path, capsys):
     source = """
         @cuda.jit
         def k(a):
@@ -379,7 +379,7 @@ def test_a_script_that_is_named_like_tests_runs_as_a_script(name, tmp_path, caps
     assert "sum 4.0" in capsys.readouterr().out
 
 
-def test_an_access_outside_a_field_names_the_field(tmp_path):
+def test_out_of_bounds_field_access_names_the_field(tmp_path):
     report = check(
         write(
             tmp_path,
@@ -394,13 +394,13 @@ def test_an_access_outside_a_field_names_the_field(tmp_path):
     assert [finding.error.array for finding in report.findings] == ["p.x"]
 
 
-def test_an_unknown_field_names_those_that_there_are(tmp_path):
+def test_unknown_field_error_lists_the_fields(tmp_path):
     source = "@cuda.jit\ndef k(p):\n    p[0].z = 1\nk[1, 1](np.zeros(3, [('x', 'f4'), ('y', 'i4')]))\n"
     report = check(write(tmp_path, source))
     assert "its fields are x, y" in str(report.failure)
 
 
-def test_structures_in_a_trace_are_an_array_for_each_field():
+def test_trace_has_one_array_per_structure_field():
     from minifuse import simt
 
     def k(p):

@@ -1,4 +1,4 @@
-"""The columns and tables of a trace: what the recorder makes of single accesses."""
+"""The recorder: the columns and tables of a trace, made from single accesses."""
 
 import numpy as np
 import pytest
@@ -19,8 +19,8 @@ def second():
     return 2
 
 
-def filled(count, limit=None, per_lane=10):
-    """A recorder with events of lanes that take turns."""
+def filled_recorder(count, limit=None, per_lane=10):
+    """Return a recorder with `count` events, of three lanes that take turns."""
     recorder = Recorder(limit)
     recorder.add_array(ArrayInfo("a", "global", 512, (4,), (4,), 4, "float32"), 512)
     recorder.add_array(ArrayInfo("n", "global", 1032, (4,), (8,), 8, "int64"), 1024)
@@ -35,8 +35,8 @@ def filled(count, limit=None, per_lane=10):
 
 
 @pytest.mark.parametrize("count", [0, 1, 9, 10, 11, CHUNK_EVENTS - 1, CHUNK_EVENTS, CHUNK_EVENTS + 1, 2 * CHUNK_EVENTS + 5])
-def test_columns_hold_what_was_added(count):
-    events, instructions, _, _ = filled(count).finish()
+def test_columns_contain_the_recorded_events(count):
+    events, instructions, _, _ = filled_recorder(count).finish()
     number = np.arange(count)
     lane = number // 10 % 3
     assert all(len(column) == count for column in events)
@@ -57,14 +57,14 @@ def test_columns_hold_what_was_added(count):
 
 
 @pytest.mark.parametrize("limit", [1, 9, 10, CHUNK_EVENTS - 1, CHUNK_EVENTS, CHUNK_EVENTS + 7])
-def test_the_event_after_the_limit_raises(limit):
-    recorder = filled(limit, limit)
+def test_event_past_the_limit_is_an_error(limit):
+    recorder = filled_recorder(limit, limit)
     with pytest.raises(LimitError, match=f"more than {limit} events"):
         recorder.add(first.__code__, 0, pack_tag(0, 4, LOAD), 0, 0)
     assert len(recorder.finish()[0].kind) == limit
 
 
-def test_a_lane_without_events_leaves_none():
+def test_lane_without_events_records_none():
     recorder = Recorder()
     recorder.add_array(ArrayInfo("a", "global", 256, (4,), (4,), 4, "float32"), 256)
     for lane in range(5):
@@ -76,7 +76,7 @@ def test_a_lane_without_events_leaves_none():
 
 @settings(derandomize=True, max_examples=50, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3), st.integers(0, 2)), max_size=60))
-def test_occurrences_count_what_went_before(rows):
+def test_occurrences_count_earlier_equal_rows(rows):
     block, thread, instruction = (
         (np.array(column, np.int32) for column in zip(*rows, strict=True)) if rows else [np.zeros(0, int)] * 3
     )
@@ -91,7 +91,7 @@ def kernel(out, a, counts):
     cuda.atomic.add(counts, 0, 300)
 
 
-def test_instructions_are_places_in_the_source():
+def test_instructions_are_source_positions():
     trace = simt.trace(kernel, 1, 2, np.zeros(2, np.float32), np.ones((3, 2)), np.zeros(1, np.uint32))
     line = kernel.__code__.co_firstlineno
     assert [(row.function, row.line) for row in trace.instructions] == [
@@ -106,7 +106,7 @@ def test_instructions_are_places_in_the_source():
     assert trace.events.occurrence.tolist() == [0, 0, 1, 1, 2, 2, 0] * 2
 
 
-def test_an_instruction_is_one_however_often_python_has_rewritten_it():
+def test_specialized_bytecode_is_one_instruction():
     source = (
         "def copy(out, a):\n    t = cuda.threadIdx.x\n    s = cuda.shared.array(64, 'f4' and f4)\n    s[t] = a[t]\n"
         "    cuda.syncthreads()\n    out[t] = s[63 - t]\n"
@@ -120,7 +120,7 @@ def test_an_instruction_is_one_however_often_python_has_rewritten_it():
     assert len(trace.arrays) == 3
 
 
-def test_values_are_those_of_the_elements():
+def test_recorded_values_have_the_element_type():
     trace = simt.trace(kernel, 1, 2, np.zeros(2, np.float32), np.ones((3, 2)), np.full(1, 2**32 - 300, np.uint32))
     stores = trace.events.value[trace.events.kind == STORE]
     assert set(stores.tolist()) == {float(np.float32(1.1))}
@@ -154,7 +154,7 @@ def test_epochs_count_barriers_and_syncwarps():
     assert trace.events.warp_epoch.tolist() == [0, 1, 1]
 
 
-def test_fences_are_recorded_where_they_stand():
+def test_fences_are_recorded_with_their_position():
     def fenced(a):
         a[cuda.threadIdx.x] = 0
         cuda.threadfence()
@@ -179,5 +179,5 @@ def test_complex_numbers_are_recorded_by_their_real_part():
     assert a[0] == 3 - 4j
 
 
-def test_the_kinds_are_those_that_facts_expect():
+def test_access_kinds_are_0_1_and_2():
     assert (record.LOAD, record.STORE, record.ATOMIC) == (0, 1, 2)

@@ -1,4 +1,4 @@
-"""Traces: their facts under labels, and files that hold the same trace, or say why they do not."""
+"""Traces: their summaries, saving and loading, and the errors for damaged files."""
 
 import json
 import math
@@ -20,8 +20,8 @@ ARRAYS = [
 ]
 
 
-def build(rows=(), **changes):
-    """A trace of these accesses; all else is filled in."""
+def build_trace(rows=(), **changes):
+    """Return a trace of these accesses. The other fields have defaults."""
     values = {
         "kernel": "kernel",
         "file": "folder/kernel.py",
@@ -55,11 +55,11 @@ def sample():
         ),
         BarrierError("no line", lines=()),
     ]
-    return build(rows, findings=findings, is_complete=False)
+    return build_trace(rows, findings=findings, is_complete=False)
 
 
-def test_a_saved_trace_is_the_same_trace(tmp_path):
-    for index, trace in enumerate([sample(), build()]):
+def test_loaded_trace_equals_the_saved_trace(tmp_path):
+    for index, trace in enumerate([sample(), build_trace()]):
         trace.save(tmp_path / f"{index}.npz")
         again = Trace.load(tmp_path / f"{index}.npz")
         assert again == trace
@@ -75,7 +75,7 @@ def test_a_saved_trace_is_the_same_trace(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["0.npz", "1.npz"], "nothing is left behind"
 
 
-def test_equal_traces_are_equal_bytes(tmp_path):
+def test_equal_traces_save_equal_bytes(tmp_path):
     for name in ("a", "b"):
         sample().save(tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
@@ -94,7 +94,7 @@ def test_equal_traces_are_equal_bytes(tmp_path):
         {"events": columns([*[Access(0)] * 81, Access(1)])},
     ],
 )
-def test_another_trace_is_not_equal(changes):
+def test_traces_that_differ_in_a_field_are_unequal(changes):
     trace = sample()
     values = {name: getattr(trace, name) for name in trace.__dataclass_fields__}
     assert Trace(**values) == trace
@@ -102,33 +102,33 @@ def test_another_trace_is_not_equal(changes):
     assert trace != "a trace"
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_failed_save_keeps_the_old_file(tmp_path):
     path = tmp_path / "t.npz"
     sample().save(path)
     before = path.read_bytes()
     with pytest.raises(ValueError, match="Object arrays"):
-        build(outputs={"x": np.array([object()])}).save(path)
+        build_trace(outputs={"x": np.array([object()])}).save(path)
     assert path.read_bytes() == before
     assert [*tmp_path.iterdir()] == [path]
 
 
-def saved(tmp_path):
+def save_sample(tmp_path):
     path = tmp_path / "t.npz"
     sample().save(path)
     return path
 
 
 @pytest.mark.parametrize("share", [0.0, 0.1, 0.5, 0.9, 0.999])
-def test_a_truncated_file_is_refused(tmp_path, share):
-    path = saved(tmp_path)
+def test_truncated_file_is_rejected(tmp_path, share):
+    path = save_sample(tmp_path)
     content = path.read_bytes()
     path.write_bytes(content[: int(share * len(content))])
     with pytest.raises(SimtError, match=r"t\.npz is not a trace, or is damaged .*write a new one with trace\.save"):
         Trace.load(path)
 
 
-def test_a_damaged_byte_is_noticed(tmp_path):
-    path = saved(tmp_path)
+def test_damaged_byte_is_detected_or_harmless(tmp_path):
+    path = save_sample(tmp_path)
     content = path.read_bytes()
     for position in range(100, len(content), len(content) // 40):
         path.write_bytes(content[:position] + bytes([content[position] ^ 0xFF]) + content[position + 1 :])
@@ -139,14 +139,14 @@ def test_a_damaged_byte_is_noticed(tmp_path):
 @pytest.mark.parametrize(
     "content", [b"", b"text", b"\x93NUMPY\x01\x00v\x00", b"PK\x05\x06" + bytes(18), b"\x80\x04K\x01.", b"\x93NUMPY"]
 )
-def test_a_foreign_file_is_refused(tmp_path, content):
+def test_file_of_another_format_is_rejected(tmp_path, content):
     path = tmp_path / "other"
     path.write_bytes(content)
     with pytest.raises(SimtError, match="other is not a trace"):
         Trace.load(path)
 
 
-def test_arrays_of_someone_else_are_refused(tmp_path):
+def test_arrays_without_a_trace_are_rejected(tmp_path):
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     with pytest.raises(SimtError, match="is not a trace"):
         Trace.load(tmp_path / "other.npz")
@@ -157,8 +157,8 @@ def test_arrays_of_someone_else_are_refused(tmp_path):
         Trace.load(tmp_path / "absent.npz")
 
 
-def change(path, edit, drop=()):
-    """Rewrite the tables of a file, and leave out some of its columns."""
+def rewrite_tables(path, edit, drop=()):
+    """Edit the tables of a file, and drop some of its columns."""
     with np.load(path) as found:
         parts = {name: found[name] for name in found.files if name not in drop}
     tables = json.loads(parts.pop("tables.json").tobytes())
@@ -166,9 +166,9 @@ def change(path, edit, drop=()):
     np.savez(path, **{"tables.json": np.frombuffer(json.dumps(tables).encode(), np.uint8)}, **parts)
 
 
-def test_another_version_is_refused_by_name(tmp_path):
-    path = saved(tmp_path)
-    change(path, lambda tables: tables.update(version=99))
+def test_unknown_version_is_rejected_with_its_number(tmp_path):
+    path = save_sample(tmp_path)
+    rewrite_tables(path, lambda tables: tables.update(version=99))
     with pytest.raises(SimtError, match="of version 99; this version of minifuse reads 'minifuse trace' of version 1"):
         Trace.load(path)
 
@@ -184,15 +184,15 @@ def test_another_version_is_refused_by_name(tmp_path):
         (lambda tables: tables.update(findings=[3]), []),
     ],
 )
-def test_a_file_that_lacks_a_part_is_refused(tmp_path, edit, drop):
-    path = saved(tmp_path)
-    change(path, edit, drop)
+def test_file_with_a_missing_part_is_rejected(tmp_path, edit, drop):
+    path = save_sample(tmp_path)
+    rewrite_tables(path, edit, drop)
     with pytest.raises(SimtError, match="lacks a part of a trace"):
         Trace.load(path)
 
 
-def test_columns_of_another_length_or_dtype_are_refused(tmp_path):
-    path = saved(tmp_path)
+def test_columns_of_wrong_length_or_dtype_are_rejected(tmp_path):
+    path = save_sample(tmp_path)
     with np.load(path) as found:
         parts = {name: found[name] for name in found.files}
     np.savez(path, **parts | {"event.thread": parts["event.thread"][1:]})
@@ -203,8 +203,8 @@ def test_columns_of_another_length_or_dtype_are_refused(tmp_path):
         Trace.load(path)
 
 
-def test_a_file_holds_no_pickle_and_runs_none(tmp_path):
-    with zipfile.ZipFile(saved(tmp_path)) as found:
+def test_trace_files_contain_and_load_no_pickle(tmp_path):
+    with zipfile.ZipFile(save_sample(tmp_path)) as found:
         for name in found.namelist():
             with found.open(name) as member:
                 version = np.lib.format.read_magic(member)
@@ -215,21 +215,21 @@ def test_a_file_holds_no_pickle_and_runs_none(tmp_path):
         Trace.load(tmp_path / "evil.npz")
 
 
-def test_hazards_are_findings_then_races_then_outputs():
+def test_hazards_are_ordered_findings_races_outputs():
     rows = [Access(thread, STORE, 4096, array=1) for thread in range(2)]
     finding = OutOfBoundsError("x")
-    assert [type(error) for error in build(rows, findings=[finding]).hazards()] == [
+    assert [type(error) for error in build_trace(rows, findings=[finding]).hazards()] == [
         OutOfBoundsError,
         RaceError,
         UnwrittenOutputError,
     ]
-    cut_short = build(rows, findings=[finding], is_complete=False)
+    cut_short = build_trace(rows, findings=[finding], is_complete=False)
     assert [type(error) for error in cut_short.hazards()] == [OutOfBoundsError, RaceError]
-    assert [type(error) for error in build(rows, fresh=()).hazards()] == [RaceError]
-    assert build().hazards() == []
+    assert [type(error) for error in build_trace(rows, fresh=()).hazards()] == [RaceError]
+    assert build_trace().hazards() == []
 
 
-def test_the_summary_is_plain_numbers_under_labels():
+def test_summary_is_json_under_truth_labels():
     summary = sample().summary()
     assert json.loads(json.dumps(summary)) == summary
     assert summary["TRACED"] == {
@@ -247,7 +247,7 @@ def test_the_summary_is_plain_numbers_under_labels():
     assert (summary["kernel"], summary["grid"], summary["block"]) == ("kernel", [2, 1, 1], [8, 5, 1])
 
 
-def test_spaces_arrays_and_lines_have_the_same_numbers():
+def test_spaces_arrays_and_lines_have_equal_counts():
     summary = sample().summary()
     # One warp of 32 lanes stores to four words of one bank, one of 8 lanes too; loads of 32 + 8 neighbours; one atomic.
     assert summary["spaces"]["shared"] == {
@@ -287,17 +287,17 @@ def test_spaces_arrays_and_lines_have_the_same_numbers():
 
 
 def test_a_trace_without_events_has_a_summary():
-    summary = build(instructions=[], arrays=[], barriers=[], collectives=[]).summary()
+    summary = build_trace(instructions=[], arrays=[], barriers=[], collectives=[]).summary()
     assert summary["TRACED"]["events"] == summary["DERIVED"]["requests"] == 0
     assert summary["lines"] == summary["arrays"] == []
 
 
-def test_reuse_is_asked_for_by_name():
+def test_reuse_takes_an_array_name():
     assert sample().reuse("out").distinct == 40
     with pytest.raises(SimtError, match="the launch of kernel has no array 'inn'; it has 'tile', 'out', 'table'"):
         sample().reuse("inn")
 
 
-def test_a_trace_says_what_it_is():
+def test_repr_describes_the_trace():
     assert repr(sample()) == "<Trace of kernel, grid (2, 1, 1), block (8, 5, 1), seed 7: 82 events, cut short>"
-    assert build().threads == 40
+    assert build_trace().threads == 40

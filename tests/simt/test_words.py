@@ -1,4 +1,4 @@
-"""The words of `cuda`: positions, shuffles and votes, atomics, bits."""
+"""The functions of `cuda`: thread indices, shuffles and votes, atomics, bits."""
 
 import math
 
@@ -25,7 +25,7 @@ def positions(out):
     out[x, y, z, 6] = cuda.blockDim.x * cuda.gridDim.y * cuda.warpsize + cuda.gridsize(1)
 
 
-def test_positions():
+def test_thread_and_block_indices_are_those_of_cuda():
     out = np.full((4, 9, 10, 7), -1)
     simt.run(positions, (2, 3, 5), (2, 3, 2), out)
     for x, y, z in np.ndindex(4, 9, 10):
@@ -46,7 +46,7 @@ def four_dims(out):
     out[0] = cuda.grid(4)
 
 
-def test_a_grid_has_three_dims():
+def test_grid_of_four_dims_is_an_error():
     with pytest.raises(SimtError, match="1, 2 or 3 dims"):
         simt.run(four_dims, 1, 1, np.zeros(1))
 
@@ -62,12 +62,12 @@ def test_a_grid_has_three_dims():
         ("shfl_xor_sync", 17, lambda lane: lane ^ 17),
     ],
 )
-def test_shuffles(word, number, source):
+def test_shuffles_read_the_source_lane(word, number, source):
     found = collective_results(word, {lane: (lane * 1.5, number) for lane in range(32)})
     assert found == {lane: source(lane) * 1.5 for lane in range(32)}
 
 
-def test_votes_and_matches():
+def test_votes_and_matches_are_those_of_cuda():
     operands = {lane: (lane % 3 == 0,) for lane in range(8)}
     assert set(collective_results("ballot_sync", operands).values()) == {0b01001001}
     for word, mixed, none, every in (
@@ -96,7 +96,7 @@ def all_collectives(out):
     out[t, 6] = cuda.shfl_sync(FULL, t, 3) + cuda.shfl_up_sync(FULL, t, 1) + cuda.shfl_xor_sync(FULL, t, 1)
 
 
-def test_collectives_in_a_kernel():
+def test_collectives_run_in_a_kernel():
     out = np.zeros((32, 7), int)
     simt.run(all_collectives, 1, 32, out)
     assert out[4].tolist() == [7, 1, 0, 1, 0x55555555, FULL + 1, 3 + 3 + 5]
@@ -106,7 +106,7 @@ def half_shuffle(a):
     cuda.shfl_sync(FULL, a[0], 0)
 
 
-def test_what_shuffles_do_not_move():
+def test_shuffles_of_bool_and_float16_are_errors():
     for dtype, kind in ((bool, "bool"), (np.float16, "float16")):
         with pytest.raises(UnknownWordError, match=f"passes a {kind}"):
             simt.run(half_shuffle, 1, 32, np.zeros(1, dtype))
@@ -147,7 +147,7 @@ ATOMICS = [
 
 
 @pytest.mark.parametrize(("name", "dtype", "old", "operands", "new"), ATOMICS)
-def test_atomics_give_the_old_value_and_wrap(name, dtype, old, operands, new):
+def test_atomics_return_the_old_value_and_wrap(name, dtype, old, operands, new):
     def kernel(a, out):
         operation = getattr_of(cuda.atomic)
         out[0] = operation(a, (1, 2), *operands)
@@ -170,7 +170,7 @@ def swap_first(a):
     a[1] = cuda.atomic.compare_and_swap(a, 5, 6)
 
 
-def test_compare_and_swap_is_at_the_first_element():
+def test_compare_and_swap_changes_the_first_element():
     a = np.array([5, 0])
     simt.run(swap_first, 1, 1, a)
     assert a.tolist() == [6, 5]
@@ -179,7 +179,7 @@ def test_compare_and_swap_is_at_the_first_element():
 @pytest.mark.parametrize(
     ("name", "dtype"), [("add", "i2"), ("exch", "f4"), ("inc", "i4"), ("and_", "f8"), ("cas", "f4"), ("max", "?")]
 )
-def test_atomics_exist_for_some_elements_only(name, dtype):
+def test_atomics_on_unsupported_dtypes_are_errors(name, dtype):
     @simt.word
     def call(a):
         getattr(cuda.atomic, name)(a, 0, *[1] * (2 if name == "cas" else 1))
@@ -195,7 +195,7 @@ def count_all(counts, a):
     cuda.atomic.add(counts, a[cuda.grid(1)], 1)
 
 
-def test_a_histogram():
+def test_atomic_histogram_equals_bincount():
     a = np.random.default_rng(0).integers(0, 5, 200)
     counts = np.zeros(5, np.int32)
     simt.run(count_all, 2, 100, counts, a)
@@ -208,7 +208,7 @@ def bits(out, a):
     out[i, 0], out[i, 1], out[i, 2], out[i, 3] = cuda.popc(x), cuda.clz(x), cuda.ffs(x), cuda.brev(x)
 
 
-def test_bits():
+def test_bit_functions_match_cuda():
     a = np.array([0, 1, 0b10100, 2**32 - 1, 2**40], dtype=np.int64)
     out = np.zeros((5, 4), int)
     simt.run(bits, 1, 5, out, a)
@@ -231,7 +231,7 @@ def others(out):
     out[2] = cuda.fma(np.float32(3), np.float32(4), np.float32(5))
 
 
-def test_other_words():
+def test_nanosleep_fence_selp_cbrt_and_fma_run():
     out = np.zeros(3)
     simt.run(others, 1, 1, out)
     assert out.tolist() == [3, 3, 17]
@@ -255,7 +255,7 @@ def half(a):
     [(spell_wrong, "cuda.syncthread", 2), (spell_wrong_deeper, "cuda.atomic.mul", 1), (half, "cuda.fp16.hplus", 1)],
 )
 @pytest.mark.parametrize("launch", [simt.run, simt.trace])
-def test_an_unknown_word_raises_with_its_line(kernel, name, step, launch):
+def test_unknown_name_raises_with_its_line(kernel, name, step, launch):
     line = kernel.__code__.co_firstlineno + step
     with pytest.raises(UnknownWordError, match=f"{name} at test_words.py:{line} is not supported") as info:
         launch(kernel, 1, 1, np.zeros(1))

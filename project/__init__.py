@@ -1,1 +1,1 @@
-"""What is built with minifuse: runnable examples, and the benchmarks."""
+"""Programs that use minifuse: examples, the visualizer, and the benchmarks."""

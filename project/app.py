@@ -1,4 +1,4 @@
-"""The visualizer: `minifuse app`, or `streamlit run project/app.py`. Only the frame of the window is made here."""
+"""The visualizer: `minifuse app`, or `streamlit run project/app.py`. This file sets up window and navigation."""
 
 import os
 import sys
@@ -16,7 +16,7 @@ from project.screens.user_kernel import KERNEL
 ROOM = """
 .block-container { padding: 3rem 2rem; }
 [data-testid="stCode"] code { font-size: 0.75rem; }
-"""  # for source and picture beside each other; in a [theme] of the configuration it would put an end to the dark one
+"""  # leaves room for source and picture; as a [theme] of the configuration it would disable the dark theme
 
 st.set_page_config(page_title="minifuse", layout="wide", initial_sidebar_state="auto")
 st.html(f"<style>{ROOM}</style>")
@@ -26,4 +26,4 @@ st.navigation(
         for found in (PAGES if KERNEL not in os.environ else (*PAGES, OWN))
     ]
 ).run()
-warm_up.begin()  # once a server, when its first page is there
+warm_up.begin()  # once per server, after its first page is drawn

@@ -1,4 +1,4 @@
-"""The frame of a page: the source that runs, the picture, the facts, and what can be taken along."""
+"""The frame of a page: source, picture, facts, and downloads."""
 
 import csv
 import io
@@ -13,40 +13,40 @@ from .components.board import board
 from .views.cited_facts import MEANINGS, Fact, Line, as_rows
 from .views.picture import Picture
 
-MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # what Markdown would take for its own
+MARKS, ESCAPED = re.compile(r"([\\`*_{}\[\]()#+.!~$:<>|-])"), r"\\\1"  # characters with a meaning in Markdown
 
 
 @dataclass(frozen=True)
-class Shown:
-    """All that a page shows for one choice of its controls; made in `project.views`."""
+class PageContent:
+    """The content of a page for one choice of its controls, computed by `project.views`."""
 
     name: str
-    """Of files that are taken along: "strides"."""
+    """Stem of the files that can be downloaded, such as "strides"."""
     picture: Picture
     facts: Sequence[Fact]
     source: Sequence[Line] = ()
     source_title: str = "The source that runs"
     command: str = ""
-    """The line on a terminal that tells the same facts."""
+    """The command that prints the same facts."""
 
 
-def show(shown: Shown) -> str | None:
-    """The frame, filled in; gives the link of the cell that was chosen."""
+def show_page(shown: PageContent) -> str | None:
+    """Draw the frame with its content, and return the link of the selected cell."""
     if shown.source:
         left, right = st.columns(2, gap="medium")
         with left:
-            source(shown)
+            show_source(shown)
     else:
         right = st.container()
     with right:
         chosen = board(shown.picture, key=f"board-{shown.name}")
-    facts(shown.facts)
-    take_along(shown)
+    show_facts(shown.facts)
+    show_downloads(shown)
     return chosen
 
 
-def source(shown: Shown) -> None:
-    """The lines of the source, with what was counted at each."""
+def show_source(shown: PageContent) -> None:
+    """Draw the lines of the source with the counts of each."""
     st.markdown(f"**{shown.source_title}**")
     kinds = list(dict.fromkeys(kind for line in shown.source for kind, _ in line.counts))
     head = "".join(f"{kind} " for kind in kinds)
@@ -57,15 +57,15 @@ def source(shown: Shown) -> None:
     st.code("\n".join(rows), language="python", wrap_lines=False)
 
 
-def facts(found: Sequence[Fact]) -> None:
-    """The table of facts, and what its labels mean."""
-    table(as_rows(list(found)))
+def show_facts(found: Sequence[Fact]) -> None:
+    """Draw the table of facts, and the meaning of its labels."""
+    show_table(as_rows(list(found)))
     used = dict.fromkeys(fact.truth for fact in found)
     st.caption(" · ".join(f"{truth}: {MEANINGS[truth]}" for truth in used))
 
 
-def table(rows: Sequence[Mapping[str, Any]]) -> None:
-    """Rows whose texts are read whole, as they stand: they wrap, and nothing in them is Markdown."""
+def show_table(rows: Sequence[Mapping[str, Any]]) -> None:
+    """Draw a table whose texts wrap, and are not interpreted as Markdown."""
     st.table(
         [{name: MARKS.sub(ESCAPED, str(value)) for name, value in row.items()} for row in rows],
         hide_index=True,
@@ -73,8 +73,8 @@ def table(rows: Sequence[Mapping[str, Any]]) -> None:
     )
 
 
-def take_along(shown: Shown) -> None:
-    """The picture as a table, as files, and as a line for the terminal."""
+def show_downloads(shown: PageContent) -> None:
+    """Draw the picture as a table, the buttons to download it, and the command."""
     rows = shown.picture.as_rows()
     with st.expander("The same as a table"):
         st.dataframe(rows, hide_index=True, width="stretch")
@@ -87,7 +87,7 @@ def take_along(shown: Shown) -> None:
 
 
 def as_csv(rows: list[dict[str, Any]]) -> str:
-    """A table as CSV."""
+    """Convert a table to CSV."""
     text = io.StringIO()
     writer = csv.DictWriter(text, list(rows[0]) if rows else [], lineterminator="\n")
     writer.writeheader()
@@ -95,6 +95,6 @@ def as_csv(rows: list[dict[str, Any]]) -> str:
     return text.getvalue()
 
 
-def mistake(error: Exception) -> None:
-    """A mistake in what was typed, in words; the page goes on."""
+def show_error(error: Exception) -> None:
+    """Show an error in the input. The rest of the page is still drawn."""
     st.error(str(error))

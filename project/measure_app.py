@@ -1,13 +1,13 @@
-"""How soon the app answers, in a real Chromium: `python -m project.measure_app` measures every page and keeps the result.
+"""Measure how fast the app responds in Chromium: `python -m project.measure_app` measures every page and saves the result.
 
     python -m project.measure_app                all pages, about ten minutes
-    python -m project.measure_app fusion train   some of them; prints, and keeps nothing
-    python -m project.measure_app --report       prints what is kept
+    python -m project.measure_app fusion train   some pages; prints the result, saves nothing
+    python -m project.measure_app --report       prints the saved result
 
-Each page gets a server that has just started, with no compiled kernel on the disk: the first load is the first thing that
-it is asked for, and then each control is moved once, by keyboard, from the page as it comes. That is *cold*. Another session
-of the same server then does the same: that is *warm*. What is measured ends when the page has nothing more to draw. The
-numbers mean something on a machine that does nothing else; the load is kept beside them.
+Each page is loaded from a new server without compiled kernels on disk. Then each control is changed once, by keyboard, from
+the initial state of the page. This is *cold*. Another session of the same server then does the same: this is *warm*. A
+measurement ends when the page has nothing more to draw. The numbers are meaningful only on an idle machine; the load is
+saved with them.
 """
 
 import datetime
@@ -25,7 +25,7 @@ from minifuse.runtime.atomic_files import replace_content
 from project.benchmarks import machine, report, terminal
 from project.benchmarks.row import US
 from project.screens import PAGES, Page
-from project.screenshots import ROOT, chromium, served, settle
+from project.screenshots import ROOT, find_chromium, serve_app, wait_until_idle
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Locator
@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 FOLDER = Path(report.__file__).parent / "results"
 PACKAGES = (*machine.PACKAGES[:3], "streamlit", "playwright")
 FIRST, CONTROL = "First load of a page", "The answer to a control"
-LATER = {"Train": "picture and facts"}  # on a page that can be used before it is whole
+LATER = {"Train": "picture and facts"}  # on a page that can be used before it is complete
 COLD, WARM = "cold", "warm"
 BOUNDS = {(FIRST, COLD): 3.0, (FIRST, WARM): 3.0, (CONTROL, COLD): 1.0, (CONTROL, WARM): 0.5}  # seconds
-LOADS = 3  # of a page that is warm; the median counts
+LOADS = 3  # loads of a warm page; the median is reported
 INSIDE = "[data-testid=stMain] [data-testid={}]"
-# What is moved, and the keys for it: all but the last open it, the last one sends the choice.
+# Controls, and the keys that change them: the last key submits the choice, those before prepare it.
 CONTROLS = {
     "stSelectbox": ("[role=combobox], input", ("ArrowDown", "ArrowDown", "Enter")),
     "stMultiSelect": ("input", ("Backspace",)),
@@ -50,30 +50,31 @@ CONTROLS = {
     "stTextInput": ("input", ("Enter",)),
 }
 EXAMPLE, DIGIT = re.compile(r"[\d.,:()\[\]T ]*\d[\d.,:()\[\]T ]*"), re.compile(r"\d(?=\D*$)")
-# When the page last changed; texts alone are left out, since tables speak to screen readers long after they are drawn.
+# Record when the page last changed. Changes of text nodes are ignored, because tables update their text for screen readers
+# long after they are drawn.
 WATCH = """() => {
   window.changed = 0;
   new MutationObserver(() => { window.changed = Date.now() / 1000 })
     .observe(document.querySelector('[data-testid=stMain]'), { subtree: true, childList: true, attributes: true });
 }"""
-Samples = dict[tuple[str, str, str], list[float]]  # (FIRST or CONTROL, COLD or WARM, what it is): seconds
+Samples = dict[tuple[str, str, str], list[float]]  # (FIRST or CONTROL, COLD or WARM, name) -> seconds
 
 
-def timed(tab: "Tab", act: Callable[[], Any]) -> float:
-    """The seconds from an act until the page has nothing more to draw."""
+def time_action(tab: "Tab", action: Callable[[], Any]) -> float:
+    """Run an action, and return the seconds until the page has nothing more to draw."""
     began = time.perf_counter()
-    act()
-    return settle(tab) - began
+    action()
+    return wait_until_idle(tab) - began
 
 
-def opened(browser: "Browser", address: str) -> tuple["Tab", float]:
-    """A page in a session of its own, and the seconds that it took."""
+def open_page(browser: "Browser", address: str) -> tuple["Tab", float]:
+    """Open a page in a new session, and return it with the seconds that this took."""
     tab = browser.new_context(viewport={"width": 1280, "height": 800}).new_page()
-    return tab, timed(tab, lambda: tab.goto(address))
+    return tab, time_action(tab, lambda: tab.goto(address))
 
 
 def controls(tab: "Tab") -> Iterator[tuple[str, "Locator", tuple[str, ...]]]:
-    """The controls of a page that can be seen: the name, where keys go, and the keys."""
+    """Yield the visible controls of a page: the name, the element that gets the keys, and the keys."""
     for kind, (inner, keys) in CONTROLS.items():
         for control in tab.locator(INSIDE.format(kind)).all():
             goal = control.locator(inner).first
@@ -82,12 +83,12 @@ def controls(tab: "Tab") -> Iterator[tuple[str, "Locator", tuple[str, ...]]]:
                 yield (label.first.inner_text() if label.count() else kind).strip(), goal, keys
 
 
-def moved(tab: "Tab", goal: "Locator", keys: Sequence[str]) -> float | None:
-    """The seconds from the last of the keys until the page has changed for the last time; None if its address has not."""
+def change_control(tab: "Tab", goal: "Locator", keys: Sequence[str]) -> float | None:
+    """Press keys, and return the seconds from the last key to the last change of the page, or None without an effect."""
     before = tab.url
     goal.scroll_into_view_if_needed()
     if goal.get_attribute("type") == "text" and goal.get_attribute("role") != "combobox":
-        goal.fill(another(goal.input_value() or goal.get_attribute("placeholder") or ""))
+        goal.fill(alternative_text(goal.input_value() or goal.get_attribute("placeholder") or ""))
     last = keys[-1]
     if goal.get_attribute("type") == "range" and goal.get_attribute("value") == goal.get_attribute("max"):
         last = "ArrowLeft"
@@ -97,20 +98,20 @@ def moved(tab: "Tab", goal: "Locator", keys: Sequence[str]) -> float | None:
     tab.evaluate(WATCH)
     began = time.time()
     tab.keyboard.press(last)
-    settle(tab)
+    wait_until_idle(tab)
     seconds: float = tab.evaluate("() => window.changed") - began
     return seconds if tab.url != before else None
 
 
-def another(text: str) -> str:
-    """What a field holds, or the example that it gives, with another last digit."""
+def alternative_text(text: str) -> str:
+    """Replace the last digit of the text of a field, or of its example."""
     example = EXAMPLE.search(text)
     return DIGIT.sub(lambda digit: "1" if digit[0] == "2" else "2", example[0].strip() if example else text)
 
 
-def session(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
-    """Load a page, move each of its controls, each from the page as it comes; what took how long is put into `found`."""
-    tab, seconds = opened(browser, address)
+def measure_session(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
+    """Measure the load of a page and a change of each control from its initial state, and add the times to `found`."""
+    tab, seconds = open_page(browser, address)
     found.setdefault((FIRST, state, title), []).append(seconds)
     if title in LATER:
         found.setdefault((FIRST, state, f"{title}, with {LATER[title]}"), []).append(seconds + table_after(tab))
@@ -118,25 +119,25 @@ def session(browser: "Browser", address: str, title: str, state: str, found: Sam
     for k in range(count):
         if k:
             tab.goto(address)
-            settle(tab)
+            wait_until_idle(tab)
         name, goal, keys = list(controls(tab))[k]
-        if (seconds := moved(tab, goal, keys)) is None:
-            print(f"{title}: {name} has no other choice, or does not answer", file=sys.stderr, flush=True)
+        if (seconds := change_control(tab, goal, keys)) is None:
+            print(f"{title}: {name} has no other choice, or does not respond", file=sys.stderr, flush=True)
         else:
             found.setdefault((CONTROL, state, f"{title}: {name}"), []).append(seconds)
     tab.context.close()
 
 
 def table_after(tab: "Tab") -> float:
-    """The seconds until a table is there."""
+    """Return the seconds until the page has a table."""
     began = time.perf_counter()
     tab.get_by_test_id("stTable").first.wait_for()
     return time.perf_counter() - began
 
 
-def trained(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
-    """Train, for a moment, and stop: the page answers while it trains."""
-    tab, _ = opened(browser, address)
+def measure_training(browser: "Browser", address: str, title: str, state: str, found: Samples) -> None:
+    """Train for a moment, and stop: the page responds while it trains."""
+    tab, _ = open_page(browser, address)
     train, stop = (tab.get_by_role("button", name=name, exact=True) for name in ("Train", "Stop"))
     began = time.perf_counter()
     train.click()
@@ -144,28 +145,28 @@ def trained(browser: "Browser", address: str, title: str, state: str, found: Sam
     found.setdefault((CONTROL, state, f"{title}: Train, until a step is seen"), []).append(time.perf_counter() - began)
     tab.wait_for_timeout(700)
     if stop.is_enabled():
-        found.setdefault((CONTROL, state, f"{title}: Stop"), []).append(timed(tab, stop.click))
+        found.setdefault((CONTROL, state, f"{title}: Stop"), []).append(time_action(tab, stop.click))
     tab.context.close()
 
 
 def measure(browser: "Browser", page: Page, found: Samples) -> None:
-    """One page, on a server of its own."""
+    """Measure one page, on its own server."""
     with tempfile.TemporaryDirectory() as folder:
         log, kernels = Path(folder) / "log", {"MINIFUSE_CACHE": str(Path(folder) / "kernels")}
-        with served(ROOT / "project" / "app.py", log, kernels) as server:
+        with serve_app(ROOT / "project" / "app.py", log, kernels) as server:
             address = f"{server}/{page.path}"
             for state in (COLD, WARM):
-                session(browser, address, page.title, state, found)
+                measure_session(browser, address, page.title, state, found)
                 if page.module == "train":
-                    trained(browser, address, page.title, state, found)
+                    measure_training(browser, address, page.title, state, found)
             for _ in range(LOADS - 1):
-                tab, seconds = opened(browser, address)
+                tab, seconds = open_page(browser, address)
                 found[FIRST, WARM, page.title].append(seconds)
                 tab.context.close()
 
 
-def row(group: str, state: str, name: str, seconds: Sequence[float]) -> dict[str, Any]:
-    """What is kept of one of them, as rows of benchmarks are kept."""
+def result_row(group: str, state: str, name: str, seconds: Sequence[float]) -> dict[str, Any]:
+    """Return a measurement in the form of a benchmark row."""
     median, bound = statistics.median(seconds), BOUNDS[group, state]
     spread = {"median": median, "q1": min(seconds), "q3": max(seconds)}
     return {
@@ -178,11 +179,11 @@ def row(group: str, state: str, name: str, seconds: Sequence[float]) -> dict[str
     }
 
 
-def measured(pages: Sequence[Page]) -> dict[str, Any]:
-    """The pages, in the form of the other results."""
+def measure_pages(pages: Sequence[Page]) -> dict[str, Any]:
+    """Measure pages, and return the results in the form of the benchmarks."""
     from playwright.sync_api import sync_playwright
 
-    if (path := chromium()) is None:
+    if (path := find_chromium()) is None:
         sys.exit("no browser: install Chromium (apt install chromium), or name one in MINIFUSE_CHROMIUM")
     found, before = Samples(), machine.load()
     with sync_playwright() as driver:
@@ -203,33 +204,33 @@ def measured(pages: Sequence[Page]) -> dict[str, Any]:
         "environment": {},
         "load": {"before": before, "after": machine.load()},
         "missing": {},
-        "rows": [row(*key, found[key]) for key in keys],
+        "rows": [result_row(*key, found[key]) for key in keys],
     }
 
 
-def printed(found: dict[str, Any]) -> None:
-    """Print a result: where it was measured, and a table for each kind."""
+def print_results(found: dict[str, Any]) -> None:
+    """Print results: the machine, and a table for each kind."""
     print("\n".join(report.summary(found)))
     for table in report.tables(found):
         print(f"\n{terminal.plain(table)}")
 
 
 def main(words: Sequence[str]) -> None:
-    """Measure, keep, print."""
+    """Measure, save and print."""
     path = FOLDER / f"app-{machine.slug()}.json"
     if list(words) == ["--report"]:
         if not path.is_file():
-            sys.exit("nothing was kept for this processor; python -m project.measure_app measures")
-        printed(json.loads(path.read_text(encoding="utf-8")))
+            sys.exit("no results are saved for this processor; run python -m project.measure_app")
+        print_results(json.loads(path.read_text(encoding="utf-8")))
         return
     modules = [page.module for page in PAGES]
     if unknown := set(words) - set(modules):
         sys.exit(f"there is no page {', '.join(sorted(unknown))}; expected some of {', '.join(modules)}, or --report")
-    found = measured([page for page in PAGES if not words or page.module in words])
-    printed(found)
+    found = measure_pages([page for page in PAGES if not words or page.module in words])
+    print_results(found)
     if not words:
         replace_content(path, json.dumps(found, indent=1) + "\n")
-        print(f"\nkept in {path.relative_to(ROOT)}")
+        print(f"\nsaved in {path.relative_to(ROOT)}")
 
 
 if __name__ == "__main__":

@@ -1,8 +1,8 @@
-"""Pictures of every page of the app, made by a real Chromium: `python -m project.screenshots` writes docs/images/app/*.png.
+"""Take screenshots of every page of the app in Chromium: `python -m project.screenshots` writes docs/images/app/*.png.
 
-For each page of PAGES one in the light theme, one in the dark one, and one as wide as a phone. They are looked at by people,
-and stand in the documentation; no test compares them. Needs `pip install "minifuse[browser]"`, and Chromium on the path. The
-tests of the app in a browser serve it, and find Chromium, as is done here.
+Each page of PAGES has a screenshot in the light theme, one in the dark theme, and one as wide as a phone. They illustrate
+the documentation; no test compares them. This needs `pip install "minifuse[browser]"`, and Chromium on the path. The browser
+tests use the functions of this module to serve the app and to find Chromium.
 """
 
 import io
@@ -29,13 +29,13 @@ if TYPE_CHECKING:
 ROOT = Path(__file__).resolve().parent.parent
 FOLDER = ROOT / "docs" / "images" / "app"
 CHROMIUM = ("chromium", "chromium-headless-shell", "chromium-browser", "google-chrome")
-COLOURS = 64  # of a palette: enough for flat surfaces, and a quarter of the bytes
-TALLEST = 1600  # pixels; what lies lower is cut off
+COLORS = 64  # size of the palette: enough for flat surfaces, with a quarter of the bytes
+MAX_HEIGHT = 1600  # pixels; the rest of a page is cut off
 LOOKS = {"light": ("light", 1280, 800), "dark": ("dark", 1280, 800), "phone": ("light", 390, 844)}
 CALM, PAUSE_MS = (
     5,
     80,
-)  # how often in a row a page must have nothing to draw, since a run may follow a run, and how far apart
+)  # a page is idle after so many idle checks in a row, as one run may follow another; pause between checks
 SETTLED = """() => {
   const app = document.querySelector('[data-testid=stApp]');
   return app && app.dataset.testScriptState === 'notRunning' && app.dataset.testConnectionState === 'CONNECTED'
@@ -44,14 +44,14 @@ SETTLED = """() => {
 }"""
 
 
-def chromium() -> str | None:
-    """Where Chromium is, or what MINIFUSE_CHROMIUM names."""
+def find_chromium() -> str | None:
+    """Return the path of Chromium, or of the browser that MINIFUSE_CHROMIUM names."""
     return os.environ.get("MINIFUSE_CHROMIUM") or next(filter(None, map(shutil.which, CHROMIUM)), None)
 
 
 @contextmanager
-def served(script: Path, log: Path, variables: Mapping[str, str] | None = None) -> Iterator[str]:
-    """A Streamlit server of its own for a script, with more environment variables; gives its address. It tells a file."""
+def serve_app(script: Path, log: Path, variables: Mapping[str, str] | None = None) -> Iterator[str]:
+    """Run a Streamlit server for a script, log its output to a file, and yield its address."""
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
@@ -67,14 +67,14 @@ def served(script: Path, log: Path, variables: Mapping[str, str] | None = None) 
 
 
 def await_health(address: str, server: subprocess.Popen[bytes], log: Path) -> None:
-    """Until the server answers, for at most a minute.
+    """Wait until the server responds, for at most a minute.
 
     Raises
     ------
     RuntimeError
-        It ended, or does not answer: with what it said.
+        The server ended or does not respond. The message contains its output.
     """
-    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # straight to it, whatever the environment says
+    opener = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # ignores proxies that the environment names
     for _ in range(300):
         if server.poll() is not None:
             break
@@ -86,8 +86,8 @@ def await_health(address: str, server: subprocess.Popen[bytes], log: Path) -> No
     raise RuntimeError(f"the server of the app did not start:\n{log.read_text()}")
 
 
-def settle(page: "Page") -> float:
-    """Until the server has nothing more to say; gives the moment since when that is so, by `time.perf_counter`."""
+def wait_until_idle(page: "Page") -> float:
+    """Wait until the page has nothing more to draw, and return the time since then by `time.perf_counter`."""
     calm, since = 0, 0.0
     while calm < CALM:
         if not page.evaluate(SETTLED):
@@ -99,15 +99,15 @@ def settle(page: "Page") -> float:
     return since
 
 
-def complete(page: "Page") -> None:
-    """Until the server has nothing more to say, what it makes in the background included."""
-    settle(page)
+def wait_until_complete(page: "Page") -> None:
+    """Wait until the page has nothing more to draw, and no work in the background."""
+    wait_until_idle(page)
     page.wait_for_function("() => !document.querySelector('[data-testid=stExpanderIconSpinner]')", timeout=60_000)
-    settle(page)
+    wait_until_idle(page)
 
 
-def taken(browser: "Browser", address: str, look: str) -> "Image":
-    """A picture of one page, all of it, in one look."""
+def take_screenshot(browser: "Browser", address: str, look: str) -> "Image":
+    """Return a screenshot of a complete page in one look."""
     from PIL import Image
 
     theme, width, height = LOOKS[look]
@@ -116,30 +116,30 @@ def taken(browser: "Browser", address: str, look: str) -> "Image":
     )
     page = context.new_page()
     page.goto(address)
-    complete(page)
+    wait_until_complete(page)
     page.wait_for_timeout(700)  # fonts, canvases, the sidebar
     tall = page.evaluate("() => document.querySelector('[data-testid=stMain]').scrollHeight")
-    page.set_viewport_size({"width": width, "height": min(max(tall, height), TALLEST)})  # the page scrolls in itself
+    page.set_viewport_size({"width": width, "height": min(max(tall, height), MAX_HEIGHT)})  # the page has its own scroll bar
     page.wait_for_timeout(500)
     image = Image.open(io.BytesIO(page.screenshot()))
     context.close()
-    return image.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    return image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
 
 
 def main() -> None:
-    """Write all pictures, and say how large they are."""
+    """Write all screenshots, and print their sizes."""
     from playwright.sync_api import sync_playwright
 
-    if (path_of_chromium := chromium()) is None:
+    if (path_of_chromium := find_chromium()) is None:
         sys.exit("no browser: install Chromium (apt install chromium), or name one in MINIFUSE_CHROMIUM")
     FOLDER.mkdir(parents=True, exist_ok=True)
     log = Path(tempfile.gettempdir()) / "minifuse-app.log"
-    with served(ROOT / "project" / "app.py", log) as address, sync_playwright() as driver:
+    with serve_app(ROOT / "project" / "app.py", log) as address, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path_of_chromium, args=["--no-sandbox"])
         for found in PAGES:
             for look in LOOKS:
                 path = FOLDER / f"{found.module}-{look}.png"
-                taken(browser, f"{address}/{found.path}", look).save(path, optimize=True)
+                take_screenshot(browser, f"{address}/{found.path}", look).save(path, optimize=True)
                 print(f"{path.relative_to(ROOT)}: {path.stat().st_size / 1024:.0f} KiB")
         browser.close()
 

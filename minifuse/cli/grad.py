@@ -81,7 +81,7 @@ def trace_backward(what: str, shape: str) -> BackwardPass:
     autodiff, functions = import_views("autodiff", "functions")
     example = functions.Example(name, function, shapes, "")
     check_output(example)
-    return describe_backward(autodiff, autodiff.walked(example, 0))
+    return describe_backward(autodiff, autodiff.trace_backward(example, 0))
 
 
 def parse_shapes(text: str) -> tuple[tuple[int, ...], ...]:
@@ -115,10 +115,10 @@ def describe_backward(autodiff: Any, trace: Any) -> BackwardPass:
     """Convert a traced backward pass to plain data."""
     steps = [
         {
-            "call": autodiff.titled(trace, call),
+            "call": autodiff.numbered_name(trace, call),
             "sends": [
                 {
-                    "to": autodiff.titled(trace, k),
+                    "to": autodiff.numbered_name(trace, k),
                     "shape": list(arrival.value.shape),
                     "sums": [list(dims) for dims in arrival.sums],
                     "is_added": j > 0,
@@ -137,7 +137,7 @@ def describe_backward(autodiff: Any, trace: Any) -> BackwardPass:
     )
     sentence = autodiff.sentence(trace).rstrip()
     return BackwardPass(
-        sentence, steps, gradients, differences, facts_as_dicts(autodiff.facts(trace)), bool(autodiff.is_right(trace))
+        sentence, steps, gradients, differences, facts_as_dicts(autodiff.facts(trace)), bool(autodiff.gradients_match(trace))
     )
 
 

@@ -97,10 +97,10 @@ def import_views(*names: str) -> list[Any]:
 def describe_views(shape: str, views: str, element: str | None = None) -> ViewChain:
     """Compute what the page "Storage and strides" shows for these settings."""
     expressions, strides = import_views("expressions", "strides")
-    result = strides.strided(expressions.shape(shape), expressions.chain(views))
+    result = strides.apply_views(expressions.parse_shape(shape), expressions.parse_chain(views))
     layout = result.layouts[-1]
-    index = None if element is None else expressions.checked(element, layout.shape)
-    names = ["x", *expressions.labels(result.steps)]
+    index = None if element is None else expressions.parse_index(element, layout.shape)
+    names = ["x", *expressions.format_steps(result.steps)]
     steps = [
         {"view": name, "shape": list(x.shape), "strides": list(x.strides), "offset": x.offset, "contiguous": x.is_contiguous}
         for name, x in zip(names, result.layouts, strict=True)
@@ -115,17 +115,17 @@ def describe_broadcast(shape: str, other: str, operation: str, element: str | No
     if operation not in broadcasting.OPERATIONS:
         known = ", ".join(f'"{name}"' for name in broadcasting.OPERATIONS)
         raise LayoutError(f"--operation {operation}: expected one of {known}")
-    x, y = expressions.shape(shape), expressions.shape(other)
+    x, y = expressions.parse_shape(shape), expressions.parse_shape(other)
     dims = [
         {"dim": d, "x": broadcasting.size_at(x, d), "y": broadcasting.size_at(y, d), "result": size, "why": why}
-        for d, size, why in broadcasting.rules(x, y)
+        for d, size, why in broadcasting.dim_rules(x, y)
     ]
     try:
-        result = broadcasting.broadcasted(broadcasting.OPERATIONS[operation], x, y)
+        result = broadcasting.compute_broadcast(broadcasting.OPERATIONS[operation], x, y)
     except ShapeError as error:
-        picture, facts = broadcasting.refused(x, y, error)
+        picture, facts = broadcasting.explain_mismatch(x, y, error)
         return BroadcastReport(picture.sentence, dims, None, {}, {}, facts_as_dicts(facts))
-    index = None if element is None else expressions.checked(element, result.shape)
+    index = None if element is None else expressions.parse_index(element, result.shape)
     return BroadcastReport(
         broadcasting.sentence(result),
         dims,

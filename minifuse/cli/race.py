@@ -16,8 +16,8 @@ def run(operation: str, players: str | None, has_roof: bool, json: bool) -> int:
     (race,) = import_views("race")
     names = players.split(",") if players else [name for name in race.players() if name != "python"]
     try:
-        results = race.race(operation, names)
-        roofs = race.roofs_of(names) if has_roof else None
+        results = race.run_race(operation, names)
+        roofs = race.measure_rooflines(names) if has_roof else None
     except MinifuseError as error:
         return report_error("race", error)
     rows, sentence, facts = race.rows(results, roofs), race.sentence(results), facts_as_dicts(race.facts(results, roofs))

@@ -1,1 +1,1 @@
-"""The parts of the pages that answer in the browser: HTML, CSS and JavaScript beside the Python that mounts them."""
+"""Components that run in the browser: HTML, CSS and JavaScript, and the Python that mounts them."""

@@ -1,9 +1,9 @@
-// A picture of grids: hover and focus light what belongs together; arrows, Home and End move; Enter chooses, Esc lets go.
-// Nothing here computes what a cell means: label, text, kind and links come from Python.
+// A picture of grids: hover and focus highlight linked cells; arrows, Home and End move the focus; Enter selects, Esc clears.
+// The content of cells (label, text, kind and links) is computed in Python.
 
 const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1] };
-const DENSE = 24; // columns; grids with more of them have small cells
-const CALM_MS = 150; // a slider that is dragged makes more steps than a browser lets be written into the address
+const DENSE = 24; // grids with more columns have small cells
+const CALM_MS = 150; // browsers limit how often the address is written, and a dragged slider changes more often
 
 function element(kind, classes, text) {
   const made = document.createElement(kind);
@@ -27,7 +27,7 @@ function cellOf([row, column, text, label, kind, links]) {
   return Object.assign(made, { place: [row, column], kind, links });
 }
 
-// A place without a cell, or the corner above the names of rows.
+// Make an empty place: a gap in a grid, or the corner above the names of rows.
 function gap() {
   const made = element("span", "gap");
   made.setAttribute("aria-hidden", "true");
@@ -78,7 +78,7 @@ function legendItem([kind, words]) {
   return item;
 }
 
-// Where a key leads in a cell's own grid; gaps are skipped. Undefined at the edge.
+// Return the cell of the grid to which a key moves the focus, skipping gaps; undefined at the edge.
 function goal(cells, from, key, isWhole) {
   if (isWhole && key === "Home") return cells[0];
   if (isWhole && key === "End") return cells.at(-1);
@@ -89,13 +89,13 @@ function goal(cells, from, key, isWhole) {
   return along[along.indexOf(from) + down + right];
 }
 
-// The one cell of a grid that Tab comes to.
+// Let Tab reach this cell only. (Each grid has one such cell.)
 function enterAt(cells, cell) {
   for (const other of cells) if (other.tabIndex === 0) other.tabIndex = -1;
   cell.tabIndex = 0;
 }
 
-// What a new picture must not lose: the cell of each grid that Tab comes to, and the one in focus.
+// Return the cell of each grid that Tab reaches, and if it has the focus. A redrawn picture restores both.
 function placesOf(host) {
   const found = new Map();
   const focused = host.getRootNode().activeElement;
@@ -106,8 +106,8 @@ function placesOf(host) {
   return found;
 }
 
-// The step stands in the address, under a name of its own: a link that is copied shows it. The server is not asked, and
-// Streamlit keeps what others wrote there when it writes.
+// The current step is a parameter of the address, so a copied link shows it. This needs no request to the server, and
+// Streamlit preserves parameters that it did not write.
 function stepIn(name) {
   const text = new URLSearchParams(location.search).get(name) ?? "";
   return /^\d{1,9}$/.test(text) ? Number(text) : 0;
@@ -148,7 +148,7 @@ export default function (component) {
     for (const other of lit) other.classList.add("lit");
   };
   const pick = (link) => {
-    root.chosen = link; // stays when the server sends a new picture
+    root.chosen = link; // kept when the server sends a new picture
     for (const cell of all) {
       const isPicked = link !== null && cell.links.includes(link);
       cell.classList.toggle("picked", isPicked);
@@ -188,7 +188,7 @@ export default function (component) {
       } else return;
       event.preventDefault();
     };
-    // The server answered: the grid is drawn anew under the hands of who moves in it.
+    // The grid was redrawn while a cell of it had the focus.
     if (kept?.hasFocus) start.focus({ preventScroll: true });
   }
   host.onmouseover = (event) => {
@@ -209,13 +209,13 @@ export default function (component) {
   step.max = Math.max(last, 0);
   const keep = (k) => {
     clearTimeout(root.keeping);
-    const page = location.pathname; // another page may be there when the time has come
+    const page = location.pathname; // another page may be open when the timer fires
     root.keeping = setTimeout(() => root.isConnected && location.pathname === page && keepStep(data.step, k), CALM_MS);
   };
   const show = (k) => {
     const frame = data.frames[k];
     const said = frame ? frame.sentence : data.sentence;
-    if (sentence.textContent !== said) sentence.textContent = said; // a live region: the same words are not said again
+    if (sentence.textContent !== said) sentence.textContent = said; // a live region: setting an equal text would announce it again
     step.value = k;
     player.querySelector(".count").textContent = `${k + 1} of ${last + 1}`;
     step.setAttribute("aria-valuetext", `${k + 1} of ${last + 1}`);
@@ -233,6 +233,6 @@ export default function (component) {
   step.oninput = () => show(Number(step.value));
   back.onclick = () => show(Math.max(Number(step.value) - 1, 0));
   on.onclick = () => show(within(Number(step.value) + 1));
-  const isNew = root.keeping === undefined; // the first picture of the page: the address says where it stands
+  const isNew = root.keeping === undefined; // the first picture of the page: its step is in the address
   show(within(isNew ? stepIn(data.step) : Number(step.value)));
 }

@@ -1,4 +1,4 @@
-"""The board: a picture that answers to pointer and keyboard, without asking the server."""
+"""The board: a picture that responds to pointer and keyboard in the browser, without requests to the server."""
 
 from functools import cache
 from pathlib import Path
@@ -13,7 +13,7 @@ HERE = Path(__file__).parent
 
 @cache
 def mount() -> Any:
-    """The component; registered once."""
+    """Return the component, which is registered once."""
     html, css, js = ((HERE / f"board.{kind}").read_text(encoding="utf-8") for kind in ("html", "css", "js"))
     return st.components.v2.component("minifuse_board", html=html, css=css, js=js)
 
@@ -24,15 +24,15 @@ def board(picture: Picture, key: str) -> str | None:
     Parameters
     ----------
     picture : Picture
-        What to show.
+        The picture to show.
     key : str
-        The board's name on its page, "board-matmul"; state is kept under it. The step that is shown stands in the address
+        Name of the board, such as "board-matmul", under which its state is stored. The current step is stored in the address
         of the page, as "matmul_step".
 
     Returns
     -------
     str or None
-        The first link of the cell that was chosen by click or Enter; None before, and after Esc.
+        The first link of the cell that was selected by click or Enter. None before that, and after Esc.
     """
     data = {**picture.as_data(), "legend": picture.legend(), "step": f"{key.removeprefix('board-')}_step"}
     result = mount()(data=data, key=key, on_chosen_change=lambda: None)

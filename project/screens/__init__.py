@@ -1,7 +1,7 @@
-"""The pages: widgets, what they choose as a view, and the view as a picture. What is shown is made in `project.views`.
+"""The pages: widgets select a view, and `project.views` computes what it shows.
 
-The folder is not called `pages`, since Streamlit runs the files of such a folder as scripts when a page is opened by its
-address.
+The folder is not called `pages`, because Streamlit runs the files of a folder of that name as scripts when a page is opened
+by its address.
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ import streamlit as st
 
 
 class Page(NamedTuple):
-    """One page: its address, its title, its question, and the module whose `page` draws it."""
+    """A page: its address, title and question, and the module whose function `page` draws it."""
 
     path: str
     title: str
@@ -20,13 +20,13 @@ class Page(NamedTuple):
     module: str
 
     def load(self) -> Callable[[], None]:
-        """The function that draws it, which has a name of its own, since Streamlit tells pages by it."""
+        """Return the function that draws the page. Its name is unique, because Streamlit identifies pages by it."""
         draw: Callable[[], None] = import_module(f"{__name__}.{self.module}").page
 
         def page() -> None:
             try:
                 draw()
-            except OverflowError:  # of number_input, for an address with ?key=1e400
+            except OverflowError:  # raised by number_input for an address with ?key=1e400
                 st.error("The address has a number that is larger than any float; take it out.")
 
         page.__name__ = page.__qualname__ = f"page_{self.module}"
@@ -48,4 +48,4 @@ PAGES = (
 )
 
 OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")
-"""A page that is there where `minifuse app` was given a kernel."""
+"""The page for `minifuse app --kernel`."""

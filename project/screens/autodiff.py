@@ -1,4 +1,4 @@
-"""Autodiff."""
+"""The page Autodiff."""
 
 import inspect
 
@@ -6,19 +6,19 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import autodiff, functions
 from ..views.cited_facts import Line
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def walked(name: str, size: int) -> autodiff.Walked:
-    """The backward pass of one of the functions."""
-    return autodiff.walked(functions.example(name, functions.DIFFERENTIATED), size)
+def load_backward_pass(name: str, size: int) -> autodiff.BackwardPass:
+    """Return the cached backward pass of an example."""
+    return autodiff.trace_backward(functions.find_example(name, functions.DIFFERENTIATED), size)
 
 
 def page() -> None:
-    """A function, a size; and the steps of its backward pass."""
+    """Draw a function and the steps of its backward pass."""
     st.title("Autodiff")
     st.write(
         "A value remembers the call that made it. `backward()` asks each call once, from the last to the first, what its "
@@ -29,12 +29,16 @@ def page() -> None:
     name = left.selectbox("a function", names, key="autodiff_function", bind="query-params") or names[0]
     size = right.select_slider("size", autodiff.SIZES, value=2, key="autodiff_size", bind="query-params")
     try:
-        found = walked(name, size)
+        found = load_backward_pass(name, size)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     chosen = st.session_state.get("board-autodiff", {}).get("chosen")
     lines, first = inspect.getsourcelines(found.example.function)
     source = [Line(first + k, text.rstrip("\n")) for k, text in enumerate(lines)]
     title = "The function; the sum of its result is differentiated"
-    show(Shown("autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title, autodiff.command(found)))
+    show_page(
+        PageContent(
+            "autodiff", autodiff.picture(found), autodiff.facts(found, chosen), source, title, autodiff.command(found)
+        )
+    )

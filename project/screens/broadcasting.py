@@ -1,4 +1,4 @@
-"""Broadcasting."""
+"""The page Broadcasting."""
 
 import streamlit as st
 
@@ -6,14 +6,14 @@ from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.layout import broadcast
 from minifuse.ir.array_functions import View
 
-from ..frame import Shown, mistake, show, source
+from ..frame import PageContent, show_error, show_page, show_source
 from ..views import broadcasting, expressions
-from ..views.sources import lines_of
-from .chosen import element
+from ..views.sources import source_lines
+from .chosen import choose_element
 
 
 def page() -> None:
-    """Two shapes, and what becomes of them."""
+    """Draw two shapes and their broadcast result."""
     st.title("Broadcasting")
     st.write(
         "Two tensors meet at their last dims. Where one has size 1, or no dim at all, its elements are read again and "
@@ -25,22 +25,26 @@ def page() -> None:
     operations = broadcasting.OPERATIONS
     operation = third.selectbox("operation", list(operations), key="broadcasting_operation", bind="query-params")
     try:
-        shapes = expressions.shape(x or "3, 1"), expressions.shape(y or "4")
+        shapes = expressions.parse_shape(x or "3, 1"), expressions.parse_shape(y or "4")
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     try:
-        found = broadcasting.broadcasted(operations[operation or "x + y"], *shapes)
+        found = broadcasting.compute_broadcast(operations[operation or "x + y"], *shapes)
     except ShapeError as error:
-        mistake(error)
-        show(Shown("broadcasting-refused", *broadcasting.refused(*shapes, error), command=broadcasting.command(*shapes)))
+        show_error(error)
+        show_page(
+            PageContent(
+                "broadcasting-refused", *broadcasting.explain_mismatch(*shapes, error), command=broadcasting.command(*shapes)
+            )
+        )
         return
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     with fourth:
         board = "board-broadcasting"
-        chosen = element(
+        chosen = choose_element(
             "element of the result",
             "broadcasting_element",
             board,
@@ -48,9 +52,11 @@ def page() -> None:
             lambda link: broadcasting.index_of(found, link),
         )
     command = broadcasting.command(*shapes, operation or "x + y", chosen)
-    show(Shown("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen), command=command))
+    show_page(
+        PageContent("broadcasting", broadcasting.picture(found, chosen), broadcasting.facts(found, chosen), command=command)
+    )
     with st.expander("The rules that ran"):
-        forward, backward = lines_of(broadcast), lines_of(View.vjp)
+        forward, backward = source_lines(broadcast), source_lines(View.vjp)
         picture = broadcasting.picture(found)
-        source(Shown("rule", picture, (), forward, "forwards, minifuse/core/layout.py"))
-        source(Shown("rule", picture, (), backward, "backwards, minifuse/ir/array_functions.py"))
+        show_source(PageContent("rule", picture, (), forward, "forwards, minifuse/core/layout.py"))
+        show_source(PageContent("rule", picture, (), backward, "backwards, minifuse/ir/array_functions.py"))

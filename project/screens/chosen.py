@@ -1,4 +1,4 @@
-"""The element that is looked at: typed as an index, or chosen on the board, which then writes it where one types."""
+"""The chosen element: typed as an index, or selected on a board, which then fills in the text field."""
 
 from collections.abc import Callable
 
@@ -6,27 +6,27 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import mistake
-from ..views.expressions import checked
+from ..frame import show_error
+from ..views.expressions import parse_index
 
 Position = tuple[int, ...]
 
 
-def element(
+def choose_element(
     label: str, key: str, board: str, shape: Position, index_of: Callable[[str | None], Position | None]
 ) -> Position | None:
-    """A field for an index into a shape; None where nothing is chosen, or what is typed is no index, which is then said.
+    """Draw a field for an index into a shape. Return None if it is empty or invalid; an invalid index is shown as an error.
 
     Parameters
     ----------
     label, key : str
-        Of the field.
+        Label and key of the field.
     board : str
-        The key of the board whose cells can be chosen.
+        Key of the board whose cells can be selected.
     shape : tuple of int
-        What is indexed.
+        Shape that is indexed.
     index_of
-        The index that a link on that board stands for; None where it stands for none.
+        Function that returns the index for a link of the board, or None.
     """
     state = st.session_state
     if board in state and (link := state[board].get("chosen")) != state.get(f"{key}-seen"):
@@ -37,7 +37,7 @@ def element(
     if not (text or "").strip():
         return None
     try:
-        return checked(text, shape)
+        return parse_index(text, shape)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return None

@@ -1,23 +1,23 @@
-"""Map, zip, reduce."""
+"""The page Map, zip, reduce."""
 
 import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import folds
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def shown(subject: str, shape: tuple[int, ...], backend: str, cell: int, piece: int) -> Shown:
-    """The page for one choice of its controls."""
+def page_content(subject: str, shape: tuple[int, ...], backend: str, cell: int, piece: int) -> PageContent:
+    """Return the cached content of the page."""
     seen = folds.folded(subject, shape, backend, cell, piece)
     title = "What ran, and how often this cell's elements are read there"
-    return Shown("folds", folds.picture(seen), folds.facts(seen), folds.source(seen), title, folds.command(seen))
+    return PageContent("folds", folds.picture(seen), folds.facts(seen), folds.source(seen), title, folds.command(seen))
 
 
 def page() -> None:
-    """An operation, a backend, and one cell of the output."""
+    """Draw an operation, and the computation of one cell of its output."""
     st.title("Map, zip, reduce")
     st.write("Three patterns make every tensor operation. Here is one cell of the output, and what it is made of.")
     left, middle, right = st.columns(3)
@@ -35,8 +35,8 @@ def page() -> None:
         columns = three.slider("columns", 0, 32, 12, key="folds_columns", bind="query-params")
         shape = rows, columns
     try:
-        found = shown(subject, shape, backend, int(cell), int(piece))
+        found = page_content(subject, shape, backend, int(cell), int(piece))
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
-    show(found)
+    show_page(found)

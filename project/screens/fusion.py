@@ -1,4 +1,4 @@
-"""Fusion."""
+"""The page Fusion."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show, source
+from ..frame import PageContent, show_error, show_page, show_source
 from ..views import functions, fusion, fusion_steps
 from ..views.cited_facts import Line
 from ..views.function_parts import FunctionParts
@@ -16,13 +16,13 @@ DEFAULT_SIZE = 64
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def taken_apart(name: str, rows: int, backend: str) -> FunctionParts:
-    """What becomes of one of the functions."""
-    return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
+def load_parts(name: str, rows: int, backend: str) -> FunctionParts:
+    """Return the cached parts of an example."""
+    return fusion.split_function(functions.find_example(name, functions.FUSED), rows, backend)
 
 
 def page() -> None:
-    """A function, a size, a backend; and what is made of it."""
+    """Draw a function, and the kernels that it is compiled to."""
     st.title("Fusion")
     st.write(
         "Most of what a network computes takes no time to compute: it takes time to fetch, and to write back. `@mf.fuse` "
@@ -36,9 +36,9 @@ def page() -> None:
     )
     backend = right.selectbox("backend", fusion.BACKENDS, index=1, key="fusion_backend", bind="query-params") or "parallel"
     try:
-        found = taken_apart(name, rows, backend)
+        found = load_parts(name, rows, backend)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     plays = fusion.PLAYS
     play = (
@@ -46,14 +46,14 @@ def page() -> None:
     )
     chosen = st.session_state.get("board-fusion", {}).get("chosen")
     picture, facts = fusion.picture(found, play), fusion.facts(found, chosen)
-    show(Shown("fusion", picture, facts, command=fusion.command(found, play)))
+    show_page(PageContent("fusion", picture, facts, command=fusion.command(found, play)))
     if play == fusion.PLAYS[1]:
         with st.expander("All steps in words"):
             st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
-    lines("The function, and the operations of each line", fusion.own_lines(found))
-    lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated(found))
+    show_lines("The function, and the operations of each line", fusion.function_lines(found))
+    show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
 
 
-def lines(title: str, found: Sequence[Line]) -> None:
-    """A text with numbered lines."""
-    source(Shown("text", Picture("", ()), (), found, title))
+def show_lines(title: str, found: Sequence[Line]) -> None:
+    """Draw a text with numbered lines."""
+    show_source(PageContent("text", Picture("", ()), (), found, title))

@@ -1,18 +1,18 @@
-"""The map: six questions, and what this machine has."""
+"""The page Map: six questions, and the findings of `minifuse doctor`."""
 
 import streamlit as st
 
-from ..frame import table
+from ..frame import show_table
 from ..views.machine import QUESTIONS, Findings
 from . import PAGES
 
-ACROSS = 2  # cards in a row
-EVERY_S = 0.5  # the findings are looked at, until they are whole
-COMMAND = "minifuse doctor"  # says the same on a terminal
+ACROSS = 2  # cards per row
+EVERY_S = 0.5  # seconds between redraws, until the findings are complete
+COMMAND = "minifuse doctor"  # prints the same on a terminal
 
 
 def page() -> None:
-    """A card for each question, with the pages that answer it."""
+    """Draw a card for each question, with links to the pages that answer it."""
     st.title("minifuse, taken apart")
     st.write("Each page runs the library's own code and shows what it did. Every number says where it comes from.")
     known = {found.path: found for found in PAGES}
@@ -26,22 +26,22 @@ def page() -> None:
                     st.page_link(st.Page(found.load(), title=found.title, url_path=found.path), help=found.question)
     st.subheader("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")
-    is_waiting = not findings().are_whole()
-    st.fragment(found_here, run_every=EVERY_S if is_waiting else None)(is_waiting)
+    is_waiting = not findings().are_complete()
+    st.fragment(show_findings, run_every=EVERY_S if is_waiting else None)(is_waiting)
     st.code(COMMAND, language="console")
 
 
-def found_here(is_waiting: bool) -> None:
-    """What is there, at once; whether kernels work, as soon as they were tried."""
+def show_findings(is_waiting: bool) -> None:
+    """Draw the findings without kernels immediately, and those with kernels when they are complete."""
     known = findings()
-    if is_waiting and known.are_whole():
-        st.rerun()  # the whole page, which then asks no more
-    table(known.rows)
+    if is_waiting and known.are_complete():
+        st.rerun()  # reruns the whole page, which then stops polling
+    show_table(known.rows)
     if is_waiting:
         st.status("Kernels are compiled and run, to see whether they work")
 
 
 @st.cache_resource(ttl=60, max_entries=1, show_spinner=False)
 def findings() -> Findings:
-    """What is found, looked at again after a minute."""
+    """Return the findings, cached for a minute."""
     return Findings()

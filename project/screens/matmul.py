@@ -1,4 +1,4 @@
-"""Products of matrices."""
+"""The page Matmul."""
 
 from typing import Any
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import hardware_counters, matmul
 from ..views.matmul_kernels import KERNELS, LADDER, TILES
 
@@ -15,7 +15,7 @@ MAX_BLOCK = (matmul.MAX_SIZE // min(TILES)) ** 2 - 1
 
 
 def page() -> None:
-    """A product, block by block, by a kernel that is right or one that is broken."""
+    """Draw a matmul, block by block, by a correct or a broken kernel."""
     st.title("Matmul")
     st.write(
         "Each element of out is a row of a times a column of b. What makes one kernel faster than another is how often it "
@@ -30,32 +30,34 @@ def page() -> None:
     depth = columns[2].slider("columns of a, K", 1, matmul.MAX_SIZE, 8, key="matmul_K", bind="query-params")
     block = int(columns[3].number_input("block", 0, MAX_BLOCK, 0, key="matmul_block", bind="query-params"))
     try:
-        shown, count = shown_of(name, rows, across, depth, tile, block)
+        shown, count = page_content(name, rows, across, depth, tile, block)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     if block >= count:
         st.info(f"There are blocks 0 to {count - 1}; the picture shows block {count - 1}.")
-    for column, row in zip(st.columns(len(LADDER)), compared(rows, across, depth, tile), strict=True):
+    for column, row in zip(st.columns(len(LADDER)), compare_ladder(rows, across, depth, tile), strict=True):
         column.metric(
             f"{row['kernel']}: loads per output", f"{row['global']:.4g}", help=f"{row['adds']} (with tiles as on a GPU)"
         )
         column.caption(f"TRACED, from global memory; {row['shared']:.4g} from shared memory")
-    show(shown)
+    show_page(shown)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def shown_of(name: str, rows: int, across: int, depth: int, tile: int, block: int) -> tuple[Shown, int]:
-    """What the page shows, and how many blocks there are."""
-    found = matmul.product(name, rows, across, depth, tile)
-    count = matmul.blocks(found)
+def page_content(name: str, rows: int, across: int, depth: int, tile: int, block: int) -> tuple[PageContent, int]:
+    """Return the cached content of the page, and the number of blocks."""
+    found = matmul.trace_matmul(name, rows, across, depth, tile)
+    count = matmul.block_count(found)
     title = f"The library's {name}" if name in LADDER else f"Shared tiles, {name}"
     picture = matmul.picture(found, min(block, count - 1))
-    facts = hardware_counters.beside(matmul.facts(found), hardware_counters.of_product(name, hardware_counters.recording()))
-    return Shown("matmul", picture, facts, matmul.lines(found), title, matmul.command(found)), count
+    facts = hardware_counters.merge_facts(
+        matmul.facts(found), hardware_counters.matmul_facts(name, hardware_counters.load_recording())
+    )
+    return PageContent("matmul", picture, facts, matmul.lines(found), title, matmul.command(found)), count
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def compared(rows: int, across: int, depth: int, tile: int) -> list[dict[str, Any]]:
-    """What each rung loads."""
-    return matmul.compared(rows, across, depth, tile)
+def compare_ladder(rows: int, across: int, depth: int, tile: int) -> list[dict[str, Any]]:
+    """Return the cached loads per output of each rung."""
+    return matmul.compare_ladder(rows, across, depth, tile)

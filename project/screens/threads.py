@@ -1,4 +1,4 @@
-"""Threads and blocks."""
+"""The page Threads and blocks."""
 
 import re
 
@@ -6,7 +6,7 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import threads
 from ..views.subjects import SUBJECTS
 
@@ -14,10 +14,10 @@ BOARD = "board-threads"
 
 
 @st.cache_data(max_entries=64, show_spinner=False)
-def shown(subject: str, shape: tuple[int, ...], block: tuple[int, ...], of: tuple[int, int]) -> Shown:
-    """The page for one choice of its controls."""
-    seen = threads.launched(subject, shape, block, of)
-    return Shown(
+def page_content(subject: str, shape: tuple[int, ...], block: tuple[int, ...], of: tuple[int, int]) -> PageContent:
+    """Return the cached content of the page."""
+    seen = threads.run_launch(subject, shape, block, of)
+    return PageContent(
         "threads",
         threads.picture(seen),
         threads.facts(seen),
@@ -27,8 +27,8 @@ def shown(subject: str, shape: tuple[int, ...], block: tuple[int, ...], of: tupl
     )
 
 
-def take_chosen() -> None:
-    """A thread that was clicked on the board becomes the one that the controls name, once."""
+def select_clicked_thread() -> None:
+    """Set the controls to a thread that was clicked on the board, once per click."""
     link = st.session_state.get(BOARD, {}).get("chosen")
     if link != st.session_state.get("threads_last"):
         st.session_state["threads_last"] = link
@@ -37,10 +37,10 @@ def take_chosen() -> None:
 
 
 def page() -> None:
-    """A launch, and the life of one of its threads."""
+    """Draw a launch, and the timeline of one of its threads."""
     st.title("Threads and blocks")
     st.write("A launch is a grid of blocks, a block is made of warps, and a warp of 32 lanes: each lane is a thread.")
-    take_chosen()
+    select_clicked_thread()
     subject = st.selectbox("a kernel", list(SUBJECTS), key="threads_kernel", bind="query-params")
     about = SUBJECTS[subject]
     one, two, three, four = st.columns(4)
@@ -64,8 +64,8 @@ def page() -> None:
     of_block = three.number_input("look at block", 0, 511, 0, key="threads_of_block", bind="query-params")
     thread = four.number_input("and its thread", 0, 1023, 3, key="threads_thread", bind="query-params")
     try:
-        found = shown(subject, shape, block, (int(of_block), int(thread)))
+        found = page_content(subject, shape, block, (int(of_block), int(thread)))
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
-    show(found)
+    show_page(found)

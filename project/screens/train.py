@@ -1,4 +1,4 @@
-"""Train."""
+"""The page Train."""
 
 from typing import Any
 
@@ -9,44 +9,44 @@ from minifuse.core.errors import MinifuseError
 
 from .. import frame
 from ..components.board import board
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import train
-from ..views.curves import lines
+from ..views.curves import line_chart
 from ..views.train import Curve, Settings
 from ..views.training import Training
 from ..views.training import command as training_command
 
-FIRST_S = 0.6  # that the page waits for the first picture, before it comes without
-EVERY_S = 0.4  # between two slices, while the page is free to answer
-COMPILING_S = 0.8  # between two looks at whether the first kernels are there
-MAX_RUNS = 4  # that a session keeps, to go on with
-HEIGHT = 260  # of the curve, in pixels
+FIRST_S = 0.6  # seconds that the page waits for the first picture before it is drawn without it
+EVERY_S = 0.4  # seconds between two slices, in which the page can respond
+COMPILING_S = 0.8  # seconds between two checks if the first kernels are compiled
+MAX_RUNS = 4  # runs that a session stores, to continue them
+HEIGHT = 260  # height of the curve, in pixels
 RATES = (0.001, 0.003, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def page() -> None:
-    """A data set, a network, and how it learns."""
+    """Draw a data set, a network, and its training."""
     st.title("Train")
     st.write("A small network learns by the loop that anybody would write. It can be stopped, and goes on where it stood.")
-    settings, epochs = choose()
+    settings, epochs = choose_settings()
     try:
-        training = training_of(settings)
+        training = find_training(settings)
         training.prepare(epochs)
         is_ready = training.wait(FIRST_S if training.seen is None else 0)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     state = st.session_state
     if state.get("train_running") != settings:
         state["train_running"] = None
-    buttons(training, epochs)
+    show_buttons(training, epochs)
     is_asked = not is_ready or state["train_running"] is not None
     every = EVERY_S if is_asked else None
-    st.fragment(live, run_every=every if training.seen else COMPILING_S)(training, epochs, is_asked)
+    st.fragment(show_progress, run_every=every if training.seen else COMPILING_S)(training, epochs, is_asked)
 
 
-def choose() -> tuple[Settings, int]:
-    """The settings, and how many epochs in all."""
+def choose_settings() -> tuple[Settings, int]:
+    """Draw the controls, and return the settings and the total number of epochs."""
     bound: dict[str, Any] = {"bind": "query-params"}
     one, two, three, four = st.columns(4)
     data = one.selectbox("data", train.SETS, index=train.SETS.index("circle"), key="train_data", **bound)
@@ -67,8 +67,8 @@ def choose() -> tuple[Settings, int]:
     return Settings(data, backend, count, hidden, activation, optimizer, rate, batch, int(seed)), epochs
 
 
-def training_of(settings: Settings) -> Training:
-    """The run of these settings in this session: one that is kept, or a new one."""
+def find_training(settings: Settings) -> Training:
+    """Return the run of these settings in this session, or start a new one."""
     kept: dict[Settings, Training] = st.session_state.setdefault("train_runs", {})
     kept[settings] = kept.pop(settings) if settings in kept else Training(train.begin(settings))
     while len(kept) > MAX_RUNS:
@@ -76,8 +76,8 @@ def training_of(settings: Settings) -> Training:
     return kept[settings]
 
 
-def buttons(training: Training, epochs: int) -> None:
-    """Go on, stop, start over, keep."""
+def show_buttons(training: Training, epochs: int) -> None:
+    """Draw the buttons: continue, stop, start over, keep."""
     run, is_running = training.run, st.session_state["train_running"] is not None
     has_begun, wide = bool(run.steps or is_running), dict[str, Any](width="stretch")
     one, two, three, four = st.columns(4)
@@ -92,83 +92,83 @@ def buttons(training: Training, epochs: int) -> None:
     )
     two.button("Stop", on_click=stop, key="train_stop", disabled=not is_running, **wide)
     three.button("Start over", on_click=start_over, args=(training,), key="train_over", disabled=not has_begun, **wide)
-    four.button("Keep to compare", on_click=keep, args=(training,), key="train_keep", disabled=not has_begun, **wide)
+    four.button("Keep to compare", on_click=keep_curve, args=(training,), key="train_keep", disabled=not has_begun, **wide)
 
 
 def start(training: Training) -> None:
-    """Train on."""
+    """Start or continue training."""
     st.session_state["train_running"] = training.run.settings
 
 
 def stop() -> None:
-    """Train no further for now."""
+    """Stop training for now."""
     st.session_state["train_running"] = None
 
 
 def start_over(training: Training) -> None:
-    """Forget what was learned."""
+    """Delete the run."""
     st.session_state["train_runs"].pop(training.run.settings, None)
     stop()
 
 
-def keep(training: Training) -> None:
-    """Keep the curve of a run, to see another beside it."""
+def keep_curve(training: Training) -> None:
+    """Store the curve of a run, to compare it with another."""
     if training.seen and training.seen.curve.losses:
         st.session_state["train_kept"] = training.seen.curve
 
 
-def live(training: Training, epochs: int, is_asked: bool) -> None:
-    """Train for a slice, if asked to, and show where the run stands; `is_asked` again and again until a slice has ended."""
+def show_progress(training: Training, epochs: int, is_asked: bool) -> None:
+    """Train for one slice if training is on, and draw the state of the run. `is_asked`: redraw until a slice has ended."""
     chosen = st.session_state.get("board-train", {}).get("chosen")
     is_running = st.session_state.get("train_running") == training.run.settings
     try:
         if training.seen is None and not training.wait(0):
             st.status("The kernels of this network are compiled, once")
             return
-        training.look(epochs, chosen)  # the slice before, if it ended in the meantime
+        training.look(epochs, chosen)  # shows the previous slice if it has ended
         if is_running:
             training.go(epochs)
         is_idle = training.wait()
     except MinifuseError as error:
         stop()
-        mistake(error)
+        show_error(error)
         return
     if is_asked and is_idle and (not is_running or training.run.epochs >= epochs):
         stop()
         st.rerun()
     seen = training.look(epochs, chosen)
-    st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{under_way(training)}")
+    st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{progress_note(training)}")
     kept = st.session_state.get("train_kept")
-    frame.table(train.compared(seen.curve, None if kept == seen.curve else kept))
+    frame.show_table(train.compared(seen.curve, None if kept == seen.curve else kept))
     left, right = st.columns([2, 1], gap="medium")
     with right:
-        curves(seen.curve, kept)
+        show_curves(seen.curve, kept)
         if is_asked:
-            frame.facts(seen.facts)
+            frame.show_facts(seen.facts)
     with left:
         if is_asked:
             board(seen.picture, key="board-train")
             return
         command = training_command(training.run.settings, max(seen.epochs, 1))
-        show(Shown("train", seen.picture, seen.facts, command=command))
+        show_page(PageContent("train", seen.picture, seen.facts, command=command))
     with st.expander("The source that runs"):
-        frame.source(Shown("train", seen.picture, (), train.source(training.run), "The body of the loop"))
+        frame.show_source(PageContent("train", seen.picture, (), train.source(training.run), "The body of the loop"))
 
 
-def under_way(training: Training) -> str:
-    """What the page waits for, if a step takes longer than it does."""
+def progress_note(training: Training) -> str:
+    """Describe the step that the page waits for, if it takes long."""
     if training.is_idle:
         return ""
     return "; a step is under way" if training.run.times else "; the first step is under way, and makes its kernels"
 
 
-def curves(now: Curve, kept: Curve | None) -> None:
-    """The losses, and those of the run that was kept; and the same as tables."""
+def show_curves(now: Curve, kept: Curve | None) -> None:
+    """Draw the losses of this run and of the kept one, also as tables."""
     runs = [now] if kept is None or kept == now else [now, kept]
     rows = [{**row, "run": "now" if k == 0 else "kept"} for k, run in enumerate(runs) for row in train.losses([run])]
     if rows:
         said = f"The mean loss of each epoch: from {now.losses[0]:.4f} to {now.losses[-1]:.4f}." if now.losses else ""
-        spec = lines(rows, "epoch", "loss", "run")
+        spec = line_chart(rows, "epoch", "loss", "run")
         st.vega_lite_chart(spec=spec, key="train_curve", height=HEIGHT, alt=said or "The mean loss of each epoch.")
     else:
         st.container(height=HEIGHT, border=True).write("The curve of the losses comes with the first epoch.")

@@ -1,4 +1,4 @@
-"""Your kernel: the one that `minifuse app --kernel FILE.py:name` was given."""
+"""The page Your kernel, for the kernel of `minifuse app --kernel FILE.py:name`."""
 
 import os
 
@@ -6,21 +6,21 @@ import streamlit as st
 
 from minifuse.core.errors import MinifuseError
 
-from ..frame import Shown, mistake, show
+from ..frame import PageContent, show_error, show_page
 from ..views import threads, user_kernel
 
-KERNEL = "MINIFUSE_APP_KERNEL"  # where `minifuse app` puts it
+KERNEL = "MINIFUSE_APP_KERNEL"  # environment variable that `minifuse app` sets
 
 
 def page() -> None:
-    """A launch of the user's kernel, and the life of one of its threads."""
+    """Draw a launch of the user's kernel, and the timeline of one of its threads."""
     st.title("Your kernel")
     what = os.environ.get(KERNEL, "")
     st.write(f"A launch of `{what}`, run lane by lane by the interpreter. Arrays get random elements.")
     try:
         example = user_kernel.example(what)
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     one, two, three, four = st.columns(4)
     grid = one.text_input("blocks", placeholder="2", key="own_grid", bind="query-params")
@@ -31,8 +31,8 @@ def page() -> None:
     try:
         seen = user_kernel.launched(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
     except MinifuseError as error:
-        mistake(error)
+        show_error(error)
         return
     title = "Your kernel: lanes of this warp; loads and stores in all"
     command = user_kernel.command(seen, arguments or example)
-    show(Shown("own", threads.picture(seen), user_kernel.known(seen), threads.source(seen), title, command))
+    show_page(PageContent("own", threads.picture(seen), user_kernel.known(seen), threads.source(seen), title, command))

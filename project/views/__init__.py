@@ -1,1 +1,1 @@
-"""What the pages show, as plain data: pure functions of layouts, traces and plans, without a line of Streamlit."""
+"""The content of the pages as plain data: pure functions of layouts, traces and plans, which do not import Streamlit."""

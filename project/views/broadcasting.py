@@ -1,4 +1,4 @@
-"""Broadcasting: how two shapes are made one, the elements behind each result, and what a gradient sums."""
+"""Broadcasting: how two shapes are combined, the elements that each result reads, and the sums of the gradients."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,11 +14,11 @@ from minifuse.ir.array_functions import Reduce
 from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact
-from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slices
-from .strides import count, formula, positions, several, written
+from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture, slice_grids
+from .strides import format_count, format_index, format_some, formula, positions
 
-MAX_DRAWN_ELEMENTS = 256  # elements of an operand or the result that are drawn
-TERMS = 6  # of a sum that are written out
+MAX_DRAWN_ELEMENTS = 256  # of an operand or the result
+TERMS = 6  # terms of a sum that are written out
 OPERATIONS = {"x + y": "+", "x * y": "*"}
 NAMES = "x", "y"
 WORDS = (LOAD, "read once"), (STORE, "computed"), (OTHER, "repeated: read several times"), (IDLE, "fits nothing")
@@ -28,29 +28,29 @@ Position = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Broadcasted:
-    """x and y, what they give together, and what they receive when each result receives 1."""
+class BroadcastResult:
+    """x and y, their result, and their gradients if each result receives 1."""
 
     operation: str
     shapes: tuple[Shape, Shape]
     shape: Shape
     layouts: tuple[Layout, Layout]
-    """Of x and y, expanded to the shape of the result: repeated dims have stride 0."""
+    """Layouts of x and y, expanded to the shape of the result: repeated dims have stride 0."""
     values: tuple[tuple[float, ...], tuple[float, ...]]
-    """Of x and y, in the order of their storage."""
+    """Elements of x and y, in the order of their storage."""
     results: tuple[float, ...]
     gradients: tuple[tuple[float, ...], tuple[float, ...]]
     summed: tuple[tuple[int, ...], tuple[int, ...]]
     """The dims of the result that the backward pass summed for x and for y."""
 
 
-def broadcasted(operation: str, x: Sequence[int], y: Sequence[int]) -> Broadcasted:
-    """Compute with real tensors, forwards and backwards.
+def compute_broadcast(operation: str, x: Sequence[int], y: Sequence[int]) -> BroadcastResult:
+    """Compute with real tensors, forward and backward.
 
     Raises
     ------
     MinifuseError
-        The shapes do not broadcast: what the library says. Or there are more elements than can be seen.
+        The shapes do not broadcast, or have too many elements to draw.
     """
     shapes = tuple(x), tuple(y)
     shape = broadcast(*shapes)
@@ -63,22 +63,22 @@ def broadcasted(operation: str, x: Sequence[int], y: Sequence[int]) -> Broadcast
     a, b = (tensor(values, s) for values, s in zip(numbers, shapes, strict=True))
     out = a * b if operation == "*" else a + b
     plan = out.grad_fn[0].plan
-    folded = dict(zip(plan.backward.arguments_with_grad, map(folded_dims, plan.backward.function.outputs), strict=True))
+    folded = dict(zip(plan.backward.arguments_with_grad, map(reduced_dims, plan.backward.function.outputs), strict=True))
     out.backward(tensor([1.0] * prod(shape), shape, False))
-    return Broadcasted(
+    return BroadcastResult(
         operation,
         shapes,
         shape,
         (row_major(shapes[0]).expand(*shape), row_major(shapes[1]).expand(*shape)),
         (numbers[0], numbers[1]),
-        flat(out),
-        (flat(a.grad), flat(b.grad)),
+        flat_values(out),
+        (flat_values(a.grad), flat_values(b.grad)),
         (folded[0], folded[1]),
     )
 
 
 def tensor(values: Sequence[float], shape: Shape, requires_grad: bool = True) -> Any:
-    """Numbers as a tensor of a shape."""
+    """Make a tensor of a shape from numbers."""
     x = (
         mf.zeros(*shape, dtype="float64", backend="python")
         if 0 in shape
@@ -87,24 +87,24 @@ def tensor(values: Sequence[float], shape: Shape, requires_grad: bool = True) ->
     return x.detach().requires_grad_(requires_grad)
 
 
-def flat(x: Any) -> tuple[float, ...]:
-    """The elements of a tensor, row by row."""
+def flat_values(x: Any) -> tuple[float, ...]:
+    """Return the elements of a tensor, row by row."""
     return tuple(x.detach().numpy().ravel().tolist())
 
 
-def folded_dims(gradient: Any) -> tuple[int, ...]:
-    """The dims that the graph of a gradient sums."""
+def reduced_dims(gradient: Any) -> tuple[int, ...]:
+    """Return the dims that the graph of a gradient sums."""
     folds = [node.function for node in toposort([gradient], inputs_of) if isinstance(node.function, Reduce)]
     return tuple(sorted({d for fold in folds for d in fold.dims}))
 
 
 def size_at(shape: Shape, d: int) -> int | None:
-    """The size of dim d, counted from the last, which is -1; None where a shape has no such dim."""
+    """Return the size of dim d, counted from the last, which is -1; None if the shape has no such dim."""
     return shape[d] if len(shape) >= -d else None
 
 
-def rules(x: Shape, y: Shape) -> list[tuple[int, int | None, str]]:
-    """(dim, size, why) of the result, first dim first; the size is None where none fits both."""
+def dim_rules(x: Shape, y: Shape) -> list[tuple[int, int | None, str]]:
+    """Return (dim, size, reason) of each dim of the result, first dim first. The size is None if the sizes do not fit."""
     found = []
     for d in range(-max(len(x), len(y)), 0):
         a, b = size_at(x, d), size_at(y, d)
@@ -122,10 +122,10 @@ def rules(x: Shape, y: Shape) -> list[tuple[int, int | None, str]]:
     return found
 
 
-def aligned(x: Shape, y: Shape) -> Grid:
-    """The two shapes with their last dims below one another, and the result."""
+def aligned_shapes(x: Shape, y: Shape) -> Grid:
+    """Draw the two shapes, aligned at their last dims, and the result."""
     cells = list[Cell]()
-    ways = rules(x, y)
+    ways = dim_rules(x, y)
     for column, (d, size, why) in enumerate(ways):
         for row, (name, shape) in enumerate(zip(NAMES, (x, y), strict=True)):
             own = size_at(shape, d)
@@ -142,20 +142,19 @@ def aligned(x: Shape, y: Shape) -> Grid:
     return Grid("aligned", title, 3, max(len(ways), 1), tuple(cells), (*NAMES, "result"), names)
 
 
-def refused(x: Shape, y: Shape, error: ShapeError) -> tuple[Picture, list[Fact]]:
-    """Two shapes that do not broadcast: where, and why."""
-    wrong = ", ".join(str(d) for d, size, _ in rules(x, y) if size is None)
-    return Picture(f"{x} and {y} do not broadcast: look at dim {wrong}.", (aligned(x, y),), words=WORDS), [
-        *facts_of_rules(x, y),
+def explain_mismatch(x: Shape, y: Shape, error: ShapeError) -> tuple[Picture, list[Fact]]:
+    """Draw and explain two shapes that do not broadcast."""
+    wrong = ", ".join(str(d) for d, size, _ in dim_rules(x, y) if size is None)
+    return Picture(f"{x} and {y} do not broadcast: look at dim {wrong}.", (aligned_shapes(x, y),), words=WORDS), [
+        *dim_facts(x, y),
         Fact("result", "none", DERIVED, str(error)),
     ]
 
 
-def picture(found: Broadcasted, chosen: Position | None = None) -> Picture:
-    """The aligned shapes, x, y, the result, and the gradients; `chosen` is an index of the result.
+def picture(found: BroadcastResult, chosen: Position | None = None) -> Picture:
+    """Draw the aligned shapes, x, y, the result, and the gradients. `chosen` is an index of the result.
 
-    What lights up with an element of the result are the two that it was computed from; with an element of x or y, all
-    results that read it.
+    An element of the result is highlighted with its two operands, and an element of x or y with all results that read it.
     """
     order = positions(row_major(found.shape))
     read = [[found.layouts[k].position(index) for index in order] for k in range(2)]
@@ -165,7 +164,7 @@ def picture(found: Broadcasted, chosen: Position | None = None) -> Picture:
             0,
             0,
             f"{found.results[p]:g}",
-            f"result{written(index)}, {found.results[p]:g} = {computed(found, index)}",
+            f"result{format_index(index)}, {found.results[p]:g} = {format_operands(found, index)}",
             CHOSEN if index == chosen else STORE,
             (link(p),),
         )
@@ -183,19 +182,19 @@ def picture(found: Broadcasted, chosen: Position | None = None) -> Picture:
             value, g = found.values[k][q], found.gradients[k][q]
             is_chosen = looked_at is not None and looked_at[k] == q
             kind = CHOSEN if is_chosen else OTHER if len(uses) > 1 else LOAD if uses else ""
-            said = f"{name}{written(index)}, value {value:g}, read by {count(len(uses), 'result')}"
+            said = f"{name}{format_index(index)}, value {value:g}, read by {format_count(len(uses), 'result')}"
             cells[index] = Cell(0, 0, f"{value:g}", said, kind, links)
-            said = f"{name}.grad{written(index)}, {g:g}, a sum over {count(len(uses), 'result')}"
+            said = f"{name}.grad{format_index(index)}, {g:g}, a sum over {format_count(len(uses), 'result')}"
             received[index] = Cell(0, 0, f"{g:g}", said, CHOSEN if is_chosen else STORE, links)
-        operands += slices(name, name, shape, cells)
-        gradients += slices(f"{name}-grad", f"{name}.grad", shape, received)
+        operands += slice_grids(name, name, shape, cells)
+        gradients += slice_grids(f"{name}-grad", f"{name}.grad", shape, received)
     shown = (
-        aligned(*found.shapes),
+        aligned_shapes(*found.shapes),
         *operands,
-        *slices("result", "result", found.shape, results),
+        *slice_grids("result", "result", found.shape, results),
         *gradients,
     )
-    return Picture(sentence(found) + ("" if chosen is None else reading(found, chosen)), shown, words=WORDS)
+    return Picture(sentence(found) + ("" if chosen is None else describe_result(found, chosen)), shown, words=WORDS)
 
 
 def link(position: int) -> str:
@@ -203,8 +202,8 @@ def link(position: int) -> str:
     return f"r{position}"
 
 
-def index_of(found: Broadcasted, chosen: str | None) -> Position | None:
-    """The index of the result that a link names: of an element of x or y, the first that reads it."""
+def index_of(found: BroadcastResult, chosen: str | None) -> Position | None:
+    """Return the index of the result that a link names; for an element of x or y, the first result that reads it."""
     if not chosen:
         return None
     for index, p in positions(row_major(found.shape)).items():
@@ -213,23 +212,23 @@ def index_of(found: Broadcasted, chosen: str | None) -> Position | None:
     return None
 
 
-def computed(found: Broadcasted, index: Position) -> str:
-    """The numbers that a result is computed from."""
+def format_operands(found: BroadcastResult, index: Position) -> str:
+    """Format the numbers from which a result is computed."""
     a, b = (values[layout.position(index)] for values, layout in zip(found.values, found.layouts, strict=True))
     return f"{a:g} {found.operation} {b:g}"
 
 
-def reading(found: Broadcasted, index: Position) -> str:
-    """What one result is computed from, in a sentence."""
+def describe_result(found: BroadcastResult, index: Position) -> str:
+    """Describe the computation of one result."""
     places = [layout.position(index) for layout in found.layouts]
     x, y = (row_major(shape).index(q) for shape, q in zip(found.shapes, places, strict=True))
     got = found.results[row_major(found.shape).position(index)]
-    both = f"x{written(x)} {found.operation} y{written(y)}"
-    return f" result{written(index)} = {both} = {computed(found, index)} = {got:g}."
+    both = f"x{format_index(x)} {found.operation} y{format_index(y)}"
+    return f" result{format_index(index)} = {both} = {format_operands(found, index)} = {got:g}."
 
 
-def sentence(found: Broadcasted) -> str:
-    """What is to be seen."""
+def sentence(found: BroadcastResult) -> str:
+    """Summarize the broadcast."""
     x, y = found.shapes
     start = f"x {x} {found.operation} y {y} has shape {found.shape}"
     if not prod(found.shape):
@@ -242,10 +241,10 @@ def sentence(found: Broadcasted) -> str:
     return f"{start}; {' and '.join(repeated) or 'each element is read once'}, and nothing is copied for that."
 
 
-def facts(found: Broadcasted, chosen: Position | None = None) -> list[Fact]:
-    """The rule of each dim, the layouts that come of it, and the sums of the backward pass."""
-    known = [] if chosen is None else facts_of(found, chosen)
-    known += facts_of_rules(*found.shapes)
+def facts(found: BroadcastResult, chosen: Position | None = None) -> list[Fact]:
+    """Return the rule of each dim, the layouts over the result, and the sums of the backward pass."""
+    known = [] if chosen is None else element_facts(found, chosen)
+    known += dim_facts(*found.shapes)
     for name, shape, layout, dims in zip(NAMES, found.shapes, found.layouts, found.summed, strict=True):
         repeats = "stride 0 where it is repeated: no memory is used for that"
         known.append(Fact(f"{name} over the result", f"strides {layout.strides}", DERIVED, repeats))
@@ -255,15 +254,15 @@ def facts(found: Broadcasted, chosen: Position | None = None) -> list[Fact]:
     return known
 
 
-def facts_of_rules(x: Shape, y: Shape) -> list[Fact]:
-    """How the size of each dim comes about."""
-    return [Fact(f"dim {d}", "does not fit" if size is None else size, DERIVED, why) for d, size, why in rules(x, y)]
+def dim_facts(x: Shape, y: Shape) -> list[Fact]:
+    """Return the rule of each dim as facts."""
+    return [Fact(f"dim {d}", "does not fit" if size is None else size, DERIVED, why) for d, size, why in dim_rules(x, y)]
 
 
-def facts_of(found: Broadcasted, chosen: Position) -> list[Fact]:
-    """What is known of one element of the result."""
+def element_facts(found: BroadcastResult, chosen: Position) -> list[Fact]:
+    """Return the facts about one element of the result."""
     p = row_major(found.shape).position(chosen)
-    known = [Fact(f"result{written(chosen)}", f"{computed(found, chosen)} = {found.results[p]:g}", DERIVED)]
+    known = [Fact(f"result{format_index(chosen)}", f"{format_operands(found, chosen)} = {found.results[p]:g}", DERIVED)]
     for k, name in enumerate(NAMES):
         layout, rule = found.layouts[k], "offset + sum(index * stride), with the strides over the result"
         known.append(Fact(f"it reads {name} at", formula(layout, chosen), DERIVED, rule))
@@ -274,17 +273,17 @@ def facts_of(found: Broadcasted, chosen: Position) -> list[Fact]:
         own = row_major(found.shapes[k]).index(q)
         known.append(
             Fact(
-                f"{name}.grad{written(own)}",
-                f"{total(found, k, readers)} = {found.gradients[k][q]:g}",
+                f"{name}.grad{format_index(own)}",
+                f"{format_terms(found, k, readers)} = {found.gradients[k][q]:g}",
                 DERIVED,
-                f"results that read it: {several([written(index) for index in readers])}",
+                f"results that read it: {format_some([format_index(index) for index in readers])}",
             )
         )
     return known
 
 
-def total(found: Broadcasted, k: int, readers: Sequence[Position]) -> str:
-    """What an element of operand k receives from its readers, when each of those receives 1."""
+def format_terms(found: BroadcastResult, k: int, readers: Sequence[Position]) -> str:
+    """Format the terms of the gradient of an element of operand k, where each of its readers receives 1."""
     other = found.layouts[1 - k]
     terms = [
         f"{found.values[1 - k][other.position(index)]:g}" if found.operation == "*" else "1" for index in readers[:TERMS]
@@ -293,7 +292,7 @@ def total(found: Broadcasted, k: int, readers: Sequence[Position]) -> str:
 
 
 def command(x: Shape, y: Shape, operation: str = "x + y", chosen: Position | None = None) -> str:
-    """The line on a terminal that tells the same."""
+    """Return the command that prints the same."""
     shapes = [quote(",".join(map(str, shape))) for shape in (x, y)]
     others = f" --operation {quote(operation)}" if operation != next(iter(OPERATIONS)) else ""
     others += "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"

@@ -1,4 +1,4 @@
-"""Facts beside a picture: each with where it comes from."""
+"""The facts of a page, each with a label for its source."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -42,5 +42,5 @@ class Line:
 
 
 def as_rows(facts: list[Fact]) -> list[dict[str, str]]:
-    """Facts as a table."""
+    """Return facts as rows of a table."""
     return [{"fact": f.name, "value": str(f.value), "truth": f.truth, "why": f.why} for f in facts]

@@ -1,45 +1,45 @@
-"""Curves as data of Vega-Lite: one or more lines over one axis, told apart by colour and by dashes."""
+"""Line charts as Vega-Lite specifications: one or more lines, which differ by color and by dashes."""
 
 from collections.abc import Sequence
 from typing import Any
 
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888", "#A6761D")
+COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#888888", "#A6761D")
 DASHES = ([1, 0], [6, 4], [2, 3], [10, 3], [4, 2], [8, 2, 2, 2])
 MAX_POINTS = 5000
-POWER = "'2^' + format(log(datum.value) / LN2, 'd')"  # what stands at a mark of a logarithmic axis
+POWER = "'2^' + format(log(datum.value) / LN2, 'd')"  # label of a tick of a logarithmic axis
 
 Rows = Sequence[dict[str, Any]]
 
 
-def lines(rows: Rows, x: str, y: str, series: str, are_logarithmic: bool = False) -> dict[str, Any]:
-    """The lines of a table.
+def line_chart(rows: Rows, x: str, y: str, series: str, are_logarithmic: bool = False) -> dict[str, Any]:
+    """Return the chart of a table.
 
     Parameters
     ----------
     rows
-        A dict a point.
+        A dict per point.
     x, y, series
-        The columns: along, up, and which line a point belongs to.
+        Columns for the x axis, the y axis, and the line of a point.
     are_logarithmic
-        Whether both axes are; then points are marked, and x counts in powers of two.
+        If True, both axes are logarithmic, points are marked, and ticks of x are powers of two.
 
     Returns
     -------
     dict
-        What `st.vega_lite_chart` takes. The legend is left out where there is one line.
+        Argument of `st.vega_lite_chart`. A chart with one line has no legend.
 
     Raises
     ------
     ValueError
-        There are more points than a browser draws at once, or more lines than can be told apart.
+        There are more points than a browser can draw, or more lines than colors.
     """
     if len(rows) > MAX_POINTS:
         raise ValueError(f"curves of {len(rows):,} points; expected at most {MAX_POINTS:,}")
     names = list(dict.fromkeys(row[series] for row in rows))
-    if len(names) > len(COLOURS):
-        raise ValueError(f"{len(names)} curves; expected at most {len(COLOURS)}")
+    if len(names) > len(COLORS):
+        raise ValueError(f"{len(names)} curves; expected at most {len(COLORS)}")
     legend = {"orient": "top", "title": None, "columns": 2, "labelLimit": 300} if len(names) > 1 else None
-    scale = {"domain": names, "range": list(COLOURS[: len(names)])}
+    scale = {"domain": names, "range": list(COLORS[: len(names)])}
     along: dict[str, Any] = {"field": x, "type": "quantitative", "title": x}
     up: dict[str, Any] = {"field": y, "type": "quantitative", "title": y}
     if are_logarithmic:

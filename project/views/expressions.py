@@ -1,10 +1,9 @@
-"""What a user types, read by a small grammar; nothing that is typed is ever run as Python.
+"""Parse shapes and chains of views that a user types. The text is never run as Python.
 
     shape   2, 3, 4
     chain   .permute(1, 0)[::2, 1:].flip(0)          calls of views, and slices
 
-Both are bounded: in length, in steps, in the size of their numbers. A mistake says where it is, with a caret under the
-character.
+Length, number of steps and size of numbers are limited. An error shows its position with a caret.
 """
 
 import re
@@ -17,14 +16,18 @@ from minifuse.core.errors import MinifuseError
 
 MAX_CHARACTERS, MAX_STEPS, MAX_DIMS, MAX_DIGITS = 200, 12, 8, 9
 VIEWS = ("permute", "flip", "expand", "reshape", "squeeze", "unsqueeze", "contiguous", "T")
-ARGUMENTS = {"squeeze": (0, 1), "unsqueeze": (1, 1), "contiguous": (0, 0)}  # fewest, most; the others take any number
-WORD = re.compile(r"\s*([A-Za-z_]\w*|-?\d+|\.\.\.|[()\[\],.:])")
+ARGUMENTS = {
+    "squeeze": (0, 1),
+    "unsqueeze": (1, 1),
+    "contiguous": (0, 0),
+}  # minimum and maximum number; the others take any number
+TOKEN = re.compile(r"\s*([A-Za-z_]\w*|-?\d+|\.\.\.|[()\[\],.:])")
 
 Entry = int | slice | EllipsisType | None
 
 
 class InputError(MinifuseError, ValueError):
-    """What was typed is not of the grammar."""
+    """The text is not valid in the grammar."""
 
     def __init__(self, text: str, at: int, what: str) -> None:
         line = re.sub(r"\s", " ", text[:MAX_CHARACTERS])
@@ -34,7 +37,7 @@ class InputError(MinifuseError, ValueError):
 
 @dataclass(frozen=True)
 class Call:
-    """A view by its method: `.permute(1, 0)`; `.T` is one without arguments."""
+    """A view that is made by a method: `.permute(1, 0)`, or `.T` without arguments."""
 
     method: str
     arguments: tuple[int, ...]
@@ -43,26 +46,26 @@ class Call:
         return f".{self.method}" + (f"({', '.join(map(str, self.arguments))})" if self.method != "T" else "")
 
     def apply(self, x: Any) -> Any:
-        """The view of a tensor."""
+        """Return this view of a tensor."""
         return x.T if self.method == "T" else getattr(x, self.method)(*self.arguments)
 
 
 @dataclass(frozen=True)
 class Index:
-    """A view by slices: `[::2, 1:]`."""
+    """A view that is made by indexing: `[::2, 1:]`."""
 
     entries: tuple[Entry, ...]
 
     def __str__(self) -> str:
-        return f"[{', '.join(map(written, self.entries))}]"
+        return f"[{', '.join(map(format_entry, self.entries))}]"
 
     def apply(self, x: Any) -> Any:
-        """The view of a tensor."""
+        """Return this view of a tensor."""
         return x[self.entries]
 
 
-def written(entry: Entry) -> str:
-    """An entry of an index as one types it."""
+def format_entry(entry: Entry) -> str:
+    """Format an entry of an index as Python writes it."""
     if entry is Ellipsis:
         return "..."
     if not isinstance(entry, slice):
@@ -71,20 +74,20 @@ def written(entry: Entry) -> str:
     return ":".join(parts) + (f":{entry.step}" if entry.step is not None else "")
 
 
-def shape(text: str) -> tuple[int, ...]:
-    """The sizes of "2, 3, 4"; nothing at all is the shape of a single number.
+def parse_shape(text: str) -> tuple[int, ...]:
+    """Parse sizes such as "2, 3, 4". An empty text is the shape of a scalar.
 
     Raises
     ------
     InputError
-        It is something else.
+        The text is invalid.
 
     Examples
     --------
     >>> shape("2, 3"), shape("(4,)"), shape("")
     ((2, 3), (4,), ())
     """
-    words = Words(text)
+    words = TokenReader(text)
     is_closed = words.take("(")
     sizes = words.integers(")" if is_closed else "")
     if is_closed:
@@ -98,20 +101,20 @@ def shape(text: str) -> tuple[int, ...]:
     return tuple(size for size, _ in sizes)
 
 
-def chain(text: str) -> tuple[Call | Index, ...]:
-    """The views of ".permute(1, 0)[::2]", in order.
+def parse_chain(text: str) -> tuple[Call | Index, ...]:
+    """Parse views such as ".permute(1, 0)[::2]".
 
     Raises
     ------
     InputError
-        It is something else.
+        The text is invalid.
 
     Examples
     --------
     >>> [str(step) for step in chain(".T[1:, ::-1].unsqueeze(0)")]
     ['.T', '[1:, ::-1]', '.unsqueeze(0)']
     """
-    words, steps = Words(text), list[Call | Index]()
+    words, steps = TokenReader(text), list[Call | Index]()
     while not words.is_done:
         if len(steps) == MAX_STEPS:
             raise InputError(text, words.at, f"more than {MAX_STEPS} views; leave some out")
@@ -134,26 +137,26 @@ def chain(text: str) -> tuple[Call | Index, ...]:
             words.need(")")
         fewest, most = ARGUMENTS.get(method, (0, MAX_CHARACTERS))
         if not fewest <= len(arguments) <= most:
-            wanted = str(most) if fewest == most else f"{fewest} or {most}"
-            raise InputError(text, at, f"{method} got {len(arguments)} arguments; expected {wanted}")
+            expected = str(most) if fewest == most else f"{fewest} or {most}"
+            raise InputError(text, at, f"{method} got {len(arguments)} arguments; expected {expected}")
         steps.append(Call(method, arguments))
     return tuple(steps)
 
 
-def checked(text: str, sizes: Sequence[int]) -> tuple[int, ...]:
-    """What was typed as an index into a shape.
+def parse_index(text: str, sizes: Sequence[int]) -> tuple[int, ...]:
+    """Parse an index into a shape.
 
     Raises
     ------
     InputError
-        It is no index, or none of this shape.
+        The text is not an index, or is out of range for this shape.
 
     Examples
     --------
     >>> checked("1, 2", (2, 3))
     (1, 2)
     """
-    index = shape(text)
+    index = parse_shape(text)
     if len(index) != len(sizes):
         raise InputError(text, 0, f"{len(index)} numbers for shape {tuple(sizes)}; expected one a dim")
     for d, (i, n) in enumerate(zip(index, sizes, strict=True)):
@@ -162,15 +165,15 @@ def checked(text: str, sizes: Sequence[int]) -> tuple[int, ...]:
     return index
 
 
-class Words:
-    """A text, taken word by word."""
+class TokenReader:
+    """Reads a text token by token."""
 
     def __init__(self, text: str) -> None:
         if len(text) > MAX_CHARACTERS:
             raise InputError(text, MAX_CHARACTERS, f"{len(text):,} characters; expected at most {MAX_CHARACTERS}")
         self.text, self.found, at = text, list[tuple[str, int]](), 0
         while text[at:].strip():
-            match = WORD.match(text, at)
+            match = TOKEN.match(text, at)
             if match is None:
                 at += len(text[at:]) - len(text[at:].lstrip())
                 raise InputError(text, at, f"{text[at]!r} means nothing here")
@@ -180,41 +183,41 @@ class Words:
 
     @property
     def is_done(self) -> bool:
-        """Whether nothing is left."""
+        """True after the last token."""
         return self.k == len(self.found)
 
     @property
     def at(self) -> int:
-        """Where the next word begins."""
+        """The position of the next token."""
         return len(self.text) if self.is_done else self.found[self.k][1]
 
     def next(self, expected: str) -> str:
-        """The next word."""
+        """Return the next token."""
         if self.is_done:
             raise InputError(self.text, self.at, f"it ends here; expected {expected}")
         self.k += 1
         return self.found[self.k - 1][0]
 
     def take(self, word: str) -> bool:
-        """Whether a word is the next one; then it is taken."""
+        """Skip the next token if it equals `word`, and return True if so."""
         is_next = not self.is_done and self.found[self.k][0] == word
         self.k += is_next
         return is_next
 
     def need(self, word: str, expected: str = "") -> None:
-        """Take a word that must come."""
+        """Skip the next token, which must equal `word`."""
         at = self.at
         if not self.take(word):
             got = "it ends here" if self.is_done else f"got {self.found[self.k][0]!r}"
             raise InputError(self.text, at, f"{got}; expected {expected or repr(word)}")
 
     def end(self) -> None:
-        """Nothing more may come."""
+        """Raise if tokens are left."""
         if not self.is_done:
             raise InputError(self.text, self.at, f"got {self.found[self.k][0]!r}; expected the end")
 
     def integer(self) -> int:
-        """A whole number."""
+        """Parse a whole number."""
         at, word = self.at, self.next("a whole number")
         if not word.lstrip("-").isdecimal():
             raise InputError(self.text, at, f"got {word!r}; expected a whole number")
@@ -223,7 +226,7 @@ class Words:
         return int(word)
 
     def integers(self, closing: str) -> list[tuple[int, int]]:
-        """Numbers with commas between, and one behind them if one likes; and where each stands."""
+        """Parse numbers with commas between them and optionally at the end, and return each with its position."""
         found = list[tuple[int, int]]()
         while not self.is_done and self.found[self.k][0] != closing:
             found.append((self.at, 0))
@@ -233,7 +236,7 @@ class Words:
         return found
 
     def entries(self) -> tuple[Entry, ...]:
-        """What stands in an index."""
+        """Parse the entries of an index."""
         found = list[Entry]()
         while not self.is_done and self.found[self.k][0] != "]":
             found.append(self.entry())
@@ -242,7 +245,7 @@ class Words:
         return tuple(found)
 
     def entry(self) -> Entry:
-        """A number, a slice, None or `...`."""
+        """Parse a number, a slice, None or `...`."""
         if self.take("..."):
             return Ellipsis
         if self.take("None"):
@@ -263,6 +266,6 @@ class Words:
         return slice(*parts)
 
 
-def labels(steps: Sequence[Call | Index]) -> list[str]:
-    """Views as one types them, one by one."""
+def format_steps(steps: Sequence[Call | Index]) -> list[str]:
+    """Format each view as it is typed."""
     return [str(step) for step in steps]

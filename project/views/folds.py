@@ -1,7 +1,7 @@
-"""Map, zip, reduce: for one cell of the output, the cells that are read for it, in order, and how they become one number.
+"""Map, zip, reduce: the elements that one cell of the output reads, in order, and the tree that combines them.
 
-What a cell is made of is found out by `minifuse.cli.origins`, which runs the backends' own code on names instead of numbers,
-and says the same on a terminal (`minifuse trace --cell`). Here it becomes a picture. Of what is large a part is drawn.
+`minifuse.inspect.provenance` traces a cell: it runs the code of the backends on symbolic values instead of numbers.
+`minifuse trace --cell` prints the same. This module draws it; only a part of a large input is drawn.
 """
 
 from dataclasses import dataclass
@@ -31,15 +31,15 @@ from minifuse.inspect.provenance import (
 
 from .cited_facts import DERIVED, TRACED, Fact, Line
 from .picture import CHOSEN, LOAD, OTHER, SHARED, STORE, Cell, Frame, Grid, Picture, ribbon
-from .sources import lines_of
+from .sources import source_lines
 
-__all__ = ["BACKENDS", "SIZES", "SUBJECTS", "Folded", "command", "facts", "folded", "picture"]
+__all__ = ["BACKENDS", "SIZES", "SUBJECTS", "CellTrace", "command", "facts", "folded", "picture"]
 
-MAX_DRAWN_ELEMENTS, MAX_FRAMES = 512, 24  # elements that are all drawn; frames of reading
-MAX_DRAWN_READS, MAX_STAGE_NUMBERS = 128, 64  # elements of a large input that are drawn, and numbers of a stage
-ASKED, SINGLE = "rows and columns as chosen", "a single number"
+MAX_DRAWN_ELEMENTS, MAX_FRAMES = 512, 24  # inputs up to this size are drawn completely; frames for the reads
+MAX_DRAWN_READS, MAX_STAGE_NUMBERS = 128, 64  # of a large input, and of a stage
+CUSTOM_SIZE, SINGLE = "rows and columns as chosen", "a single number"
 SIZES: dict[str, tuple[int, ...] | None] = {
-    ASKED: None,
+    CUSTOM_SIZE: None,
     SINGLE: (),
     "16 x 65,536: rows in pieces": (16, 65536),
     "1,024 x 256: columns in pieces": (1024, 256),
@@ -48,18 +48,18 @@ Shape = tuple[int, ...]
 
 
 class Subject(NamedTuple):
-    """An operation, as `minifuse trace` names it, and the dim that it folds."""
+    """An operation with its name in `minifuse trace`, and the dim that it reduces."""
 
     name: str
     dim: int | None = None
 
     @property
     def is_fold(self) -> bool:
-        """Whether it makes fewer elements of many."""
+        """True for a reduction."""
         return self.name not in TABLE
 
     def of(self, shape: Shape) -> Any:
-        """The function of tensors; a single number has no dim to choose."""
+        """Return the function of tensors. For a scalar, the dim is ignored."""
         return reduction_named(self.name, self.dim if shape else None) if self.is_fold else TABLE[self.name]
 
 
@@ -75,26 +75,26 @@ SUBJECTS = {
 
 
 @dataclass(frozen=True)
-class Folded:
-    """One cell of an output, and how it came about."""
+class CellTrace:
+    """The computation of one cell of an output."""
 
     subject: str
     shape: Shape
     origin: CellProvenance
     arrays: dict[str, Any]
-    """The memory of the inputs."""
+    """The elements of the inputs by name."""
     values: tuple[float, ...]
-    """Of each part of the tree, in float64."""
+    """The value of each part of the tree, in float64."""
     stored: float | None
-    """By the backend itself; None where that would take long."""
+    """The value that the backend stored; None if computing it would take long."""
     expected: float
     piece: int
     cells: int
-    """Of the output; without any there is nothing to follow."""
+    """Number of cells of the output; without any, nothing is traced."""
 
     @property
     def backend(self) -> str:
-        """The backend that was asked."""
+        """The backend that computed the cell."""
         return self.origin.backend
 
     @property
@@ -104,30 +104,30 @@ class Folded:
 
     @property
     def result(self) -> float:
-        """What is in the cell."""
+        """The value of the cell."""
         return self.values[-1] if self.stored is None else self.stored
 
     @property
     def is_large(self) -> bool:
-        """Whether only a part can be drawn."""
+        """True if only a part of the input is drawn."""
         return prod(self.shape) > MAX_DRAWN_ELEMENTS
 
     @cached_property
     def pieces(self) -> int:
-        """How many results of earlier launches the last one combines."""
+        """The number of results of earlier launches that the last launch combines."""
         return len(earlier_results(self.origin.tree))
 
     @cached_property
     def reads(self) -> tuple[CellRead, ...]:
-        """What is read, in order; where the fold is in pieces, for the chosen one."""
+        """The reads in order; for a reduction in pieces, those of the chosen piece."""
         tree, pieces = self.origin.tree, earlier_results(self.origin.tree)
         if not pieces:
             return self.origin.reads
-        wanted = {pieces[self.piece]}
+        needed = {pieces[self.piece]}
         for k in range(pieces[self.piece], -1, -1):
-            if k in wanted:
-                wanted.update(tree.parts[k].parts)
-        elements = {(tree.parts[k].array, tree.parts[k].element) for k in wanted if tree.parts[k].is_element}
+            if k in needed:
+                needed.update(tree.parts[k].parts)
+        elements = {(tree.parts[k].array, tree.parts[k].element) for k in needed if tree.parts[k].is_element}
         return tuple(read for read in self.origin.reads if (read.array, read.element) in elements)
 
     @cached_property
@@ -140,33 +140,33 @@ class Folded:
 
     @cached_property
     def stages(self) -> list[ProvenanceStage]:
-        """The steps of the tree."""
+        """The stages of the tree."""
         return all_stages(self.origin.tree, self.piece)
 
 
-def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int = 0) -> Folded:
-    """Follow one cell of an operation's output; the nearest cell, and the nearest piece, that exists is taken.
+def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int = 0) -> CellTrace:
+    """Trace one cell of the output. A cell or a piece that is out of range is clipped to the last one.
 
     Raises
     ------
     MinifuseError
-        The output has no cells, or there are more elements than can be drawn, in a shape that is none of SIZES.
+        There are more elements than can be drawn, in a shape that is not in SIZES, or a maximum has no elements.
     """
-    about, count = SUBJECTS[subject], prod(shape)
+    operation, count = SUBJECTS[subject], prod(shape)
     if count > MAX_DRAWN_ELEMENTS and shape not in SIZES.values():
         raise MinifuseError(f"{count:,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
-    if count > MAX_DRAWN_ELEMENTS and about.dim is None:
+    if count > MAX_DRAWN_ELEMENTS and operation.dim is None:
         raise MinifuseError(
             "a large size shows folds of rows or columns, since each cell of them has at most 65,536 elements"
         )
     x = (np.arange(count) % 8 if count > MAX_DRAWN_ELEMENTS else np.arange(1, count + 1)).astype(np.float32).reshape(shape)
-    arrays = [x, np.arange(1, prod(shape[1:]) + 1, dtype=np.float32).reshape(shape[1:])][: 1 + (about.name == "add")]
-    if about.name == "max" and shape and shape[about.dim or 0] == 0:
+    arrays = [x, np.arange(1, prod(shape[1:]) + 1, dtype=np.float32).reshape(shape[1:])][: 1 + (operation.name == "add")]
+    if operation.name == "max" and shape and shape[operation.dim or 0] == 0:
         raise MinifuseError(f"the largest of no elements does not exist: the shape is {shape}")
-    expected = expected_of(about, arrays)
+    expected = numpy_result(operation, arrays)
     memory = input_memory(arrays)
     if not expected.size:
-        return Folded(
+        return CellTrace(
             subject,
             shape,
             CellProvenance(backend, 0, ProvenanceTree((ProvenanceNode(),)), (), ()),
@@ -177,37 +177,37 @@ def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int =
             0,
             0,
         )
-    cell, function = max(0, min(cell, expected.size - 1)), about.of(shape)
+    cell, function = max(0, min(cell, expected.size - 1)), operation.of(shape)
     origin = trace_cell(function, arrays, backend, cell)
     values = tuple(float(value) for value in origin.tree.values(memory))
     piece = max(0, min(piece, len(earlier_results(origin.tree)) - 1))
     found = compute_cell(function, arrays, backend, cell)
-    return Folded(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
+    return CellTrace(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
 
 
-def expected_of(about: Subject, arrays: list[Any]) -> Any:
-    """What NumPy makes of it, in float64."""
+def numpy_result(operation: Subject, arrays: list[Any]) -> Any:
+    """Return the result of NumPy in float64."""
     x, *others = [array.astype(np.float64) for array in arrays]
-    if not about.is_fold:
+    if not operation.is_fold:
         return np.asarray(x + others[0] if others else -x)
-    return np.asarray(getattr(x, about.name)(axis=about.dim if x.shape else None))
+    return np.asarray(getattr(x, operation.name)(axis=operation.dim if x.shape else None))
 
 
-def command(seen: Folded) -> str:
-    """The line for a terminal that tells the same."""
-    about, sizes = SUBJECTS[seen.subject], ",".join(map(str, seen.shape)) or '""'
+def command(seen: CellTrace) -> str:
+    """Return the command that prints the same."""
+    operation, sizes = SUBJECTS[seen.subject], ",".join(map(str, seen.shape)) or '""'
     shapes = f"--shape {sizes}" + (
-        f" --shape {','.join(map(str, seen.shape[1:])) or chr(34) * 2}" if about.name == "add" else ""
+        f" --shape {','.join(map(str, seen.shape[1:])) or chr(34) * 2}" if operation.name == "add" else ""
     )
-    dim = f" --dim {about.dim}" if about.dim is not None and seen.shape else ""
-    return f"minifuse trace {about.name} {shapes}{dim} --cell {seen.cell} --backend {seen.backend}"
+    dim = f" --dim {operation.dim}" if operation.dim is not None and seen.shape else ""
+    return f"minifuse trace {operation.name} {shapes}{dim} --cell {seen.cell} --backend {seen.backend}"
 
 
 # The source.
 
 
-def source(seen: Folded) -> list[Line]:
-    """What ran: the kernel of each launch, or the loop of the python backend, with the reads for this cell at each line."""
+def source(seen: CellTrace) -> list[Line]:
+    """Return the kernels of all launches, or the loop of the python backend, with the reads of this cell at each line."""
     found, counts = dict[tuple[tuple[int, str], ...], None](), dict[tuple[tuple[int, str], ...], dict[int, dict[str, int]]]()
     working = [
         ran for ran in seen.origin.launches if any(map(ran.log.op_of, ran.ancestors))
@@ -216,7 +216,7 @@ def source(seen: Folded) -> list[Line]:
         kind, now = f"launch {k}" if len(working) > 1 else "reads", dict[int, int]()
         for read in ran.reads:
             now[read.line] = now.get(read.line, 0) + 1
-        text = tuple(ran.text.items()) if ran.text else loop_with(set(now))
+        text = tuple(ran.text.items()) if ran.text else find_loop(set(now))
         found[text] = None
         at = counts.setdefault(text, {})
         for line, count in now.items():
@@ -224,18 +224,18 @@ def source(seen: Folded) -> list[Line]:
     return [Line(n, line, tuple(counts[text].get(n, {}).items())) for text in found for n, line in text]
 
 
-def loop_with(lines: set[int]) -> tuple[tuple[int, str], ...]:
-    """The loop of the python backend that has some lines."""
-    loops = [lines_of(loop) for loop in (PythonBackend.map, PythonBackend.zip, PythonBackend.reduce)]
+def find_loop(lines: set[int]) -> tuple[tuple[int, str], ...]:
+    """Return the loop of the python backend that contains these lines."""
+    loops = [source_lines(loop) for loop in (PythonBackend.map, PythonBackend.zip, PythonBackend.reduce)]
     return next((tuple((x.number, x.text) for x in loop) for loop in loops if lines & {x.number for x in loop}), ())
 
 
 # The picture.
 
 
-def picture(seen: Folded) -> Picture:
-    """The inputs with what is read, the tree, the output; in frames, turn by turn."""
-    grids = [drawn_part(seen)] if seen.is_large else [whole(seen, name) for name in seen.arrays]
+def picture(seen: CellTrace) -> Picture:
+    """Draw the inputs with their reads, the tree, and the output, with a frame for each turn of reads."""
+    grids = [partial_input_grid(seen)] if seen.is_large else [input_grid(seen, name) for name in seen.arrays]
     grids += [stage_grid(seen, k, stage) for k, stage in enumerate(seen.stages) if has_stages(seen)]
     if not seen.cells:
         return Picture(sentence(seen), (*grids, Grid("out0", "out0 has no cells", 1, 1, ())))
@@ -244,56 +244,60 @@ def picture(seen: Folded) -> Picture:
     return Picture(sentence(seen), tuple(grids), tuple(frames(seen)), ((OTHER, "combined of two"), (STORE, "is the result")))
 
 
-def has_stages(seen: Folded) -> bool:
-    """Whether several numbers meet on the way."""
+def has_stages(seen: CellTrace) -> bool:
+    """Return True if several numbers are combined."""
     return len(seen.stages) > 1
 
 
-def who(seen: Folded, read: CellRead) -> str:
-    """Who reads, in words."""
+def reader_name(seen: CellTrace, read: CellRead) -> str:
+    """Describe the thread or loop that reads."""
     if seen.backend == "cuda":
         several = len(seen.origin.launches[0].chosen) > 1
         return f"thread {read.thread[1]}" + f" of block {read.thread[0]}" * several
     return "the loop"
 
 
-def read_cell(seen: Folded, name: str, element: int, reads: list[tuple[int, CellRead]]) -> Cell:
-    """An element of an input."""
+def read_cell(seen: CellTrace, name: str, element: int, reads: list[tuple[int, CellRead]]) -> Cell:
+    """Draw an element of an input."""
     columns = seen.shape[-1] if len(seen.shape) > 1 and name == "in0" else max(len(seen.arrays[name]), 1)
     place = f"row {element // columns}, column {element % columns}" if name == "in0" else f"element {element}"
     where = f"{name}, {place}, value {seen.arrays[name][element]:g}"
     if not reads:
         return Cell(0, 0, "", f"{where}: not read for this cell", "", (f"{name}.{element}",))
     order, read = reads[0]
-    words = f"read by {who(seen, read)}, its turn {read.turn + 1}" if seen.backend == "cuda" else f"read number {order}"
+    words = (
+        f"read by {reader_name(seen, read)}, its turn {read.turn + 1}" if seen.backend == "cuda" else f"read number {order}"
+    )
     text = str(read.thread[1]) if seen.backend == "cuda" else str(order)
     return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.thread[0]}.{read.thread[1]}"))
 
 
-def says(seen: Folded) -> str:
-    """What stands in the cells of an input."""
+def text_meaning(seen: CellTrace) -> str:
+    """Return the meaning of the text in the cells of an input."""
     return "which thread reads it" if seen.backend == "cuda" else "in which order it is read"
 
 
-def whole(seen: Folded, name: str) -> Grid:
-    """All elements of an input."""
+def input_grid(seen: CellTrace, name: str) -> Grid:
+    """Draw all elements of an input."""
     read, size = seen.by_element, len(seen.arrays[name])
     cells = [read_cell(seen, name, e, read.get((name, e), [])) for e in range(size)]
-    return ribbon(name, f"{name}: {says(seen)}" if size else f"{name} has no elements", cells, max((1, *seen.shape[-1:])))
+    return ribbon(
+        name, f"{name}: {text_meaning(seen)}" if size else f"{name} has no elements", cells, max((1, *seen.shape[-1:]))
+    )
 
 
-def drawn_part(seen: Folded) -> Grid:
-    """Of a large input the first elements that are read."""
+def partial_input_grid(seen: CellTrace) -> Grid:
+    """Draw the first elements of a large input that are read."""
     read = seen.by_element
     shown = sorted(read)[:MAX_DRAWN_READS]
     cells = [read_cell(seen, name, e, read[name, e]) for name, e in shown]
     of = f", for piece {seen.piece} of {seen.pieces}" if seen.pieces else ""
-    title = f"in0: the first {len(cells):,} of {len(read):,} elements that are read{of}, and {says(seen)}"
+    title = f"in0: the first {len(cells):,} of {len(read):,} elements that are read{of}, and {text_meaning(seen)}"
     return ribbon("in0", title, cells, 8)
 
 
-def stage_grid(seen: Folded, k: int, stage: ProvenanceStage) -> Grid:
-    """One stage of the tree, 8 numbers a row; 16 where there are many."""
+def stage_grid(seen: CellTrace, k: int, stage: ProvenanceStage) -> Grid:
+    """Draw one stage of the tree, with up to 8 numbers per row."""
     kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
     for n, at in enumerate(stage.parts[:MAX_STAGE_NUMBERS]):
         part = seen.origin.tree.parts[at]
@@ -306,8 +310,8 @@ def stage_grid(seen: Folded, k: int, stage: ProvenanceStage) -> Grid:
     return ribbon(f"stage{k}", where + stage.title + of, cells, max(min(8, len(cells)), 1))
 
 
-def frames(seen: Folded) -> list[Frame]:
-    """The whole; each turn of reading; each stage."""
+def frames(seen: CellTrace) -> list[Frame]:
+    """Return a frame for the overview, one for each turn of reads, and one for each stage."""
     reads = seen.reads
     drawn = set(sorted(seen.by_element)[:MAX_DRAWN_READS]) if seen.is_large else set(seen.by_element)
     found, quiet = [Frame(sentence(seen))], {f"{name}.{element}": "" for name, element in drawn}
@@ -319,7 +323,7 @@ def frames(seen: Folded) -> list[Frame]:
         count = len({read.thread for read in now})
         by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
         lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
-        found.append(Frame(f"{turn_named(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
+        found.append(Frame(f"{format_turns(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
     for k, stage in enumerate(seen.stages if has_stages(seen) else ()):
         kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.parts), MAX_STAGE_NUMBERS))}
         count = len(stage.parts)
@@ -329,13 +333,13 @@ def frames(seen: Folded) -> list[Frame]:
     return found
 
 
-def turn_named(first: int, end: int) -> str:
-    """One turn, or several that are shown at once; counted from 1."""
+def format_turns(first: int, end: int) -> str:
+    """Format one turn, or several turns in one frame, counted from 1."""
     return f"Turn {end}" if end - first == 1 else f"Turns {first + 1} to {end}"
 
 
-def sentence(seen: Folded) -> str:
-    """What is to be seen."""
+def sentence(seen: CellTrace) -> str:
+    """Summarize the computation of the cell."""
     if not seen.cells:
         return f"An input of shape {seen.shape} gives an output without cells, so nothing is launched and nothing is read."
     reads = seen.origin.reads
@@ -354,8 +358,8 @@ def sentence(seen: Folded) -> str:
 # Facts.
 
 
-def facts(seen: Folded) -> list[Fact]:
-    """What was read, how deep the tree is, and whether it came out right."""
+def facts(seen: CellTrace) -> list[Fact]:
+    """Return the reads, the depth of the tree, and the result."""
     origin, reads = seen.origin, seen.origin.reads
     if not seen.cells:
         return [Fact("cells of the output", 0, DERIVED, f"of an input of shape {seen.shape}")]
@@ -367,7 +371,7 @@ def facts(seen: Folded) -> list[Fact]:
         Fact("depth of the tree", origin.tree.depth(), DERIVED, "operators that wait for one another"),
     ]
     if seen.backend == "cuda":
-        known += on_cuda(seen)
+        known += gpu_facts(seen)
     if seen.backend == "parallel":
         known += [
             Fact("chunks", ", ".join(f"{format_range(r.chosen)} of {r.total}" for r in origin.launches), DERIVED, POOL)
@@ -381,8 +385,8 @@ def facts(seen: Folded) -> list[Fact]:
     return known
 
 
-def on_cuda(seen: Folded) -> list[Fact]:
-    """What only a GPU has."""
+def gpu_facts(seen: CellTrace) -> list[Fact]:
+    """Return the facts that only a GPU has."""
     origin = seen.origin
     makers = {(r.launch, r.thread[0]) for r in origin.reads}
     launches = [(k, ran.trace) for k, ran in enumerate(origin.launches) if ran.trace is not None]

@@ -1,4 +1,4 @@
-"""A function taken apart: its graph, its kernels, and the operations of each. `fusion` makes it and shows it."""
+"""The parts of a function: its graph, its kernels, and the operations of each kernel. `fusion` computes and draws them."""
 
 from dataclasses import dataclass
 
@@ -9,22 +9,22 @@ from .functions import Example
 
 @dataclass(frozen=True)
 class KernelPart:
-    """An operation of a kernel, a load or a store."""
+    """An operation, a load or a store of a kernel."""
 
     text: str
     says: str
     kind: str
     reads: tuple[int, ...]
-    """Parts of the same kernel."""
+    """The parts of the same kernel that it reads."""
     memory: str = ""
-    """The array of a load or a store."""
+    """The array that is loaded or stored."""
     nodes: tuple[int, ...] = ()
-    """Of the graph: what it computes."""
+    """The nodes of the graph that it computes."""
 
 
 @dataclass(frozen=True)
 class FunctionParts:
-    """A function taken apart: plain data. `parts` has a list for each kernel, `reads` the inputs of each node."""
+    """The parts of a function as plain data. `parts` has a list for each kernel, `reads` the inputs of each node."""
 
     example: Example
     size: int
@@ -35,7 +35,7 @@ class FunctionParts:
     reads: tuple[tuple[int, ...], ...]
     glyphs: tuple[str, ...]
     free: frozenset[int]
-    """Nodes that are no operation of a kernel: views, and numbers that are repeated."""
+    """Nodes without an operation in a kernel: views, and broadcast numbers."""
     inputs: frozenset[int]
     stored: frozenset[int]
-    """Nodes that some kernel stores."""
+    """Nodes that a kernel stores."""

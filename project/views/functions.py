@@ -1,6 +1,6 @@
-"""Functions to take apart: a dozen that show what fuses and what does not, and some whose gradients are walked step by step.
+"""Example functions: a dozen that show what is fused and what is not, and some whose backward passes are shown step by step.
 
-They are ordinary functions of tensors, as a user writes them. Nothing here knows pages or pictures.
+They are ordinary functions of tensors, as a user writes them, and do not depend on the pages.
 """
 
 from collections.abc import Callable
@@ -19,22 +19,22 @@ Array = npt.NDArray[Any]
 
 @dataclass(frozen=True)
 class Example:
-    """A function, and arguments for it."""
+    """A function with arguments."""
 
     name: str
     function: Callable[..., Any]
     kinds: tuple[tuple[int | str, ...], ...]
-    """Of the arguments: their shapes, in which "n" is the size, and "2n" twice that."""
+    """The shapes of the arguments, where "n" is the size, and "2n" twice the size."""
     shows: str
-    """What is to be learned from it, in a sentence."""
+    """A sentence about what the example shows."""
 
     def shapes(self, size: int) -> Shapes:
-        """Of the arguments, for a size."""
+        """Return the shapes of the arguments for a size."""
         known: dict[int | str, int] = {"n": size, "2n": 2 * size}
         return tuple(tuple(known.get(n, 0) if isinstance(n, str) else n for n in shape) for shape in self.kinds)
 
     def arrays(self, size: int, dtype: str = "float32", low: float = 0.5, high: float = 2.0) -> list[Array]:
-        """Arguments: numbers between `low` and `high` in no order, the same each time."""
+        """Return arguments: numbers between `low` and `high` in irregular order, equal in each call."""
         found = []
         for k, shape in enumerate(self.shapes(size)):
             places = np.arange(prod(shape), dtype=np.float64)
@@ -43,74 +43,74 @@ class Example:
 
 
 def blend(a: Any, b: Any, c: Any) -> Any:
-    """Elementwise functions, one after the other."""
+    """Compute a chain of elementwise functions."""
     gate = (a * b + c).sigmoid()
     return gate * a.relu() - (-b * b).exp()
 
 
 def transposed(x: Any, row: Any) -> Any:
-    """Views on the way."""
+    """Add a row to a view of a computed value."""
     return (x.exp() * 2).T[1:] + row
 
 
 def softmax(x: Any) -> Any:
-    """Rows that add up to 1."""
+    """Compute the softmax of rows."""
     e = mf.exp(x - x.max(1, keepdim=True))
     return e / e.sum(1, keepdim=True)
 
 
 def layer_norm(x: Any, gain: Any, bias: Any) -> Any:
-    """Rows with mean 0 and variance 1, scaled and shifted."""
+    """Normalize rows to mean 0 and variance 1, then scale and shift them."""
     centred = x - x.mean(1, keepdim=True)
     variance = (centred * centred).mean(1, keepdim=True)
     return centred / mf.sqrt(variance + 1e-5) * gain + bias
 
 
 def huber(x: Any, y: Any) -> Any:
-    """Squares near 0, absolute values far from it; the mean of all."""
+    """Compute the mean Huber loss: squares near 0, absolute values far from it."""
     d = (x - y).abs()
     return mf.where(d < 1.0, 0.5 * d * d, d - 0.5).mean()
 
 
 def layer(x: Any, w: Any, b: Any) -> Any:
-    """A layer of a network."""
+    """Compute a linear layer with ReLU."""
     return mf.relu(x @ w + b)
 
 
 def momentum(p: Any, g: Any, m: Any) -> None:
-    """One step of gradient descent with momentum, in place."""
+    """Do one step of gradient descent with momentum, in place."""
     m *= 0.9
     m += g
     p -= m * 0.01
 
 
 def attention(q: Any, k: Any) -> Any:
-    """How much each query minds each key."""
+    """Compute the attention weights of queries and keys."""
     return (q @ k.T * 0.125).softmax(1)
 
 
-def both_ways(x: Any) -> Any:
-    """Folds along two dims."""
+def divide_by_sums(x: Any) -> Any:
+    """Divide by column sums and by row sums."""
     return x / x.sum(0) / x.sum(1, keepdim=True)
 
 
 def weighted(x: Any, w: Any) -> Any:
-    """A product of rows that add up to 1."""
+    """Multiply rows that are normalized to sum 1 by a matrix."""
     return (x / x.sum(1, keepdim=True)) @ w
 
 
 def reordered(x: Any) -> Any:
-    """Every second element, read down the columns."""
+    """Sum every second element, in the order of columns."""
     return x.exp().T.reshape(-1)[::2].sum()
 
 
 def mean_square(x: Any, w: Any) -> Any:
-    """A loss."""
+    """Compute a loss."""
     return (mf.tanh(x @ w) ** 2).mean()
 
 
 def gradient(x: Any, w: Any) -> Any:
-    """The gradient of a loss: forward and backward in one."""
+    """Compute the gradient of a loss: forward and backward pass in one function."""
     return mf.grad(mean_square, argnums=1)(x, w)
 
 
@@ -125,7 +125,7 @@ FUSED = (
     Example("a layer", layer, (TABLE, WEIGHTS, ROWS), "Bias and activation wait where the sums are made."),
     Example("momentum", momentum, (TABLE,) * 3, "A new value is stored where the old one was read."),
     Example("attention", attention, (TABLE, TABLE), "A softmax needs whole rows of the product."),
-    Example("rows and columns", both_ways, (TABLE,), "Folds along two dims are two kernels."),
+    Example("rows and columns", divide_by_sums, (TABLE,), "Folds along two dims are two kernels."),
     Example("a product of softened rows", weighted, (TABLE, WEIGHTS), "No product begins with a fold."),
     Example("down the columns", reordered, (TABLE,), "What strides cannot say must lie in memory."),
     Example("a gradient", gradient, (TABLE, WEIGHTS), "Forward and backward are scheduled together."),
@@ -136,38 +136,38 @@ FUSED = (
 
 
 def polynomial(x: Any) -> Any:
-    """One value, used twice."""
+    """Compute a polynomial, which uses x twice."""
     return x * x + x
 
 
 def biased(x: Any, b: Any) -> Any:
-    """A row added to each row."""
+    """Add a row to each row."""
     return (x + b) * x
 
 
 def product(x: Any, w: Any) -> Any:
-    """Two layers with one weight."""
+    """Compute two layers with one weight."""
     return mf.tanh(x @ w) @ w
 
 
-def normal(x: Any) -> Any:
-    """Rows with mean 0."""
+def cubed_deviations(x: Any) -> Any:
+    """Compute the cube of the deviation from the row mean."""
     d = x - x.mean(1, keepdim=True)
     return d * d * d
 
 
-def seen(x: Any) -> Any:
-    """An element that is seen through several views."""
+def neighbor_products(x: Any) -> Any:
+    """Multiply neighboring columns, which are two views of one array."""
     return x.T[1:] * x.T[:-1]
 
 
 def outer(x: Any, y: Any) -> Any:
-    """A column times a row."""
+    """Multiply a column by a row."""
     return mf.log(x.unsqueeze(1) * y)
 
 
 def largest(x: Any) -> Any:
-    """The largest of each row, and all of them."""
+    """Multiply the maximum of each row by a sum over it."""
     return x.max(1) * x.exp().sum(1)
 
 
@@ -175,13 +175,13 @@ DIFFERENTIATED = (
     Example("x * x + x", polynomial, (ROWS,), "What is used twice receives twice, and adds up."),
     Example("a row for all rows", biased, (("n", 3), (3,)), "What was repeated receives the sum of all repeats."),
     Example("two products", product, (("n", 2), (2, 2)), "A weight that is used twice receives from both."),
-    Example("centred rows", normal, (("n", 3),), "A value, and a mean of it: two ways back."),
-    Example("neighbours", seen, ((2, "n"),), "A view passes on what it saw, and zeros elsewhere."),
+    Example("centred rows", cubed_deviations, (("n", 3),), "A value, and a mean of it: two ways back."),
+    Example("neighbours", neighbor_products, ((2, "n"),), "A view passes on what it saw, and zeros elsewhere."),
     Example("column times row", outer, (ROWS, (3,)), "Each is repeated along the dim of the other."),
     Example("largest of rows", largest, (("n", 3),), "Only the largest element receives anything from max."),
 )
 
 
-def example(name: str | None, among: tuple[Example, ...]) -> Example:
-    """The one of a name; the first if there is none."""
+def find_example(name: str | None, among: tuple[Example, ...]) -> Example:
+    """Return the example with this name, or the first one."""
     return next((found for found in among if found.name == name), among[0])

@@ -30,7 +30,7 @@ from . import fusion_steps
 from .cited_facts import DERIVED, Fact, Line
 from .function_parts import FunctionParts, KernelPart
 from .functions import Example
-from .node_to_kernel import expressions_of, held_by_steps, is_free, roots_of
+from .node_to_kernel import is_free, nodes_by_expression, step_expressions, stored_expressions
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, Cell, Frame, Grid, Picture
 
 BACKENDS = ("python", "parallel", "cuda")
@@ -46,12 +46,12 @@ MEANS = (
 MAX_LABEL_LENGTH = 90  # characters of a formula in a label
 
 
-def planning(name: str) -> Backend:
+def planning_backend(name: str) -> Backend:
     """The backend of a name, for calls that are planned and never run."""
     return RecordingBackend(RecordingDevice()) if name == "cuda" else get_backend(name)
 
 
-def taken_apart(example: Example, rows: int, backend: str) -> FunctionParts:
+def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
     """What becomes of a function for arguments of a size.
 
     Raises
@@ -59,12 +59,12 @@ def taken_apart(example: Example, rows: int, backend: str) -> FunctionParts:
     MinifuseError
         The backend is not there.
     """
-    on = planning(backend)
+    on = planning_backend(backend)
     placed = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), on) for shape in example.shapes(rows)]
     fused = mf.fuse(example.function)
     entry, _ = fused.get_entry(tuple(placed), {})
     explained, graph = fused.explain(*placed), NumberedGraph(entry.plan, entry.trace)
-    held = held_by_steps(entry.plan, graph)
+    held = nodes_by_expression(entry.plan, graph)
     order = range(len(graph.order))
     return FunctionParts(
         example,
@@ -72,25 +72,25 @@ def taken_apart(example: Example, rows: int, backend: str) -> FunctionParts:
         backend,
         explained,
         fused.source(*placed),
-        tuple(parts_of(step, entry.plan, graph, of) for step, of in zip(entry.plan.steps, held, strict=True)),
+        tuple(kernel_parts(step, entry.plan, graph, of) for step, of in zip(entry.plan.steps, held, strict=True)),
         tuple(tuple(dict.fromkeys(graph.numbers[x] for x in graph.order[k].inputs if x in graph.numbers)) for k in order),
-        tuple(glyph(graph.order[k], explained.nodes[k].name) for k in order),
+        tuple(node_symbol(graph.order[k], explained.nodes[k].name) for k in order),
         frozenset(k for k in order if is_free(graph.order[k])),
         frozenset(k for k in order if isinstance(graph.order[k].function, Argument)),
         frozenset(
             graph.numbers[node]
             for step, of in zip(entry.plan.steps, held, strict=True)
-            for e in roots_of(step)
+            for e in stored_expressions(step)
             for node in of.get(e, ())
         ),
     )
 
 
-def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
+def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
     """What a kernel does: loads, operations, stores."""
     names = plan.host.memory
     formula = Formula(step, names)
-    order = [e for e in expressions_of(step) if not isinstance(e, Constant | KernelParameter)]
+    order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}
     product = {step.kernel.a, step.kernel.b} if isinstance(step, MatmulLaunch) else set[Expression]()
     found = []
@@ -105,35 +105,35 @@ def parts_of(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, 
             what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
             found.append(KernelPart(memory or "index", what, LOAD if memory else "", (), memory))
         else:
-            name = symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
+            name = operator_symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
             word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
             text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
             said = formula.format(e)[0]
-            said = f"computes {cut_short(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
+            said = f"computes {truncate(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
             found.append(KernelPart(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
-    for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
+    for e, (slot, _) in zip(stored_expressions(step), step.outputs, strict=True):
         reads = (index[e],) if e in index else ()
         found.append(KernelPart(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
     return tuple(found)
 
 
-def symbol(operator: Operator | None, dtype: str) -> str:
+def operator_symbol(operator: Operator | None, dtype: str) -> str:
     """An operator in a few characters; a cast is the name of its dtype."""
     return dtype if operator is None else operator.symbol or operator.name
 
 
-def cut_short(text: str) -> str:
+def truncate(text: str) -> str:
     """A formula that fits in a label."""
     return text if len(text) <= MAX_LABEL_LENGTH else text[:MAX_LABEL_LENGTH] + " ..."
 
 
-def glyph(node: Node, name: str) -> str:
+def node_symbol(node: Node, name: str) -> str:
     """What a node of the graph does, in a few characters."""
     function = node.function
     if isinstance(function, Argument):
         return name
     if isinstance(function, Operator):
-        return symbol(function, "")
+        return operator_symbol(function, "")
     if isinstance(function, kinds.Reduce):
         return REDUCTION_NAMES.get(function.operator.name, function.operator.name)
     if isinstance(function, kinds.View):
@@ -143,11 +143,11 @@ def glyph(node: Node, name: str) -> str:
         if isinstance(function, kinds.Matmul)
         else str(node.dtype)
         if isinstance(function, kinds.Cast)
-        else word(function)
+        else kind_name(function)
     )
 
 
-def word(function: Any) -> str:
+def kind_name(function: Any) -> str:
     """The name of a kind of function."""
     return type(function).__name__.lower()
 
@@ -168,7 +168,7 @@ def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
     return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
 
 
-def layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
+def assign_layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
     """(row, column) of each value: to the right of all that it reads, and below what is in its column already."""
     columns, heights, places = list[int](), Counter[int](), list[tuple[int, int]]()
     for inputs in reads:
@@ -190,7 +190,7 @@ def grid_of(name: str, title: str, places: Sequence[tuple[int, int]], cells: Seq
     return Grid(name, title, rows, columns, placed)
 
 
-def edges(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> tuple[str, ...]:
+def edge_links(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> tuple[str, ...]:
     """Links to what a value reads, and to who reads it."""
     return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
 
@@ -199,7 +199,7 @@ def graph_grid(found: FunctionParts) -> Grid:
     """Each value of the function once, to the right of what it is computed from."""
     used, cells = readers(found.reads), list[Cell]()
     for k, node in enumerate(found.explained.nodes):
-        kernels = [f"launch{j}" for j in kernels_of(found, k)]
+        kernels = [f"launch{j}" for j in computing_kernels(found, k)]
         lies = (
             "an input in memory"
             if k in found.inputs
@@ -210,18 +210,18 @@ def graph_grid(found: FunctionParts) -> Grid:
         )
         uses = f", read by {', '.join(f'%{j}' for j in used[k])}" if used[k] else ", a result"
         label = f"%{k}: {node.operation} {node.name}".rstrip() + f", {node.dtype} {node.shape}, {lies}{uses}"
-        links = (f"g{k}", f"n{k}", *edges("g", k, found.reads, used))
-        cells.append(Cell(0, 0, f"%{k} {found.glyphs[k]}", label, mark(found, k), links))
+        links = (f"g{k}", f"n{k}", *edge_links("g", k, found.reads, used))
+        cells.append(Cell(0, 0, f"%{k} {found.glyphs[k]}", label, cell_kind(found, k), links))
     title = "graph: blue is an input, orange is stored, hatched costs nothing, white never touches memory"
-    return grid_of("graph", title, layers(found.reads), cells)
+    return grid_of("graph", title, assign_layers(found.reads), cells)
 
 
-def mark(found: FunctionParts, k: int) -> str:
+def cell_kind(found: FunctionParts, k: int) -> str:
     """How a value of the graph looks."""
     return LOAD if k in found.inputs else IDLE if k in found.free else STORE if k in found.stored else ""
 
 
-def kernels_of(found: FunctionParts, k: int) -> list[int]:
+def computing_kernels(found: FunctionParts, k: int) -> list[int]:
     """The kernels that compute a value: several, if it is computed again."""
     return [j for j, parts in enumerate(found.parts) if any(k in part.nodes for part in parts)]
 
@@ -235,11 +235,11 @@ def kernel_grid(found: FunctionParts, k: int) -> Grid:
     for j, part in enumerate(parts):
         moved = f", {format_bytes(sizes[part.memory])}" if part.memory in sizes else ""
         nodes = f": {', '.join(f'%{n}' for n in part.nodes)} of the graph" if part.nodes else ""
-        links = (f"k{k}.{j}", *[f"n{n}" for n in part.nodes], *edges(f"k{k}.", j, reads, used))
+        links = (f"k{k}.{j}", *[f"n{n}" for n in part.nodes], *edge_links(f"k{k}.", j, reads, used))
         links += (f"m {part.memory}",) if part.memory else ()
         cells.append(Cell(0, 0, part.text, f"launch{k} {part.says}{moved}{nodes}", part.kind, links))
     title = f"launch{k}: {facts.form}; {format_count(facts.launches, 'launch', 'launches')}, {format_bytes(facts.nbytes)}"
-    return grid_of(f"kernel{k}", title, layers(reads), cells)
+    return grid_of(f"kernel{k}", title, assign_layers(reads), cells)
 
 
 def refusal_grid(found: FunctionParts) -> Grid:
@@ -263,11 +263,11 @@ def frames(found: FunctionParts) -> list[Frame]:
         chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
         chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
         chosen += [(f"r{n}", OTHER) for n in range(len(found.explained.refusals))]  # which share links with the graph
-        steps.append(Frame(said(k, facts), tuple(chosen)))
+        steps.append(Frame(describe_kernel(k, facts), tuple(chosen)))
     return steps
 
 
-def said(k: int, facts: KernelFacts) -> str:
+def describe_kernel(k: int, facts: KernelFacts) -> str:
     """A kernel in a sentence."""
     reads, writes = ([f"{x.name} ({format_bytes(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
     return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
@@ -324,7 +324,7 @@ def chosen_facts(found: FunctionParts, chosen: str | None) -> list[Fact]:
     return []
 
 
-def own_lines(found: FunctionParts) -> list[Line]:
+def function_lines(found: FunctionParts) -> list[Line]:
     """The function as it is written, with how many operations of the graph come from each line."""
     lines, first = inspect.getsourcelines(found.example.function)
     file = inspect.getsourcefile(found.example.function)
@@ -337,7 +337,7 @@ def own_lines(found: FunctionParts) -> list[Line]:
     ]
 
 
-def generated(found: FunctionParts) -> list[Line]:
+def generated_lines(found: FunctionParts) -> list[Line]:
     """What runs: the host program, and each kernel under what it computes."""
     return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
 

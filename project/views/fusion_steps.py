@@ -30,7 +30,7 @@ class Progress:
         self.stored: list[tuple[int, ...]] = []
         self.refused: list[tuple[int, ...]] = []  # (producer, consumer)
 
-    def take(self, step: StepFacts) -> Collection[int]:
+    def apply(self, step: StepFacts) -> Collection[int]:
         """One decision more; gives what its kernel computes so far."""
         if step.kind == "begun":
             self.open[step.kernel] = {}
@@ -54,13 +54,13 @@ def frames(found: FunctionParts) -> Iterator[Frame]:
     begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet. "
     begin += f"Without fusion, the calls of {x.function} are {format_count(len(x.unfused.kernels), 'kernel')}, "
     begin += f"and move {format_bytes(x.unfused.nbytes)}."
-    yield Frame(begin, looks(found, now, {}, {}))
+    yield Frame(begin, cell_kinds(found, now, {}, {}))
     for step in x.steps:
-        inside = now.take(step)
+        inside = now.apply(step)
         if step.launch is not None:
             launches[step.kernel] = step.launch
         shown = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
-        yield Frame(sentence(found, step), looks(found, now, shown, launches, step.launch))
+        yield Frame(sentence(found, step), cell_kinds(found, now, shown, launches, step.launch))
     yield Frame(
         f"That is all: {format_count(len(x.forward.kernels), 'kernel')}, and {format_bytes(x.forward.nbytes)} moved. "
         "Only what is orange "
@@ -88,7 +88,7 @@ def sentence(found: FunctionParts, step: StepFacts) -> str:
     return f"{step.text} It moves {format_bytes(found.explained.forward.kernels[step.launch].nbytes)}."
 
 
-def looks(
+def cell_kinds(
     found: FunctionParts,
     now: Progress,
     shown: Mapping[int, str],

@@ -51,7 +51,7 @@ class Recording:
 
 
 @cache
-def recording(file: Path = FILE) -> Recording | None:
+def load_recording(file: Path = FILE) -> Recording | None:
     """The file; None where there is none."""
     if not file.is_file():
         return None
@@ -69,15 +69,15 @@ def presets(known: Recording | None) -> dict[str, Preset]:
 
 def kernel_of_global(dtype: str, stride: int, offset: int, count: int) -> str | None:
     """The recorded kernel that makes this request to global memory."""
-    return named(dtype, Preset("global", stride, offset), count)
+    return find_kernel(dtype, Preset("global", stride, offset), count)
 
 
 def kernel_of_tile(dtype: str, width: int, reads_column: bool, count: int) -> str | None:
     """The recorded kernel that makes this request to shared memory; it reads each column in turn."""
-    return named(dtype, Preset("shared"), count) if width == memory.WARP and reads_column else None
+    return find_kernel(dtype, Preset("shared"), count) if width == memory.WARP and reads_column else None
 
 
-def named(dtype: str, preset: Preset, count: int) -> str | None:
+def find_kernel(dtype: str, preset: Preset, count: int) -> str | None:
     """The kernel of a preset, if the whole warp takes part."""
     if dtype != "float32" or count != memory.WARP:
         return None
@@ -102,7 +102,7 @@ def facts(kernel: str | None, known: Recording | None) -> list[Fact]:
     ]
 
 
-def of_product(name: str, known: Recording | None) -> list[Fact]:
+def matmul_facts(name: str, known: Recording | None) -> list[Fact]:
     """What the hardware counted of the library's product in tiles, in the size that was recorded."""
     if known is None or name != PRODUCT or PRODUCT not in known.counters:
         return []
@@ -116,7 +116,7 @@ def of_product(name: str, known: Recording | None) -> list[Fact]:
     ]
 
 
-def beside(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]:
+def merge_facts(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]:
     """Facts of a page, each with what the hardware says of the same behind it; the rest of that at the end."""
     shown = list[Fact]()
     for fact in counted:

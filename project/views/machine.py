@@ -38,7 +38,7 @@ QUESTIONS = (
 )
 
 
-def machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:
+def examine_machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:
     """What this machine has, as `minifuse doctor` says it: a row for each finding."""
     return [
         {
@@ -62,7 +62,7 @@ class Findings:
     """
 
     def __init__(self) -> None:
-        self.rows = machine(runs_kernels=False)
+        self.rows = examine_machine(runs_kernels=False)
         self._error: Exception | None = None
         self._thread = Timer(PAUSE_S, self._look)
         self._thread.name, self._thread.daemon = "minifuse-doctor", True
@@ -70,11 +70,11 @@ class Findings:
 
     def _look(self) -> None:
         try:
-            self.rows = machine()
+            self.rows = examine_machine()
         except Exception as error:  # of the page, which is not in this thread
             self._error = error
 
-    def are_whole(self, seconds: float = 0) -> bool:
+    def are_complete(self, seconds: float = 0) -> bool:
         """Whether kernels were tried, waiting for that as long as this.
 
         Raises

@@ -16,14 +16,14 @@ from minifuse.core.errors import MinifuseError, SimtError
 
 from . import memory
 from .cited_facts import DERIVED, TRACED, Fact, Line
-from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, name_of, smaller, tiled
+from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, kernel_name, make_tiled_matmul, shrink_tile
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
 MAX_SIZE = 16  # rows, columns and depth
 
 
 @dataclass(frozen=True)
-class Product:
+class MatmulTrace:
     """One launch that computes out = a @ b."""
 
     name: str
@@ -36,7 +36,7 @@ class Product:
     """Whether out is what NumPy says."""
 
 
-def product(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> Product:
+def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> MatmulTrace:
     """Trace a product of (rows, depth) and (depth, columns) by one of the kernels.
 
     Raises
@@ -49,21 +49,21 @@ def product(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> Pr
     if tile not in TILES:
         raise MinifuseError(f"a tile of {tile}; expected one of {', '.join(map(str, TILES))}")
     for size, value in (("M", rows), ("N", columns), ("K", depth)):
-        memory.within(size, value, 1, MAX_SIZE)
+        memory.check_range(size, value, 1, MAX_SIZE)
     random = np.random.default_rng(0)
     a, b = random.random((rows, depth), np.float32), random.random((depth, columns), np.float32)
     out = np.zeros((rows, columns), np.float32)
-    grid, block = launch_of(name, rows, columns, tile)
+    grid, block = launch_sizes(name, rows, columns, tile)
     if name in BROKEN:
-        kernel = tiled(tile, **{**WHOLE, **BROKEN[name]})
+        kernel = make_tiled_matmul(tile, **{**WHOLE, **BROKEN[name]})
         trace = simt.trace(kernel, grid, block, out, a, b, rows, columns, depth)
     else:
-        kernel = smaller(name, tile)
+        kernel = shrink_tile(name, tile)
         trace = simt.trace(kernel, grid, block, out.reshape(-1), a.reshape(-1), b.reshape(-1), rows, columns, depth)
-    return Product(name, (rows, columns, depth), tile, kernel, trace, bool(np.allclose(out, a @ b, rtol=1e-4)))
+    return MatmulTrace(name, (rows, columns, depth), tile, kernel, trace, bool(np.allclose(out, a @ b, rtol=1e-4)))
 
 
-def launch_of(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[int, int], tuple[int, ...]]:
+def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[int, int], tuple[int, ...]]:
     """The grid and the block of a kernel."""
     down, across = -(-rows // tile), -(-columns // tile)
     grid = (down, across) if name == "naive" else (across, down)
@@ -80,12 +80,12 @@ class Access:
     elements: frozenset[int]
 
 
-def blocks(found: Product) -> int:
+def block_count(found: MatmulTrace) -> int:
     """Blocks of the launch."""
     return int(np.prod(found.trace.grid))
 
 
-def accesses(found: Product, block: int) -> list[Access]:
+def accesses(found: MatmulTrace, block: int) -> list[Access]:
     """What a block loads of a and b and stores to out, by how often its lanes came to the line before."""
     events, arrays = found.trace.events, found.trace.arrays
     together = dict[tuple[str, int], tuple[int, set[int]]]()
@@ -99,48 +99,50 @@ def accesses(found: Product, block: int) -> list[Access]:
     return [Access(name, step, epoch, frozenset(elements)) for (name, step), (epoch, elements) in together.items()]
 
 
-def picture(found: Product, block: int = 0) -> Picture:
+def picture(found: MatmulTrace, block: int = 0) -> Picture:
     """a, b and out; a step of the picture is what one block loads at once, the last one what it stores."""
-    memory.within("block", block, 0, blocks(found) - 1)
+    memory.check_range("block", block, 0, block_count(found) - 1)
     rows, columns, depth = found.sizes
     done = accesses(found, block)
     own = frozenset[int]().union(*(access.elements for access in done if access.array == "out"))
     grids = (
-        matrix("a", rows, depth, frozenset()),
-        matrix("b", depth, columns, frozenset()),
-        matrix("out", rows, columns, own),
+        matrix_grid("a", rows, depth, frozenset()),
+        matrix_grid("b", depth, columns, frozenset()),
+        matrix_grid("out", rows, columns, own),
     )
     frames = [Frame(sentence(found, block, len(own)))]
     steps = sorted({access.step for access in done if access.array != "out"})
-    frames += [step_of(found, [access for access in done if access.step == step], step, len(steps), own) for step in steps]
+    frames += [
+        load_frame(found, [access for access in done if access.step == step], step, len(steps), own) for step in steps
+    ]
     if own:
         kinds = tuple((link("out", element), STORE) for element in sorted(own))
-        frames.append(Frame(f"Block {block} stores {elements_of(len(own))} of out.", kinds))
+        frames.append(Frame(f"Block {block} stores {format_elements(len(own))} of out.", kinds))
     return Picture(frames[0].sentence, grids, tuple(frames))
 
 
-def sentence(found: Product, block: int, count: int) -> str:
+def sentence(found: MatmulTrace, block: int, count: int) -> str:
     """What is to be seen."""
     rows, columns, depth = found.sizes
     ends = "" if found.trace.is_complete else " The launch ended before its end: see the facts."
     of = f"a ({rows}, {depth}) @ b ({depth}, {columns})"
     return (
-        f"out ({rows}, {columns}) = {of} by {found.name}: block {block} of {blocks(found)} computes "
-        f"{elements_of(count)} of out.{ends}"
+        f"out ({rows}, {columns}) = {of} by {found.name}: block {block} of {block_count(found)} computes "
+        f"{format_elements(count)} of out.{ends}"
     )
 
 
-def elements_of(count: int) -> str:
+def format_elements(count: int) -> str:
     """A number of elements."""
     return f"{count} {'element' if count == 1 else 'elements'}"
 
 
-def step_of(found: Product, now: list[Access], step: int, count: int, own: frozenset[int]) -> Frame:
+def load_frame(found: MatmulTrace, now: list[Access], step: int, count: int, own: frozenset[int]) -> Frame:
     """One step: what is loaded, and the sums that wait for it."""
     kinds = [(link(access.array, element), LOAD) for access in now for element in sorted(access.elements)]
     loaded = " and ".join(f"{len(access.elements)} of {access.array}" for access in sorted(now, key=lambda x: x.array))
     epoch = f", epoch {now[0].epoch}" if found.trace.barriers else ""
-    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {elements_of(len(own))} of out."
+    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {format_elements(len(own))} of out."
     return Frame(text, (*kinds, *((link("out", element), CHOSEN) for element in sorted(own))))
 
 
@@ -149,7 +151,7 @@ def link(array: str, element: int) -> str:
     return f"{array}{element}"
 
 
-def matrix(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
+def matrix_grid(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
     """A matrix; the elements that the block computes stand out."""
     cells = tuple(
         Cell(
@@ -167,7 +169,7 @@ def matrix(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
     return Grid(name, f"{name}: {rows} x {columns}", rows, columns, cells, *names)
 
 
-def loads_per_output(found: Product, space: str) -> float:
+def loads_per_output(found: MatmulTrace, space: str) -> float:
     """Loads from a space of memory for each element of out."""
     events = found.trace.events
     is_there = np.array([info.space == space for info in found.trace.arrays], bool)[events.array]
@@ -175,12 +177,12 @@ def loads_per_output(found: Product, space: str) -> float:
     return int(np.count_nonzero(is_there & (events.kind == 0))) / (rows * columns)
 
 
-def facts(found: Product) -> list[Fact]:
+def facts(found: MatmulTrace) -> list[Fact]:
     """Whether the product is right, what it loads, and who is at fault."""
     threads, requests = found.trace.threads, found.trace.requests()
     known = [
         Fact("result", "right" if found.is_right else "wrong", TRACED, "compared with NumPy's product"),
-        Fact("blocks", f"{blocks(found)} of {threads} threads", TRACED),
+        Fact("blocks", f"{block_count(found)} of {threads} threads", TRACED),
     ]
     if found.trace.is_complete:
         known += [
@@ -196,7 +198,7 @@ def facts(found: Product) -> list[Fact]:
                 TRACED,
                 "from shared memory, of the tiles",
             ),
-            Fact("barriers per block", len(found.trace.barriers) // blocks(found), TRACED),
+            Fact("barriers per block", len(found.trace.barriers) // block_count(found), TRACED),
             Fact("sectors", int(requests.sectors.sum()), DERIVED, f"{int(requests.ideal_sectors.sum())} at best"),
         ]
     else:
@@ -204,17 +206,17 @@ def facts(found: Product) -> list[Fact]:
     hazards = found.trace.hazards()
     why = "" if hazards or found.is_right else "no rule is broken, and yet out is wrong: compare results too"
     known.append(Fact("hazards", len(hazards) or "none", DERIVED, why))
-    return known + [Fact(type(hazard).__name__, pair(hazard), DERIVED, str(hazard)) for hazard in hazards]
+    return known + [Fact(type(hazard).__name__, format_lines(hazard), DERIVED, str(hazard)) for hazard in hazards]
 
 
-def pair(hazard: SimtError) -> str:
+def format_lines(hazard: SimtError) -> str:
     """The lines at fault, as they stand in the source."""
     return "  and  ".join(f"{line}: {linecache.getline(file, line).strip()}" for file, line in hazard.lines)
 
 
-def compared(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, Any]]:
+def compare_ladder(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, Any]]:
     """The rungs of the ladder side by side: what each loads for an element of out."""
-    found = [product(name, rows, columns, depth, tile) for name in LADDER]
+    found = [trace_matmul(name, rows, columns, depth, tile) for name in LADDER]
     return [
         {
             "kernel": each.name,
@@ -226,7 +228,7 @@ def compared(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, A
     ]
 
 
-def lines(found: Product) -> list[Line]:
+def lines(found: MatmulTrace) -> list[Line]:
     """The source; with how many hazards name each line, or, where there are none, the sectors that it takes."""
     at_fault = [line for hazard in found.trace.hazards() for _, line in hazard.lines]
     known = memory.lines(found.trace, found.kernel, () if at_fault else ("sectors",))
@@ -234,14 +236,14 @@ def lines(found: Product) -> list[Line]:
     return [Line(line.number, line.text, counts.get(line.number, line.counts)) for line in known]
 
 
-def command(found: Product) -> str:
+def command(found: MatmulTrace) -> str:
     """The line on a terminal that traces the same product."""
     rows, columns, depth = found.sizes
     is_flat, texts = found.name in LADDER, list[str]()
     for name, (down, across) in {"out": (rows, columns), "a": (rows, depth), "b": (depth, columns)}.items():
         texts.append(f"{name}={down * across if is_flat else f'{down},{across}'}:float32")
     texts += [f"M={rows}", f"N={columns}", f"K={depth}"]
-    grid, block = (",".join(map(str, sizes)) for sizes in launch_of(found.name, rows, columns, found.tile))
+    grid, block = (",".join(map(str, sizes)) for sizes in launch_sizes(found.name, rows, columns, found.tile))
     given = " ".join(f"--arg {text}" for text in texts)
-    where = f"project/views/matmul_kernels.py:{name_of(found.name, found.tile)}"
+    where = f"project/views/matmul_kernels.py:{kernel_name(found.name, found.tile)}"
     return f"minifuse trace {where} --grid {grid} --block {block} {given}"

@@ -30,7 +30,7 @@ f32 = np.float32
 
 
 @cache
-def smaller(name: str, tile: int) -> Callable[..., Any]:
+def shrink_tile(name: str, tile: int) -> Callable[..., Any]:
     """A rung of the ladder with a tile of another size: the same code over other constants."""
     function: Any = ladder.LADDER[name].function
     constants = {"TILE": tile, "STRIP": tile, "STRIP_K": TILES[tile]}
@@ -38,7 +38,9 @@ def smaller(name: str, tile: int) -> Callable[..., Any]:
 
 
 @cache
-def tiled(tile: int, first_barrier: bool, second_barrier: bool, guard: bool, swapped: bool) -> Callable[..., None]:
+def make_tiled_matmul(
+    tile: int, first_barrier: bool, second_barrier: bool, guard: bool, swapped: bool
+) -> Callable[..., None]:
     """The product, with or without its barriers and its guard, and with its indices in the right order or not."""
 
     def tiles(out: Any, a: Any, b: Any, M: Any, N: Any, K: Any) -> None:  # noqa: N803  the field's names
@@ -68,7 +70,7 @@ def tiled(tile: int, first_barrier: bool, second_barrier: bool, guard: bool, swa
     return tiles
 
 
-def called(rung: Callable[..., Any]) -> Callable[..., None]:
+def wrap_kernel(rung: Callable[..., Any]) -> Callable[..., None]:
     """A kernel of this file that is a rung of the library: the command line launches what a file has written itself."""
 
     def product(out: Any, a: Any, b: Any, M: Any, N: Any, K: Any) -> None:  # noqa: N803  the field's names
@@ -77,11 +79,13 @@ def called(rung: Callable[..., Any]) -> Callable[..., None]:
     return product
 
 
-def name_of(kernel: str, tile: int) -> str:
+def kernel_name(kernel: str, tile: int) -> str:
     """What a kernel is called on the command line."""
     return f"{kernel.replace(' ', '_')}_{tile}"
 
 
 for _tile in TILES:
-    globals().update({name_of(name, _tile): called(smaller(name, _tile)) for name in LADDER})
-    globals().update({name_of(name, _tile): tiled(_tile, **{**WHOLE, **change}) for name, change in BROKEN.items()})
+    globals().update({kernel_name(name, _tile): wrap_kernel(shrink_tile(name, _tile)) for name in LADDER})
+    globals().update(
+        {kernel_name(name, _tile): make_tiled_matmul(_tile, **{**WHOLE, **change}) for name, change in BROKEN.items()}
+    )

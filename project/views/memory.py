@@ -18,7 +18,17 @@ from minifuse.simt.metrics import BANK_BYTES, BANK_COUNT, CACHE_LINE_BYTES, SECT
 from minifuse.simt.record import ArrayInfo
 
 from .cited_facts import DERIVED, TRACED, Fact, Line
-from .memory_kernels import DTYPES, ELEMENTS, MAX_OFFSET, MAX_STRIDE, NARROW, TALL, WIDEST, strided, tiled
+from .memory_kernels import (
+    DTYPES,
+    ELEMENTS,
+    MAX_OFFSET,
+    MAX_STRIDE,
+    MAX_WIDTH,
+    MIN_WIDTH,
+    ROWS,
+    make_tile_kernel,
+    strided,
+)
 from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
 
 WARP = 32  # lanes
@@ -65,7 +75,7 @@ class Request:
         return SECTOR_BYTES * self.counts["sectors"] - self.used
 
 
-def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: int = WARP) -> Request:
+def trace_global_load(dtype: str = "float32", stride: int = 1, offset: int = 0, count: int = WARP) -> Request:
     """Lanes 0..count-1 load a[stride * lane + offset].
 
     Raises
@@ -73,14 +83,14 @@ def of_global(dtype: str = "float32", stride: int = 1, offset: int = 0, count: i
     MinifuseError
         A number lies outside what a picture can show.
     """
-    known(dtype)
-    within("stride", stride, 0, MAX_STRIDE)
-    within("offset", offset, 0, MAX_OFFSET)
-    within("lanes", count, 0, WARP)
-    return request_of(strided, "a", np.zeros(WARP, dtype), np.zeros(ELEMENTS, dtype), stride, offset, count)
+    check_dtype(dtype)
+    check_range("stride", stride, 0, MAX_STRIDE)
+    check_range("offset", offset, 0, MAX_OFFSET)
+    check_range("lanes", count, 0, WARP)
+    return trace_request(strided, "a", np.zeros(WARP, dtype), np.zeros(ELEMENTS, dtype), stride, offset, count)
 
 
-def of_tile(
+def trace_tile_load(
     dtype: str = "float32", width: int = 32, reads_column: bool = True, which: int = 0, count: int = WARP
 ) -> Request:
     """Lanes 0..count-1 read a column, or a row, of a tile in shared memory of 32 rows and `width` columns.
@@ -90,27 +100,27 @@ def of_tile(
     MinifuseError
         A number lies outside what a picture can show.
     """
-    known(dtype)
-    within("width", width, NARROW, WIDEST)
-    within("column" if reads_column else "row", which, 0, TALL - 1)
-    within("lanes", count, 0, WARP)
-    kernel = tiled(width, dtype, reads_column)
-    return request_of(kernel, "tile", np.zeros(WARP, dtype), np.zeros(TALL * WARP, dtype), which, count)
+    check_dtype(dtype)
+    check_range("width", width, MIN_WIDTH, MAX_WIDTH)
+    check_range("column" if reads_column else "row", which, 0, ROWS - 1)
+    check_range("lanes", count, 0, WARP)
+    kernel = make_tile_kernel(width, dtype, reads_column)
+    return trace_request(kernel, "tile", np.zeros(WARP, dtype), np.zeros(ROWS * WARP, dtype), which, count)
 
 
-def known(dtype: str) -> None:
+def check_dtype(dtype: str) -> None:
     """Raise unless this is an element type of the page."""
     if dtype not in DTYPES:
         raise MinifuseError(f"an element type of {dtype!r}; expected one of {', '.join(DTYPES)}")
 
 
-def within(name: str, value: int, least: int, most: int) -> None:
+def check_range(name: str, value: int, least: int, most: int) -> None:
     """Raise unless a number lies in its bounds."""
     if not least <= value <= most:
         raise MinifuseError(f"{name} is {value}; expected {least} to {most}")
 
 
-def request_of(kernel: Callable[..., Any], array: str, *arguments: Any) -> Request:
+def trace_request(kernel: Callable[..., Any], array: str, *arguments: Any) -> Request:
     """Trace a block of one warp, and take its last load of an array."""
     trace = simt.trace(kernel, 1, WARP, *arguments)
     found = trace.requests()
@@ -135,10 +145,10 @@ def request_of(kernel: Callable[..., Any], array: str, *arguments: Any) -> Reque
 def picture(found: Request) -> Picture:
     """The lanes, and what they ask for: bytes of global memory, or banks and the wavefronts that serve them."""
     if not found.lanes:
-        return Picture("No lane takes part, so there is no request.", (lanes_of(found),))
+        return Picture("No lane takes part, so there is no request.", (lane_grid(found),))
     if found.info.space == "shared":
-        return of_banks(found)
-    return Picture(sentence(found), (lanes_of(found), *ruler(found)))
+        return bank_picture(found)
+    return Picture(sentence(found), (lane_grid(found), *sector_grids(found)))
 
 
 def sentence(found: Request) -> str:
@@ -148,29 +158,29 @@ def sentence(found: Request) -> str:
     if found.info.space == "shared":
         turns = f"{counts['wavefronts']} {'wavefront' if counts['wavefronts'] == 1 else 'wavefronts, one after the other'}"
         least = counts["ideal_wavefronts"]
-        return f"{lanes} of a warp read {of_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
+        return f"{lanes} of a warp read {format_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
     fetched = SECTOR_BYTES * counts["sectors"]
     rest = f"{found.wasted} of them are fetched and not used" if found.wasted else "all of them are used"
     is_shared = counts["sectors"] < counts["ideal_sectors"]
     at_best = f"Side by side, the same bytes would take {counts['ideal_sectors']}."
     why = "It is so few since lanes share what they read." if is_shared else at_best
     return (
-        f"{lanes} of a warp ask for {of_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR_BYTES} bytes, here "
+        f"{lanes} of a warp ask for {format_bytes(itemsize)} each. Memory gives whole sectors of {SECTOR_BYTES} bytes, here "
         f"{counts['sectors']}: {fetched} bytes, and {rest}. {why}"
     )
 
 
-def of_bytes(count: int) -> str:
+def format_bytes(count: int) -> str:
     """A number of bytes."""
     return f"{count} {'byte' if count == 1 else 'bytes'}"
 
 
-def lanes_of(found: Request) -> Grid:
+def lane_grid(found: Request) -> Grid:
     """The 32 lanes of the warp; those without an access do nothing."""
     asked = {lane.lane: lane for lane in found.lanes}
     kind = SHARED if found.info.space == "shared" else LOAD
     cells = [
-        Cell(0, 0, str(t), f"lane {t}, reads {place(found, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
+        Cell(0, 0, str(t), f"lane {t}, reads {describe_lane(found, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
         if t in asked
         else Cell(0, 0, str(t), f"lane {t}, does nothing", IDLE, (f"t{t}",))
         for t in range(WARP)
@@ -183,18 +193,18 @@ def link(element: int) -> str:
     return f"e{element}"
 
 
-def place(found: Request, lane: Lane) -> str:
+def describe_lane(found: Request, lane: Lane) -> str:
     """Where an element lies, in words."""
     last = lane.start + found.info.itemsize - 1
     at = f"byte {lane.start}" if last == lane.start else f"bytes {lane.start} to {last}"
     if found.info.space == "global":
         return f"a[{lane.element}], {at}, sector {lane.start // SECTOR_BYTES}, cache line {lane.start // CACHE_LINE_BYTES}"
     row, column = divmod(lane.element, found.info.shape[1])
-    banks = sorted({word % BANK_COUNT for word in words_of(found, lane)})
+    banks = sorted({word % BANK_COUNT for word in lane_words(found, lane)})
     return f"tile[{row}, {column}], {at}, bank {' and '.join(map(str, banks))}"
 
 
-def ruler(found: Request) -> list[Grid]:
+def sector_grids(found: Request) -> list[Grid]:
     """The cache lines that are touched, a grid for each; of many lines one grid of the sectors that are fetched."""
     itemsize = found.info.itemsize
     readers = dict[int, list[int]]()
@@ -205,17 +215,17 @@ def ruler(found: Request) -> list[Grid]:
     if len(lines) > MAX_WHOLE_LINES:
         names = tuple(f"line {sector * SECTOR_BYTES // CACHE_LINE_BYTES}, sector {sector}" for sector in sorted(fetched))
         title = f"the sectors that are fetched, of {len(lines)} cache lines"
-        return [sectors_of("lines", title, sorted(fetched), names, fetched, readers, itemsize)]
+        return [sector_grid("lines", title, sorted(fetched), names, fetched, readers, itemsize)]
     grids = []
     for line in lines:
         rows = range(line * CACHE_LINE_BYTES // SECTOR_BYTES, (line + 1) * CACHE_LINE_BYTES // SECTOR_BYTES)
         names = tuple(f"sector {sector}" for sector in rows)
         title = f"cache line {line}: bytes {line * CACHE_LINE_BYTES} to {line * CACHE_LINE_BYTES + CACHE_LINE_BYTES - 1}"
-        grids.append(sectors_of(f"line{line}", title, rows, names, fetched, readers, itemsize))
+        grids.append(sector_grid(f"line{line}", title, rows, names, fetched, readers, itemsize))
     return grids
 
 
-def sectors_of(
+def sector_grid(
     name: str,
     title: str,
     sectors: Sequence[int],
@@ -227,14 +237,14 @@ def sectors_of(
     """Some sectors, one a row."""
     columns = SECTOR_BYTES // itemsize
     cells = tuple(
-        element_of(readers, row, k, sector * columns + k, sector, sector in fetched)
+        element_cell(readers, row, k, sector * columns + k, sector, sector in fetched)
         for row, sector in enumerate(sectors)
         for k in range(columns)
     )
     return Grid(name, title, len(sectors), columns, cells, names, tuple(f"+{itemsize * k}" for k in range(columns)))
 
 
-def element_of(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
+def element_cell(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
     """One element on the ruler."""
     if element in readers:
         who = ", ".join(map(str, readers[element])) if len(readers[element]) < WARP else "all"
@@ -253,7 +263,7 @@ class Wavefront:
     lanes: tuple[int, ...]
 
 
-def words_of(found: Request, lane: Lane) -> range:
+def lane_words(found: Request, lane: Lane) -> range:
     """The 4-byte words that an element lies in, counted from the begin of the array."""
     return range(lane.start // BANK_BYTES, (lane.start + found.info.itemsize - 1) // BANK_BYTES + 1)
 
@@ -268,16 +278,16 @@ def wavefronts(found: Request) -> list[Wavefront]:
     for part in sorted({lane.lane // together for lane in found.lanes}):
         lanes = [lane for lane in found.lanes if lane.lane // together == part]
         wanted = dict[int, list[int]]()
-        for word in sorted({word for lane in lanes for word in words_of(found, lane)}):
+        for word in sorted({word for lane in lanes for word in lane_words(found, lane)}):
             wanted.setdefault(word % BANK_COUNT, []).append(word)
         for k in range(max(map(len, wanted.values()))):
             words = {bank: queue[k] for bank, queue in wanted.items() if k < len(queue)}
             given = {*words.values()}
-            passes.append(Wavefront(words, tuple(x.lane for x in lanes if given & {*words_of(found, x)})))
+            passes.append(Wavefront(words, tuple(x.lane for x in lanes if given & {*lane_words(found, x)})))
     return passes
 
 
-def of_banks(found: Request) -> Picture:
+def bank_picture(found: Request) -> Picture:
     """Lanes, banks, and the part of the tile that is read; each wavefront is a step."""
     passes = wavefronts(found)
     queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANK_COUNT)}
@@ -286,8 +296,8 @@ def of_banks(found: Request) -> Picture:
         for bank, queue in queues.items()
     ]
     banks = ribbon("banks", f"the {BANK_COUNT} banks", cells, COLUMNS)
-    frames = [Frame(sentence(found))] + [step(found, k, len(passes), turn) for k, turn in enumerate(passes)]
-    return Picture(sentence(found), (lanes_of(found), banks, *turns_of(passes), tile_of(found)), tuple(frames))
+    frames = [Frame(sentence(found))] + [wavefront_frame(found, k, len(passes), turn) for k, turn in enumerate(passes)]
+    return Picture(sentence(found), (lane_grid(found), banks, *wavefront_grid(passes), tile_grid(found)), tuple(frames))
 
 
 def bank_label(bank: int, queue: list[int]) -> str:
@@ -297,16 +307,16 @@ def bank_label(bank: int, queue: list[int]) -> str:
     return f"bank {bank}, gives {len(queue)} {'word' if len(queue) == 1 else 'words, one after the other'}"
 
 
-def turns_of(passes: list[Wavefront]) -> list[Grid]:
+def wavefront_grid(passes: list[Wavefront]) -> list[Grid]:
     """The wavefronts in a row, each with how many lanes it serves."""
     cells = [
-        Cell(0, 0, str(len(turn.lanes)), f"wavefront {k}, serves {spoken(turn.lanes)}", "", (f"w{k}",))
+        Cell(0, 0, str(len(turn.lanes)), f"wavefront {k}, serves {format_lanes(turn.lanes)}", "", (f"w{k}",))
         for k, turn in enumerate(passes)
     ]
     return [ribbon("wavefronts", "wavefronts in order: lanes served by each", cells, COLUMNS)]
 
 
-def spoken(lanes: tuple[int, ...]) -> str:
+def format_lanes(lanes: tuple[int, ...]) -> str:
     """Lanes in words."""
     if len(lanes) == 1:
         return f"lane {lanes[0]}"
@@ -314,7 +324,7 @@ def spoken(lanes: tuple[int, ...]) -> str:
     return f"lanes {lanes[0]} to {lanes[-1]}" if is_run else f"lanes {', '.join(map(str, lanes))}"
 
 
-def step(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
+def wavefront_frame(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
     """One wavefront: the lanes that it serves, and the banks that it keeps busy; all others wait."""
     kinds = [(f"t{t}", SHARED if t in turn.lanes else IDLE) for t in range(WARP)]
     kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANK_COUNT)]
@@ -322,17 +332,17 @@ def step(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
     served = {lane.element for lane in found.lanes if lane.lane in turn.lanes}
     kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in found.lanes]
     busy = f"{len(turn.words)} {'bank gives a word' if len(turn.words) == 1 else 'banks give a word each'}"
-    return Frame(f"Wavefront {k + 1} of {count}: {busy}; it serves {spoken(turn.lanes)}.", tuple(dict(kinds).items()))
+    return Frame(f"Wavefront {k + 1} of {count}: {busy}; it serves {format_lanes(turn.lanes)}.", tuple(dict(kinds).items()))
 
 
-def tile_of(found: Request) -> Grid:
+def tile_grid(found: Request) -> Grid:
     """The columns of the tile around those that are read; in each cell the bank that its first byte lies in."""
     width, itemsize = found.info.shape[1], found.info.itemsize
     read = {lane.element for lane in found.lanes}
     first = min(min(element % width for element in read) // WINDOW * WINDOW, width - WINDOW)
     columns = range(first, first + WINDOW)
     cells = []
-    for row in range(TALL):
+    for row in range(ROWS):
         for k, column in enumerate(columns):
             element = row * width + column
             bank = element * itemsize // BANK_BYTES % BANK_COUNT
@@ -341,8 +351,8 @@ def tile_of(found: Request) -> Grid:
             links = (link(element), f"c{element}") if is_read else ()
             cells.append(Cell(row, k, str(bank), label, SHARED if is_read else "", links))
     title = f"tile[:, {first}:{first + WINDOW}] of {width} columns: the bank of each element"
-    names = tuple(map(str, range(TALL))), tuple(map(str, columns))
-    return Grid("tile", title, TALL, WINDOW, tuple(cells), *names)
+    names = tuple(map(str, range(ROWS))), tuple(map(str, columns))
+    return Grid("tile", title, ROWS, WINDOW, tuple(cells), *names)
 
 
 def facts(found: Request, chosen: str | None = None) -> list[Fact]:
@@ -360,7 +370,7 @@ def facts(found: Request, chosen: str | None = None) -> list[Fact]:
             Fact("wavefronts", counts["wavefronts"], DERIVED, "the most different 4-byte words that are wanted of one bank"),
             Fact("wavefronts at best", counts["ideal_wavefronts"], DERIVED, "one for each 128 bytes' worth of lanes"),
             Fact("bank conflicts", conflicts, DERIVED, "wavefronts beyond those"),
-            Fact("words from one row to the next", row_words(found), DERIVED, why_banks(found)),
+            Fact("words from one row to the next", row_pitch(found), DERIVED, bank_step_reason(found)),
         ]
     else:
         share = found.used / (SECTOR_BYTES * counts["sectors"])
@@ -373,20 +383,20 @@ def facts(found: Request, chosen: str | None = None) -> list[Fact]:
             Fact("share of the bytes that is used", f"{share:.0%}", DERIVED),
         ]
     known += [
-        Fact(f"lane {lane.lane}", place(found, lane), TRACED, "the cell that was chosen")
+        Fact(f"lane {lane.lane}", describe_lane(found, lane), TRACED, "the cell that was chosen")
         for lane in found.lanes
         if chosen in (link(lane.element), f"t{lane.lane}")
     ]
-    return known + of_lines(found.trace, found.kernel)
+    return known + line_facts(found.trace, found.kernel)
 
 
-def row_words(found: Request) -> str:
+def row_pitch(found: Request) -> str:
     """How far apart two rows of the tile lie, in words."""
     words = found.info.strides[0] / BANK_BYTES
     return f"{words:g}"
 
 
-def why_banks(found: Request) -> str:
+def bank_step_reason(found: Request) -> str:
     """Where the next row begins among the banks."""
     nbytes = found.info.strides[0]
     if nbytes % (BANK_COUNT * BANK_BYTES) == 0:
@@ -394,11 +404,11 @@ def why_banks(found: Request) -> str:
     return f"no multiple of {BANK_COUNT}: the next row begins {nbytes / BANK_BYTES % BANK_COUNT:g} banks further"
 
 
-def of_lines(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
+def line_facts(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
     """For each line of a kernel that accesses memory: what its requests take, and what they would take at best."""
     text, first = inspect.getsourcelines(kernel)
     known = []
-    for line, counts in counts_of(trace).items():
+    for line, counts in count_by_line(trace).items():
         parts = [
             f"{counts[unit]} {unit}, {counts[f'ideal {unit}']} at best" for unit in ("sectors", "wavefronts") if counts[unit]
         ]
@@ -407,7 +417,7 @@ def of_lines(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
     return known
 
 
-def counts_of(trace: simt.Trace) -> dict[int, dict[str, int]]:
+def count_by_line(trace: simt.Trace) -> dict[int, dict[str, int]]:
     """What each line asks of memory, in the order in which the lines run: requests, sectors, wavefronts, and the ideal."""
     found, counts = trace.requests(), dict[int, dict[str, int]]()
     columns = {
@@ -427,7 +437,7 @@ def counts_of(trace: simt.Trace) -> dict[int, dict[str, int]]:
 def lines(trace: simt.Trace, kernel: Callable[..., Any], units: Sequence[str]) -> list[Line]:
     """The source of a kernel, with what each line takes."""
     text, first = inspect.getsourcelines(kernel)
-    counts, indent = counts_of(trace), len(text[0]) - len(text[0].lstrip())
+    counts, indent = count_by_line(trace), len(text[0]) - len(text[0].lstrip())
     return [
         Line(
             first + k,

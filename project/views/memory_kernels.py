@@ -13,8 +13,8 @@ import numpy as np
 
 from minifuse.simt import cuda
 
-TALL = 32  # rows of a tile
-NARROW, WIDEST = 32, 40  # elements of its rows
+ROWS = 32  # rows of a tile
+MIN_WIDTH, MAX_WIDTH = 32, 40  # elements of its rows
 MAX_STRIDE, MAX_OFFSET = 64, 63
 ELEMENTS = MAX_STRIDE * 31 + MAX_OFFSET + 1  # of the array that lanes 0 to 31 read in strides
 DTYPES = ("float32", "float64", "int16", "int8")
@@ -29,26 +29,26 @@ def strided(out: Any, a: Any, stride: Any, offset: Any, count: Any) -> None:
 
 
 @cache
-def tiled(width: int, dtype_name: str, reads_column: bool) -> Callable[..., None]:
+def make_tile_kernel(width: int, dtype_name: str, reads_column: bool) -> Callable[..., None]:
     """A kernel that fills a tile of 32 rows, each of `width` elements, and reads a column or a row of it."""
 
     dtype = np.dtype(dtype_name).type
 
     def column(out: Any, a: Any, k: Any, count: Any) -> None:
-        tile = cuda.shared.array((TALL, width), dtype)
+        tile = cuda.shared.array((ROWS, width), dtype)
         t = cuda.threadIdx.x
-        for row in range(TALL):
-            tile[row, t] = a[TALL * row + t]
+        for row in range(ROWS):
+            tile[row, t] = a[ROWS * row + t]
         cuda.syncthreads()
         if t < count:
             x = tile[t, k]
             out[t] = x
 
     def row(out: Any, a: Any, k: Any, count: Any) -> None:
-        tile = cuda.shared.array((TALL, width), dtype)
+        tile = cuda.shared.array((ROWS, width), dtype)
         t = cuda.threadIdx.x
-        for row in range(TALL):
-            tile[row, t] = a[TALL * row + t]
+        for row in range(ROWS):
+            tile[row, t] = a[ROWS * row + t]
         cuda.syncthreads()
         if t < count:
             x = tile[k, t]
@@ -57,23 +57,23 @@ def tiled(width: int, dtype_name: str, reads_column: bool) -> Callable[..., None
     return column if reads_column else row
 
 
-def name_of(width: int, dtype_name: str, reads_column: bool) -> str:
+def kernel_name(width: int, dtype_name: str, reads_column: bool) -> str:
     """What the kernel of a tile is called on the command line."""
     return f"{'column' if reads_column else 'row'}_{width}_{dtype_name}"
 
 
-TILES = tuple(product(range(NARROW, WIDEST + 1), DTYPES, (True, False)))
-globals().update({name_of(*of): tiled(*of) for of in TILES})
+TILES = tuple(product(range(MIN_WIDTH, MAX_WIDTH + 1), DTYPES, (True, False)))
+globals().update({kernel_name(*of): make_tile_kernel(*of) for of in TILES})
 
 
-def command_of_strided(dtype: str, stride: int, offset: int, count: int) -> str:
+def strided_command(dtype: str, stride: int, offset: int, count: int) -> str:
     """The line on a terminal that traces the same request to global memory."""
     return command("strided", dtype, ELEMENTS, stride=stride, offset=offset, count=count)
 
 
-def command_of_tiled(dtype: str, width: int, reads_column: bool, which: int, count: int) -> str:
+def tiled_command(dtype: str, width: int, reads_column: bool, which: int, count: int) -> str:
     """The line on a terminal that traces the same request to shared memory."""
-    return command(name_of(width, dtype, reads_column), dtype, TALL * 32, k=which, count=count)
+    return command(kernel_name(width, dtype, reads_column), dtype, ROWS * 32, k=which, count=count)
 
 
 def command(kernel: str, dtype: str, elements: int, **numbers: int) -> str:

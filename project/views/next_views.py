@@ -12,12 +12,12 @@ from math import prod
 from minifuse.core.errors import ViewError
 from minifuse.core.layout import Layout
 
-from .expressions import MAX_CHARACTERS, MAX_STEPS, Call, Index, labels
+from .expressions import MAX_CHARACTERS, MAX_STEPS, Call, Index, format_steps
 from .strides import MAX_DIMS, MAX_DRAWN_ELEMENTS
 
 MAX_OFFERED_VIEWS = 24  # of one kind that are offered
 MAX_REPEATS = 8  # of a dim of size 1
-LONGEST = 48  # characters of one view that is offered
+MAX_STEP_LENGTH = 48  # characters of one view that is offered
 FRONT = "a new dim in front"
 
 Step = Call | Index
@@ -27,24 +27,24 @@ Step = Call | Index
 class Offers:
     """What may come next."""
 
-    ways: dict[str, tuple[Step, ...]]
+    options: dict[str, tuple[Step, ...]]
     """By the name of the view, what it can be given. Slices and expansions have ranges of their own, and none here."""
     refused: dict[str, str]
     """By the name of a view that cannot come next, why."""
 
 
-def offers(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
+def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
     """What may come after a chain that has led to a layout."""
     if len(steps) >= MAX_STEPS:
         return Offers({}, {"any view": f"the chain has {MAX_STEPS} views, the most that are read; take one off"})
-    if len("".join(labels(steps))) > MAX_CHARACTERS - LONGEST:
+    if len("".join(format_steps(steps))) > MAX_CHARACTERS - MAX_STEP_LENGTH:
         return Offers({}, {"any view": f"the chain has nearly {MAX_CHARACTERS} characters; take a view off"})
     ways: dict[str, list[Step]] = {
-        "permute": permuted(layout),
+        "permute": offered_permutes(layout),
         "slice": [],
-        "flip": flipped(layout),
+        "flip": offered_flips(layout),
         "expand": [],
-        "reshape": reshaped(layout),
+        "reshape": offered_reshapes(layout),
         "unsqueeze": [Call("unsqueeze", (d,)) for d in range(layout.ndim + 1) if layout.ndim < MAX_DIMS],
         "squeeze": [Call("squeeze", (d,)) for d, n in enumerate(layout.shape) if n == 1],
         "contiguous": [] if layout.is_contiguous else [Call("contiguous", ())],
@@ -59,12 +59,12 @@ def offers(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
         "squeeze": f"no dim of {layout.shape} has size 1",
         "contiguous": "it is contiguous, so nothing would move",
     }
-    is_ranged = {"slice": bool(sliceable(layout)), "expand": bool(expandable(layout))}
+    is_ranged = {"slice": bool(sliceable_dims(layout)), "expand": bool(expandable_dims(layout))}
     offered = {kind: tuple(found[:MAX_OFFERED_VIEWS]) for kind, found in ways.items() if found or is_ranged.get(kind)}
     return Offers(offered, {kind: why for kind, why in refused.items() if kind not in offered})
 
 
-def permuted(layout: Layout) -> list[Step]:
+def offered_permutes(layout: Layout) -> list[Step]:
     """Other orders of the dims: all of few, the exchanges of two among many."""
     dims = tuple(range(layout.ndim))
     if layout.ndim <= 4:
@@ -73,20 +73,20 @@ def permuted(layout: Layout) -> list[Step]:
     return [Call("permute", order) for order in exchanged]
 
 
-def flipped(layout: Layout) -> list[Step]:
+def offered_flips(layout: Layout) -> list[Step]:
     """Each dim backwards, and all of them."""
     dims = tuple(range(layout.ndim))
     own: list[Step] = [Call("flip", (d,)) for d in dims]
     return [*own, Call("flip", dims)] if len(dims) > 1 else own
 
 
-def reshaped(layout: Layout) -> list[Step]:
+def offered_reshapes(layout: Layout) -> list[Step]:
     """Shapes of one, two and three dims with as many elements; views before copies."""
-    shapes = [shape for shape in dict.fromkeys(factored(layout.size)) if shape != layout.shape]
-    return [Call("reshape", shape) for shape in sorted(shapes, key=lambda s: bool(obstacle(layout, Call("reshape", s))))]
+    shapes = [shape for shape in dict.fromkeys(factorizations(layout.size)) if shape != layout.shape]
+    return [Call("reshape", shape) for shape in sorted(shapes, key=lambda s: bool(view_error(layout, Call("reshape", s))))]
 
 
-def factored(size: int) -> Iterator[tuple[int, ...]]:
+def factorizations(size: int) -> Iterator[tuple[int, ...]]:
     """Ways to write a size as a product of at most three sizes that are more than 1."""
     yield (size,)
     if size == 1:
@@ -97,7 +97,7 @@ def factored(size: int) -> Iterator[tuple[int, ...]]:
             yield from ((a, b, size // a // b) for b in range(2, size // a // 2 + 1) if size // a % b == 0)
 
 
-def obstacle(layout: Layout, step: Step) -> str:
+def view_error(layout: Layout, step: Step) -> str:
     """Why a reshape is no view, as the library says it; nothing of all others."""
     if isinstance(step, Call) and step.method == "reshape":
         try:
@@ -107,12 +107,12 @@ def obstacle(layout: Layout, step: Step) -> str:
     return ""
 
 
-def sliceable(layout: Layout) -> dict[int, int]:
+def sliceable_dims(layout: Layout) -> dict[int, int]:
     """The dims that a slice can take part of, and their sizes."""
     return {d: n for d, n in enumerate(layout.shape) if n}
 
 
-def sliced(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
+def make_slice(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
     """From start to before stop of one dim, and all of those before it.
 
     Examples
@@ -126,14 +126,14 @@ def sliced(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
     return Index((*[slice(None)] * d, own))
 
 
-def expandable(layout: Layout) -> dict[str, int]:
+def expandable_dims(layout: Layout) -> dict[str, int]:
     """Where a view can repeat: dims of size 1 by name, and a new one in front; and how often at most."""
     places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MAX_DIMS else {})
     most = min(MAX_DRAWN_ELEMENTS // max(prod(layout.shape), 1), MAX_REPEATS)
     return dict.fromkeys(places, most) if most > 1 else {}
 
 
-def expanded(layout: Layout, place: str, size: int) -> Call:
+def make_expand(layout: Layout, place: str, size: int) -> Call:
     """A dim of size 1, or a new one, repeated.
 
     Examples
@@ -148,9 +148,9 @@ def expanded(layout: Layout, place: str, size: int) -> Call:
     return Call("expand", (*layout.shape[:d], size, *layout.shape[d + 1 :]))
 
 
-def outcome(layout: Layout, step: Step) -> str:
+def describe_outcome(layout: Layout, step: Step) -> str:
     """What a view that may come would give, in words."""
-    why = obstacle(layout, step)
+    why = view_error(layout, step)
     if why:
         return f"copies, since view() fails: {why}"
     if step == Call("contiguous", ()):
@@ -158,6 +158,6 @@ def outcome(layout: Layout, step: Step) -> str:
     return "is a view: the same memory"
 
 
-def chips(steps: Sequence[Step]) -> list[str]:
+def chip_labels(steps: Sequence[Step]) -> list[str]:
     """The chain as words that differ, x first."""
-    return ["x", *[f"{k} {step}" for k, step in enumerate(labels(steps), start=1)]]
+    return ["x", *[f"{k} {step}" for k, step in enumerate(format_steps(steps), start=1)]]

@@ -38,19 +38,19 @@ def is_free(node: Node) -> bool:
     return isinstance(node.function, kinds.View | kinds.Full | kinds.Identity | kinds.Iota) or node.function is detach
 
 
-def roots_of(step: Any) -> tuple[Expression, ...]:
+def stored_expressions(step: Any) -> tuple[Expression, ...]:
     """What a step stores."""
     found: tuple[Expression, ...] = step.kernel.outputs
     return found
 
 
-def expressions_of(step: Any) -> tuple[Expression, ...]:
+def step_expressions(step: Any) -> tuple[Expression, ...]:
     """All expressions of a step, inputs first."""
     before = (step.kernel.a, step.kernel.b) if isinstance(step, MatmulLaunch) else ()
-    return Kernel((*before, *roots_of(step)), ()).expressions()
+    return Kernel((*before, *stored_expressions(step)), ()).expressions()
 
 
-def held_by_steps(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
+def nodes_by_expression(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
     """For each step, the nodes that its expressions compute: a node written with what the kernel loads is one of those."""
     lies: dict[int, set[Node]] = {}
     for node in graph.order:
@@ -58,20 +58,20 @@ def held_by_steps(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list
             lies.setdefault(node.function.index, set()).add(node)
     found = []
     for step in plan.steps:
-        of, ways = dict[Expression, list[Node]](), written_in(step, graph, lies)
+        of, ways = dict[Expression, list[Node]](), possible_expressions(step, graph, lies)
         for node, known in ways.items():
             for e in known:
                 if isinstance(e, Op | ReduceExpr | Accumulator | OpaqueOutput) and not is_free(node):
                     of.setdefault(e, []).append(node)
-        for e, (slot, _) in zip(roots_of(step), step.outputs, strict=True):
+        for e, (slot, _) in zip(stored_expressions(step), step.outputs, strict=True):
             lies.setdefault(slot, set()).update(node for node, known in ways.items() if e in known)
         found.append(of)
     return found
 
 
-def written_in(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
+def possible_expressions(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
     """The expressions of a kernel that each node may be."""
-    known = set(expressions_of(step))
+    known = set(step_expressions(step))
     slots: dict[int, set[Expression]] = {}
     for e in known:
         if isinstance(e, Load | ReadOutput):
@@ -103,20 +103,20 @@ def written_in(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> d
                 found.add(function(*xs))
             elif isinstance(function, kinds.Cast):
                 found.add(cast(xs[0], node.dtype))
-            elif isinstance(function, kinds.Reduce) and is_row_of(step, node):
+            elif isinstance(function, kinds.Reduce) and reduces_kernel_dims(step, node):
                 found.add(reduce_expr(function.operator, xs[0]))
         return found & known
 
-    for node in with_numbers(graph):
+    for node in nodes_and_numbers(graph):
         ways[node] = of(node)
     return ways
 
 
-def is_row_of(step: Any, node: Node) -> bool:
+def reduces_kernel_dims(step: Any, node: Node) -> bool:
     """Whether a fold is one of the rows of a kernel: its expression does not say along which dims."""
     return isinstance(step, KernelLaunch) and (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
 
 
-def with_numbers(graph: NumberedGraph) -> list[Node]:
+def nodes_and_numbers(graph: NumberedGraph) -> list[Node]:
     """The nodes of a graph, inputs first, and the numbers in it before those who use them."""
     return list(dict.fromkeys(x for node in graph.order for x in (*node.inputs, node)))

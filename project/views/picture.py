@@ -14,7 +14,7 @@ from typing import Any
 LOAD, STORE, SHARED, OTHER = "load", "store", "shared", "other"  # blue, vermillion, green, purple
 IDLE, CHOSEN, WASTED = "idle", "chosen", "wasted"  # hatched, framed, hatched in the colour of loads
 KINDS = ("", LOAD, STORE, SHARED, OTHER, IDLE, CHOSEN, WASTED)
-COLOURS = {LOAD: "#0072B2", STORE: "#D55E00", SHARED: "#009E73", OTHER: "#CC79A7"}
+COLORS = {LOAD: "#0072B2", STORE: "#D55E00", SHARED: "#009E73", OTHER: "#CC79A7"}
 WORDS = {
     LOAD: "is read",
     STORE: "is written",
@@ -95,7 +95,7 @@ class Picture:
     def __post_init__(self) -> None:
         if (count := sum(len(grid.cells) for grid in self.grids)) > MAX_CELLS:
             raise ValueError(f"a picture of {count:,} cells; expected at most {MAX_CELLS:,}: show a part, and say so")
-        data = data_of(self)
+        data = picture_data(self)
         if (nbytes := len(json.dumps(data, separators=(",", ":")))) > MAX_NBYTES:
             raise ValueError(f"a picture of {nbytes:,} bytes; expected at most {MAX_NBYTES:,}: show a part, and say so")
         object.__setattr__(self, "_data", data)
@@ -117,14 +117,14 @@ class Picture:
         return [
             {
                 "grid": grid.title,
-                "row": named(grid.row_names, cell.row),
-                "column": named(grid.column_names, cell.column),
+                "row": name_or_number(grid.row_names, cell.row),
+                "column": name_or_number(grid.column_names, cell.column),
                 "shows": cell.text,
                 "is": words.get(cell.kind, ""),
                 "in words": cell.label,
             }
             for grid in self.grids
-            for cell in in_order(grid)
+            for cell in sorted_cells(grid)
         ]
 
     def as_svg(self) -> str:
@@ -134,16 +134,16 @@ class Picture:
         for grid in self.grids:
             parts.append(f'<text x="0" y="{top + 14}" font-weight="bold">{escape(grid.title)}</text>')
             top += 22
-            parts += [drawn(cell, top) for cell in in_order(grid)]
+            parts += [cell_svg(cell, top) for cell in sorted_cells(grid)]
             top += SIZE * grid.rows + GAP
         for kind, words in self.legend():
-            parts.append(f'<rect x="1" y="{top + 1}" width="{SIZE - 2}" height="16" {painted(kind)}/>')
+            parts.append(f'<rect x="1" y="{top + 1}" width="{SIZE - 2}" height="16" {svg_style(kind)}/>')
             parts.append(f'<text x="{SIZE + 6}" y="{top + 13}">{escape(words)}</text>')
             top += GAP
         return "\n".join([SVG.format(width=width, height=max(top, 1), title=escape(self.sentence)), *parts, "</svg>", ""])
 
 
-def data_of(picture: Picture) -> dict[str, Any]:
+def picture_data(picture: Picture) -> dict[str, Any]:
     """A picture in lists and dicts; what most cells lack is left out."""
     grids = [
         {
@@ -153,7 +153,7 @@ def data_of(picture: Picture) -> dict[str, Any]:
             "columns": grid.columns,
             "rowNames": list(grid.row_names),
             "columnNames": list(grid.column_names),
-            "cells": [[c.row, c.column, c.text, c.label, c.kind, list(c.links)] for c in in_order(grid)],
+            "cells": [[c.row, c.column, c.text, c.label, c.kind, list(c.links)] for c in sorted_cells(grid)],
         }
         for grid in picture.grids
     ]
@@ -161,12 +161,12 @@ def data_of(picture: Picture) -> dict[str, Any]:
     return {"sentence": picture.sentence, "grids": grids, "frames": frames}
 
 
-def in_order(grid: Grid) -> list[Cell]:
+def sorted_cells(grid: Grid) -> list[Cell]:
     """The cells of a grid, row by row."""
     return sorted(grid.cells, key=lambda cell: (cell.row, cell.column))
 
 
-def named(names: Sequence[str], k: int) -> str:
+def name_or_number(names: Sequence[str], k: int) -> str:
     """The name of a row or column, or its number."""
     return names[k] if k < len(names) else str(k)
 
@@ -178,22 +178,22 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height
 <rect width="100%" height="100%" fill="white"/>"""
 
 
-def drawn(cell: Cell, top: int) -> str:
+def cell_svg(cell: Cell, top: int) -> str:
     """A cell as SVG."""
     x, y = SIZE * cell.column, top + SIZE * cell.row
-    text = "white" if cell.kind in COLOURS else "black"
+    text = "white" if cell.kind in COLORS else "black"
     box = f'<rect x="{x + 1}" y="{y + 1}" width="{SIZE - 2}" height="{SIZE - 2}"'
     return (
         f"<g><title>{escape(cell.label)}</title>"
-        f"{box} {painted(cell.kind)}/>"
+        f"{box} {svg_style(cell.kind)}/>"
         f'<text x="{x + SIZE // 2}" y="{y + SIZE // 2 + 4}" text-anchor="middle" fill="{text}">{escape(cell.text)}</text>'
         "</g>"
     )
 
 
-def painted(kind: str) -> str:
+def svg_style(kind: str) -> str:
     """How a kind is filled and framed, as attributes of SVG."""
-    colour = COLOURS.get(LOAD if kind == WASTED else kind)
+    colour = COLORS.get(LOAD if kind == WASTED else kind)
     fill = "url(#hatch)" if kind in (IDLE, WASTED) else colour or "white"
     return f'fill="{fill}" stroke="{colour or "#333"}" stroke-width="{3 if kind == CHOSEN else 1}"'
 
@@ -205,7 +205,7 @@ def ribbon(name: str, title: str, cells: Iterable[Cell], columns: int) -> Grid:
     return Grid(name, title, rows, columns, tuple(placed), row_names=tuple(str(columns * k) for k in range(rows)))
 
 
-def slices(name: str, title: str, shape: Sequence[int], cells: Mapping[tuple[int, ...], Cell]) -> tuple[Grid, ...]:
+def slice_grids(name: str, title: str, shape: Sequence[int], cells: Mapping[tuple[int, ...], Cell]) -> tuple[Grid, ...]:
     """Cells by index as grids of the last two dims, one for each index of the others.
 
     Rows and columns of the cells themselves are not looked at. A shape without elements is one empty grid that says so.

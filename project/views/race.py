@@ -125,14 +125,14 @@ def players() -> tuple[str, ...]:
     return NUMPY, *(name for name in mf.backends() if is_fast(name))
 
 
-def measures(name: str) -> str:
+def limiting_backend(name: str) -> str:
     """The backend whose limits a player runs into: a GPU has its own, all others share those of the host."""
     return name if name != NUMPY and not get_backend(name).is_host else "parallel"
 
 
-def roofs_of(who: Sequence[str]) -> Roofs:
+def measure_rooflines(who: Sequence[str]) -> Roofs:
     """What the machine can do at most, for these players; it takes about a second for each device, once."""
-    found = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(measures, who))}
+    found = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(limiting_backend, who))}
     for limits in found.values():
         limits.peak("float32")
     return found
@@ -144,7 +144,7 @@ def is_fast(name: str) -> bool:
     return bool(backend.is_host or backend.has_roofline)
 
 
-def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race:
+def run_race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race:
     """Let players run an operation at one size after the other, in turn, until the time is up.
 
     Parameters
@@ -168,49 +168,49 @@ def race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race
         raise MinifuseError(f"players are {', '.join(who) or 'none'}; expected some of {', '.join(players())}")
     chosen, found = OPERATIONS[operation], list[Point]()
     for name in who:
-        check(chosen, name)
+        check_result(chosen, name)
     left, is_product = budget_s / len(who), chosen.flops(1 << chosen.exponents[0]) > 0
     # After a product the threads of OpenBLAS look for more work for some 100 ms: NumPy comes last then, and alone.
     for heat in [[name] for name in sorted(who, key=NUMPY.__eq__)] if is_product else [list(who)]:
-        found += heat_of(chosen, dict.fromkeys(heat, left))
-    gpus = [gpu for name in who if (gpu := gpu_of(name))]
+        found += run_heat(chosen, dict.fromkeys(heat, left))
+    gpus = [gpu for name in who if (gpu := gpu_name(name))]
     place = ", ".join([f"{machine.model_name() or platform.machine()}", f"{os.cpu_count()} cores", *gpus])
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
     return Race(operation, tuple(found), tuple(who), place, now, budget_s)
 
 
-def gpu_of(name: str) -> str:
+def gpu_name(name: str) -> str:
     """What the GPU of a player calls itself; empty for one that runs on none."""
     backend: Any = None if name == NUMPY else get_backend(name)
     return "" if backend is None or backend.is_host or not backend.has_roofline else str(backend.device.name)
 
 
-def heat_of(operation: Operation, left: dict[str, float]) -> list[Point]:
+def run_heat(operation: Operation, left: dict[str, float]) -> list[Point]:
     """Players against each other at all sizes; each as long as the seconds that are left to it will do."""
     found = list[Point]()
     for exponent in operation.exponents:
         elements, ready, took = 1 << exponent, dict[str, Callable[[], Any]](), dict[str, float]()
         for name in left:
             began = perf_counter()
-            ready[name] = prepared(operation, name, elements)
+            ready[name] = prepare_call(operation, name, elements)
             took[name] = perf_counter() - began
             left[name] -= took[name]
-        new = timed(ready, elements, left)
+        new = time_rounds(ready, elements, left)
         next_s = {p.who: took[p.who] + ROUNDS * BLOCK_S + (ROUNDS + 2) * p.seconds for p in new}
-        growth, found = growth_of(operation, elements), found + new
+        growth, found = work_growth(operation, elements), found + new
         left = {name: rest for name, rest in left.items() if rest > growth * next_s[name]}
         if not left:
             break
     return found
 
 
-def growth_of(operation: Operation, elements: int) -> float:
+def work_growth(operation: Operation, elements: int) -> float:
     """How many times as much work the next size is."""
     work = operation.flops if operation.flops(elements) else operation.floats
     return work(4 * elements) / work(elements)
 
 
-def timed(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, float]) -> list[Point]:
+def time_rounds(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, float]) -> list[Point]:
     """Rounds of blocks of calls, the players in turn; what each takes is taken off its time."""
     calls, rounds = dict[str, int](), {name: list[float]() for name in ready}
     for name, player in ready.items():
@@ -227,7 +227,7 @@ def timed(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, fl
 
 
 @cache
-def numbers(k: int) -> Array:
+def random_numbers(k: int) -> Array:
     """Random numbers, by seed, of which all inputs number k are the first."""
     largest = 1 << max(operation.exponents[-1] for operation in OPERATIONS.values())
     return np.random.default_rng(k).standard_normal(largest, np.float32)
@@ -235,10 +235,10 @@ def numbers(k: int) -> Array:
 
 def inputs(operation: Operation, elements: int) -> list[Array]:
     """What a size is measured with."""
-    return [numbers(k)[:elements].reshape(shape) for k, shape in enumerate(operation.shapes(elements))]
+    return [random_numbers(k)[:elements].reshape(shape) for k, shape in enumerate(operation.shapes(elements))]
 
 
-def prepared(operation: Operation, name: str, elements: int) -> Callable[[], Any]:
+def prepare_call(operation: Operation, name: str, elements: int) -> Callable[[], Any]:
     """A call of one player, which returns when it is done."""
     arrays = inputs(operation, elements)
     if name == NUMPY:
@@ -255,7 +255,7 @@ def prepared(operation: Operation, name: str, elements: int) -> Callable[[], Any
     return wait
 
 
-def check(operation: Operation, name: str) -> None:
+def check_result(operation: Operation, name: str) -> None:
     """Compare a player's result with NumPy's, at the smallest size; what is to be compiled is compiled then.
 
     Raises
@@ -265,14 +265,14 @@ def check(operation: Operation, name: str) -> None:
     """
     elements = 1 << operation.exponents[0]
     expected = operation.numpys(*inputs(operation, elements))
-    if not np.allclose(np.asarray(prepared(operation, name, elements)()), expected, rtol=TOLERANCE, atol=TOLERANCE):
+    if not np.allclose(np.asarray(prepare_call(operation, name, elements)()), expected, rtol=TOLERANCE, atol=TOLERANCE):
         raise MinifuseError(f"{name} and NumPy differ by more than {TOLERANCE:g}; nothing was timed")
 
 
 # What is shown.
 
 
-def roof(operation: str, elements: int, limits: MachineLimits) -> float:
+def roofline_seconds(operation: str, elements: int, limits: MachineLimits) -> float:
     """Seconds that a machine needs at least: for its bytes, or for the arithmetic of a product."""
     chosen = OPERATIONS[operation]
     of_bytes = chosen.floats(elements) * 4 / limits.gbytes_per_s / 1e9
@@ -285,9 +285,9 @@ def rows(found: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
     """The curves as a table: who, elements, us; the roof of each device is one of them."""
     sizes = sorted({point.elements for point in found.points})
     return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points] + [
-        {"who": f"roof of {name}", "elements": n, "us": roof(found.operation, n, limits) * 1e6}
+        {"who": f"roof of {name}", "elements": n, "us": roofline_seconds(found.operation, n, limits) * 1e6}
         for name, limits in (roofs or {}).items()
-        if name in map(measures, found.players)
+        if name in map(limiting_backend, found.players)
         for n in sizes
     ]
 
@@ -297,7 +297,7 @@ def picture(found: Race) -> Picture:
     exponents, times = OPERATIONS[found.operation].exponents, {(p.who, p.elements): p for p in found.points}
     fastest = {1 << e: min((p.seconds for p in found.points if p.elements == 1 << e), default=0.0) for e in exponents}
     cells = [
-        cell_of(found, row, column, times.get((who, 1 << e)), fastest[1 << e])
+        time_cell(found, row, column, times.get((who, 1 << e)), fastest[1 << e])
         for row, who in enumerate(found.players)
         for column, e in enumerate(exponents)
     ]
@@ -308,7 +308,7 @@ def picture(found: Race) -> Picture:
     return Picture(sentence(found), (grid,), words=((LOAD, "the fastest at this size"), (IDLE, "no time was left")))
 
 
-def cell_of(found: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
+def time_cell(found: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
     """A player at a size."""
     who, exponent = found.players[row], OPERATIONS[found.operation].exponents[column]
     if point is None:
@@ -340,8 +340,8 @@ def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
             rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
         size = f"at 2^{point.elements.bit_length() - 1} elements, in {formatting.duration(point.seconds)}"
         known.append(Fact(who, rate, MEASURED, size))
-        if limits := (roofs or {}).get(measures(who)):
-            share = roof(found.operation, point.elements, limits) / point.seconds
+        if limits := (roofs or {}).get(limiting_backend(who)):
+            share = roofline_seconds(found.operation, point.elements, limits) / point.seconds
             known.append(
                 Fact(f"{who}: share of the roof", f"{share:.0%}", DERIVED, "above 100 % where caches hold the data")
             )
@@ -358,7 +358,7 @@ def command(found: Race, has_roof: bool = False) -> str:
 
 def source() -> list[Line]:
     """How it is timed."""
-    lines, first = inspect.getsourcelines(timed)
+    lines, first = inspect.getsourcelines(time_rounds)
     return [Line(first + k, line.rstrip("\n")) for k, line in enumerate(lines)]
 
 
@@ -366,7 +366,7 @@ def source() -> list[Line]:
 
 
 @dataclass(frozen=True)
-class Kept:
+class SavedResults:
     """A file of results."""
 
     device: str
@@ -375,12 +375,12 @@ class Kept:
     tables: tuple[report.Table, ...]
 
 
-def files(folder: Path = FOLDER) -> list[str]:
+def result_files(folder: Path = FOLDER) -> list[str]:
     """The names of the files of results."""
     return sorted(path.name for path in folder.glob("*.json"))
 
 
-def kept(name: str, folder: Path = FOLDER) -> Kept:
+def load_results(name: str, folder: Path = FOLDER) -> SavedResults:
     """What a file holds.
 
     Raises
@@ -388,10 +388,12 @@ def kept(name: str, folder: Path = FOLDER) -> Kept:
     MinifuseError
         There is no such file, or it is damaged.
     """
-    if name not in files(folder):
-        raise MinifuseError(f"there is no file of results {name!r}; expected one of {', '.join(files(folder)) or 'none'}")
+    if name not in result_files(folder):
+        raise MinifuseError(
+            f"there is no file of results {name!r}; expected one of {', '.join(result_files(folder)) or 'none'}"
+        )
     try:
-        return read(folder / name)
+        return read_results(folder / name)
     except (OSError, ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
         raise MinifuseError(
             f"{folder / name} is no file of results, or a damaged one ({type(error).__name__}: {error}); take it from the "
@@ -399,17 +401,17 @@ def kept(name: str, folder: Path = FOLDER) -> Kept:
         ) from error
 
 
-def read(path: Path) -> Kept:
+def read_results(path: Path) -> SavedResults:
     """Return the content of a file of results."""
     if path.name == kernel_counts.KEPT.name:
         counts = kernel_counts.kept(path)
         header, *lines = kernel_counts.table(counts)
         dates = ", ".join(dict.fromkeys(found["date"] for found in counts.values()))
         table = report.Table("How many kernels twenty functions become", header, lines)
-        return Kept("no device: kernels are counted", dates, tuple(kernel_counts.facts(counts)), (table,))
+        return SavedResults("no device: kernels are counted", dates, tuple(kernel_counts.facts(counts)), (table,))
     found = json.loads(path.read_text(encoding="utf-8"))
     device = found["device"]["name"] if "device" in found else found["machine"]["processor"]
-    return Kept(device, found["date"][:10], tuple(report.summary(found)), tuple(report.tables(found)))
+    return SavedResults(device, found["date"][:10], tuple(report.summary(found)), tuple(report.tables(found)))
 
 
 def as_rows(table: report.Table) -> list[dict[str, str]]:

@@ -11,7 +11,7 @@ from .cited_facts import Line
 
 
 @cache
-def lines_of(function: Callable[..., Any]) -> tuple[Line, ...]:
+def source_lines(function: Callable[..., Any]) -> tuple[Line, ...]:
     """The lines of a function, numbered as in its file."""
     text, first = inspect.getsourcelines(function)
     body = textwrap.dedent("".join(text)).splitlines()

@@ -10,13 +10,13 @@ from minifuse.core.errors import MinifuseError, ViewError
 from minifuse.core.layout import Layout, row_major
 
 from .cited_facts import DERIVED, Fact
-from .expressions import Call, Index, labels
-from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slices
+from .expressions import Call, Index, format_steps
+from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slice_grids
 
 MAX_DRAWN_ELEMENTS, MAX_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
 COLUMNS = 16  # of the ribbon
 NAMED = 6  # indices that a fact names
-IDIOMS = {
+EXAMPLES = {
     "as it lies": ("3, 4", ""),
     "transposed": ("3, 4", ".T"),
     "every second column": ("3, 8", "[:, ::2]"),
@@ -31,7 +31,7 @@ Position = tuple[int, ...]
 
 
 @dataclass(frozen=True)
-class Strided:
+class StridedView:
     """A view of the elements 0, 1, 2, ... of a storage: the layouts on the way, the last one is that of the view."""
 
     shape: tuple[int, ...]
@@ -51,10 +51,10 @@ class Strided:
     @property
     def name(self) -> str:
         """As one types it."""
-        return "x" + "".join(labels(self.steps))
+        return "x" + "".join(format_steps(self.steps))
 
 
-def strided(shape: Sequence[int], steps: Sequence[Call | Index]) -> Strided:
+def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedView:
     """Go through the steps with a real tensor.
 
     Raises
@@ -78,27 +78,27 @@ def strided(shape: Sequence[int], steps: Sequence[Call | Index]) -> Strided:
         if x.ndim > MAX_DIMS:
             raise MinifuseError(f"{step}: a view of {x.ndim} dims; expected at most {MAX_DIMS}")
         if x.buffer is not start.buffer:
-            copies.append((k, why_copied(layouts[-1], step)))
+            copies.append((k, copy_reason(layouts[-1], step)))
             start = x
             lies = dict(zip(positions(x.meta.layout).values(), x.numpy().ravel().tolist(), strict=True))
             storage = tuple(lies[p] for p in range(x.size))
         offset = (x.address - start.address) // x.dtype.itemsize
         found = x.meta.layout
         layouts.append(Layout(found.shape, found.strides, found.offset + offset))
-    return Strided(tuple(shape), tuple(steps), tuple(layouts), storage, tuple(copies))
+    return StridedView(tuple(shape), tuple(steps), tuple(layouts), storage, tuple(copies))
 
 
-def why_copied(before: Layout, step: Call | Index) -> str:
+def copy_reason(before: Layout, step: Call | Index) -> str:
     """Why a step was no view, in the words of the library."""
     if isinstance(step, Call) and step.method == "reshape":
         try:
             before.reshape(*step.arguments)
         except ViewError as error:
             return str(error)
-    return why_contiguous(before)
+    return contiguity_reason(before)
 
 
-def picture(found: Strided, chosen: Position | None = None) -> Picture:
+def picture(found: StridedView, chosen: Position | None = None) -> Picture:
     """The storage as a ribbon, and the view over it, slice by slice; what is the same element lights up together.
 
     Where a step copied there are two storages: that of x, and that of the copy, in which the view lies. `chosen` is an index
@@ -108,20 +108,27 @@ def picture(found: Strided, chosen: Position | None = None) -> Picture:
     place = None if chosen is None else places[chosen]
     counts = Counter(places.values())
     memory = [
-        Cell(0, 0, str(v), place_label(p, v, counts[p], found.is_copy), mark(p, place, counts), (link(p),))
+        Cell(0, 0, str(v), place_label(p, v, counts[p], found.is_copy), cell_kind(p, place, counts), (place_link(p),))
         for p, v in enumerate(found.storage)
     ]
     elements = {
-        index: Cell(0, 0, str(found.storage[p]), spoken(index, found, p), mark(p, place, counts), (name_of(index), link(p)))
+        index: Cell(
+            0,
+            0,
+            str(found.storage[p]),
+            element_label(index, found, p),
+            cell_kind(p, place, counts),
+            (element_link(index), place_link(p)),
+        )
         for index, p in places.items()
     }
-    title = f"storage of {'the copy' if found.is_copy else 'x'}: {count(len(memory), 'number')} in a row"
-    grids = [ribbon("storage", title, memory, COLUMNS), *slices("view", "view", found.layouts[-1].shape, elements)]
-    looked_at = "" if chosen is None else f" view{written(chosen)} lies at {formula(found.layouts[-1], chosen)}."
-    return Picture(sentence(found) + looked_at, (*original(found, place), *grids), words=WORDS)
+    title = f"storage of {'the copy' if found.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
+    grids = [ribbon("storage", title, memory, COLUMNS), *slice_grids("view", "view", found.layouts[-1].shape, elements)]
+    looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(found.layouts[-1], chosen)}."
+    return Picture(sentence(found) + looked_at, (*original_grid(found, place), *grids), words=WORDS)
 
 
-def original(found: Strided, place: int | None) -> list[Grid]:
+def original_grid(found: StridedView, place: int | None) -> list[Grid]:
     """The storage of x, where the view does not lie in it: each of its numbers, and where its copies are."""
     if not found.is_copy:
         return []
@@ -134,38 +141,38 @@ def original(found: Strided, place: int | None) -> list[Grid]:
             0,
             0,
             str(v),
-            f"storage of x {v}, {'copied to ' + several(list(map(str, copied[v]))) if v in copied else 'not copied'}",
+            f"storage of x {v}, {'copied to ' + format_some(list(map(str, copied[v]))) if v in copied else 'not copied'}",
             CHOSEN if place is not None and v == found.storage[place] else LOAD if v in copied else "",
-            (f"x{v}", *map(link, copied.get(v, ()))),
+            (f"x{v}", *map(place_link, copied.get(v, ()))),
         )
         for v in range(size)
     ]
-    return [ribbon("original", f"storage of x: {count(size, 'number')} in a row", cells, COLUMNS)]
+    return [ribbon("original", f"storage of x: {format_count(size, 'number')} in a row", cells, COLUMNS)]
 
 
-def mark(position: int, chosen: int | None, counts: Counter[int]) -> str:
+def cell_kind(position: int, chosen: int | None, counts: Counter[int]) -> str:
     """How a place looks, in the storage and in the view: chosen, seen more than once, seen, or not seen."""
     if position == chosen:
         return CHOSEN
     return OTHER if counts[position] > 1 else LOAD if counts[position] else ""
 
 
-def link(position: int) -> str:
+def place_link(position: int) -> str:
     """The name of a place of the storage in which the view lies."""
     return f"p{position}"
 
 
-def name_of(index: Position) -> str:
+def element_link(index: Position) -> str:
     """The name of an element of the view."""
     return "v" + ",".join(map(str, index))
 
 
-def index_of(found: Strided, chosen: str | None) -> Position | None:
+def index_of(found: StridedView, chosen: str | None) -> Position | None:
     """The element of the view that a link names: of a place that is seen several times the first, of one not seen None."""
     if not chosen:
         return None
     for index, p in positions(found.layouts[-1]).items():
-        if chosen in (name_of(index), link(p), f"x{found.storage[p]}"):
+        if chosen in (element_link(index), place_link(p), f"x{found.storage[p]}"):
             return index
     return None
 
@@ -184,25 +191,25 @@ def place_label(position: int, value: int, times: int, is_copy: bool) -> str:
     return f"storage {'of the copy ' if is_copy else ''}{position}, value {value}, {seen}"
 
 
-def spoken(index: Position, found: Strided, position: int) -> str:
+def element_label(index: Position, found: StridedView, position: int) -> str:
     """An element of the view in words."""
     names = ["row", "column"][-len(index) :] if len(index) <= 2 else [f"dim {d}" for d in range(len(index))]
     where = "".join(f"{name} {i}, " for name, i in zip(names, index, strict=False))
     return f"{where}value {found.storage[position]}, storage {position}"
 
 
-def several(words: Sequence[str]) -> str:
+def format_some(words: Sequence[str]) -> str:
     """The first few of many words, and how many are left out."""
     rest = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return ", ".join(words[:NAMED]) + rest
 
 
-def count(number: int, what: str) -> str:
+def format_count(number: int, what: str) -> str:
     """So many of something."""
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def sentence(found: Strided) -> str:
+def sentence(found: StridedView) -> str:
     """What is to be seen."""
     layout = found.layouts[-1]
     moved = ""
@@ -212,21 +219,21 @@ def sentence(found: Strided) -> str:
     if layout.size == 0:
         return f"{found.name} has shape {layout.shape}: no elements, so no place in the storage is looked at.{moved}"
     seen = len(set(positions(layout).values()))
-    repeated = f" in {count(seen, 'place')}, so that some share one" if seen < layout.size else ""
-    elements = count(layout.size, "element")
+    repeated = f" in {format_count(seen, 'place')}, so that some share one" if seen < layout.size else ""
+    elements = format_count(layout.size, "element")
     return f"{found.name} has shape {layout.shape} and strides {layout.strides}: {elements}{repeated}.{moved}"
 
 
-def facts(found: Strided, chosen: Position | None = None) -> list[Fact]:
+def facts(found: StridedView, chosen: Position | None = None) -> list[Fact]:
     """What the library knows of the view; of the chosen element first of all."""
     layout = found.layouts[-1]
-    known = [] if chosen is None else facts_of(found, chosen)
+    known = [] if chosen is None else element_facts(found, chosen)
     known += [
         Fact("shape", layout.shape, DERIVED),
         Fact("strides", layout.strides, DERIVED, "in elements: how far apart neighbours along each dim lie"),
         Fact("offset", layout.offset, DERIVED, "where index (0, 0, ...) lies"),
-        Fact("contiguous", "yes" if layout.is_contiguous else "no", DERIVED, why_contiguous(layout)),
-        Fact("can be seen as one line", *flat(layout)),
+        Fact("contiguous", "yes" if layout.is_contiguous else "no", DERIVED, contiguity_reason(layout)),
+        Fact("can be seen as one line", *flattening(layout)),
         Fact("memory", "a copy" if found.is_copy else "shared with x", DERIVED),
     ]
     copied = dict(found.copies)
@@ -237,19 +244,24 @@ def facts(found: Strided, chosen: Position | None = None) -> list[Fact]:
     return known
 
 
-def facts_of(found: Strided, chosen: Position) -> list[Fact]:
+def element_facts(found: StridedView, chosen: Position) -> list[Fact]:
     """What is known of one element of the view."""
     places = positions(found.layouts[-1])
-    place, aliases = places[chosen], [written(index) for index, p in places.items() if p == places[chosen]]
+    place, aliases = places[chosen], [format_index(index) for index, p in places.items() if p == places[chosen]]
     known = [
-        Fact(f"view{written(chosen)} lies at", formula(found.layouts[-1], chosen), DERIVED, "offset + sum(index * stride)"),
-        Fact(f"view{written(chosen)} holds", found.storage[place], DERIVED, "element of x, counted in its storage"),
+        Fact(
+            f"view{format_index(chosen)} lies at",
+            formula(found.layouts[-1], chosen),
+            DERIVED,
+            "offset + sum(index * stride)",
+        ),
+        Fact(f"view{format_index(chosen)} holds", found.storage[place], DERIVED, "element of x, counted in its storage"),
     ]
     why = "a stride of 0 reads one place again and again" if len(aliases) > 1 else "no other index reads that place"
-    return [*known, Fact("the place is seen as", several(aliases), DERIVED, why)]
+    return [*known, Fact("the place is seen as", format_some(aliases), DERIVED, why)]
 
 
-def written(index: Position) -> str:
+def format_index(index: Position) -> str:
     """An index behind a name."""
     return f"[{', '.join(map(str, index))}]" if index else "[()]"
 
@@ -260,7 +272,7 @@ def formula(layout: Layout, index: Position) -> str:
     return f"{' + '.join([str(layout.offset), *terms])} = {layout.position(index)}"
 
 
-def why_contiguous(layout: Layout) -> str:
+def contiguity_reason(layout: Layout) -> str:
     """Why a layout is, or is not, the one of fresh memory; where it begins does not matter."""
     expected = row_major(layout.shape).strides
     if layout.is_contiguous:
@@ -271,7 +283,7 @@ def why_contiguous(layout: Layout) -> str:
     return f"dim {d} has stride {layout.strides[d]}; fresh memory would have {expected[d]}"
 
 
-def flat(layout: Layout) -> tuple[str, str, str]:
+def flattening(layout: Layout) -> tuple[str, str, str]:
     """Whether the view can be reshaped to one dim without a copy; else what the library says."""
     try:
         return f"yes, with stride {layout.reshape(layout.size).strides[0]}", DERIVED, ""
@@ -279,7 +291,7 @@ def flat(layout: Layout) -> tuple[str, str, str]:
         return "no", DERIVED, str(error)
 
 
-def method_of(steps: Sequence[Call | Index]) -> str:
+def layout_method(steps: Sequence[Call | Index]) -> str:
     """The method of Layout that the last step calls; that of the formula where there is none."""
     match steps[-1] if steps else None:
         case Index():
@@ -289,7 +301,7 @@ def method_of(steps: Sequence[Call | Index]) -> str:
     return "position"
 
 
-def command(found: Strided, chosen: Position | None = None) -> str:
+def command(found: StridedView, chosen: Position | None = None) -> str:
     """The line on a terminal that tells the same."""
     element = "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"
     shape = quote(",".join(map(str, found.shape)))

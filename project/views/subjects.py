@@ -45,7 +45,7 @@ SUBJECTS = {
 }
 
 
-def planned(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
+def plan_launch(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
     """The launch, what it should give, and the array that it writes, where that is ours."""
     a = (np.arange(prod(shape), dtype=np.float32) / 8).reshape(shape)
     if about.kernel is not None:
@@ -55,12 +55,12 @@ def planned(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | No
         return plan, np.asarray(about.operation(a), np.float32), out
     inputs = [
         mf.tensor(a, backend="python"),
-        *[mf.tensor(a[0] if len(a) else np.zeros(shape[1:], np.float32), backend="python")] * ("y" in names_of(about)),
+        *[mf.tensor(a[0] if len(a) else np.zeros(shape[1:], np.float32), backend="python")] * ("y" in input_names(about)),
     ]
     plans = launches_of(about.operation, *inputs)
     return plans[0] if plans and a.size else None, about.operation(*inputs).numpy(), None
 
 
-def names_of(about: Subject) -> tuple[str, ...]:
+def input_names(about: Subject) -> tuple[str, ...]:
     """The inputs of its operation."""
     return about.operation.__code__.co_varnames

@@ -38,7 +38,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Lives:
+class BlockTimelines:
     """A trace, and the lives of the threads of one block."""
 
     trace: simt.Trace
@@ -52,7 +52,7 @@ class Lives:
 
 
 @dataclass
-class Watch:
+class TimelineRecorder:
     """Takes down what the threads of a block do, as Python's hook for debuggers."""
 
     code: CodeType
@@ -63,11 +63,11 @@ class Watch:
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
         """A function begins; only lives of the block are followed further."""
-        if frame.f_builtins is not KERNEL_BUILTINS or origin(frame.f_code) != origin(self.code):
+        if frame.f_builtins is not KERNEL_BUILTINS or code_origin(frame.f_code) != code_origin(self.code):
             return None
         lane = getcurrent().lane
         self.began.add((lane.block, lane.thread))
-        return self.follow(lane, numbers_of(frame)) if lane.block == self.block else None
+        return self.follow(lane, numeric_locals(frame)) if lane.block == self.block else None
 
     def follow(self, lane: Any, before: dict[str, str]) -> Callable[..., Any]:
         """What takes down one thread, whose names have these values before its first line."""
@@ -77,7 +77,7 @@ class Watch:
         def note(frame: FrameType, event: str, argument: Any) -> Callable[..., Any]:
             nonlocal line, first, before
             if event in ("line", "return"):
-                now, position = numbers_of(frame), lane.machine.recorder.position
+                now, position = numeric_locals(frame), lane.machine.recorder.position
                 if line and len(steps) < MAX_STEPS:
                     changed = tuple((name, text) for name, text in now.items() if before.get(name) != text)
                     steps.append(Step(line, changed, first, position))
@@ -89,12 +89,12 @@ class Watch:
         return note
 
 
-def origin(code: CodeType) -> tuple[str, str, int]:
+def code_origin(code: CodeType) -> tuple[str, str, int]:
     """Return where a function was written. The interpreter runs a copy of its code."""
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
-def numbers_of(frame: FrameType) -> dict[str, str]:
+def numeric_locals(frame: FrameType) -> dict[str, str]:
     """The numbers among the names of a kernel, as text."""
     return {
         name: f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
@@ -103,37 +103,37 @@ def numbers_of(frame: FrameType) -> dict[str, str]:
     }
 
 
-def lives_of(plan: LaunchPlan, block: int) -> Lives:
+def trace_timelines(plan: LaunchPlan, block: int) -> BlockTimelines:
     """Run a launch in the interpreter, and watch the threads of one block."""
-    watch, before = Watch(function_of(plan).__code__, block), sys.gettrace()
+    watch, before = TimelineRecorder(kernel_function(plan).__code__, block), sys.gettrace()
     sys.settrace(watch)
     try:
         trace = simt.trace(plan, limit=LIMIT, loop_limit=LIMIT)
     finally:
         sys.settrace(before)
     steps = {thread: tuple(found) for thread, found in watch.steps.items()}
-    return Lives(trace, block, steps, frozenset(watch.began), frozenset(watch.cut))
+    return BlockTimelines(trace, block, steps, frozenset(watch.began), frozenset(watch.cut))
 
 
-def function_of(plan: LaunchPlan) -> Any:
+def kernel_function(plan: LaunchPlan) -> Any:
     """The kernel of a plan as Python's function."""
     return getattr(plan.kernel, "py_func", plan.kernel)
 
 
-def source_of(plan: LaunchPlan) -> dict[int, str]:
+def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
     """The lines of a kernel by number; of a generated one with the functions that it calls, which stand above it."""
-    function = function_of(plan)
+    function = kernel_function(plan)
     file = function.__code__.co_filename
     lines, first = inspect.getsourcelines(function) if Path(file).is_file() else (linecache.getlines(file), 1)
     return {number: line.rstrip("\n") for number, line in enumerate(lines, start=first)}
 
 
-def counted(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
+def annotate_source(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
     """The source with what was counted: lanes that ran a line, given, and loads and stores of the whole launch."""
-    file = function_of(plan).__code__.co_filename
+    file = kernel_function(plan).__code__.co_filename
     at = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
     found = list[Line]()
-    for number, text in source_of(plan).items():
+    for number, text in kernel_lines(plan).items():
         counts = [("lanes", lanes[number])] if number in lanes else []
         counts += [(kind, at[number][kind]) for kind in ("loads", "stores") if at.get(number, {}).get(kind)]
         found.append(Line(number, text, tuple(counts)))

@@ -17,10 +17,10 @@ from minifuse.simt import Trace
 from minifuse.simt.record import ArrayInfo
 
 from .cited_facts import DERIVED, THEORY, TRACED, Fact, Line
-from .coordinates import counted_as, linear, listed, place, spoken
+from .coordinates import format_count, format_index, format_numbers, linear_index, unravel_index
 from .picture import CHOSEN, IDLE, LOAD, OTHER, STORE, WASTED, Cell, Frame, Grid, Picture, ribbon
-from .subjects import SUBJECTS, Shape, names_of, planned
-from .thread_timelines import Lives, Step, counted, lives_of, source_of
+from .subjects import SUBJECTS, Shape, input_names, plan_launch
+from .thread_timelines import BlockTimelines, Step, annotate_source, kernel_lines, trace_timelines
 
 MAX_DRAWN_ELEMENTS = 512  # elements, and threads of all blocks that are drawn
 MAX_DRAWN_BLOCKS = 8  # that are drawn
@@ -29,14 +29,14 @@ MEANS = ((OTHER, "runs the line"), (WASTED, "outside its array"))
 
 
 @dataclass(frozen=True)
-class Launched:
+class TracedLaunch:
     """A launch that ran, and the thread that is looked at."""
 
     subject: str
     shape: Shape
     plan: LaunchPlan | None
     """None where there is nothing to launch."""
-    lives: Lives | None
+    timelines: BlockTimelines | None
     is_right: bool
     thread: int
     """Linear in its block, which is that of `lives`."""
@@ -44,8 +44,8 @@ class Launched:
     @property
     def trace(self) -> Trace:
         """The trace; there is one where there is a plan."""
-        assert self.lives is not None
-        return self.lives.trace
+        assert self.timelines is not None
+        return self.timelines.trace
 
 
 class Access(NamedTuple):
@@ -59,7 +59,7 @@ class Access(NamedTuple):
     event: int
 
 
-def launched(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0, 0)) -> Launched:
+def run_launch(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0, 0)) -> TracedLaunch:
     """Run a launch.
 
     Parameters
@@ -83,13 +83,13 @@ def launched(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (0,
         raise MinifuseError(f"{subject}: the shape is {shape}; expected {about.dims} sizes")
     if prod(shape) > MAX_DRAWN_ELEMENTS:
         raise MinifuseError(f"{prod(shape):,} elements; expected at most {MAX_DRAWN_ELEMENTS}, so that each can be seen")
-    plan, expected, out = planned(about, shape, block)
+    plan, expected, out = plan_launch(about, shape, block)
     if plan is None:
-        return Launched(subject, shape, None, None, True, 0)
-    lives = lives_of(plan, min(of[0], prod(plan.grid) - 1))
+        return TracedLaunch(subject, shape, None, None, True, 0)
+    lives = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
     found = out if out is not None else lives.trace.outputs.get("out0", np.zeros(0))
     is_same = found.size == expected.size and np.allclose(found.reshape(-1), expected.reshape(-1), rtol=1e-6)
-    return Launched(subject, shape, plan, lives, lives.trace.is_complete and is_same, min(of[1], prod(plan.block) - 1))
+    return TracedLaunch(subject, shape, plan, lives, lives.trace.is_complete and is_same, min(of[1], prod(plan.block) - 1))
 
 
 def accesses(trace: Trace) -> list[Access]:
@@ -107,29 +107,29 @@ def accesses(trace: Trace) -> list[Access]:
     return found
 
 
-def picture(seen: Launched) -> Picture:
+def picture(seen: TracedLaunch) -> Picture:
     """Blocks with their threads, the cells that they read and write, the lanes of one warp, and a life in frames."""
     if seen.plan is None:
         return Picture("There are no elements, so nothing is launched.", (Grid("blocks", "no blocks", 1, 1, ()),))
     touched = accesses(seen.trace)
-    grids = [*blocks(seen, touched), *arrays(seen, touched), mask(seen)]
+    grids = [*block_grids(seen, touched), *array_grids(seen, touched), lane_mask_grid(seen)]
     return Picture(sentence(seen), tuple(grids), tuple(frames(seen, touched)), MEANS)
 
 
-def drawn_blocks(seen: Launched) -> range:
+def drawn_blocks(seen: TracedLaunch) -> range:
     """The blocks that are drawn: a run of them that has the chosen one."""
     assert seen.plan is not None
-    assert seen.lives is not None
+    assert seen.timelines is not None
     total = prod(seen.plan.grid)
     count = min(total, MAX_DRAWN_BLOCKS, max(MAX_DRAWN_ELEMENTS // seen.trace.threads, 1))
-    first = min(seen.lives.block // count * count, total - count)
+    first = min(seen.timelines.block // count * count, total - count)
     return range(first, first + count)
 
 
-def blocks(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
+def block_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
     """A grid for each block that is drawn; its cells are threads."""
     trace, shown = seen.trace, drawn_blocks(seen)
-    assert seen.lives is not None
+    assert seen.timelines is not None
     total, working = prod(trace.grid), dict[tuple[int, int], list[Access]]()
     for access in touched:
         working.setdefault(access.thread, []).append(access)
@@ -146,44 +146,44 @@ def blocks(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
             (f"warp {r * columns // WARP}" if r * columns % WARP == 0 else "") if is_flat else f"y {r}" for r in range(rows)
         )
         above = () if is_flat else tuple(f"x {c}" for c in range(columns))
-        title = f"block {spoken(block, trace.grid)}{part if block == shown[0] else ''}: {trace.threads} threads"
+        title = f"block {format_index(block, trace.grid)}{part if block == shown[0] else ''}: {trace.threads} threads"
         grids.append(Grid(f"block{block}", title, rows, columns, placed.cells, names, above))
     return grids
 
 
-def thread_cell(seen: Launched, block: int, thread: int, done: Sequence[Access]) -> Cell:
+def thread_cell(seen: TracedLaunch, block: int, thread: int, done: Sequence[Access]) -> Cell:
     """A thread, or the place of one where the block does not fill its last warp."""
-    lives, trace = seen.lives, seen.trace
+    lives, trace = seen.timelines, seen.trace
     assert lives is not None
     warp, lane = divmod(thread, WARP)
     if thread >= trace.threads:
         return Cell(0, 0, "", f"block {block}, warp {warp}, lane {lane}: no thread, since the block ends before", IDLE)
     is_chosen = (block, thread) == (lives.block, seen.thread)
-    where = f"block {spoken(block, trace.grid)}, thread {spoken(thread, trace.block)}, warp {warp}, lane {lane}"
+    where = f"block {format_index(block, trace.grid)}, thread {format_index(thread, trace.block)}, warp {warp}, lane {lane}"
     if done:
-        words, kind = "; ".join(described(done)), ""
+        words, kind = "; ".join(describe_accesses(done)), ""
     elif (block, thread) not in lives.began:
         words, kind = "never began, since the launch was ended", IDLE
     else:
         words, kind = "touches no memory", IDLE
-    fault = fault_of(trace, block, thread)
+    fault = find_fault(trace, block, thread)
     text = f"{thread}!" if fault else str(thread)
     label = f"{where}: {fault or words}{', chosen' * is_chosen}"
     links = (f"t{block}.{thread}", f"T{block}.{thread}")
     return Cell(0, 0, text, label, CHOSEN if is_chosen else kind, links)
 
 
-def fault_of(trace: Trace, block: int, thread: int) -> str:
+def find_fault(trace: Trace, block: int, thread: int) -> str:
     """What a thread did wrong that ended the launch; nothing of most."""
     if trace.is_complete or not trace.findings:
         return ""
     error = trace.findings[-1]
-    at = [linear(tuple(found), trace.block) for found in error.threads or ()]
-    is_here = error.block is not None and linear(tuple(error.block), trace.grid) == block and thread in at
+    at = [linear_index(tuple(found), trace.block) for found in error.threads or ()]
+    is_here = error.block is not None and linear_index(tuple(error.block), trace.grid) == block and thread in at
     return f"{type(error).__name__} at {error.array}{error.element}, and the launch ended" if is_here else ""
 
 
-def described(done: Sequence[Access]) -> list[str]:
+def describe_accesses(done: Sequence[Access]) -> list[str]:
     """Accesses in words: "reads a[4], a[5]"."""
     found = list[str]()
     for verb, is_store in (("reads", False), ("writes", True)):
@@ -193,9 +193,9 @@ def described(done: Sequence[Access]) -> list[str]:
     return found
 
 
-def arrays(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
+def array_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
     """The arrays in memory, outputs first; each element with the threads that touch it."""
-    trace, lives = seen.trace, seen.lives
+    trace, lives = seen.trace, seen.timelines
     assert lives is not None
     chosen, grids = (lives.block, seen.thread), list[Grid]()
     by_element = dict[tuple[str, int], list[Access]]()
@@ -216,13 +216,13 @@ def arrays(seen: Launched, touched: Sequence[Access]) -> list[Grid]:
             label = f"{info.name}[{element}], {verb} {by}"
             links = (*[f"t{b}.{t}" for b, t in threads[:16]], f"{info.name}.{element}")
             cells.append(Cell(0, 0, str(element), label, kind, links))
-        cells += outside(trace, info)
+        cells += out_of_bounds_cells(trace, info)
         columns = seen.shape[-1] if prod(info.shape) == prod(seen.shape) and 1 < len(seen.shape) <= 2 else COLUMNS
         grids.append(ribbon(info.name, f"{info.name}, {info.dtype}, in memory", cells, max(columns, 1)))
     return grids
 
 
-def outside(trace: Trace, info: ArrayInfo) -> list[Cell]:
+def out_of_bounds_cells(trace: Trace, info: ArrayInfo) -> list[Cell]:
     """The place past the end of an array that a thread asked for, which ended the launch; of most arrays none."""
     if trace.is_complete or not trace.findings:
         return []
@@ -230,19 +230,19 @@ def outside(trace: Trace, info: ArrayInfo) -> list[Cell]:
     element, size = error.element or (), prod(info.shape)
     if error.array != info.name or len(element) != 1 or len(info.shape) != 1 or element[0] < size:
         return []
-    block = linear(tuple(error.block or (0,)), trace.grid)
-    threads = [linear(tuple(found), trace.block) for found in error.threads or ()]
+    block = linear_index(tuple(error.block or (0,)), trace.grid)
+    threads = [linear_index(tuple(found), trace.block) for found in error.threads or ()]
     by = ", ".join(f"thread {t} of block {block}" for t in threads)
-    label = f"{info.name}[{element[0]}] lies outside: {info.name} has {counted_as(size, 'element')}; asked for by {by}"
+    label = f"{info.name}[{element[0]}] lies outside: {info.name} has {format_count(size, 'element')}; asked for by {by}"
     return [Cell(0, 0, f"{element[0]}!", label, WASTED, tuple(f"t{block}.{t}" for t in threads))]
 
 
 # One warp, line by line.
 
 
-def lanes_at(seen: Launched) -> dict[int, int]:
+def lanes_by_line(seen: TracedLaunch) -> dict[int, int]:
     """For each line that the chosen warp ran, the lanes that ran it, as a mask of bits."""
-    lives, found = seen.lives, dict[int, int]()
+    lives, found = seen.timelines, dict[int, int]()
     assert lives is not None
     for thread, steps in lives.steps.items():
         if thread // WARP == seen.thread // WARP:
@@ -251,49 +251,51 @@ def lanes_at(seen: Launched) -> dict[int, int]:
     return dict(sorted(found.items()))
 
 
-def groups(seen: Launched) -> list[list[int]]:
+def lane_groups(seen: TracedLaunch) -> list[list[int]]:
     """The lanes of the chosen warp, those with the same lines together."""
-    masks, found = lanes_at(seen), dict[tuple[int, ...], list[int]]()
+    masks, found = lanes_by_line(seen), dict[tuple[int, ...], list[int]]()
     first = seen.thread // WARP * WARP
     for lane in range(min(WARP, seen.trace.threads - first)):
         found.setdefault(tuple(line for line, mask in masks.items() if mask >> lane & 1), []).append(lane)
     return list(found.values())
 
 
-def mask(seen: Launched) -> Grid:
+def lane_mask_grid(seen: TracedLaunch) -> Grid:
     """Which lanes of the chosen warp run which line; lanes that do the same share a column."""
-    masks, columns = lanes_at(seen), groups(seen)
+    masks, columns = lanes_by_line(seen), lane_groups(seen)
     cells = [
         Cell(
             row,
             column,
             str(len(lanes)) if bits >> lanes[0] & 1 else "",
-            f"line {line}, lanes {listed(lanes)}: {'run it' if bits >> lanes[0] & 1 else 'wait or are done'}",
+            f"line {line}, lanes {format_numbers(lanes)}: {'run it' if bits >> lanes[0] & 1 else 'wait or are done'}",
             OTHER if bits >> lanes[0] & 1 else IDLE,
             (f"line{line}.{column}",),
         )
         for row, (line, bits) in enumerate(masks.items())
         for column, lanes in enumerate(columns)
     ]
-    title = f"warp {seen.thread // WARP} of block {seen.lives.block if seen.lives else 0}: how many lanes run each line"
-    names = tuple(f"lanes {listed(lanes)}" for lanes in columns)
+    title = (
+        f"warp {seen.thread // WARP} of block {seen.timelines.block if seen.timelines else 0}: how many lanes run each line"
+    )
+    names = tuple(f"lanes {format_numbers(lanes)}" for lanes in columns)
     return Grid("mask", title, max(len(masks), 1), len(columns), tuple(cells), tuple(f"line {n}" for n in masks), names)
 
 
-def ran(seen: Launched, lane: int) -> bool:
+def has_run(seen: TracedLaunch, lane: int) -> bool:
     """Whether a lane of the chosen warp ran any line."""
-    return any(bits >> lane & 1 for bits in lanes_at(seen).values())
+    return any(bits >> lane & 1 for bits in lanes_by_line(seen).values())
 
 
-def frames(seen: Launched, touched: Sequence[Access]) -> list[Frame]:
+def frames(seen: TracedLaunch, touched: Sequence[Access]) -> list[Frame]:
     """The whole, and then each line that the chosen thread ran."""
-    lives = seen.lives
+    lives = seen.timelines
     assert lives is not None
     assert seen.plan is not None
-    steps, texts, found = lives.steps.get(seen.thread, ()), source_of(seen.plan), [Frame(sentence(seen))]
+    steps, texts, found = lives.steps.get(seen.thread, ()), kernel_lines(seen.plan), [Frame(sentence(seen))]
     chosen, first = (lives.block, seen.thread), seen.thread // WARP * WARP
-    own, masks = [access for access in touched if access.thread == chosen], lanes_at(seen)
-    column = next(k for k, lanes in enumerate(groups(seen)) if seen.thread - first in lanes)
+    own, masks = [access for access in touched if access.thread == chosen], lanes_by_line(seen)
+    column = next(k for k, lanes in enumerate(lane_groups(seen)) if seen.thread - first in lanes)
     quiet = [(f"{a.array}.{a.element}", "") for a in own]
     for k, step in enumerate(steps, start=1):
         done = [access for access in own if step.first <= access.event < step.last]
@@ -303,18 +305,18 @@ def frames(seen: Launched, touched: Sequence[Access]) -> list[Frame]:
         kinds |= {f"{a.array}.{a.element}": STORE if a.is_store else LOAD for a in done}
         kinds |= {f"T{lives.block}.{first + lane}": OTHER if bits >> lane & 1 else IDLE for lane in others}
         kinds |= {f"line{step.line}.{column}": CHOSEN}
-        said = told(seen, step, done, texts.get(step.line, "").strip(), bits)
+        said = describe_step(seen, step, done, texts.get(step.line, "").strip(), bits)
         found.append(Frame(f"Step {k} of {len(steps)}, {said}", tuple(kinds.items())))
     return found
 
 
-def told(seen: Launched, step: Step, done: Sequence[Access], text: str, bits: int) -> str:
+def describe_step(seen: TracedLaunch, step: Step, done: Sequence[Access], text: str, bits: int) -> str:
     """One step in words."""
     parts = [f"{name} = {value}" for name, value in step.values[:4]]
     values = seen.trace.events.value
     single = {access.event: access for access in reversed(done)}
     parts += [
-        f"{'writes' if a.is_store else 'reads'} {a.array}[{a.element}]{more(done, a)} = {values[a.event]:.6g}"
+        f"{'writes' if a.is_store else 'reads'} {a.array}[{a.element}]{vector_note(done, a)} = {values[a.event]:.6g}"
         for a in sorted(single.values(), key=lambda a: a.event)[:4]
     ]
     possible = min(WARP, seen.trace.threads - seen.thread // WARP * WARP)
@@ -322,45 +324,45 @@ def told(seen: Launched, step: Step, done: Sequence[Access], text: str, bits: in
     return f"line {step.line}: {text}  —  {what}. {bits.bit_count()} of {possible} lanes of the warp run this line."
 
 
-def more(done: Sequence[Access], first: Access) -> str:
+def vector_note(done: Sequence[Access], first: Access) -> str:
     """Of a vector access: that the elements behind its first belong to it."""
     count = sum(access.event == first.event for access in done)
     return f" and the {count - 1} behind it, of which the first" if count > 1 else ""
 
 
-def sentence(seen: Launched) -> str:
+def sentence(seen: TracedLaunch) -> str:
     """What is to be seen."""
-    trace, lives = seen.trace, seen.lives
+    trace, lives = seen.trace, seen.timelines
     assert lives is not None
     total, idle = prod(trace.grid) * trace.threads, idle_threads(seen)
-    each = f"{counted_as(prod(trace.grid), 'block')} of {counted_as(trace.threads, 'thread')}"
+    each = f"{format_count(prod(trace.grid), 'block')} of {format_count(trace.threads, 'thread')}"
     if not trace.is_complete:
         return f"{each}: the launch was ended by a fault, {trace.findings[-1]}"
-    work = f"{total - idle} of {counted_as(total, 'thread')} touch memory, for {counted_as(prod(seen.shape), 'element')}"
+    work = f"{total - idle} of {format_count(total, 'thread')} touch memory, for {format_count(prod(seen.shape), 'element')}"
     rest = f"; {idle} without work: hatched" if idle else "; none is idle"
     steps = len(lives.steps.get(seen.thread, ()))
-    life = f"Thread {seen.thread} of block {lives.block} runs {counted_as(steps, 'line')}: step through them."
+    life = f"Thread {seen.thread} of block {lives.block} runs {format_count(steps, 'line')}: step through them."
     return f"{each}: {work}{rest}. {life}"
 
 
-def idle_threads(seen: Launched) -> int:
+def idle_threads(seen: TracedLaunch) -> int:
     """Threads that touch no memory."""
     events = seen.trace.events
     working = len(np.unique(events.block.astype(np.int64) * seen.trace.threads + events.thread))
     return prod(seen.trace.grid) * seen.trace.threads - working
 
 
-def facts(seen: Launched) -> list[Fact]:
+def facts(seen: TracedLaunch) -> list[Fact]:
     """The name of the thread with its numbers, the launch, and what is wrong with it."""
     if seen.plan is None:
         return [Fact("launches", 0, DERIVED, "a grid has at least one block, so for no elements none is launched")]
-    trace, lives = seen.trace, seen.lives
+    trace, lives = seen.trace, seen.timelines
     assert lives is not None
     missing = -trace.threads % WARP
     warps = -(-trace.threads // WARP)
     steps = lives.steps.get(seen.thread, ())
     known = [
-        *my_name(seen),
+        *thread_index_facts(seen),
         Fact(
             "warp and lane", f"warp {seen.thread // WARP}, lane {seen.thread % WARP}", DERIVED, "thread // 32, thread % 32"
         ),
@@ -376,11 +378,11 @@ def facts(seen: Launched) -> list[Fact]:
         ),
         *(
             Fact(f"lanes at line {line}", f"{bits:#010x}: {bits.bit_count()}", TRACED, "bit k stands for lane k")
-            for line, bits in lanes_at(seen).items()
+            for line, bits in lanes_by_line(seen).items()
         ),
         Fact(
             "paths through the kernel",
-            len([p for p in groups(seen) if ran(seen, p[0])]),
+            len([p for p in lane_groups(seen) if has_run(seen, p[0])]),
             DERIVED,
             "of the lanes of this warp; each costs its own time",
         ),
@@ -393,11 +395,11 @@ def facts(seen: Launched) -> list[Fact]:
     return known
 
 
-def my_name(seen: Launched) -> list[Fact]:
+def thread_index_facts(seen: TracedLaunch) -> list[Fact]:
     """i = blockIdx.x * blockDim.x + threadIdx.x, with the numbers of the chosen thread."""
-    trace, lives, found = seen.trace, seen.lives, list[Fact]()
+    trace, lives, found = seen.trace, seen.timelines, list[Fact]()
     assert lives is not None
-    blocks, threads = place(lives.block, trace.grid), place(seen.thread, trace.block)
+    blocks, threads = unravel_index(lives.block, trace.grid), unravel_index(seen.thread, trace.block)
     is_flat = trace.grid[1:] == trace.block[1:] == (1, 1)
     is_ours = seen.subject in SUBJECTS and SUBJECTS[seen.subject].kernel is not None
     for d, axis in enumerate("x" if is_flat else "yx"):
@@ -416,21 +418,21 @@ def my_name(seen: Launched) -> list[Fact]:
     return found
 
 
-def source(seen: Launched) -> list[Line]:
+def source(seen: TracedLaunch) -> list[Line]:
     """The kernel, with the lanes of the chosen warp at each line, and the loads and stores of the launch."""
     if seen.plan is None:
         return []
-    return counted(seen.plan, seen.trace, {line: bits.bit_count() for line, bits in lanes_at(seen).items()})
+    return annotate_source(seen.plan, seen.trace, {line: bits.bit_count() for line, bits in lanes_by_line(seen).items()})
 
 
-def command(seen: Launched) -> str:
+def command(seen: TracedLaunch) -> str:
     """The line on a terminal that traces the same launch."""
     about = SUBJECTS[seen.subject]
     sizes = ",".join(map(str, seen.shape))
     if seen.plan is None:
         return ""
     if about.kernel is None:
-        row = f" --shape {seen.shape[-1]}" * (len(names_of(about)) - 1)
+        row = f" --shape {seen.shape[-1]}" * (len(input_names(about)) - 1)
         name, _, options = about.traced_as.partition(" ")
         return f"minifuse trace {name} --shape {sizes}{row} {options}".rstrip()
     grid, block = (",".join(map(str, found)) for found in (seen.plan.grid, seen.plan.block))

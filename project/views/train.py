@@ -30,7 +30,7 @@ from ..benchmarks.formatting import duration
 from . import toy_datasets
 from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, OTHER, STORE, Cell, Grid, Picture
-from .race import gpu_of
+from .race import gpu_name
 
 DIGITS = "digits"
 SETS = (*toy_datasets.NAMES, DIGITS)
@@ -401,7 +401,7 @@ def facts(run: Run) -> list[Fact]:
     """What is known of a run."""
     numbers = sum(p.size for p in run.model.parameters())
     batch, name = batch_of(run.settings), run.settings.backend
-    where = ", ".join(filter(None, (repr(get_backend(name)), gpu_of(name))))
+    where = ", ".join(filter(None, (repr(get_backend(name)), gpu_name(name))))
     cut = f"asked were {run.settings.batch}: each backend gets a step that ends soon" if batch < run.settings.batch else ""
     known = [
         Fact("backend", where, DERIVED, "what runs the steps; pictures ask the same weights on the CPU"),

@@ -17,15 +17,15 @@ from minifuse.cli.subjects import load_kernel, parse_kernel_arguments, parse_siz
 from minifuse.core.errors import MinifuseError
 
 from .cited_facts import Fact
-from .thread_timelines import lives_of
-from .threads import Launched, facts
+from .thread_timelines import trace_timelines
+from .threads import TracedLaunch, facts
 
 MAX_CHARACTERS = 400
 MAX_THREADS, MAX_ELEMENTS = 512, 4096  # of all blocks; of one array
 LOADING = Lock()  # a file that runs sees the interpreter in the place of numba.cuda; one at a time
 
 
-def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)) -> Launched:
+def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)) -> TracedLaunch:
     """Launch a kernel of a file, and watch one thread.
 
     Parameters
@@ -57,9 +57,9 @@ def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, in
             f"an array of {max(sizes):,} elements; expected at most {MAX_ELEMENTS}, so that each can be seen"
         )
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
-    lives = lives_of(plan, min(of[0], prod(plan.grid) - 1))
+    lives = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
     thread = min(of[1], prod(plan.block) - 1)
-    return Launched(what, (max(sizes, default=0),), plan, lives, lives.trace.is_complete, thread)
+    return TracedLaunch(what, (max(sizes, default=0),), plan, lives, lives.trace.is_complete, thread)
 
 
 def kernel_of(what: str) -> Any:
@@ -85,12 +85,12 @@ def example(what: str) -> str:
     return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
 
 
-def known(seen: Launched) -> list[Fact]:
+def known(seen: TracedLaunch) -> list[Fact]:
     """What is known of it; whether the result is right only its author knows."""
     return [fact for fact in facts(seen) if fact.name != "the result"]
 
 
-def command(seen: Launched, arguments: str) -> str:
+def command(seen: TracedLaunch, arguments: str) -> str:
     """The line on a terminal that traces the same."""
     assert seen.plan is not None
     grid, block = (",".join(map(str, sizes)) for sizes in (seen.plan.grid, seen.plan.block))

@@ -7,7 +7,7 @@ pytest.importorskip("streamlit", reason="the pages need minifuse[app]")
 from streamlit.testing.v1 import AppTest
 
 from minifuse.core.errors import MinifuseError
-from project.screens.chosen import checked
+from project.screens.chosen import parse_index
 from tests.app import tables
 
 
@@ -66,9 +66,9 @@ def test_shapes_that_do_not_broadcast_are_drawn_with_an_error(texts):
 
 
 def test_index_is_checked_against_the_shape():
-    assert checked("1, 2", (2, 3)) == (1, 2)
-    assert checked("()", ()) == ()
+    assert parse_index("1, 2", (2, 3)) == (1, 2)
+    assert parse_index("()", ()) == ()
     with pytest.raises(MinifuseError, match=r"2 in dim 0 of shape \(2, 3\); expected less than 2"):
-        checked("2, 0", (2, 3))
+        parse_index("2, 0", (2, 3))
     with pytest.raises(MinifuseError, match="1 numbers for shape"):
-        checked("1", (2, 3))
+        parse_index("1", (2, 3))

@@ -12,12 +12,12 @@ from project.views import autodiff, functions, fusion, matmul, memory_kernels, t
 from tests.sources import ROOT
 
 COMMANDS = {
-    "Threads and blocks": lambda: threads.command(threads.launched("a thread for each element", (8,), (4,))),
-    "Memory": lambda: memory_kernels.command_of_strided("float32", 2, 0, 4),
-    "Memory of a tile": lambda: memory_kernels.command_of_tiled("float64", 33, True, 0, 4),
-    "Matmul": lambda: matmul.command(matmul.product("naive", 4, 4, 4)),
-    "Fusion": lambda: fusion.command(fusion.taken_apart(functions.FUSED[0], 4, "parallel")),
-    "Autodiff": lambda: autodiff.command(autodiff.walked(functions.DIFFERENTIATED[0], 2)),
+    "Threads and blocks": lambda: threads.command(threads.run_launch("a thread for each element", (8,), (4,))),
+    "Memory": lambda: memory_kernels.strided_command("float32", 2, 0, 4),
+    "Memory of a tile": lambda: memory_kernels.tiled_command("float64", 33, True, 0, 4),
+    "Matmul": lambda: matmul.command(matmul.trace_matmul("naive", 4, 4, 4)),
+    "Fusion": lambda: fusion.command(fusion.split_function(functions.FUSED[0], 4, "parallel")),
+    "Autodiff": lambda: autodiff.command(autodiff.trace_backward(functions.DIFFERENTIATED[0], 2)),
 }
 
 

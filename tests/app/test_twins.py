@@ -172,7 +172,7 @@ CHOICES = {
         assert_same_facts,
         [
             {},
-            *[{"idiom": name} for name in strides.IDIOMS],
+            *[{"idiom": name} for name in strides.EXAMPLES],
             {"shape": "2, 6", "views": ".T.reshape(3, 4)[1:]", "after": "1 .T", "element": "3, 1"},
             {"shape": "()", "element": "()"},
             {"shape": "0, 3", "views": ".T"},
@@ -265,7 +265,7 @@ def test_trace_command_counts_each_line_as_the_page_does():
         ("minifuse: x * y + 1, y in one row", (6, 10), (1,)),
         ("minifuse: sum of each row", (6, 10), (1,)),
     ):
-        seen = threads.launched(subject, shape, block)
+        seen = threads.run_launch(subject, shape, block)
         [launch] = run_json(threads.command(seen))["launches"]
         counted = {
             line["line"]: {kind: line["TRACED"][kind] for kind in ("loads", "stores") if line["TRACED"][kind]}

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
@@ -14,15 +14,15 @@ EACH = pytest.mark.parametrize("example", functions.DIFFERENTIATED, ids=lambda f
 SIZES = pytest.mark.parametrize("size", [1, 2, 4])
 
 
-def walked(name: str, size: int = 3) -> autodiff.Walked:
+def walked(name: str, size: int = 3) -> autodiff.BackwardPass:
     """Return the backward pass of the example with this name."""
-    return autodiff.walked(functions.example(name, functions.DIFFERENTIATED), size)
+    return autodiff.trace_backward(functions.find_example(name, functions.DIFFERENTIATED), size)
 
 
 @EACH
 @SIZES
 def test_arrivals_sum_to_the_gradients_of_backward(example, size):
-    found = autodiff.walked(example, size)
+    found = autodiff.trace_backward(example, size)
     leaves = [mf.tensor(array, backend="python", requires_grad=True) for array in example.arrays(size, "float64")]
     example.function(*leaves).sum().backward()
     for k, leaf in enumerate(leaves):
@@ -33,15 +33,15 @@ def test_arrivals_sum_to_the_gradients_of_backward(example, size):
 @EACH
 @SIZES
 def test_gradients_match_finite_differences(example, size):
-    found = autodiff.walked(example, size)
+    found = autodiff.trace_backward(example, size)
     for gradient, right in zip(found.gradients, found.differences, strict=True):
         np.testing.assert_allclose(gradient, right, rtol=1e-5, atol=1e-6)
-    assert autodiff.is_right(found)
+    assert autodiff.gradients_match(found)
 
 
 @EACH
 def test_each_call_runs_once_after_all_its_cotangents(example):
-    found = autodiff.walked(example, 2)
+    found = autodiff.trace_backward(example, 2)
     assert sorted(found.order) == list(range(found.leaves, len(found.names)))
     when = {k: step for step, k in enumerate(found.order)}
     for k in found.order:
@@ -85,7 +85,7 @@ def test_max_sends_its_gradient_to_the_largest_only():
 @EACH
 @SIZES
 def test_picture_shows_each_cotangent(example, size):
-    found = autodiff.walked(example, size)
+    found = autodiff.trace_backward(example, size)
     drawn = autodiff.picture(found)
     grids = {grid.name: grid for grid in drawn.grids}
     assert len(grids["graph"].cells) == len(found.names)
@@ -103,7 +103,7 @@ def test_picture_shows_each_cotangent(example, size):
 
 @EACH
 def test_each_cotangent_is_stored_in_one_frame(example):
-    found = autodiff.walked(example, 3)
+    found = autodiff.trace_backward(example, 3)
     drawn = autodiff.picture(found)
     assert len(drawn.frames) == 1 + len(found.order)
     written = [link for frame in drawn.frames for link, kind in frame.kinds if kind == STORE]
@@ -124,7 +124,7 @@ def test_facts_contain_the_largest_difference():
 @pytest.mark.parametrize("shape", [(), (0, 3), (1,), (1, 1), (50,)])
 def test_empty_single_and_long_arguments_draw(shape):
     example = functions.Example("squared", functions.polynomial, (shape,), "")
-    found = autodiff.walked(example, 1)
+    found = autodiff.trace_backward(example, 1)
     drawn = autodiff.picture(found)
     assert drawn.as_svg().startswith("<svg")
     assert found.gradients[0].shape == shape
@@ -146,7 +146,8 @@ def test_random_chain_has_correct_gradients(steps):
             }[step](y)
         return y
 
-    found = autodiff.walked(functions.Example("chain", chain, ((2, 3),), ""), 1)
+    found = autodiff.trace_backward(functions.Example("chain", chain, ((2, 3),), ""), 1)
+    assume(np.isfinite(found.differences[0]).all())  # the chain does not overflow
     np.testing.assert_allclose(found.total(0), found.gradients[0], rtol=1e-9, atol=1e-12)
     rounding = 1e-11 * np.abs(found.gradients[0]).max()  # the difference of two large sums loses these digits
     np.testing.assert_allclose(found.gradients[0], found.differences[0], rtol=1e-4, atol=1e-4 + rounding)

@@ -11,9 +11,18 @@ from hypothesis import strategies as st
 from minifuse.core.errors import MinifuseError, ShapeError
 from minifuse.core.layout import broadcast
 from project.views import broadcasting
-from project.views.broadcasting import NAMES, aligned, broadcasted, facts, index_of, picture, refused, rules
+from project.views.broadcasting import (
+    NAMES,
+    aligned_shapes,
+    compute_broadcast,
+    dim_rules,
+    explain_mismatch,
+    facts,
+    index_of,
+    picture,
+)
 from project.views.picture import CHOSEN, IDLE, LOAD, OTHER
-from project.views.sources import lines_of
+from project.views.sources import source_lines
 
 ANY = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4]), max_size=4).map(tuple)
 
@@ -46,21 +55,21 @@ def cells_of(shown, name):
 @given(ANY, ANY)
 @examples_limited_to(200)
 def test_broadcast_rules_match_numpy(x, y):
-    sizes = [size for _, size, _ in rules(x, y)]
+    sizes = [size for _, size, _ in dim_rules(x, y)]
     try:
         expected = np.broadcast_shapes(x, y)
     except ValueError:
         assert None in sizes
         with pytest.raises(ShapeError) as caught:
-            broadcasted("+", x, y)
-        shown, known = refused(x, y, caught.value)
+            compute_broadcast("+", x, y)
+        shown, known = explain_mismatch(x, y, caught.value)
         wrong = [c for c in shown.grids[0].cells if c.kind == IDLE]
         assert {c.column for c in wrong} == {k for k, size in enumerate(sizes) if size is None}
         assert [fact.value for fact in known[:-1]].count("does not fit") == sizes.count(None)
         assert known[-1].why == str(caught.value)
         return
     assert tuple(sizes) == expected == broadcast(x, y)
-    cells = aligned(x, y).cells
+    cells = aligned_shapes(x, y).cells
     for row, s in enumerate((x, y, expected)):
         texts = [c.text for c in cells if c.row == row]
         assert texts == ["-"] * (len(expected) - len(s)) + [str(n) for n in s]
@@ -69,7 +78,7 @@ def test_broadcast_rules_match_numpy(x, y):
 @given(st.sampled_from("+*"), broadcastable_shapes())
 @examples_limited_to(100)
 def test_results_gradients_and_summed_dims_match_numpy(operation, shapes):
-    found = broadcasted(operation, *shapes)
+    found = compute_broadcast(operation, *shapes)
     x, y = arrays(found)
     expected = x * y if operation == "*" else x + y
     assert found.shape == expected.shape
@@ -89,7 +98,7 @@ def test_results_gradients_and_summed_dims_match_numpy(operation, shapes):
 @given(st.sampled_from("+*"), broadcastable_shapes(), st.data())
 @examples_limited_to(60)
 def test_a_result_highlights_its_two_operands_and_their_gradients(operation, shapes, data):
-    found = broadcasted(operation, *shapes)
+    found = compute_broadcast(operation, *shapes)
     shown = picture(found)
     results = cells_of(shown, "result")
     assert [float(c.text) for c in results] == list(found.results)
@@ -116,7 +125,7 @@ def test_a_result_highlights_its_two_operands_and_their_gradients(operation, sha
 @given(st.sampled_from("+*"), broadcastable_shapes(), st.data())
 @examples_limited_to(60)
 def test_facts_of_a_chosen_result_are_arithmetically_correct(operation, shapes, data):
-    found = broadcasted(operation, *shapes)
+    found = compute_broadcast(operation, *shapes)
     if not found.results:
         return
     index = data.draw(st.sampled_from(list(np.ndindex(found.shape))))
@@ -134,14 +143,14 @@ def test_facts_of_a_chosen_result_are_arithmetically_correct(operation, shapes, 
 
 
 def test_element_highlights_all_results_that_read_it():
-    shown = picture(broadcasted("+", (3, 1), (4,)))
+    shown = picture(compute_broadcast("+", (3, 1), (4,)))
     together = highlighted_cells(shown, cells_of(shown, "x")[1])
     assert sorted((c.row, c.column) for name, c in together if name == "result0") == [(1, 0), (1, 1), (1, 2), (1, 3)]
     assert sorted(c.text for name, c in together if name == "y0") == ["10", "20", "30", "40"]
 
 
 def test_column_times_row_has_the_expected_facts():
-    found = broadcasted("*", (3, 1), (4,))
+    found = compute_broadcast("*", (3, 1), (4,))
     assert found.summed == ((1,), (0,))
     assert [layout.strides for layout in found.layouts] == [(1, 0), (0, 1)]
     told = {fact.name: fact.value for fact in facts(found, (1, 2))}
@@ -155,14 +164,14 @@ def test_column_times_row_has_the_expected_facts():
 
 
 def test_equal_shapes_sum_no_dims():
-    found = broadcasted("+", (2, 3), (2, 3))
+    found = compute_broadcast("+", (2, 3), (2, 3))
     told = {fact.name: fact.value for fact in facts(found)}
     assert told["the gradient of x"] == told["the gradient of y"] == "sums nothing"
     assert {c.kind for c in cells_of(picture(found), "x")} == {LOAD}
 
 
 def test_scalars_have_no_dims_to_align():
-    found = broadcasted("*", (), ())
+    found = compute_broadcast("*", (), ())
     shown = picture(found, ())
     assert "no dims" in shown.grids[0].title
     assert [fact.name for fact in facts(found, ())][:1] == ["result[()]"]
@@ -170,19 +179,19 @@ def test_scalars_have_no_dims_to_align():
 
 
 def test_long_sums_are_abbreviated():
-    told = {fact.name: fact.value for fact in facts(broadcasted("+", (), (20,)), (3,))}
+    told = {fact.name: fact.value for fact in facts(compute_broadcast("+", (), (20,)), (3,))}
     assert told["x.grad[()]"] == "1 + 1 + 1 + 1 + 1 + 1 + ... = 20"
 
 
 @pytest.mark.parametrize("shapes", [((300,), (1,)), ((20, 1), (20,)), ((0, 1), (1, 400))])
 def test_too_many_elements_are_refused(shapes):
     with pytest.raises(MinifuseError, match="expected at most 256"):
-        broadcasted("+", *shapes)
+        compute_broadcast("+", *shapes)
 
 
 def test_largest_allowed_shapes_fit_in_a_picture():
     for shapes in (((256,), (256,)), ((16, 1), (16,)), ((2,) * 8, ()), ((1, 0), (256, 1))):
-        found = broadcasted("*", *shapes)
+        found = compute_broadcast("*", *shapes)
         picture(found, index_of(found, "r0"))
 
 
@@ -193,9 +202,9 @@ SMALL = [(), (0,), (1,), (1, 1), (3, 0), (2, 1), (1, 0, 2), (1, 1, 1, 1, 1, 1, 1
 @pytest.mark.parametrize("x", SMALL, ids=str)
 def test_scalars_and_empty_tensors_have_a_picture_even_if_refused(x, y):
     try:
-        found = broadcasted("*", x, y)
+        found = compute_broadcast("*", x, y)
     except ShapeError as error:
-        shown, known = broadcasting.refused(x, y, error)
+        shown, known = broadcasting.explain_mismatch(x, y, error)
         assert any(cell.kind == IDLE for cell in shown.grids[0].cells)
         assert known[-1].value == "none"
         return
@@ -207,15 +216,15 @@ def test_scalars_and_empty_tensors_have_a_picture_even_if_refused(x, y):
 
 
 def test_links_without_a_cell_choose_no_index():
-    found = broadcasted("+", (2,), (0, 1))
+    found = compute_broadcast("+", (2,), (0, 1))
     assert index_of(found, None) is index_of(found, "r0") is index_of(found, "x0") is None
-    assert index_of(broadcasted("+", (2, 1), (3,)), "x1") == (1, 0)
+    assert index_of(compute_broadcast("+", (2, 1), (3,)), "x1") == (1, 0)
 
 
 def test_source_lines_are_numbered_as_in_the_file_and_have_no_docstring():
     text = Path(broadcast.__code__.co_filename).read_text(encoding="utf-8").splitlines()
-    lines = lines_of(broadcast)
+    lines = source_lines(broadcast)
     assert all(line.text == text[line.number - 1] for line in lines)
     assert lines[0].text.startswith("def broadcast(")
     assert not any('"""' in line.text for line in lines)
-    assert lines_of(broadcasting.rules)[-1].text.strip() == "return found"
+    assert source_lines(broadcasting.dim_rules)[-1].text.strip() == "return found"

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import row_major
 from project.views import next_views, strides
-from project.views.expressions import MAX_STEPS, Call, Index, chain, labels
-from project.views.strides import strided
+from project.views.expressions import MAX_STEPS, Call, Index, format_steps, parse_chain
+from project.views.strides import apply_views
 from tests.app.tables import facts_tables
 
 from .test_view_strides import chains, examples_limited_to
@@ -19,38 +19,38 @@ ALL = ["permute", "slice", "flip", "expand", "reshape", "unsqueeze", "squeeze", 
 
 
 def offers_after(text, views=""):
-    found = strided(tuple(map(int, text.split(","))) if text else (), chain(views))
-    return found, next_views.offers(found.layouts[-1], found.steps)
+    found = apply_views(tuple(map(int, text.split(","))) if text else (), parse_chain(views))
+    return found, next_views.offer_views(found.layouts[-1], found.steps)
 
 
 def steps_to_try(layout, offers):
     """Yield steps that can be chosen: all of the lists, and slices and expansions at the ends of their ranges."""
-    for kind, ways in offers.ways.items():
+    for kind, ways in offers.options.items():
         yield from ((kind, step) for step in ways)
-    if "slice" in offers.ways:
-        for d, n in next_views.sliceable(layout).items():
+    if "slice" in offers.options:
+        for d, n in next_views.sliceable_dims(layout).items():
             for start, stop, step in {(0, n, 1), (0, n, n), (n, n, 1), (0, 0, 2), (n // 2, n, 1), (0, n - 1, 2)}:
-                yield "slice", next_views.sliced(layout, d, start, stop, step)
-    if "expand" in offers.ways:
-        for place, most in next_views.expandable(layout).items():
-            yield from (("expand", next_views.expanded(layout, place, times)) for times in (1, most))
+                yield "slice", next_views.make_slice(layout, d, start, stop, step)
+    if "expand" in offers.options:
+        for place, most in next_views.expandable_dims(layout).items():
+            yield from (("expand", next_views.make_expand(layout, place, times)) for times in (1, most))
 
 
 @given(chains())
 @examples_limited_to(80)
 def test_offered_views_are_legal_and_copy_as_announced(drawn):
     sizes, steps, _, _ = drawn
-    found = strided(sizes, steps)
+    found = apply_views(sizes, steps)
     layout = found.layouts[-1]
-    offers = next_views.offers(layout, found.steps)
-    assert sorted([*offers.ways, *offers.refused]) == sorted(ALL)
+    offers = next_views.offer_views(layout, found.steps)
+    assert sorted([*offers.options, *offers.refused]) == sorted(ALL)
     assert all(offers.refused.values())
     for kind, step in steps_to_try(layout, offers):
-        assert len(str(step)) <= next_views.LONGEST
-        assert chain(str(step)) == (step,), "the text parses to the chosen step"
-        after = strided(sizes, [*steps, step])
+        assert len(str(step)) <= next_views.MAX_STEP_LENGTH
+        assert parse_chain(str(step)) == (step,), "the text parses to the chosen step"
+        after = apply_views(sizes, [*steps, step])
         copied = len(steps) in dict(after.copies)
-        assert copied == next_views.outcome(layout, step).startswith("copies"), step
+        assert copied == next_views.describe_outcome(layout, step).startswith("copies"), step
         if kind in ("permute", "flip", "slice", "unsqueeze", "squeeze"):
             assert not copied
 
@@ -60,19 +60,19 @@ def test_offered_views_are_legal_and_copy_as_announced(drawn):
 def test_slices_match_list_slices(n, data):
     start, stop = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     step = data.draw(st.integers(1, n))
-    found = strided((2, n), [next_views.sliced(row_major((2, n)), 1, start, stop, step)])
+    found = apply_views((2, n), [next_views.make_slice(row_major((2, n)), 1, start, stop, step)])
     row = list(range(n))[start:stop:step]
     assert list(strides.positions(found.layouts[-1]).values()) == row + [n + k for k in row]
 
 
 def test_small_tensors_offer_all_permutations_and_reshapes():
     _, offers = offers_after("2,3,4")
-    assert {step.arguments for step in offers.ways["permute"]} == set(permutations(range(3))) - {(0, 1, 2)}
+    assert {step.arguments for step in offers.options["permute"]} == set(permutations(range(3))) - {(0, 1, 2)}
     _, offers = offers_after("12")
-    shapes = {step.arguments for step in offers.ways["reshape"]}
+    shapes = {step.arguments for step in offers.options["reshape"]}
     assert shapes == {(2, 6), (6, 2), (3, 4), (4, 3), (2, 2, 3), (2, 3, 2), (3, 2, 2)}
     _, offers = offers_after("")
-    assert {step.arguments for step in offers.ways["reshape"]} == {(1,)}
+    assert {step.arguments for step in offers.options["reshape"]} == {(1,)}
 
 
 @pytest.mark.parametrize(
@@ -91,15 +91,15 @@ def test_small_tensors_offer_all_permutations_and_reshapes():
 )
 def test_missing_offers_have_a_reason(text, views, kind, why):
     _, offers = offers_after(text, views)
-    assert kind not in offers.ways
+    assert kind not in offers.options
     assert why in offers.refused[kind]
 
 
 def test_reshape_that_copies_quotes_the_error_of_view():
     found, offers = offers_after("3,4", ".T")
-    words = next_views.outcome(found.layouts[-1], Call("reshape", (12,)))
+    words = next_views.describe_outcome(found.layouts[-1], Call("reshape", (12,)))
     assert words.startswith("copies, since view() fails: reshape: (4, 3) with strides (1, 4) to (12,) is not a view")
-    kinds = [next_views.outcome(found.layouts[-1], step).startswith("copies") for step in offers.ways["reshape"]]
+    kinds = [next_views.describe_outcome(found.layouts[-1], step).startswith("copies") for step in offers.options["reshape"]]
     assert kinds == sorted(kinds), "views come first"
     assert True in kinds
     assert False in kinds
@@ -107,15 +107,15 @@ def test_reshape_that_copies_quotes_the_error_of_view():
 
 def test_long_chains_offer_no_more_views():
     _, offers = offers_after("3,4", ".T" * MAX_STEPS)
-    assert not offers.ways
+    assert not offers.options
     assert "12 views" in offers.refused["any view"]
     _, offers = offers_after("2,2,2,2,2,2,2,2", ".permute(7, 6, 5, 4, 3, 2, 1, 0)" * 5)
-    assert not offers.ways
+    assert not offers.options
     assert "characters" in offers.refused["any view"]
 
 
 def test_chip_labels_are_unique():
-    names = next_views.chips(chain(".T.T[::2].T"))
+    names = next_views.chip_labels(parse_chain(".T.T[::2].T"))
     assert names == ["x", "1 .T", "2 .T", "3 [::2]", "4 .T"]
 
 
@@ -209,7 +209,7 @@ def test_index_is_cleared_when_the_shape_changes():
 
 
 def test_chosen_steps_have_the_text_of_the_grammar():
-    step = next_views.expanded(row_major((3, 1)), "dim 1", 4)
-    assert labels([step, Index((slice(None, None, 2),))]) == [".expand(3, 4)", "[::2]"]
+    step = next_views.make_expand(row_major((3, 1)), "dim 1", 4)
+    assert format_steps([step, Index((slice(None, None, 2),))]) == [".expand(3, 4)", "[::2]"]
     with pytest.raises(MinifuseError):
-        strided((3, 2), [step])
+        apply_views((3, 2), [step])

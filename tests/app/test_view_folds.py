@@ -202,7 +202,7 @@ def test_preset_and_empty_sizes_draw():
         assert ("folds_piece" in [control.key for control in at.number_input]) is (
             prod(folds.SIZES[size] or ()) > folds.MAX_DRAWN_ELEMENTS
         )
-    at.selectbox(key="folds_size").select(folds.ASKED).run()
+    at.selectbox(key="folds_size").select(folds.CUSTOM_SIZE).run()
     at.slider(key="folds_rows").set_value(0).run()
     assert not at.exception
     assert not at.error

@@ -33,7 +33,7 @@ COUNTS = {  # kernels for 8 rows on parallel
 
 def example_parts(name: str, rows: int = 8, backend: str = "parallel") -> FunctionParts:
     """Return the parts of the example with this name."""
-    return fusion.taken_apart(functions.example(name, functions.FUSED), rows, backend)
+    return fusion.split_function(functions.find_example(name, functions.FUSED), rows, backend)
 
 
 def grids_by_name(drawn: Picture) -> dict:
@@ -49,7 +49,7 @@ def test_example_functions_have_the_expected_kernel_counts():
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 33])
 def test_picture_agrees_with_explain(example, backend, rows):
-    found = fusion.taken_apart(example, rows, backend)
+    found = fusion.split_function(example, rows, backend)
     drawn = grids_by_name(fusion.picture(found))
     assert len(drawn["graph"].cells) == len(found.explained.nodes)
     assert len(found.parts) == len(found.explained.forward.kernels)
@@ -70,17 +70,17 @@ def test_picture_agrees_with_explain(example, backend, rows):
 def test_each_operation_belongs_to_a_kernel(example, backend, rows):
     if rows == 1024 and backend == "python":
         rows = 256
-    found = fusion.taken_apart(example, rows, backend)
+    found = fusion.split_function(example, rows, backend)
     for k, node in enumerate(found.explained.nodes):
         if k not in found.free | found.inputs and "clone" not in node.operation:
-            assert fusion.kernels_of(found, k), node
+            assert fusion.computing_kernels(found, k), node
     assert all(len(part.nodes) <= 1 for parts in found.parts for part in parts)  # each part is assigned to at most one node
 
 
 @EACH
 def test_kernel_parts_read_the_inputs_of_their_nodes(example):
     """Views and numbers are skipped."""
-    found = fusion.taken_apart(example, 8, "parallel")
+    found = fusion.split_function(example, 8, "parallel")
 
     def under(k: int) -> set[int]:
         return {k} if k not in found.free else set().union(*map(under, found.reads[k]))
@@ -97,7 +97,7 @@ def test_row_reductions_are_computed_in_one_kernel():
     found = example_parts("layer norm")
     sums = [k for k, node in enumerate(found.explained.nodes) if node.operation.startswith("sum")]
     assert len(sums) == 2
-    assert all(fusion.kernels_of(found, k) == [0] for k in sums)
+    assert all(fusion.computing_kernels(found, k) == [0] for k in sums)
 
 
 def test_reductions_along_two_dims_are_distinguished():
@@ -105,15 +105,15 @@ def test_reductions_along_two_dims_are_distinguished():
     columns, rows = (
         next(k for k, node in enumerate(found.explained.nodes) if node.operation == f"sum(%0, dim={d})") for d in (0, 1)
     )
-    assert fusion.kernels_of(found, columns) == [1]
-    assert fusion.kernels_of(found, rows) == [0]
+    assert fusion.computing_kernels(found, columns) == [1]
+    assert fusion.computing_kernels(found, rows) == [0]
     assert found.stored == {rows, len(found.reads) - 1}
 
 
 def test_attention_stores_the_product_but_not_its_scaling():
     found = example_parts("attention")
     product = next(k for k, node in enumerate(found.explained.nodes) if " @ " in node.operation)
-    assert fusion.kernels_of(found, product) == [0]
+    assert fusion.computing_kernels(found, product) == [0]
     stored = [found.explained.nodes[k].operation for k in sorted(found.stored)]
     assert len(stored) == 2
     labels = [cell.label for cell in grids_by_name(fusion.picture(found))["refusals"].cells]
@@ -147,16 +147,16 @@ def test_refused_fusions_link_producer_and_consumer():
 
 @EACH
 def test_cells_are_right_of_their_inputs(example):
-    found = fusion.taken_apart(example, 8, "cuda")
+    found = fusion.split_function(example, 8, "cuda")
     for reads in (found.reads, *[[part.reads for part in parts] for parts in found.parts]):
-        places = fusion.layers(reads)
+        places = fusion.assign_layers(reads)
         assert len(set(places)) == len(places)
         assert all(places[j][1] < places[k][1] for k, inputs in enumerate(reads) for j in inputs)
 
 
 @EACH
 def test_facts_compare_unfused_and_fused_kernels(example):
-    found = fusion.taken_apart(example, 33, "parallel")
+    found = fusion.split_function(example, 33, "parallel")
     values = {fact.name: fact.value for fact in fusion.facts(found)}
     x = found.explained
     assert values["kernels"] == f"{len(x.unfused.kernels)} before, {len(x.forward.kernels)} after"
@@ -184,7 +184,7 @@ def test_fused_and_unfused_examples_agree(example):
 def test_function_lines_are_those_of_the_file():
     found = example_parts("layer norm")
     text = Path(functions.__file__).read_text(encoding="utf-8").splitlines()
-    lines = fusion.own_lines(found)
+    lines = fusion.function_lines(found)
     assert lines[0].text.startswith("def layer_norm")
     assert all(text[line.number - 1] == line.text for line in lines)
     counts = {line.text.strip(): dict(line.counts).get("ops", 0) for line in lines}
@@ -194,7 +194,7 @@ def test_function_lines_are_those_of_the_file():
 @pytest.mark.parametrize(("backend", "words"), [("python", "python"), ("parallel", "def kernel"), ("cuda", "cuda.")])
 def test_generated_source_is_that_of_the_backend(backend, words):
     found = example_parts("softmax", 8, backend)
-    text = "\n".join(line.text for line in fusion.generated(found))
+    text = "\n".join(line.text for line in fusion.generated_lines(found))
     assert text == found.source.rstrip("\n")
     assert words in text
 
@@ -215,7 +215,7 @@ def replay_steps(found: FunctionParts) -> fusion_steps.Progress:
     """Apply all fusion decisions, and return the state after them."""
     now = fusion_steps.Progress()
     for step in found.explained.steps:
-        now.take(step)
+        now.apply(step)
     return now
 
 
@@ -234,12 +234,12 @@ def assert_steps_reach_kernels(found: FunctionParts) -> None:
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 8, 256])
 def test_replayed_decisions_reach_the_kernels(example, backend, rows):
-    assert_steps_reach_kernels(fusion.taken_apart(example, rows, backend))
+    assert_steps_reach_kernels(fusion.split_function(example, rows, backend))
 
 
 @EACH
 def test_each_fusion_decision_has_a_frame(example):
-    found = fusion.taken_apart(example, 33, "parallel")
+    found = fusion.split_function(example, 33, "parallel")
     drawn = fusion.picture(found, "step by step")
     first, *between, last = drawn.frames
     cells = {cell.links[0]: cell for grid in drawn.grids for cell in grid.cells}
@@ -289,13 +289,15 @@ def test_frames_highlight_the_kernel_under_construction():
 @pytest.mark.parametrize("rows", fusion.SIZES)
 def test_steps_fit_the_size_limit_of_pictures(rows):
     for example in functions.FUSED:
-        data = fusion.picture(fusion.taken_apart(example, rows, "cuda"), "step by step").as_data()
+        data = fusion.picture(fusion.split_function(example, rows, "cuda"), "step by step").as_data()
         assert len(str(data)) < MAX_NBYTES / 8
 
 
 def test_explaining_a_function_compiles_nothing():
     before = mf.cache.stats()
-    fusion.taken_apart(functions.Example("fresh", lambda x, w: mf.exp(x * 1.7531) @ w, (("n", "n"),) * 2, ""), 8, "parallel")
+    fusion.split_function(
+        functions.Example("fresh", lambda x, w: mf.exp(x * 1.7531) @ w, (("n", "n"),) * 2, ""), 8, "parallel"
+    )
     after = mf.cache.stats()
     assert (after.compiled, after.in_memory) == (before.compiled, before.in_memory)
 
@@ -310,7 +312,7 @@ def test_label_of_a_chosen_cell_is_the_first_fact():
 @pytest.mark.parametrize("shapes", [((0, 3),), ((1,),), ((),), ((1, 1),)])
 def test_empty_and_single_arguments_draw(shapes):
     example = functions.Example("shifted", lambda x: (x - x.max()).exp() if x.size else x + 1, shapes, "")
-    found = fusion.taken_apart(example, 1, "parallel")
+    found = fusion.split_function(example, 1, "parallel")
     assert fusion.picture(found).as_svg().startswith("<svg")
     assert found.explained.nodes[0].shape == shapes[0]
 
@@ -328,9 +330,9 @@ def test_random_chains_are_drawn_completely(steps, rows):
         return x + 1
 
     example = functions.Example("chain", chain, (("n", "2n"),), "")
-    found = fusion.taken_apart(example, rows, "parallel")
+    found = fusion.split_function(example, rows, "parallel")
     for k in range(len(found.reads)):
-        assert k in found.free | found.inputs or fusion.kernels_of(found, k)
+        assert k in found.free | found.inputs or fusion.computing_kernels(found, k)
     assert_steps_reach_kernels(found)
     assert sum(part.kind == STORE for parts in found.parts for part in parts) == len(found.stored)
     assert row_major((rows, 2 * rows)).size * 4 <= found.explained.forward.nbytes

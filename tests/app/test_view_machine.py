@@ -9,7 +9,7 @@ from minifuse.cli.doctor import DoctorFinding
 from minifuse.core.errors import MinifuseError
 from project import warm_up
 from project.screens import PAGES
-from project.views.machine import QUESTIONS, Findings, machine
+from project.views.machine import QUESTIONS, Findings, examine_machine
 from tests.app.tables import tables
 
 
@@ -28,14 +28,14 @@ def test_machine_table_contains_the_findings_of_doctor(monkeypatch):
         ]
     }
     monkeypatch.setattr("project.views.machine.examine", lambda runs_kernels: found)
-    assert [row["to do"] for row in machine()] == ["", "", "update"]
+    assert [row["to do"] for row in examine_machine()] == ["", "", "update"]
     monkeypatch.undo()
-    assert {row["part"] for row in machine()} == set(doctor.examine())
+    assert {row["part"] for row in examine_machine()} == set(doctor.examine())
 
 
 @pytest.fixture
 def slow_checks(monkeypatch):
-    """Let `machine` wait for an event before it checks kernels: it finds one row before, two after."""
+    """Let `examine_machine` wait for an event before it checks kernels: it finds one row before, two after."""
     rows = [{"part": "CUDA", "what": what, "found": "it", "to do": ""} for what in ("GPU", "a kernel")]
     may_finish = threading.Event()
 
@@ -44,32 +44,32 @@ def slow_checks(monkeypatch):
         return rows[: 1 + runs_kernels]
 
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
-    monkeypatch.setattr("project.views.machine.machine", found)
+    monkeypatch.setattr("project.views.machine.examine_machine", found)
     return may_finish, rows
 
 
 def test_findings_without_kernels_come_first(slow_checks):
     may_finish, rows = slow_checks
     found = Findings()
-    assert not found.are_whole(0.01)
+    assert not found.are_complete(0.01)
     assert found.rows == rows[:1]
     may_finish.set()
-    assert found.are_whole(60)
+    assert found.are_complete(60)
     assert found.rows == rows
 
 
 def test_findings_without_kernels_run_no_kernel(monkeypatch):
     for name in ("check_kernel", "check_compilation", "check_cuda_kernel"):
         monkeypatch.setattr(doctor, name, lambda *args: 1 / 0)
-    names = {row["what"] for row in machine(runs_kernels=False)}
+    names = {row["what"] for row in examine_machine(runs_kernels=False)}
     assert {"Python", "numba", "kernel cache"} <= names
 
 
 def test_failed_examination_raises_its_error(monkeypatch):
     monkeypatch.setattr("project.views.machine.PAUSE_S", 0)
-    monkeypatch.setattr("project.views.machine.machine", lambda runs_kernels=True: runs_kernels and 1 / 0)
+    monkeypatch.setattr("project.views.machine.examine_machine", lambda runs_kernels=True: runs_kernels and 1 / 0)
     with pytest.raises(ZeroDivisionError):
-        Findings().are_whole(60)
+        Findings().are_complete(60)
 
 
 def app():
@@ -90,7 +90,7 @@ def test_page_has_its_cards_before_kernel_checks_finish(slow_checks):
         assert tables(at)[0].to_dict("records") == rows[:1]
         assert at.get("status")
         may_finish.set()
-        assert screen.findings().are_whole(60)
+        assert screen.findings().are_complete(60)
         at.run()
         assert tables(at)[0].to_dict("records") == rows
         assert not at.get("status")

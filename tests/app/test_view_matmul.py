@@ -29,7 +29,7 @@ def values(facts):
 
 def matmul_and_hazards(name, sizes=(8, 10, 12), tile=4):
     """Run a kernel, and return it with its hazards: (class, array, source lines)."""
-    found = matmul.product(name, *sizes, tile)
+    found = matmul.trace_matmul(name, *sizes, tile)
     return found, [
         (type(hazard).__name__, hazard.array, *(linecache.getline(*line).strip() for line in hazard.lines))
         for hazard in found.trace.hazards()
@@ -41,7 +41,7 @@ def matmul_and_hazards(name, sizes=(8, 10, 12), tile=4):
 @example("strips", 1, 1, 1, 4)
 @example("shared_tiles", 16, 16, 16, 16)
 def test_ladder_kernels_are_correct_without_hazards(name, rows, columns, depth, tile):
-    found = matmul.product(name, rows, columns, depth, tile)
+    found = matmul.trace_matmul(name, rows, columns, depth, tile)
     assert found.is_right
     assert values(matmul.facts(found))["hazards"] == "none"
 
@@ -50,8 +50,8 @@ def test_ladder_kernels_are_correct_without_hazards(name, rows, columns, depth, 
 @given(RIGHT, SMALL, SMALL, SMALL, st.sampled_from([4, 9]), st.data())
 @example("naive", 1, 1, 1, 4, None)
 def test_steps_show_the_loads_of_a_block_and_then_its_stores(name, rows, columns, depth, tile, data):
-    found = matmul.product(name, rows, columns, depth, tile)
-    block = data.draw(st.integers(0, matmul.blocks(found) - 1)) if data else 0
+    found = matmul.trace_matmul(name, rows, columns, depth, tile)
+    block = data.draw(st.integers(0, matmul.block_count(found) - 1)) if data else 0
     picture = matmul.picture(found, block)
     *loads, stores = picture.frames[1:]
     own = {link for link, kind in stores.kinds if kind == STORE}
@@ -71,7 +71,7 @@ def test_steps_show_the_loads_of_a_block_and_then_its_stores(name, rows, columns
 @given(st.sampled_from([4, 8, 12, 16]), st.sampled_from([4, 8, 12]), st.sampled_from([4, 8, 12]))
 @settings(max_examples=10)
 def test_loads_per_output_match_the_tile_formula(rows, columns, depth):
-    naive, tiles, strips = matmul.compared(rows, columns, depth, 4)
+    naive, tiles, strips = matmul.compare_ladder(rows, columns, depth, 4)
     assert (naive["global"], naive["shared"]) == (2 * depth, 0)
     assert (tiles["global"], tiles["shared"]) == (2 * depth / 4, 2 * depth)
     assert (strips["global"], strips["shared"]) == (2 * depth / 4, depth * 3 / 2)
@@ -79,7 +79,7 @@ def test_loads_per_output_match_the_tile_formula(rows, columns, depth):
 
 @pytest.mark.parametrize("tile", matmul.TILES)
 def test_each_step_loads_one_tile_of_each_operand(tile):
-    found = matmul.product("shared_tiles", tile, tile, matmul.MAX_SIZE, tile)
+    found = matmul.trace_matmul("shared_tiles", tile, tile, matmul.MAX_SIZE, tile)
     first = matmul.picture(found).frames[1]
     loaded = [link for link, kind in first.kinds if kind == LOAD]
     assert len(loaded) == 2 * tile * min(tile, matmul.MAX_SIZE)
@@ -88,7 +88,7 @@ def test_each_step_loads_one_tile_of_each_operand(tile):
 
 @pytest.mark.parametrize("name", matmul.LADDER)
 def test_small_tiles_run_the_code_of_the_library(name):
-    found = matmul.product(name, 4, 4, 4)
+    found = matmul.trace_matmul(name, 4, 4, 4)
     assert found.kernel.__code__ is LADDER[name].function.__code__
     assert matmul.lines(found)[0].text.startswith(f"def {name}(")
     assert {key: LADDER["shared_tiles"].function.__globals__[key] for key in ("TILE", "STRIP")} == {"TILE": 32, "STRIP": 64}
@@ -98,7 +98,7 @@ def test_naive_kernel_loads_equal_those_of_the_library_plan():
     a, b = np.ones((16, 12), np.float32), np.ones((12, 16), np.float32)
     plan = LADDER["naive"].plan(np.zeros((16, 16), np.float32), a, b)
     trace = simt.trace(plan.kernel, plan.grid, plan.block, *plan.arguments)
-    found = matmul.product("naive", 16, 16, 12, 16)
+    found = matmul.trace_matmul("naive", 16, 16, 12, 16)
     assert trace.reuse("a") == found.trace.reuse("a")
     assert trace.reuse("b") == found.trace.reuse("b")
 
@@ -148,11 +148,11 @@ def test_source_marks_the_lines_of_hazards(name):
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: matmul.product("fast", 4, 4, 4),
-        lambda: matmul.product("naive", 0, 4, 4),
-        lambda: matmul.product("naive", 4, 4, matmul.MAX_SIZE + 1),
-        lambda: matmul.product("naive", 4, 4, 4, 5),
-        lambda: matmul.picture(matmul.product("naive", 4, 4, 4), 1),
+        lambda: matmul.trace_matmul("fast", 4, 4, 4),
+        lambda: matmul.trace_matmul("naive", 0, 4, 4),
+        lambda: matmul.trace_matmul("naive", 4, 4, matmul.MAX_SIZE + 1),
+        lambda: matmul.trace_matmul("naive", 4, 4, 4, 5),
+        lambda: matmul.picture(matmul.trace_matmul("naive", 4, 4, 4), 1),
     ],
 )
 def test_invalid_requests_are_errors(wrong):
@@ -163,8 +163,8 @@ def test_invalid_requests_are_errors(wrong):
 @pytest.mark.parametrize("tile", matmul.TILES)
 @pytest.mark.parametrize("name", matmul.KERNELS)
 def test_largest_product_has_a_picture_that_names_the_block_shown(name, tile):
-    found = matmul.product(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
-    count = matmul.blocks(found)
+    found = matmul.trace_matmul(name, matmul.MAX_SIZE, matmul.MAX_SIZE, matmul.MAX_SIZE, tile)
+    count = matmul.block_count(found)
     for block in {0, count - 1}:
         shown = matmul.picture(found, block)  # a picture that is too large would raise
         assert sum(len(grid.cells) for grid in shown.grids) <= MAX_CELLS

@@ -9,7 +9,7 @@ from minifuse import simt
 from minifuse.cli.subjects import TraceRequest, plan_subject
 from minifuse.core.errors import MinifuseError
 from project.views import memory
-from project.views.memory_kernels import command_of_strided, command_of_tiled
+from project.views.memory_kernels import strided_command, tiled_command
 from project.views.picture import IDLE, LOAD, SHARED, WASTED
 from tests.app.tables import facts_tables
 
@@ -18,7 +18,7 @@ pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse
 DTYPES = st.sampled_from(memory.DTYPES)
 COUNTS = st.integers(0, 32)
 GLOBAL = given(DTYPES, st.integers(0, memory.MAX_STRIDE), st.integers(0, memory.MAX_OFFSET), COUNTS)
-TILES = given(DTYPES, st.integers(32, memory.WIDEST), st.booleans(), st.integers(0, 31), COUNTS)
+TILES = given(DTYPES, st.integers(32, memory.MAX_WIDTH), st.booleans(), st.integers(0, 31), COUNTS)
 
 
 def values(facts):
@@ -46,7 +46,7 @@ def on_ruler(picture):
     ],
 )
 def test_global_memory_sectors_match_known_answers(dtype, stride, offset, sectors, ideal):
-    found = memory.of_global(dtype, stride, offset)
+    found = memory.trace_global_load(dtype, stride, offset)
     known = values(memory.facts(found))
     assert (known["sectors"], known["sectors at best"]) == (sectors, ideal)
     assert f"here {sectors}: " in memory.picture(found).sentence
@@ -65,7 +65,7 @@ def test_global_memory_sectors_match_known_answers(dtype, stride, offset, sector
     ],
 )
 def test_shared_memory_wavefronts_match_known_answers(dtype, width, reads_column, wavefronts, ideal):
-    found = memory.of_tile(dtype, width, reads_column, 5)
+    found = memory.trace_tile_load(dtype, width, reads_column, 5)
     known = values(memory.facts(found))
     assert (known["wavefronts"], known["wavefronts at best"]) == (wavefronts, ideal)
     assert len(cells(memory.picture(found), "wavefronts")) == wavefronts
@@ -76,7 +76,7 @@ def test_shared_memory_wavefronts_match_known_answers(dtype, width, reads_column
 @example("float32", 0, 0, 1)
 @example("int8", 32, 63, 32)
 def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count):
-    found = memory.of_global(dtype, stride, offset, count)
+    found = memory.trace_global_load(dtype, stride, offset, count)
     picture = memory.picture(found)
     itemsize = np.dtype(dtype).itemsize
     read = {stride * lane + offset for lane in range(count)}
@@ -97,7 +97,7 @@ def test_ruler_shows_requested_and_wasted_elements(dtype, stride, offset, count)
 
 @GLOBAL
 def test_a_lane_is_linked_to_its_element(dtype, stride, offset, count):
-    picture = memory.picture(memory.of_global(dtype, stride, offset, count))
+    picture = memory.picture(memory.trace_global_load(dtype, stride, offset, count))
     for lane in cells(picture, "lanes")[:count]:
         [element] = [cell for cell in on_ruler(picture) if lane.links[0] in cell.links]
         assert int(element.text) == stride * int(lane.text) + offset
@@ -117,19 +117,19 @@ def trace_command(command):
 
 @GLOBAL
 def test_command_counts_the_same_global_memory_sectors(dtype, stride, offset, count):
-    again = trace_command(command_of_strided(dtype, stride, offset, count))
-    found = memory.of_global(dtype, stride, offset, count)
+    again = trace_command(strided_command(dtype, stride, offset, count))
+    found = memory.trace_global_load(dtype, stride, offset, count)
     assert again.requests().sectors.tolist() == found.trace.requests().sectors.tolist()
 
 
 @TILES
 def test_command_counts_the_same_tile_wavefronts(dtype, width, reads_column, which, count):
-    command = command_of_tiled(dtype, width, reads_column, which, count)
+    command = tiled_command(dtype, width, reads_column, which, count)
     orientation = "column" if reads_column else "row"
     assert f":{orientation}_{width}_{dtype} " in command
     again = trace_command(command)
     assert again.summary()["kernel"] == orientation
-    found = memory.of_tile(dtype, width, reads_column, which, count)
+    found = memory.trace_tile_load(dtype, width, reads_column, which, count)
     assert again.requests().wavefronts.tolist() == found.trace.requests().wavefronts.tolist()
 
 
@@ -137,7 +137,7 @@ def test_command_counts_the_same_tile_wavefronts(dtype, width, reads_column, whi
 @example("float32", 32, True, 0, 0)
 @example("float64", 33, True, 31, 17)
 def test_drawn_wavefronts_equal_the_counted_ones(dtype, width, reads_column, which, count):
-    found = memory.of_tile(dtype, width, reads_column, which, count)
+    found = memory.trace_tile_load(dtype, width, reads_column, which, count)
     picture = memory.picture(found)
     if not count:
         assert len(picture.grids) == 1
@@ -145,14 +145,14 @@ def test_drawn_wavefronts_equal_the_counted_ones(dtype, width, reads_column, whi
     passes = memory.wavefronts(found)
     assert len(passes) == found.counts["wavefronts"] == len(picture.frames) - 1
     assert {lane for turn in passes for lane in turn.lanes} == set(range(count)), "each lane is served"
-    expected = {word for lane in found.lanes for word in memory.words_of(found, lane)}
+    expected = {word for lane in found.lanes for word in memory.lane_words(found, lane)}
     assert expected == {word for turn in passes for word in turn.words.values()}
     assert all(word % 32 == bank for turn in passes for bank, word in turn.words.items())
 
 
 @TILES
 def test_tile_shows_banks_and_the_elements_that_are_read(dtype, width, reads_column, which, count):
-    found = memory.of_tile(dtype, width, reads_column, which, count)
+    found = memory.trace_tile_load(dtype, width, reads_column, which, count)
     if not count:
         return
     [tile] = [grid for grid in memory.picture(found).grids if grid.name == "tile"]
@@ -167,7 +167,7 @@ def test_tile_shows_banks_and_the_elements_that_are_read(dtype, width, reads_col
 
 @TILES
 def test_steps_show_the_lanes_and_banks_served(dtype, width, reads_column, which, count):
-    found = memory.of_tile(dtype, width, reads_column, which, count)
+    found = memory.trace_tile_load(dtype, width, reads_column, which, count)
     for turn, frame in zip(memory.wavefronts(found), memory.picture(found).frames[1:], strict=True):
         kinds = dict(frame.kinds)
         assert {t for t in range(32) if kinds[f"t{t}"] == SHARED} == set(turn.lanes)
@@ -176,7 +176,7 @@ def test_steps_show_the_lanes_and_banks_served(dtype, width, reads_column, which
 
 @GLOBAL
 def test_source_lines_have_the_sectors_of_the_summary(dtype, stride, offset, count):
-    found = memory.of_global(dtype, stride, offset, count)
+    found = memory.trace_global_load(dtype, stride, offset, count)
     expected = {line["line"]: line["DERIVED"]["sectors"] for line in found.trace.summary()["lines"]}
     got = {
         line.number: dict(line.counts).get("sectors")
@@ -187,18 +187,18 @@ def test_source_lines_have_the_sectors_of_the_summary(dtype, stride, offset, cou
 
 
 def test_facts_show_actual_and_ideal_counts():
-    found = memory.of_global("float32", 32)
+    found = memory.trace_global_load("float32", 32)
     [value] = [fact.value for fact in memory.facts(found) if "x = a[" in fact.name]
     assert value == "32 sectors, 4 at best"
-    found = memory.of_tile("float32", 32, True, 5)
+    found = memory.trace_tile_load("float32", 32, True, 5)
     [value] = [fact.value for fact in memory.facts(found) if "x = tile[" in fact.name]
     assert value == "32 wavefronts, 1 at best"
 
 
 def test_facts_of_a_chosen_cell_list_its_lanes():
-    known = values(memory.facts(memory.of_global("float32", 0, 3), "e3"))
+    known = values(memory.facts(memory.trace_global_load("float32", 0, 3), "e3"))
     assert all(known[f"lane {t}"].startswith("a[3], bytes 12 to 15, sector 0") for t in range(32))
-    known = values(memory.facts(memory.of_tile("float32", 33, True, 5), "t2"))
+    known = values(memory.facts(memory.trace_tile_load("float32", 33, True, 5), "t2"))
     assert known["lane 2"] == "tile[2, 5], bytes 284 to 287, bank 7"
     assert "lane 3" not in known
 
@@ -206,12 +206,12 @@ def test_facts_of_a_chosen_cell_list_its_lanes():
 @pytest.mark.parametrize(
     "wrong",
     [
-        lambda: memory.of_global("complex64"),
-        lambda: memory.of_global(stride=65),
-        lambda: memory.of_global(offset=-1),
-        lambda: memory.of_global(count=33),
-        lambda: memory.of_tile(width=31),
-        lambda: memory.of_tile(which=32),
+        lambda: memory.trace_global_load("complex64"),
+        lambda: memory.trace_global_load(stride=65),
+        lambda: memory.trace_global_load(offset=-1),
+        lambda: memory.trace_global_load(count=33),
+        lambda: memory.trace_tile_load(width=31),
+        lambda: memory.trace_tile_load(which=32),
     ],
 )
 def test_invalid_requests_are_errors(wrong):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from project.views.picture import (
     CHOSEN,
-    COLOURS,
+    COLORS,
     IDLE,
     KINDS,
     LOAD,
@@ -23,7 +23,7 @@ from project.views.picture import (
     Grid,
     Picture,
     ribbon,
-    slices,
+    slice_grids,
 )
 
 LOOKS = ("fill", "stroke", "stroke-width")
@@ -81,8 +81,8 @@ def test_kinds_differ_by_more_than_color():
     assert len({look(kind) for kind in KINDS}) == len(KINDS)
     assert look(IDLE)[0] == look(WASTED)[0] == "url(#hatch)"
     assert look(CHOSEN)[2] == "3"
-    assert look(LOAD)[0] == COLOURS[LOAD] == "#0072B2"
-    assert look(STORE)[0] == COLOURS[STORE] == "#D55E00"
+    assert look(LOAD)[0] == COLORS[LOAD] == "#0072B2"
+    assert look(STORE)[0] == COLORS[STORE] == "#D55E00"
 
 
 def test_data_contains_the_frames():
@@ -153,7 +153,7 @@ def test_slices_show_each_index_at_its_row_and_column(shape):
     indices = [()]
     for n in shape:
         indices = [(*index, i) for index in indices for i in range(n)]
-    found = slices("s", "x", shape, {index: Cell(0, 0, ",".join(map(str, index)), "") for index in indices})
+    found = slice_grids("s", "x", shape, {index: Cell(0, 0, ",".join(map(str, index)), "") for index in indices})
     cells = [(grid, c) for grid in found for c in grid.cells]
     assert len({grid.name for grid in found}) == len(found)
     assert sorted(c.text for _, c in cells) == sorted(",".join(map(str, index)) for index in indices)

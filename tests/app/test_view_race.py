@@ -26,7 +26,7 @@ RACE = race.Race("a + b", POINTS, ("NumPy", "parallel"), "a machine", "2026-01-0
 
 @pytest.mark.parametrize("operation", race.OPERATIONS)
 def test_every_operation_is_timed_on_all_players(operation):
-    found = race.race(operation, race.players(), budget_s=0.02)
+    found = race.run_race(operation, race.players(), budget_s=0.02)
     smallest = 1 << race.OPERATIONS[operation].exponents[0]
     assert {p.who for p in found.points if p.elements == smallest} == set(race.players())
     for who in found.players:
@@ -38,21 +38,21 @@ def test_every_operation_is_timed_on_all_players(operation):
 
 
 def test_zero_budget_measures_one_size():
-    found = race.race("a + b", ["NumPy", "parallel"], budget_s=0)
+    found = race.run_race("a + b", ["NumPy", "parallel"], budget_s=0)
     assert [p.elements for p in found.points] == [256, 256]
 
 
 @pytest.mark.parametrize(("operation", "who"), [("a - b", ["NumPy"]), ("a + b", []), ("a + b", ["NumPy", "tpu"])])
 def test_unknown_operations_and_players_are_errors(operation, who):
     with pytest.raises(MinifuseError, match="expected"):
-        race.race(operation, who)
+        race.run_race(operation, who)
 
 
 def test_wrong_results_are_not_timed(monkeypatch):
     wrong = race.Operation(lambda a, b: a - b, np.add, lambda n: ((n,), (n,)), (8,), lambda n: 3 * n)
     monkeypatch.setitem(race.OPERATIONS, "a + b", wrong)
     with pytest.raises(MinifuseError, match="nothing was timed"):
-        race.race("a + b", ["parallel"])
+        race.run_race("a + b", ["parallel"])
 
 
 @pytest.mark.parametrize("operation", race.OPERATIONS.values())
@@ -64,16 +64,16 @@ def test_bytes_and_flops_match_the_arrays(operation):
     if operation.flops(elements):
         (m, k), (_, n) = (x.shape for x in arrays)
         assert operation.flops(elements) == 2 * m * n * k
-        assert race.growth_of(operation, elements) == 8
+        assert race.work_growth(operation, elements) == 8
     else:
-        assert race.growth_of(operation, elements) == pytest.approx(4, rel=0.02)
+        assert race.work_growth(operation, elements) == pytest.approx(4, rel=0.02)
 
 
 @given(st.integers(0, 8))
 def test_roofline_is_the_slower_of_memory_and_arithmetic(k):
     n = 4**k
-    assert race.roof("a + b", n, LIMITS) == pytest.approx(12 * n / 100e9)
-    assert race.roof("a @ b", n, LIMITS) == pytest.approx(max(12 * n / 100e9, 2 * n**1.5 / 1e12))
+    assert race.roofline_seconds("a + b", n, LIMITS) == pytest.approx(12 * n / 100e9)
+    assert race.roofline_seconds("a @ b", n, LIMITS) == pytest.approx(max(12 * n / 100e9, 2 * n**1.5 / 1e12))
 
 
 def test_picture_marks_the_fastest_and_unmeasured_players():
@@ -96,7 +96,7 @@ def test_rows_contain_all_points_and_the_roofline():
     assert [row["elements"] for row in rows[3:]] == [256, 1024]
     assert rows[4]["us"] == pytest.approx(12 * 1024 / 100e9 * 1e6)
     assert len(race.rows(RACE)) == 3
-    spec = curves.lines(rows, "elements", "us", "who", are_logarithmic=True)
+    spec = curves.line_chart(rows, "elements", "us", "who", are_logarithmic=True)
     assert spec["encoding"]["y"]["scale"]["type"] == "log"
     assert len(spec["encoding"]["color"]["scale"]["domain"]) == 3
 
@@ -109,9 +109,9 @@ def test_facts_name_machine_and_date():
     assert facts["parallel: share of the roof"].value == "2%"
 
 
-@pytest.mark.parametrize("name", race.files())
+@pytest.mark.parametrize("name", race.result_files())
 def test_each_saved_file_is_shown_completely(name):
-    found = race.kept(name)
+    found = race.load_results(name)
     raw = json.loads((race.FOLDER / name).read_text(encoding="utf-8"))
     assert found.device
     assert found.date.startswith("20")
@@ -127,19 +127,19 @@ def test_each_saved_file_is_shown_completely(name):
 
 
 def test_saved_results_exist():
-    assert race.files()
+    assert race.result_files()
 
 
 @pytest.mark.parametrize("name", ["", "../../pyproject.toml", "cpu-znver4.json.bak", "/etc/passwd"])
 def test_files_outside_the_results_are_not_read(name):
     with pytest.raises(MinifuseError, match="no file"):
-        race.kept(name)
+        race.load_results(name)
 
 
 def test_folder_without_results_lists_no_files(tmp_path):
-    assert race.files(tmp_path) == []
+    assert race.result_files(tmp_path) == []
     with pytest.raises(MinifuseError, match="none"):
-        race.kept("x.json", tmp_path)
+        race.load_results("x.json", tmp_path)
 
 
 @pytest.fixture
@@ -153,7 +153,7 @@ def gpu(monkeypatch):
 
 def test_gpu_is_a_player_with_its_own_roofline(gpu):
     assert race.players() == ("NumPy", "python", "parallel", "cuda")
-    found = race.race("a + b", ["NumPy", "cuda"], budget_s=0)
+    found = race.run_race("a + b", ["NumPy", "cuda"], budget_s=0)
     assert found.place.endswith(", a GPU")
     times = {p.who: p.seconds for p in found.points}
     roofs = {"parallel": LIMITS, "cuda": MachineLimits(4000.0, {"float32": 50_000.0}, None)}
@@ -165,12 +165,12 @@ def test_gpu_is_a_player_with_its_own_roofline(gpu):
         {"roof of parallel": 12 * 256 / 100e9 * 1e6, "roof of cuda": 12 * 256 / 4000e9 * 1e6}
     )
     everybody = race.Race("a + b", (*POINTS, *found.points), race.players(), "", "", 0)
-    assert curves.lines(race.rows(everybody, roofs), "elements", "us", "who", are_logarithmic=True)
+    assert curves.line_chart(race.rows(everybody, roofs), "elements", "us", "who", are_logarithmic=True)
 
 
 def test_rooflines_of_the_participating_backends_are_measured(gpu, monkeypatch):
     monkeypatch.setattr(race, "machine_limits", lambda backend: MachineLimits(1.0, {"float32": 2.0}, backend.name))
-    assert {name: found.backend for name, found in race.roofs_of(["NumPy", "python", "cuda"]).items()} == {
+    assert {name: found.backend for name, found in race.measure_rooflines(["NumPy", "python", "cuda"]).items()} == {
         "parallel": "parallel",
         "cuda": "cuda",
     }
@@ -183,13 +183,13 @@ def test_unnamed_column_is_called_what():
 def test_app_timings_are_shown_like_other_results(tmp_path):
     found = json.loads((race.FOLDER / "cpu-znver4.json").read_text(encoding="utf-8"))
     kinds = [(measure_app.FIRST, measure_app.COLD), (measure_app.CONTROL, measure_app.WARM)]
-    found["rows"] = [measure_app.row(*kind, "Fusion", [4.0, 0.4, 0.5]) for kind in kinds]
+    found["rows"] = [measure_app.result_row(*kind, "Fusion", [4.0, 0.4, 0.5]) for kind in kinds]
     (tmp_path / "app-x.json").write_text(json.dumps(found), encoding="utf-8")
-    first, control = race.kept("app-x.json", tmp_path).tables
+    first, control = race.load_results("app-x.json", tmp_path).tables
     assert (first.title, control.title) == ("First load of a page, cold", "The answer to a control, warm")
     assert first.rows == [["Fusion", "500 ms", "met: 3 s"]]
     assert control.rows == [["Fusion", "500 ms", "met: 0.5 s"]]
-    assert measure_app.row(*kinds[1], "Fusion", [0.51])["targets"] == [{"words": "0.5 s", "met": False}]
+    assert measure_app.result_row(*kinds[1], "Fusion", [0.51])["targets"] == [{"words": "0.5 s", "met": False}]
 
 
 @pytest.mark.parametrize(
@@ -197,7 +197,7 @@ def test_app_timings_are_shown_like_other_results(tmp_path):
     [("3, 4", "3, 2"), ("an index such as 0, 2; or a cell", "0, 1"), (".T[::2]", ".T[::1]"), ("x.T", "x.T"), ("", "")],
 )
 def test_alternative_field_text_has_the_same_form(text, typed):
-    assert measure_app.another(text) == typed
+    assert measure_app.alternative_text(text) == typed
 
 
 # The page.
@@ -257,13 +257,13 @@ BROKEN = ["", "{", "3", "null", "[" * 50_000]
 def test_damaged_results_file_is_an_error_with_its_path(tmp_path, name, text):
     (tmp_path / name).write_text(text)
     with pytest.raises(MinifuseError, match=rf"{name} is no file of results, or a damaged one .*measure anew"):
-        race.kept(name, tmp_path)
+        race.load_results(name, tmp_path)
 
 
-@pytest.mark.parametrize("name", race.files())
+@pytest.mark.parametrize("name", race.result_files())
 def test_page_shows_each_saved_file(page, name):
     at = page.run()
     at.selectbox(key="race_file").set_value(name).run()
     assert not at.exception
     assert not at.error
-    assert any(race.kept(name).date in text.value for text in at.markdown)
+    assert any(race.load_results(name).date in text.value for text in at.markdown)

@@ -10,20 +10,20 @@ from project.views.hardware_counters import PRESETS
 from tests.app.tables import facts_tables
 
 pytest.importorskip("greenlet", reason="the interpreter needs greenlet: minifuse[simt]")
-KNOWN = hardware_counters.recording()
+KNOWN = hardware_counters.load_recording()
 
 
 def request_of(preset):
     if preset.space == "shared":
-        return memory.of_tile("float32", 32, True, 3)
-    return memory.of_global("float32", preset.stride, preset.offset)
+        return memory.trace_tile_load("float32", 32, True, 3)
+    return memory.trace_global_load("float32", preset.stride, preset.offset)
 
 
 def test_recording_has_device_and_date():
     found = json.loads(hardware_counters.FILE.read_text(encoding="utf-8"))
     assert (KNOWN.device, KNOWN.date) == (found["device"], found["date"])
     assert sum(map(len, KNOWN.counters.values())) == len(found["rows"])
-    for fact in hardware_counters.facts("stride_two", KNOWN) + hardware_counters.of_product("shared_tiles", KNOWN):
+    for fact in hardware_counters.facts("stride_two", KNOWN) + hardware_counters.matmul_facts("shared_tiles", KNOWN):
         assert fact.truth == MEASURED
         assert "NVIDIA H200" in fact.why
         assert KNOWN.date in fact.why
@@ -63,23 +63,23 @@ def test_preset_choices_map_to_recorded_kernels(name):
 
 def test_recorded_matmul_loads_match_the_tile_formula():
     """The recorded matmul has another size than that of the page. Loads per output are 2 * depth / tile for both."""
-    [loads, *_] = hardware_counters.of_product("shared_tiles", KNOWN)
+    [loads, *_] = hardware_counters.matmul_facts("shared_tiles", KNOWN)
     assert float(loads.value) == 2 * hardware_counters.SIDE / hardware_counters.TILE
-    page = matmul.loads_per_output(matmul.product("shared_tiles", 16, 16, 16, 4), "global")
+    page = matmul.loads_per_output(matmul.trace_matmul("shared_tiles", 16, 16, 16, 4), "global")
     assert page == 2 * 16 / 4
-    assert hardware_counters.of_product("naive", KNOWN) == []
+    assert hardware_counters.matmul_facts("naive", KNOWN) == []
 
 
 def test_measured_facts_follow_their_derived_facts():
     a, b = Fact("sectors", 4, DERIVED), Fact("lanes", 32, DERIVED)
     x, y = Fact("sectors, on a GPU", "4", MEASURED), Fact("sectors of the store, on a GPU", "4", MEASURED)
-    assert hardware_counters.beside([a, b], [y, x]) == [a, x, b, y]
-    assert hardware_counters.beside([a, b], []) == [a, b]
+    assert hardware_counters.merge_facts([a, b], [y, x]) == [a, x, b, y]
+    assert hardware_counters.merge_facts([a, b], []) == [a, b]
 
 
 def test_missing_recording_gives_no_facts(tmp_path):
-    assert hardware_counters.recording(tmp_path / "none.json") is None
-    assert hardware_counters.facts("stride_one", None) == hardware_counters.of_product("shared_tiles", None) == []
+    assert hardware_counters.load_recording(tmp_path / "none.json") is None
+    assert hardware_counters.facts("stride_one", None) == hardware_counters.matmul_facts("shared_tiles", None) == []
     assert hardware_counters.presets(None) == {}
     assert hardware_counters.facts(None, KNOWN) == []
 
@@ -117,7 +117,7 @@ def test_preset_sets_all_controls(name):
 
 
 def test_page_without_a_recording_has_no_presets(monkeypatch):
-    monkeypatch.setattr(hardware_counters, "recording", lambda: None)
+    monkeypatch.setattr(hardware_counters, "load_recording", lambda: None)
     app = open_page()
     assert not [button for button in app.button if button.key.startswith("memory_of")]
     assert MEASURED not in set(facts_tables(app)[0]["truth"])

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from minifuse.core.errors import MinifuseError
 from minifuse.core.layout import Layout
 from project.views import strides
-from project.views.expressions import Call, Index, chain, shape
+from project.views.expressions import Call, Index, parse_chain, parse_shape
 from project.views.picture import CHOSEN, LOAD, OTHER
-from project.views.strides import facts, index_of, picture, positions, strided
+from project.views.strides import apply_views, facts, index_of, picture, positions
 
 SHAPES = st.lists(st.sampled_from([0, 1, 1, 2, 3, 4, 5]), max_size=4).filter(lambda s: prod(s) <= 200)
 
@@ -85,7 +85,7 @@ def highlighted_cells(shown, cell):
 @examples_limited_to(200)
 def test_chain_matches_numpy_in_shape_elements_and_strides(drawn):
     sizes, steps, base, a = drawn
-    found = strided(sizes, steps)
+    found = apply_views(sizes, steps)
     layout = found.layouts[-1]
     assert layout.shape == a.shape
     assert len(found.layouts) == len(steps) + 1
@@ -105,7 +105,7 @@ def test_chain_matches_numpy_in_shape_elements_and_strides(drawn):
 @examples_limited_to(100)
 def test_cell_highlights_its_storage_element_and_all_aliases(drawn, data):
     sizes, steps, _, a = drawn
-    found = strided(sizes, steps)
+    found = apply_views(sizes, steps)
     shown = picture(found)
     views = [(grid, c) for grid in shown.grids if grid.name.startswith("view") for c in grid.cells]
     assert [int(c.text) for _, c in views] == a.ravel().tolist()
@@ -131,7 +131,7 @@ def test_cell_highlights_its_storage_element_and_all_aliases(drawn, data):
 @examples_limited_to(100)
 def test_address_formula_of_a_chosen_element_is_correct(drawn, data):
     sizes, steps, _, a = drawn
-    found = strided(sizes, steps)
+    found = apply_views(sizes, steps)
     if not a.size:
         assert index_of(found, "p0") is None
         return
@@ -145,7 +145,7 @@ def test_address_formula_of_a_chosen_element_is_correct(drawn, data):
 
 
 def view_of(text, views):
-    return strided(shape(text), chain(views))
+    return apply_views(parse_shape(text), parse_chain(views))
 
 
 def facts_by_name(found, chosen=None):
@@ -161,7 +161,7 @@ def test_examples_have_the_expected_layouts():
         "one row, repeated": ((0, 1), 0, "no", "no"),
         "cut into tiles": ((12, 3, 6, 1), 0, "no", "no"),
     }
-    found = {name: view_of(*texts) for name, texts in strides.IDIOMS.items()}
+    found = {name: view_of(*texts) for name, texts in strides.EXAMPLES.items()}
     got = {name: facts_by_name(f) for name, f in found.items()}
     assert {
         name: (f["strides"][0], f["offset"][0], f["contiguous"][0], f["can be seen as one line"][0])
@@ -269,7 +269,7 @@ def test_invalid_shapes_and_views_are_errors(text, views, what):
 def test_any_method_text_is_drawn_or_raises_an_error(sizes, arguments, method):
     text = ".T" if method == "T" else f"[{arguments}]" if method == "[" else f".{method}({arguments})"
     try:
-        found = strided(sizes, chain(text))
+        found = apply_views(sizes, parse_chain(text))
     except MinifuseError:
         return
     assert picture(found).sentence
@@ -285,5 +285,5 @@ def test_largest_allowed_shapes_fit_in_a_picture():
 
 def test_shown_source_is_the_method_that_ran():
     names = {"": "position", ".T": "permute", "[::2]": "slice", ".squeeze()": "reshape", ".T.contiguous()": "position"}
-    assert {text: strides.method_of(chain(text)) for text in names} == names
+    assert {text: strides.layout_method(parse_chain(text)) for text in names} == names
     assert all(hasattr(Layout, name) for name in names.values())

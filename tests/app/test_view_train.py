@@ -280,18 +280,18 @@ def test_two_runs_are_compared():
 
 def test_curves_differ_by_dashes_and_color():
     rows = train.losses([train.curve(train_run(epochs=3)), train.curve(train_run(epochs=4))])
-    spec = curves.lines(rows, "epoch", "loss", "run")
+    spec = curves.line_chart(rows, "epoch", "loss", "run")
     assert [point["loss"] for point in spec["data"]["values"]] == [row["loss"] for row in rows]
     dashes = spec["encoding"]["strokeDash"]["scale"]
     assert dashes["domain"] == [rows[0]["run"], rows[-1]["run"]]
     assert dashes["range"][0] != dashes["range"][1]
     assert spec["encoding"]["color"]["legend"]
-    assert curves.lines(rows[:3], "epoch", "loss", "run")["encoding"]["color"]["legend"] is None
-    assert curves.lines([], "epoch", "loss", "run")["data"]["values"] == []
+    assert curves.line_chart(rows[:3], "epoch", "loss", "run")["encoding"]["color"]["legend"] is None
+    assert curves.line_chart([], "epoch", "loss", "run")["data"]["values"] == []
     with pytest.raises(ValueError, match="points"):
-        curves.lines(rows * 1000, "epoch", "loss", "run")
+        curves.line_chart(rows * 1000, "epoch", "loss", "run")
     with pytest.raises(ValueError, match="curves"):
-        curves.lines([{"epoch": 1, "loss": 1, "run": k} for k in range(7)], "epoch", "loss", "run")
+        curves.line_chart([{"epoch": 1, "loss": 1, "run": k} for k in range(7)], "epoch", "loss", "run")
 
 
 # Training in a thread

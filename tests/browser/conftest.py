@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from project import screenshots
-from project.screenshots import served
+from project.screenshots import serve_app
 from tests.browser.visit import Visit
 from tests.sources import ROOT
 
@@ -33,7 +33,7 @@ def logs(tmp_path_factory):
 def app(logs):
     """Serve the app, and yield its address. At the end, the output of the server must not contain a traceback."""
     pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
-    with served(ROOT / "project" / "app.py", logs / "app.log") as address:
+    with serve_app(ROOT / "project" / "app.py", logs / "app.log") as address:
         yield address
     written = (logs / "app.log").read_text()
     assert "Traceback" not in written, re.sub(r"(?s).*?(Traceback.{,3000}).*", r"\1", written)
@@ -43,14 +43,14 @@ def app(logs):
 def board(logs):
     """Serve a page with only a board with steps and a slider, and yield its address."""
     pytest.importorskip("streamlit", reason='the app needs: pip install "minifuse[app]"')
-    with served(Path(__file__).with_name("one_board.py"), logs / "board.log") as address:
+    with serve_app(Path(__file__).with_name("one_board.py"), logs / "board.log") as address:
         yield address
 
 
 @pytest.fixture(scope="session")
 def chromium():
     playwright = pytest.importorskip("playwright.sync_api", reason='these tests need: pip install "minifuse[browser]"')
-    if (executable := screenshots.chromium()) is None:
+    if (executable := screenshots.find_chromium()) is None:
         pytest.skip(
             f"no browser: none of {', '.join(screenshots.CHROMIUM)} is on the path, and MINIFUSE_CHROMIUM names none"
         )

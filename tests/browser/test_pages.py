@@ -130,7 +130,7 @@ def test_deep_link_shows_the_results_of_the_library(app, visit):
     from project.views import expressions, strides
 
     seen = visit(f"{app}/strides?shape=4%2C6&views=%5B1%3A%2C%20%3A%3A2%5D.T")
-    found = strides.strided(expressions.shape("4,6"), expressions.chain("[1:, ::2].T"))
+    found = strides.apply_views(expressions.parse_shape("4,6"), expressions.parse_chain("[1:, ::2].T"))
     contents = seen.contents()
     assert contents["pictures"][0][0] == strides.sentence(found)
     assert [row[:2] for row in contents["facts"]][1:4] == [[fact.name, str(fact.value)] for fact in strides.facts(found)][:3]

@@ -5,7 +5,7 @@ import re
 import time
 from urllib.parse import urlsplit
 
-from project.screenshots import complete, settle
+from project.screenshots import wait_until_complete, wait_until_idle
 
 # A page that is opened by its address first requests these two paths below its own, where Streamlit looks for its mount
 # point. Only these two may fail, and only with this status.
@@ -71,11 +71,11 @@ class Visit:
 
     def settle(self):
         """Wait until the server is silent, and return the time of its last message."""
-        return settle(self.page)
+        return wait_until_idle(self.page)
 
     def contents(self):
         """Return the pictures, facts and errors of the page, after waiting until it is complete."""
-        complete(self.page)
+        wait_until_complete(self.page)
         return {
             "pictures": self.page.evaluate(PICTURES),
             "facts": self.page.evaluate(FACTS),

@@ -18,7 +18,9 @@ def test_a_link_leads_to_the_layout_of_its_tensor(data):
     query = parse_qs(layout_link(x).partition("?")[2])
     if len(x.storage) > strides.MAX_DRAWN_ELEMENTS:
         return
-    found = strides.strided(expressions.shape(query["shape"][0]), expressions.chain(query.get("views", [""])[0]))
+    found = strides.apply_views(
+        expressions.parse_shape(query["shape"][0]), expressions.parse_chain(query.get("views", [""])[0])
+    )
     assert not found.is_copy
     assert found.layouts[-1].shape == x.shape
     assert len(found.storage) == len(x.storage)
@@ -68,5 +70,5 @@ def test_options_of_different_types_are_not_mixed_up():
 
 def test_shapes_are_written_as_the_page_reads_them():
     query = parse_qs(broadcasting_link((3, 1), ()).partition("?")[2])
-    assert expressions.shape(query["broadcasting_x"][0]) == (3, 1)
-    assert expressions.shape(query["broadcasting_y"][0]) == ()
+    assert expressions.parse_shape(query["broadcasting_x"][0]) == (3, 1)
+    assert expressions.parse_shape(query["broadcasting_y"][0]) == ()

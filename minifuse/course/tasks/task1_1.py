@@ -101,8 +101,8 @@ TASK = Task(
         "A slope is a difference of heights over the way between two points. Take the points on both sides, so that what "
         "the curve bends on one side is made good on the other.",
         "Make two copies of the arguments, change argument k in each, by epsilon upwards and downwards; call f on both.",
-        "project/views/autodiff.py has the same for whole arrays, in `differences`; the page Autodiff of `minifuse app` "
-        "shows what it gives beside the real derivative.",
+        "project/views/autodiff.py has the same for whole arrays, in `finite_differences`; the page Autodiff of `minifuse "
+        "app` shows what it gives beside the real derivative.",
     ),
     reads=("docs/guide/gradients.md", "project/views/autodiff.py"),
     checks=(

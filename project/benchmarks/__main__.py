@@ -1,4 +1,4 @@
-"""The command line: choose rows and peers, measure, report, keep. `minifuse bench` runs the same."""
+"""The command line: choose rows and peers, measure, report, store. `minifuse bench` runs the same."""
 
 import argparse
 import json
@@ -20,19 +20,19 @@ NAME = "python -m project.benchmarks"
 
 
 class RequestError(ValueError):
-    """What was asked for makes no sense; says why."""
+    """The arguments make no sense; the message says why."""
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises, so that all mistakes are told in one way."""
+    """A parser that raises, so that all mistakes are reported in the same way."""
 
     def error(self, message: str) -> NoReturn:
-        """Raise what is told."""
+        """Raise the message as an error."""
         raise RequestError(message)
 
 
 def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
-    """Measure, and report; the exit status is 1 where a result is wrong, 2 where the request makes no sense."""
+    """Measure and report; the exit status is 1 if a result is wrong, 2 if the request is invalid."""
     peers.prepare()
     try:
         return run_request(parser(name).parse_args(arguments))
@@ -45,15 +45,15 @@ def main(arguments: Sequence[str] | None = None, name: str = NAME) -> int:
 
 
 def run_request(options: argparse.Namespace) -> int:
-    """Do what was asked for."""
+    """Run the requested suites, or print what was requested."""
     if options.page:
         from .page import write
 
         return write(RESULTS)
     if options.list:
-        from .terminal import wrapped
+        from .terminal import wrap_lines
 
-        print("\n".join(wrapped(line, shutil.get_terminal_size().columns) for line in listing()))
+        print("\n".join(wrap_lines(line, shutil.get_terminal_size().columns) for line in listing()))
         return 0
     suite = suite_of(options.rows[0] if options.rows else "")
     if suite.is_on_gpu:
@@ -97,20 +97,20 @@ def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, Module
 
 
 def as_text(found: dict[str, Any]) -> str:
-    """The results as JSON, with as many digits as say something, and a line for each row."""
-    head = {key: value for key, value in rounded(found).items() if key != "rows"}
-    rows = ",\n".join(f"  {json.dumps(row)}" for row in rounded(found["rows"]))
+    """Return the results as JSON with rounded numbers, and a line per row."""
+    head = {key: value for key, value in round_floats(found).items() if key != "rows"}
+    rows = ",\n".join(f"  {json.dumps(row)}" for row in round_floats(found["rows"]))
     return json.dumps(head, indent=1).removesuffix("\n}") + f',\n "rows": [\n{rows}\n ]\n}}\n'
 
 
 def keep(path: Path, found: dict[str, Any]) -> None:
-    """Write the results, and say where."""
+    """Write the results, and print the path."""
     store(path, found)
     print(f"written to {path}", file=sys.stderr)
 
 
 def store(path: Path, found: dict[str, Any]) -> None:
-    """Write the results; whoever reads meanwhile finds the last ones, or these."""
+    """Write the results atomically: a concurrent reader gets the old file or the new one."""
     from minifuse.runtime.atomic_files import replace_content  # here, since this process only starts those that measure
 
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -118,10 +118,10 @@ def store(path: Path, found: dict[str, Any]) -> None:
 
 
 def draw(path: Path, found: dict[str, Any]) -> None:
-    """Write the pictures of a run, as SVG: curves, and rows under the roof of the machine."""
-    from .pictures import drawn
+    """Write the pictures of a run as SVG: curves and roofline."""
+    from .pictures import draw_charts
 
-    text = drawn(found)
+    text = draw_charts(found)
     if not text:
         print("no picture: none of these rows is of a curve, or has a place under the roof", file=sys.stderr)
         return
@@ -129,17 +129,17 @@ def draw(path: Path, found: dict[str, Any]) -> None:
     print(f"written to {path}", file=sys.stderr)
 
 
-def rounded(value: Any) -> Any:
-    """The same with floats of four digits."""
+def round_floats(value: Any) -> Any:
+    """Return the same data with floats of four digits."""
     if isinstance(value, dict):
-        return {key: rounded(x) for key, x in value.items()}
+        return {key: round_floats(x) for key, x in value.items()}
     if isinstance(value, list | tuple):
-        return [rounded(x) for x in value]
+        return [round_floats(x) for x in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def parser(name: str = NAME) -> Parser:
-    """The options."""
+    """Return the parser of the options."""
     made = Parser(prog=name, description="minifuse side by side with NumPy, torch and others")
     made.add_argument(
         "rows",

@@ -1,8 +1,8 @@
-"""A network trained without autodiff: each derivative written out, over four functions of matrices.
+"""A network trained without autodiff: each derivative is written out, with four functions of matrices.
 
-The four are map, zip, reduce and matmul, as an *engine* has them. Three engines stand beside minifuse: NumPy, which in
-float64 also says what is right; `Loops` here, plain Python over lists, an element at a time; and `indexed`, in Numba.
-All matrices have two dims, and a dim of size 1 broadcasts.
+The four are map, zip, reduce and matmul, which an *engine* implements. Three engines are compared with minifuse: NumPy,
+whose float64 results are the reference; `Loops` in this file, plain Python over lists, element by element; and `indexed`, in
+Numba. All matrices have two dims, and a dim of size 1 broadcasts.
 """
 
 import math
@@ -18,68 +18,68 @@ Scalar = Callable[..., Any]
 
 
 def add(a: Any, b: Any) -> Any:
-    """a + b."""
+    """Return a + b."""
     return a + b
 
 
 def sub(a: Any, b: Any) -> Any:
-    """a - b."""
+    """Return a - b."""
     return a - b
 
 
 def mul(a: Any, b: Any) -> Any:
-    """a * b."""
+    """Return a * b."""
     return a * b
 
 
 def div(a: Any, b: Any) -> Any:
-    """a / b."""
+    """Return a / b."""
     return a / b
 
 
 def larger(a: Any, b: Any) -> Any:
-    """The larger one."""
+    """Return the larger number."""
     return a if a > b else b
 
 
 def exp(x: Any) -> Any:
-    """e ** x."""
+    """Return e ** x."""
     return math.exp(x)
 
 
 def relu(x: Any) -> Any:
-    """The larger one of x and 0."""
+    """Return the maximum of x and 0."""
     return x if x > 0 else x * 0
 
 
 def relu_backward(x: Any, g: Any) -> Any:
-    """What x receives when relu(x) receives g."""
+    """Return the gradient of x, given the gradient g of relu(x)."""
     return g if x > 0 else g * 0
 
 
 class Engine(Protocol):
-    """Four functions of matrices, and the way in and out."""
+    """Four functions of matrices, and the conversions from and to arrays."""
 
     def matrix(self, array: Array) -> Matrix:
-        """An array of two dims as what this engine computes with."""
+        """Return an array of two dims as a matrix of this engine."""
 
     def array(self, a: Matrix) -> Array:
-        """The way back."""
+        """Return a matrix of this engine as an array."""
 
     def transpose(self, a: Matrix) -> Matrix:
-        """Rows as columns."""
+        """Transpose a matrix."""
 
     def map(self, function: Scalar, a: Matrix) -> Matrix:
-        """The function of each element."""
+        """Apply the function to each element."""
 
     def zip(self, function: Scalar, a: Matrix, b: Matrix) -> Matrix:
-        """The function of pairs; dims of size 1 broadcast."""
+        """Apply the function to pairs; dims of size 1 broadcast."""
 
     def reduce(self, function: Scalar, a: Matrix, dim: int) -> Matrix:
-        """Fold one dim to size 1."""
+        """Reduce one dim to size 1."""
 
     def matmul(self, a: Matrix, b: Matrix) -> Matrix:
-        """(M, K) @ (K, N) -> (M, N)."""
+        """Multiply matrices, (M, K) @ (K, N) -> (M, N)."""
 
 
 class Network:
@@ -100,12 +100,12 @@ class Network:
         self.speeds = [engine.matrix(np.zeros_like(w).reshape(-1, w.shape[-1])) for w in weights]
 
     def epoch(self, batches: Iterable[tuple[Matrix, Matrix, Matrix]]) -> None:
-        """One step for each batch of (inputs, one row of 0 and a single 1 for each, 1 / number of rows)."""
+        """Do one step for each batch of (inputs, one-hot rows, 1 / number of rows)."""
         for batch in batches:
             self.descend(self.gradients(*batch))
 
     def gradients(self, x: Matrix, wanted: Matrix, share: Matrix) -> list[Matrix]:
-        """The derivatives of the mean cross-entropy by each of the weights."""
+        """Return the derivatives of the mean cross-entropy by each of the weights."""
         e = self.engine
         w1, b1, w2, b2 = self.weights
         z = e.zip(add, e.matmul(x, e.transpose(w1)), b1)  # (rows, hidden)
@@ -118,14 +118,14 @@ class Network:
         return [e.matmul(e.transpose(gz), x), e.reduce(add, gz, 0), e.matmul(e.transpose(gy), h), e.reduce(add, gy, 0)]
 
     def descend(self, gradients: Sequence[Matrix]) -> None:
-        """Move the weights."""
+        """Update the weights by gradient descent."""
         e = self.engine
         for k, g in enumerate(gradients):
             self.speeds[k] = e.zip(add, e.zip(mul, self.speeds[k], self.momentum), g)
             self.weights[k] = e.zip(sub, self.weights[k], e.zip(mul, self.speeds[k], self.rate))
 
     def batch(self, x: Array, wanted: Array) -> tuple[Matrix, Matrix, Matrix]:
-        """A batch as what the engine computes with."""
+        """Return a batch as matrices of the engine."""
         share = np.full((1, 1), 1 / len(x), x.dtype)
         return self.engine.matrix(x), self.engine.matrix(wanted), self.engine.matrix(share)
 
@@ -143,31 +143,31 @@ class Arrays:
     """NumPy: whole arrays at once."""
 
     def matrix(self, array: Array) -> Array:
-        """Itself."""
+        """Return the array itself."""
         return array
 
     def array(self, a: Array) -> Array:
-        """Itself."""
+        """Return the array itself."""
         return a
 
     def transpose(self, a: Array) -> Array:
-        """A view."""
+        """Transpose a matrix."""
         return a.T
 
     def map(self, function: Scalar, a: Array) -> Any:
-        """A ufunc."""
+        """Apply a ufunc."""
         return WHOLE[function](a)
 
     def zip(self, function: Scalar, a: Array, b: Array) -> Any:
-        """A ufunc."""
+        """Apply a ufunc."""
         return WHOLE.get(function, function)(a, b)
 
     def reduce(self, function: Scalar, a: Array, dim: int) -> Any:
-        """A reduction."""
+        """Reduce one dim to size 1."""
         return FOLDS[function](a, axis=dim, keepdims=True)
 
     def matmul(self, a: Array, b: Array) -> Array:
-        """BLAS."""
+        """Multiply by BLAS."""
         return a @ b
 
 
@@ -178,30 +178,30 @@ class Loops:
     """Plain Python: lists of lists of floats, an element at a time."""
 
     def matrix(self, array: Array) -> Rows:
-        """Lists of Python's floats, which have the precision of float64."""
+        """Return lists of Python floats, which have the precision of float64."""
         rows: Rows = array.tolist()
         return rows
 
     def array(self, a: Rows) -> Array:
-        """The floats of the lists, rounded to float32."""
+        """Return the floats of the lists, rounded to float32."""
         return np.array(a, np.float32)
 
     def transpose(self, a: Rows) -> Rows:
-        """A copy."""
+        """Transpose a matrix."""
         return [list(column) for column in zip(*a, strict=True)]
 
     def map(self, function: Scalar, a: Rows) -> Rows:
-        """The function of each element."""
+        """Apply the function to each element."""
         return [[function(x) for x in row] for row in a]
 
     def zip(self, function: Scalar, a: Rows, b: Rows) -> Rows:
-        """The function of pairs; a dim of size 1 is repeated."""
+        """Apply the function to pairs; a dim of size 1 is repeated."""
         count, width = max(len(a), len(b)), max(len(a[0]), len(b[0]))
         pairs = zip(widen(a, count, width), widen(b, count, width), strict=True)
         return [[function(x, y) for x, y in zip(row, other, strict=True)] for row, other in pairs]
 
     def reduce(self, function: Scalar, a: Rows, dim: int) -> Rows:
-        """A fold from the first element on."""
+        """Reduce one dim to size 1."""
         if dim == 0:
             return self.transpose(self.reduce(function, self.transpose(a), 1))
         folded = []
@@ -213,13 +213,13 @@ class Loops:
         return folded
 
     def matmul(self, a: Rows, b: Rows) -> Rows:
-        """A row times a column, sum by sum."""
+        """Multiply matrices by dot products of rows and columns."""
         columns = self.transpose(b)
         return [[dot(row, column) for column in columns] for row in a]
 
 
 def dot(row: list[float], column: list[float]) -> float:
-    """The sum of the products of pairs."""
+    """Return the sum of the products of pairs."""
     total = 0.0
     for x, y in zip(row, column, strict=True):
         total += x * y
@@ -227,6 +227,6 @@ def dot(row: list[float], column: list[float]) -> float:
 
 
 def widen(a: Rows, count: int, width: int) -> Rows:
-    """The rows, with a dim of size 1 repeated."""
+    """Return the rows, with dims of size 1 repeated."""
     rows = [row * width for row in a] if len(a[0]) == 1 else a
     return rows * count if len(a) == 1 else rows

@@ -1,7 +1,7 @@
-"""Charts with logarithmic axes, of results: as SVG that stands alone, and as text for a terminal.
+"""Charts of results with logarithmic axes: as stand-alone SVG, and as text for a terminal.
 
-A chart is data: curves of (x, y), all above 0. Colours and signs follow the order of names, so that charts side by side
-share one legend. Nothing here knows what was measured.
+A chart is data: curves of (x, y), all above 0. Colors and signs follow the order of names, so that adjacent charts share one
+legend. Nothing here depends on what was measured.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -24,7 +24,7 @@ Point = tuple[float, float]
 
 @dataclass(frozen=True)
 class Curve:
-    """Points in the order of x; joined by a line, unless they are `loose`. A roof is grey, and has no points."""
+    """Points in the order of x, joined by a line unless they are `loose`. A roof is grey, without dots."""
 
     name: str
     points: tuple[Point, ...]
@@ -36,7 +36,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Axis:
-    """What it says, the base of its ticks, and how a tick is written."""
+    """A title, the base of the ticks, and the format of a tick."""
 
     title: str
     base: int
@@ -45,7 +45,7 @@ class Axis:
 
 @dataclass(frozen=True)
 class Chart:
-    """Curves in one field."""
+    """Curves in one plot area."""
 
     title: str
     across: Axis
@@ -53,7 +53,7 @@ class Chart:
     curves: tuple[Curve, ...]
 
     def limits(self) -> tuple[Point, Point]:
-        """The exponents of the axes, from the one below all points to the one above."""
+        """Return the exponents of the axes, from below all points to above them."""
         found = []
         for k, axis in enumerate((self.across, self.up)):
             values = [point[k] for curve in self.curves for point in curve.points]
@@ -62,7 +62,7 @@ class Chart:
         return found[0], found[1]
 
     def places(self, points: Iterable[Point]) -> list[Point]:
-        """Where points lie: (0, 0) is the lower left corner of the field, (1, 1) the upper right one."""
+        """Return positions in the plot area: (0, 0) is its lower left corner, (1, 1) its upper right one."""
         (left, right), (low, high) = self.limits()
         return [
             ((log(x, self.across.base) - left) / (right - left), (log(y, self.up.base) - low) / (high - low))
@@ -70,12 +70,12 @@ class Chart:
         ]
 
     def names(self) -> list[str]:
-        """Of the curves."""
+        """The names of the curves."""
         return [curve.name for curve in self.curves]
 
 
 def ticks(low: float, high: float, most: int = 7) -> list[int]:
-    """Exponents that are written: all, or every second one, or fewer.
+    """Return the exponents that are labeled: all, every second one, or fewer.
 
     Examples
     --------
@@ -87,7 +87,7 @@ def ticks(low: float, high: float, most: int = 7) -> list[int]:
 
 
 def svg(charts: Sequence[Chart], columns: int = 2) -> str:
-    """Charts in a grid, under one legend."""
+    """Draw charts in a grid, with one legend."""
     names = list(dict.fromkeys(name for chart in charts for name in chart.names()))
     roofs = {curve.name for chart in charts for curve in chart.curves if curve.is_roof}
     columns = min(columns, len(charts))
@@ -102,24 +102,24 @@ def svg(charts: Sequence[Chart], columns: int = 2) -> str:
     ]
     for k, name in enumerate(names):
         x, y = WIDTH // 2 * (k % (2 * columns)) + 16, LINE * (k // (2 * columns)) + 14
-        colour = ROOF if name in roofs else colour_of(names, name)
+        colour = ROOF if name in roofs else color_of(names, name)
         parts.append(f'<path d="M{x} {y - 4}h22" stroke="{colour}" stroke-width="3"/>')
         parts.append(f'<text x="{x + 28}" y="{y}">{escape(name)}</text>')
     for k, chart in enumerate(charts):
         x, y = WIDTH * (k % columns), top + HEIGHT * (k // columns)
         parts.append(f'<g transform="translate({x},{y})">')
-        parts += drawn(chart, names)
+        parts += draw_chart(chart, names)
         parts.append("</g>")
     return "\n".join([*parts, "</svg>", ""])
 
 
-def colour_of(names: Sequence[str], name: str) -> str:
-    """The colour of a curve."""
+def color_of(names: Sequence[str], name: str) -> str:
+    """Return the color of a curve."""
     return COLOURS[names.index(name) % len(COLOURS)]
 
 
-def drawn(chart: Chart, names: Sequence[str]) -> list[str]:
-    """One chart as SVG, its corner at (0, 0)."""
+def draw_chart(chart: Chart, names: Sequence[str]) -> list[str]:
+    """Draw one chart as SVG, with its corner at (0, 0)."""
     (left, right), (low, high) = chart.limits()
     across, down = WIDTH - LEFT - RIGHT, HEIGHT - TOP - BOTTOM
 
@@ -143,12 +143,12 @@ def drawn(chart: Chart, names: Sequence[str]) -> list[str]:
     aside = f'<text transform="translate(12,{TOP + down / 2:.0f}) rotate(-90)" text-anchor="middle">'
     parts.append(f"{aside}{escape(chart.up.title)}</text>")
     for curve in chart.curves[::-1]:  # the first one lies on top
-        parts += line(curve, [place(point) for point in chart.places(curve.points)], colour_of(names, curve.name))
+        parts += line(curve, [place(point) for point in chart.places(curve.points)], color_of(names, curve.name))
     return parts
 
 
 def line(curve: Curve, places: Sequence[Point], colour: str) -> list[str]:
-    """A curve as SVG: its line, and a dot at each point that says what it is."""
+    """Draw a curve as SVG: a line, and a dot with a tooltip for each point."""
     parts = []
     path = " ".join(f"{x:.1f},{y:.1f}" for x, y in places)
     if not curve.is_loose:
@@ -163,13 +163,13 @@ def line(curve: Curve, places: Sequence[Point], colour: str) -> list[str]:
 
 
 def text(chart: Chart, width: int, rows: int = ROWS) -> str:
-    """A chart in characters: a sign for each curve, the first one on top; what the signs mean is for others to say."""
+    """Draw a chart in characters: a sign for each curve, the first one on top. The legend is printed elsewhere."""
     columns = width - MARGIN - 1
     field = [[" "] * columns for _ in range(rows)]
     signs = dict(zip([curve.name for curve in chart.curves if not curve.is_roof], SIGNS, strict=False))
     for curve in chart.curves[::-1]:
         places = chart.places(curve.points)
-        for x, y in between(places, columns) if curve.is_roof else places:
+        for x, y in interpolate(places, columns) if curve.is_roof else places:
             row, column = rows - 1 - round(y * (rows - 1)), round(x * (columns - 1))
             field[row][column] = "." if curve.is_roof else signs.get(curve.name, "?")
     (left, right), (low, high) = chart.limits()
@@ -187,8 +187,8 @@ def text(chart: Chart, width: int, rows: int = ROWS) -> str:
     return "\n".join([*lines, " " * (MARGIN - 1) + "+" + "-" * columns, under, f"{chart.across.title:^{width}}".rstrip()])
 
 
-def between(places: Sequence[Point], columns: int) -> list[Point]:
-    """Points of straight lines, one for each column."""
+def interpolate(places: Sequence[Point], columns: int) -> list[Point]:
+    """Return points of straight lines, one for each column."""
     found = list[Point]()
     for (x, y), (u, v) in pairwise(places):
         steps = max(round((u - x) * columns), 1)
@@ -197,7 +197,7 @@ def between(places: Sequence[Point], columns: int) -> list[Point]:
 
 
 def power_of_ten(x: float) -> str:
-    """A tick: few digits.
+    """Format a tick with few digits.
 
     Examples
     --------
@@ -208,7 +208,7 @@ def power_of_ten(x: float) -> str:
 
 
 def power_of_two(x: float) -> str:
-    """A tick: the exponent.
+    """Format a tick as its exponent.
 
     Examples
     --------

@@ -1,6 +1,6 @@
-"""What the rows of one curve say together: who is faster from which size on, and what a call costs before size counts.
+"""Facts about the rows of one curve: from which size minifuse is faster than a peer, and the fixed cost of a call.
 
-Between two sizes that were measured a curve is a straight line on logarithmic axes.
+Between two measured sizes, a curve is a straight line on logarithmic axes.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ from .chart import Axis, Chart, Curve, power_of_two
 from .formatting import duration, targets
 from .row import US, Result
 
-TWICE = 2.0  # a call costs what it costs until it takes so many times as long as at the smallest size
+TWICE = 2.0  # the fixed cost of a call dominates until it takes this many times as long as at the smallest size
 ISSUED = "not waited for"
 
 Points = dict[int, float]  # size -> seconds
@@ -27,12 +27,12 @@ class Measured(NamedTuple):
 
     @property
     def is_of_sizes(self) -> bool:
-        """Whether sizes are numbers of elements that everyone was measured at."""
+        """True if sizes are numbers of elements and every player was measured at them."""
         return "sweeps" in self.group
 
 
 def curves_of(found: Result) -> list[Measured]:
-    """The curves of a run, in the order of its rows."""
+    """Return the curves of a run, in the order of its rows."""
     rows: dict[tuple[str, str], list[Result]] = {}
     for row in found["rows"]:
         if "curve" in row and "times" in row:
@@ -48,7 +48,7 @@ def curves_of(found: Result) -> list[Measured]:
 
 
 def faster_from(ours: Points, theirs: Points) -> float | None:
-    """The size from which on we are faster at all larger sizes that both were measured at.
+    """Return the size from which minifuse is faster at all larger sizes that both were measured at.
 
     0 where we are at all of them, and None where we are not at the largest one.
 
@@ -70,12 +70,12 @@ def faster_from(ours: Points, theirs: Points) -> float | None:
 
 
 def crossing(low: int, high: int, before: float, after: float) -> float:
-    """Where a line from `before` to `after` is 0, on a logarithmic axis."""
+    """Return where a line from `before` to `after` is 0, on a logarithmic axis."""
     return round(exp(log(low) + log(high / low) * before / (before - after)), 6)
 
 
 def host_cost(points: Points) -> tuple[float, float | None]:
-    """Seconds of a call at the smallest size; and the size at which it takes twice as long, if one does.
+    """Return the seconds of a call at the smallest size, and the size at which a call takes twice as long, or None.
 
     Examples
     --------
@@ -92,7 +92,7 @@ def host_cost(points: Points) -> tuple[float, float | None]:
 
 
 def size_text(size: float) -> str:
-    """A size as a power of two and as a number.
+    """Format a size as a power of two and as a number.
 
     Examples
     --------
@@ -104,7 +104,7 @@ def size_text(size: float) -> str:
 
 
 def sentences(curve: Measured) -> list[str]:
-    """What a curve of sizes says: what a call costs, and against whom we win from where on."""
+    """Summarize a curve over sizes: the cost of a call, and from which size minifuse is faster than each peer."""
     lines, others = [], [who for who in curve.players if who != US]
     for who in (US, *(who for who in others if ISSUED in who)):
         least, size = host_cost(curve.players[who])
@@ -113,25 +113,25 @@ def sentences(curve: Measured) -> list[str]:
     won: dict[str, list[str]] = {}
     for who in others:
         if ISSUED not in who:
-            won.setdefault(where(faster_from(curve.players[US], curve.players[who])), []).append(who)
+            won.setdefault(describe_crossing(faster_from(curve.players[US], curve.players[who])), []).append(who)
     return lines + [f"{US} is {how}: than {', '.join(who)}" for how, who in won.items()]
 
 
-def where(size: float | None) -> str:
-    """Where we are faster, given what `faster_from` says."""
+def describe_crossing(size: float | None) -> str:
+    """Describe for which sizes minifuse is faster, given the result of `faster_from`."""
     if size is None:
         return "slower at the largest sizes"
     return f"faster from {size_text(size)} elements on" if size else "faster at all sizes"
 
 
 def chart_of(curve: Measured) -> Chart:
-    """The picture: seconds against size, a line for each player."""
+    """Return the chart of seconds against size, with a line for each player."""
     curves = [Curve(who, tuple(sorted(points.items()))) for who, points in curve.players.items()]
     return Chart(curve.title, Axis("elements", 2, power_of_two), Axis("a call", 10, tick), tuple(curves))
 
 
 def tick(seconds: float) -> str:
-    """A power of ten of seconds.
+    """Format a power of ten of seconds.
 
     Examples
     --------
@@ -143,7 +143,7 @@ def tick(seconds: float) -> str:
 
 
 def table_of(curve: Measured) -> tuple[list[str], list[list[str]]]:
-    """A header, and a line for each size: the time of each player, and what was counted."""
+    """Return the header, and a line for each size: the time of each player, and the counts."""
     counted = list(dict.fromkeys(what for row in curve.rows for what in row["counts"]))
     header = ["", *curve.players, *counted, *(["target"] if any(row["targets"] for row in curve.rows) else [])]
     lines = []
@@ -151,17 +151,17 @@ def table_of(curve: Measured) -> tuple[list[str], list[list[str]]]:
         size = row["size"]
         cells: Sequence[Any] = [duration(points[size]) if size in points else "" for points in curve.players.values()]
         told = [f"{row['counts'][what]:,}" if what in row["counts"] else "" for what in counted]
-        lines.append([name_of(curve, size), *cells, *told, *([targets(row)] if header[-1] == "target" else [])])
+        lines.append([format_size(curve, size), *cells, *told, *([targets(row)] if header[-1] == "target" else [])])
     return header, lines
 
 
-def name_of(curve: Measured, size: int) -> str:
-    """A size as a table says it: large powers of two by their exponent."""
+def format_size(curve: Measured, size: int) -> str:
+    """Format a size for a table: large powers of two by their exponent."""
     return f"2^{size.bit_length() - 1}" if curve.is_of_sizes or (size > 1000 and size & (size - 1) == 0) else f"{size:,}"
 
 
-def each(curve: Measured) -> list[str]:
-    """Of what is captured: seconds for each operator, which should not grow."""
+def cost_per_operator(curve: Measured) -> list[str]:
+    """Return the seconds per captured operator, which should not grow."""
     if curve.group != "costs-length":
         return []
     told = ", ".join(f"{duration(seconds / size)} of {size:,}" for size, seconds in curve.players[US].items())
@@ -169,5 +169,5 @@ def each(curve: Measured) -> list[str]:
 
 
 def facts(curve: Measured) -> list[str]:
-    """What is said below a curve's table."""
-    return sentences(curve) if curve.is_of_sizes else each(curve)
+    """Return the sentences below a curve's table."""
+    return sentences(curve) if curve.is_of_sizes else cost_per_operator(curve)

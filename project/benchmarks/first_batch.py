@@ -1,8 +1,8 @@
-"""What passes until a network has learned from its first batch: data, model, and a step of training, in a new process.
+"""The time until a network has learned from its first batch: data, model, and a training step, in a new process.
 
-`python -m project.benchmarks.first_batch gpt cuda` prints the seconds, the kernels and the memory as JSON; `demo` in
-the place of a recipe is the network of `minifuse demo`, for one epoch. The import is not timed. The kernels on disk are
-those of MINIFUSE_CACHE.
+`python -m project.benchmarks.first_batch gpt cuda` prints seconds, kernels and memory as JSON; with `demo` in place of a
+recipe, it trains the network of `minifuse demo` for one epoch. The import is not timed. MINIFUSE_CACHE is the folder of the
+kernels on disk.
 """
 
 import json
@@ -15,7 +15,7 @@ DEMO = "demo"
 
 
 def main(name: str, backend: str) -> None:
-    """Take one step."""
+    """Do one training step."""
     from minifuse import cache
     from minifuse.cli.training import train_digits
     from minifuse.recipes import recipe_named
@@ -33,7 +33,7 @@ def main(name: str, backend: str) -> None:
 
 
 def memory() -> dict[str, int]:
-    """The most memory that this process had, as Linux tells it; nothing elsewhere. (getrusage counts the parent's in.)"""
+    """Return the peak memory of this process on Linux, else None. (getrusage includes the parent.)"""
     path = Path("/proc/self/status")
     found = re.search(r"^VmHWM:\s*(\d+) kB", path.read_text(), re.MULTILINE) if path.exists() else None
     return {"MiB at most": int(found[1]) >> 10} if found else {}

@@ -1,8 +1,8 @@
-"""The first calls of new functions: seconds of each until the result is there, and what was compiled for them.
+"""The first calls of new functions: the seconds until each result is complete, and the number of compiled kernels.
 
 `python -m project.benchmarks.first_kernels cuda` prints, as JSON, the first calls of some functions, and their first
-calls with another size. The kernels on disk are those of MINIFUSE_CACHE. One more function comes before, untimed: it
-starts the compiler, or what loads kernels.
+calls with another size. MINIFUSE_CACHE is the folder of the kernels on disk. Another function is called before, untimed: it
+starts the compiler or the kernel loader.
 """
 
 import json
@@ -16,7 +16,7 @@ SIZE, OTHER_SIZE = 1024, 1000
 
 
 def main(backend: str) -> None:
-    """Call a function of its own with each operator."""
+    """Call a separate function with each operator."""
     import minifuse as mf
     from minifuse import cache
     from minifuse.compiler.plan import call

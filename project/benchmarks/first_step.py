@@ -1,6 +1,6 @@
-"""The first training step of a process, and the first one with another batch size: how long each takes, what it compiles.
+"""The first training step of a process, and the first one with another batch size: their times and compiled kernels.
 
-`python -m project.benchmarks.first_step` prints both as JSON. The kernels on disk are those of MINIFUSE_CACHE.
+`python -m project.benchmarks.first_step` prints both as JSON. MINIFUSE_CACHE is the folder of the kernels on disk.
 """
 
 import json
@@ -12,7 +12,7 @@ ROWS, OTHER_ROWS = 64, 50
 
 
 def main() -> None:
-    """Make a network, and let it take one step for each of two batch sizes."""
+    """Create a network, and do one training step for each of two batch sizes."""
     import minifuse as mf
     from minifuse.optim import SGD
 
@@ -28,7 +28,7 @@ def main() -> None:
 
 
 def observe(step: Callable[[int], None], rows: int) -> dict[str, Any]:
-    """Seconds of one step, and the kernels that it compiled and loaded."""
+    """Return the seconds of one step, and the numbers of kernels that it compiled and loaded."""
     from minifuse import cache
 
     before, start = cache.stats(), time.perf_counter()

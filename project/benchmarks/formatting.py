@@ -1,4 +1,4 @@
-"""Numbers and targets as the words that all tables share."""
+"""Numbers and targets as text, for all tables."""
 
 from .row import Result
 
@@ -6,13 +6,13 @@ UNITS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"), (1e-9, "ns"))
 
 
 def targets(row: Result) -> str:
-    """What was wanted, and whether it was reached."""
+    """Format the targets, and whether they are met."""
     words = {True: "met", False: "not met", None: "not measured"}
     return "; ".join(f"{words[target['met']]}: {target['words']}" for target in row.get("targets", []))
 
 
 def number(x: float) -> str:
-    """Three digits.
+    """Format a number with three digits.
 
     Examples
     --------
@@ -23,7 +23,7 @@ def number(x: float) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds in the unit that suits them.
+    """Format seconds in a suitable unit.
 
     Examples
     --------

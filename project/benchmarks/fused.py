@@ -1,8 +1,8 @@
-"""Rows in which functions are fused: by minifuse, torch.compile, cupy.fuse, jax.jit, or by hand as a cupy.ElementwiseKernel.
+"""Rows of fused functions: by minifuse, torch.compile, cupy.fuse, jax.jit, or by hand as a cupy.ElementwiseKernel.
 
-Whoever compiles does so before the clock starts, in the call that is checked. A function is written in PyTorch's words, and,
-for NumPy, CuPy and JAX, in NumPy's, given the module: cupy.fuse takes no others than those of CuPy. In a quick run
-torch.compile captures, but generates no code.
+Compilation happens before the clock starts, in the call that is checked. A function is written for tensors, and, for NumPy,
+CuPy and JAX, with the functions of a NumPy-like module: cupy.fuse accepts only those of CuPy. In a quick run torch.compile
+captures, but generates no code.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -12,10 +12,10 @@ import numpy as np
 
 import minifuse as mf
 
-from .row import US, Bench, Contest, Inputs, Row, Target, Work, formula, jitted
+from .row import US, Bench, Contest, Inputs, Row, Target, Work, formula, jax_jit
 
 EAGER = f"{US}, eager"
-Arrays = Callable[[Any, Any], Work]  # of a module, and of how long rows are, a float32
+Arrays = Callable[[Any, Any], Work]  # of a NumPy-like module and the row length, a float32
 
 
 def fused(
@@ -37,7 +37,7 @@ def fused(
     rests: bool = False,
     targets: Sequence[Target] = (),
 ) -> Row:
-    """A row whose players fuse one function, each in its way, beside those who compute it operation by operation.
+    """Return a row whose players fuse one function, each in its way, beside players that run it unfused.
 
     Parameters
     ----------
@@ -62,7 +62,7 @@ def fused(
     def setup(bench: Bench) -> Contest:
         given = inputs(bench)
         width = np.float32(given[0].shape[-1])
-        works = ways(bench, tensors, arrays, width, torch or tensors, around, views, element)
+        works = fusing_players(bench, tensors, arrays, width, torch or tensors, around, views, element)
         on_arrays = of_views(views, arrays(np, width)) if arrays else tensors
         row = formula(
             name,
@@ -82,7 +82,7 @@ def fused(
     return Row(name, group, setup, tuple(targets))
 
 
-def ways(
+def fusing_players(
     bench: Bench,
     tensors: Work,
     arrays: Arrays | None,
@@ -92,10 +92,10 @@ def ways(
     views: Callable[..., Sequence[Any]] | None = None,
     element: tuple[str, str, str] | None = None,
 ) -> dict[str, Work]:
-    """One function as each player of a bench fuses it, or does not."""
+    """Return one function as each player of a bench fuses it, or runs it without fusion."""
     works = {US: around(mf.fuse(tensors)), EAGER: around(tensors), "torch": around(torch)}
     if "torch.compile" in bench.peers:
-        works["torch.compile"] = around(compiled(torch, bench))
+        works["torch.compile"] = around(torch_compiled(torch, bench))
     if arrays and "cupy.fuse" in bench.peers:
         fuse = bench.peers["cupy.fuse"].fuse(kernel_name="fused")
         works["cupy.fuse"] = of_views(views, fuse(arrays(bench.peers["cupy.fuse"], width)))
@@ -103,12 +103,12 @@ def ways(
         kernel = bench.peers["cupy.ElementwiseKernel"].ElementwiseKernel(*element, "by_element")
         works["cupy.ElementwiseKernel"] = of_views(views, kernel)
     if arrays and "jax" in bench.peers:
-        works["jax"] = of_views(views, jitted(lambda np: arrays(np, width)))
+        works["jax"] = of_views(views, jax_jit(lambda np: arrays(np, width)))
     return works
 
 
-def compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
-    """The function, compiled by torch for the shapes that come; what it compiled for other rows is forgotten."""
+def torch_compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
+    """Return the function, compiled by torch for these shapes; code that it compiled for other rows is discarded."""
     torch: Any = bench.peers["torch.compile"]
     torch._dynamo.reset()
     how = {"backend": "eager"} if bench.is_quick else {"mode": mode}
@@ -117,12 +117,12 @@ def compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
 
 
 def of_views(views: Callable[..., Sequence[Any]] | None, work: Work) -> Work:
-    """A function of views of its inputs."""
+    """Return a function of views of its inputs."""
     return (lambda *inputs: work(*views(*inputs))) if views else work
 
 
 def backward(forward: Work) -> Work:
-    """A forward and a backward pass: of the inputs and what the result receives, the gradient of the first input."""
+    """Return a forward and backward pass: from inputs and output gradient to the gradient of the first input."""
 
     def both(x: Any, *rest: Any) -> Any:
         x.grad = None

@@ -1,8 +1,8 @@
-"""Twenty functions that programs are made of, to count the kernels that each becomes.
+"""Twenty functions from typical programs, to count the kernels that each becomes.
 
-Each is written as its users write it: in PyTorch's words for minifuse and tinygrad, and in NumPy's for CuPy, where the fused
-part gets its views ready-made (cupy.fuse takes none) and knows no `keepdims`. All say the same: results are compared with
-NumPy in float64. The arrays are so small that nobody adds in two stages for the sake of speed, which a large sum may need.
+Each is written as its users write it: for tensors of minifuse and tinygrad, and with NumPy functions for CuPy, where the
+fused part receives its views (cupy.fuse accepts none) and has no `keepdims`. All versions compute the same: results are
+compared with NumPy in float64. The arrays are so small that no library sums in two stages for speed, as for large sums.
 """
 
 import math
@@ -21,7 +21,7 @@ EPSILON = 1e-5
 
 
 class Function(NamedTuple):
-    """A function of arrays, in the words of each library.
+    """A function of arrays, written for each library.
 
     Attributes
     ----------
@@ -45,24 +45,24 @@ class Function(NamedTuple):
     tinygrad: Work | None = None
 
     def inputs(self, rng: np.random.Generator) -> list[Array]:
-        """Random inputs."""
+        """Return random inputs."""
         return [
             rng.integers(0, COLUMNS, ROWS) if shape is int else rng.standard_normal(shape).astype(np.float32)
             for shape in self.shapes
         ]
 
     def exact(self, inputs: Sequence[Array]) -> list[Array]:
-        """The results in float64, by NumPy."""
+        """Return the results in float64, computed by NumPy."""
         return results_of(self.on_arrays(np), [x if x.dtype == np.int64 else x.astype(np.float64) for x in inputs])
 
     def on_arrays(self, module: Any, fuse: Callable[[Work], Work] = lambda work: work) -> Work:
-        """The function on arrays of a module; `fuse` gets what remains when the views are made."""
+        """Return the function on arrays of a module; `fuse` receives the part after the views."""
         work, views = fuse(self.arrays(module)), self.views
         return (lambda *inputs: work(*views(module, *inputs))) if views else work
 
 
 def results_of(work: Work, inputs: Sequence[Any]) -> list[Any]:
-    """What a function gives, or changes: where it gives None, all its inputs."""
+    """Return the results of a function; if it returns None, all its inputs, which it changes in place."""
     found = work(*inputs)
     if found is None:
         return list(inputs)
@@ -70,28 +70,28 @@ def results_of(work: Work, inputs: Sequence[Any]) -> list[Any]:
 
 
 def mean_of_squares(x: Any) -> Any:
-    """Of each row."""
+    """Return the mean of the squares of each row."""
     return (x * x).mean(1, keepdim=True)
 
 
 def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-    """Rows with mean 0 and variance 1, scaled and shifted."""
+    """Normalize rows to mean 0 and variance 1, then scale and shift them."""
     d = x - x.mean(1, keepdim=True)
     return d * (mean_of_squares(d) + EPSILON).rsqrt() * weight + bias
 
 
 def rms_norm(x: Any, weight: Any) -> Any:
-    """Rows whose squares have the mean 1, scaled."""
+    """Divide rows by their root mean square, then scale them."""
     return x * (mean_of_squares(x) + EPSILON).rsqrt() * weight
 
 
 def chain(a: Any, b: Any, c: Any) -> Any:
-    """Eight operators."""
+    """Apply eight operators."""
     return (a * b + c).sigmoid() * a.relu() - (-b * b).exp().log1p()
 
 
 def huber(x: Any, y: Any) -> Any:
-    """The mean Huber loss: squares near 0, absolute values far from it."""
+    """Return the mean Huber loss: squares near 0, absolute values far from it."""
     import minifuse as mf
 
     d = (x - y).abs()
@@ -99,74 +99,74 @@ def huber(x: Any, y: Any) -> Any:
 
 
 def cross_entropy(x: Any, targets: Any) -> Any:
-    """The loss of each row."""
+    """Return the loss of each row."""
     import minifuse as mf
 
     return mf.nn.cross_entropy(x, targets, reduction="none")
 
 
 def gelu_linear(x: Any, w: Any, b: Any) -> Any:
-    """A layer of a network."""
+    """Apply a linear layer and gelu."""
     return (x @ w + b).gelu()
 
 
 def attention(q: Any, k: Any) -> Any:
-    """How much each query minds each key."""
+    """Return the attention weights of each query over the keys."""
     return (q @ k.T * COLUMNS**-0.5).softmax(1)
 
 
 def momentum(p: Any, g: Any, m: Any) -> None:
-    """One step of gradient descent with momentum, in place."""
+    """Do one step of gradient descent with momentum, in place."""
     m *= 0.9
     m += g
     p -= m * 0.01
 
 
 def cosine(x: Any, y: Any) -> Any:
-    """The cosine between rows."""
+    """Return the cosine between rows."""
     return (x * y).sum(1) * ((x * x).sum(1) * (y * y).sum(1)).rsqrt()
 
 
-# In tinygrad's words, where they differ.
+# For tinygrad, where its functions differ.
 
 
 def tiny_chain(a: Any, b: Any, c: Any) -> Any:
-    """The same; there is no log1p."""
+    """Return the same in tinygrad, which has no log1p."""
     return (a * b + c).sigmoid() * a.relu() - (1 + (-b * b).exp()).log()
 
 
 def tiny_huber(x: Any, y: Any) -> Any:
-    """The same; `where` is a method of the condition."""
+    """Return the same in tinygrad, where `where` is a method of the condition."""
     d = (x - y).abs()
     return (d < 1.0).where(0.5 * d * d, d - 0.5).mean()
 
 
 def tiny_cross_entropy(x: Any, targets: Any) -> Any:
-    """The same, with the class picked in the sum of a row, which takes tinygrad fewer kernels than its own loss."""
+    """Return the same in tinygrad by a masked row sum, which takes fewer kernels than its own loss."""
     classes = type(x).arange(COLUMNS)
     return x.logsumexp(1) - (targets.unsqueeze(1) == classes).where(x, 0).sum(1)
 
 
 def tiny_gelu_linear(x: Any, w: Any, b: Any) -> Any:
-    """The same; its own gelu is the approximation by tanh."""
+    """Return the same in tinygrad; its own gelu is the tanh approximation."""
     z = x @ w + b
     return 0.5 * z * (1 + (z * math.sqrt(0.5)).erf())
 
 
 def tiny_momentum(p: Any, g: Any, m: Any) -> Any:
-    """The same, as its optimizers write it."""
+    """Do the same in tinygrad, as its optimizers write it."""
     m.assign(0.9 * m + g)
     p.assign(p - 0.01 * m)
     return p, g, m
 
 
-# In NumPy's words. Numbers are float32, since cupy.fuse takes others for float64.
+# For NumPy and CuPy. Numbers are float32, because cupy.fuse treats other numbers as float64.
 
 f32 = np.float32
 
 
 def array_softmax(np: Any) -> Work:
-    """Softmax of rows."""
+    """Return the softmax of rows."""
 
     def softmax(x: Any) -> Any:
         e = np.exp(x - np.amax(x, axis=1)[:, None])
@@ -176,7 +176,7 @@ def array_softmax(np: Any) -> Work:
 
 
 def array_logsumexp(np: Any) -> Work:
-    """The logarithm of the sum of exp of rows."""
+    """Return the logarithm of the sum of exp of rows."""
 
     def logsumexp(x: Any) -> Any:
         largest = np.amax(x, axis=1)
@@ -186,13 +186,13 @@ def array_logsumexp(np: Any) -> Work:
 
 
 def array_log_softmax(np: Any) -> Work:
-    """The logarithm of softmax."""
+    """Return the logarithm of softmax."""
     logsumexp = array_logsumexp(np)
     return lambda x: x - logsumexp(x)[:, None]
 
 
 def array_layer_norm(np: Any) -> Work:
-    """Rows with mean 0 and variance 1, scaled and shifted."""
+    """Normalize rows to mean 0 and variance 1, then scale and shift them."""
 
     def norm(x: Any, weight: Any, bias: Any) -> Any:
         d = x - (np.sum(x, axis=1) / f32(COLUMNS))[:, None]
@@ -203,12 +203,12 @@ def array_layer_norm(np: Any) -> Work:
 
 
 def array_rms_norm(np: Any) -> Work:
-    """Rows whose squares have the mean 1, scaled."""
+    """Divide rows by their root mean square, then scale them."""
     return lambda x, weight: x / np.sqrt(np.sum(x * x, axis=1) / f32(COLUMNS) + f32(EPSILON))[:, None] * weight
 
 
 def array_variance(np: Any) -> Work:
-    """The variance of rows."""
+    """Return the variance of rows."""
 
     def variance(x: Any) -> Any:
         d = x - (np.sum(x, axis=1) / f32(COLUMNS))[:, None]
@@ -218,7 +218,7 @@ def array_variance(np: Any) -> Work:
 
 
 def array_columns(np: Any) -> Work:
-    """Columns with mean 0 and standard deviation 1."""
+    """Normalize columns to mean 0 and standard deviation 1."""
 
     def columns(x: Any) -> Any:
         d = x - np.sum(x, axis=0) / f32(ROWS)
@@ -228,13 +228,13 @@ def array_columns(np: Any) -> Work:
 
 
 def array_cross_entropy(np: Any) -> Work:
-    """The loss of each row, its class picked by comparing with each."""
+    """Return the loss of each row; its class is selected by comparison with each class."""
     logsumexp = array_logsumexp(np)
     return lambda x, targets, classes: logsumexp(x) - np.sum(np.where(classes == targets[:, None], x, f32(0)), axis=1)
 
 
 def array_huber(np: Any) -> Work:
-    """The mean Huber loss."""
+    """Return the mean Huber loss."""
 
     def loss(x: Any, y: Any) -> Any:
         d = np.absolute(x - y)
@@ -244,7 +244,7 @@ def array_huber(np: Any) -> Work:
 
 
 def array_gelu_linear(np: Any) -> Work:
-    """A layer; NumPy has no erf, and CuPy cannot fuse the product."""
+    """Apply a linear layer and gelu; NumPy has no erf, and CuPy cannot fuse the product."""
 
     def layer(x: Any, w: Any, b: Any) -> Any:
         z = x @ w + b
@@ -254,7 +254,7 @@ def array_gelu_linear(np: Any) -> Work:
 
 
 def array_momentum(np: Any) -> Work:
-    """One step of gradient descent with momentum, in place."""
+    """Do one step of gradient descent with momentum, in place."""
 
     def step(p: Any, g: Any, m: Any) -> None:
         m *= f32(0.9)

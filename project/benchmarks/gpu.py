@@ -1,7 +1,7 @@
-"""The GPU as a place to measure: whether there is one, who takes part, what rows share, and the clock of the device.
+"""Measuring on a GPU: whether there is one, which peers take part, what rows share, and the clock of the device.
 
-All players work on the legacy default stream, one after the other, and read the same memory. Where there is no GPU, the
-backend's interpreter takes its place in tests: rows can be set up and checked on any machine, but not measured.
+All players use the legacy default stream, one after the other, and read the same memory. Without a GPU, tests use the
+backend's interpreter: rows can be set up and checked on any machine, but not measured.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,15 +18,15 @@ from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
 
 from .peers import advice, library
-from .row import Array, Bench, Contest, Player, Row, Work, is_ours, widened
+from .row import Array, Bench, Contest, Player, Row, Work, is_ours, to_float64
 
 BACKEND = "cuda"
 OWN = {"indexed": "project.benchmarks.indexed_gpu"}  # written here, of Python and Numba alone
 KNOWN = ("torch", "cupy", "jax", *OWN)
-# Of the rows in which functions are fused.
+# Peers of the rows of fused functions.
 FUSING = ("torch", "torch.compile", "cupy", "cupy.fuse", "cupy.ElementwiseKernel", "jax")
 SWEEPING = ("torch", "torch.compile", "cupy", "cupy.fuse", "jax", "numpy")  # of one operation at all sizes
-FLUSHED = 128 << 20  # bytes that are written between two calls, more than any L2 cache holds
+FLUSHED = 128 << 20  # bytes that are written between two calls: more than the size of any L2 cache
 PACKAGES = (
     *(
         "numpy",
@@ -44,7 +44,7 @@ PACKAGES = (
 
 
 def absence() -> str:
-    """Why nothing can be measured here; empty where there is a GPU and all that drives it."""
+    """Return why nothing can be measured here; empty if there is a GPU with its driver and libraries."""
     from minifuse.backends.cuda.device import driver
 
     found = driver.query_driver()
@@ -58,13 +58,13 @@ def absence() -> str:
 
 
 def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
-    """The peers that can use the GPU; and for each other, why not."""
+    """Return the peers that can use the GPU, and for each other peer the reason why it cannot."""
     found, missing = {}, {}
     for name in names:
         try:
             module = import_module(OWN.get(name, library(name)))
             sees_it = name == "numpy" or is_seen_by(module)
-        except Exception as error:  # a library that does not fit the driver fails in a way of its own
+        except Exception as error:  # each library raises a different error if it does not support the driver
             missing[name] = f"{name} cannot be loaded ({type(error).__name__}){advice(name)}"
         else:
             if sees_it:
@@ -79,14 +79,14 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
 
 
 def is_seen_by(module: Any) -> bool:
-    """Whether a library sees the GPU."""
+    """Return True if a library can use the GPU."""
     if hasattr(module, "devices"):
         return any(device.platform == "gpu" for device in module.devices())
     return bool(module.cuda.is_available())
 
 
 def describe(device: Any) -> dict[str, Any]:
-    """The device and what drives it."""
+    """Return the device and its driver."""
     from minifuse.backends.cuda.device import driver
 
     version = driver.query_driver().version
@@ -104,7 +104,7 @@ def describe(device: Any) -> dict[str, Any]:
 
 
 def slug(name: str) -> str:
-    """The device as a part of a file name.
+    """Return the device as a part of a file name.
 
     Examples
     --------
@@ -117,7 +117,7 @@ def slug(name: str) -> str:
 
 @dataclass(frozen=True)
 class GpuBench(Bench):
-    """What the rows on a GPU share. Random numbers are made and copied once: rows take the first ones, and only read."""
+    """What the rows on a GPU share. Random numbers are made and copied once; rows read the first ones."""
 
     @property
     def device(self) -> Any:
@@ -130,11 +130,11 @@ class GpuBench(Bench):
         return Events(self.device)
 
     def normal(self, k: int, shape: Sequence[int], dtype: str) -> Any:
-        """Standard normal numbers, the first ones of pool k."""
+        """Return standard normal numbers, the first ones of pool k."""
         return self.taken(("normal", k, dtype), shape, lambda n: self.rng.standard_normal(n, np.dtype(dtype)))
 
     def uniform(self, k: int, shape: Sequence[int], low: float, high: float, dtype: str) -> Any:
-        """Numbers between low and high, the first ones of a pool."""
+        """Return numbers between low and high, the first ones of a pool."""
 
         def made(n: int) -> Array:
             return self.rng.random(n, np.dtype(dtype)) * np.dtype(dtype).type(high - low) + np.dtype(dtype).type(low)
@@ -142,7 +142,7 @@ class GpuBench(Bench):
         return self.taken(("uniform", k, low, high, dtype), shape, made)
 
     def taken(self, key: Any, shape: Sequence[int], made: Callable[[int], Array]) -> Any:
-        """A tensor over the first numbers of a pool, which is made anew where it is too short."""
+        """Return a tensor over the first numbers of a pool, which grows on demand."""
         shape = self.cut(shape)
         size = int(np.prod(shape))
         if key not in self.pool or self.pool[key].size < size:
@@ -150,11 +150,11 @@ class GpuBench(Bench):
         return self.pool[key][:size].reshape(shape)
 
     def drawn(self, k: int, shape: Sequence[int], is_positive: bool = False) -> Any:
-        """Numbers that many rows read: on a GPU, all are such."""
+        """Return numbers that many rows read, like all numbers on a GPU."""
         return self.uniform(k, shape, 0.0, 1.0, "float32") if is_positive else self.normal(k, shape, "float32")
 
     def lend(self, who: str, arrays: Sequence[Any]) -> list[Any]:
-        """The same memory as what a player computes with; for NumPy, a copy on the host."""
+        """Return the same memory as a player's arrays; for NumPy, a copy on the host."""
         if is_ours(who):
             return list(arrays)
         if who == "numpy":
@@ -165,22 +165,22 @@ class GpuBench(Bench):
         return [self.module(who).asarray(x) for x in arrays]
 
     def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
-        """The same memory as what a player computes with; where there are gradients, a copy of the first."""
+        """Return the same memory as a player's arrays; with gradients, the first array is a copy."""
         handed = self.lend(who, arrays)
         if gradients:
             handed[0] = handed[0].clone().requires_grad_()
         return handed
 
     def held(self, array: Array) -> Any:
-        """An array of the host as a tensor of the device."""
+        """Return an array of the host as a tensor of the device."""
         return mf.from_numpy(array, backend=BACKEND)
 
     def exact(self, work: Work, arrays: Sequence[Any], part: Any = ...) -> Any:
-        """The work in float64: by CuPy where it is loaded, else by NumPy on the host, which takes long."""
-        return work(*[widened(self.read(x)[part]) for x in arrays])
+        """Compute the work in float64 by CuPy, or, without CuPy, by NumPy on the host, which takes long."""
+        return work(*[to_float64(self.read(x)[part]) for x in arrays])
 
     def read(self, result: Any) -> Any:
-        """A result, whoever made it, as an array of CuPy, or else of NumPy."""
+        """Return a player's result as an array of CuPy, or else of NumPy."""
         result = result.detach() if hasattr(result, "detach") else result
         if hasattr(result, "backend") and result.backend != BACKEND:
             result = result.numpy()  # of minifuse, computed on the host
@@ -195,7 +195,7 @@ class GpuBench(Bench):
         self.device.synchronize()
 
     def copier(self, nbytes: int) -> dict[str, Player]:
-        """A player that moves as many bytes by a copy of the device: half of them read, half written."""
+        """Return a player that moves as many bytes by a copy on the device: half of them read, half written."""
         torch: Any = self.peers.get("torch")
         if torch is None:
             return {}
@@ -205,7 +205,7 @@ class GpuBench(Bench):
 
 
 def on_device(row: Row, beside_copy: bool = False) -> Row:
-    """The row, timed by the clock of the device; beside a copy of as many bytes, if asked for."""
+    """Return the row, timed by the clock of the device, on request beside a copy of as many bytes."""
 
     def setup(bench: Bench) -> Contest:
         contest = replace(row.setup(bench), is_on_device=True)
@@ -220,7 +220,7 @@ def on_device(row: Row, beside_copy: bool = False) -> Row:
 
 
 def in_own_stream(bench: Bench, player: Player) -> Player:
-    """A player whose streams do not wait for the legacy one: it begins when all else is done, and ends when it is done."""
+    """Return a player that starts after all work on the device, and returns after its own; its streams are non-blocking."""
 
     def play() -> Any:
         bench.settle()
@@ -230,7 +230,7 @@ def in_own_stream(bench: Bench, player: Player) -> Player:
 
 
 class Events:
-    """The clock of a device: marks in its queue, and a way to make its cache forget."""
+    """The clock of a device: events in its stream, and a way to flush its cache."""
 
     def __init__(self, device: Any) -> None:
         from minifuse.backends.cuda.device.driver import check
@@ -240,20 +240,20 @@ class Events:
         self.scratch = device.allocate(FLUSHED)
 
     def record(self) -> Any:
-        """A mark after all that was asked for so far."""
+        """Return an event after all work that is queued so far."""
         event = self.check(self.bindings.cuEventCreate(0))
         self.check(self.bindings.cuEventRecord(event, self.stream))
         return event
 
     def seconds(self, start: Any, end: Any) -> float:
-        """The time between two marks that the device has passed; both are used up."""
+        """Return the time between two completed events; both can be reused."""
         ms: float = self.check(self.bindings.cuEventElapsedTime(start, end))
         for event in (start, end):
             self.check(self.bindings.cuEventDestroy(event))
         return ms * 1e-3
 
     def flush(self) -> None:
-        """Write so much that nothing else is left in the L2 cache; meanwhile the host gets ahead of the device."""
+        """Write enough to replace the contents of the L2 cache; meanwhile the host gets ahead of the device."""
         self.device.fill(self.scratch.address, FLUSHED, np.uint8(0))
 
     def synchronize(self) -> None:

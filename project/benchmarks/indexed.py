@@ -1,9 +1,9 @@
-"""An engine as courses write it: one Numba loop over positions, and for each element an index, unravelled and broadcast.
+"""An engine as courses write it: one Numba loop over positions, with an index per element, unraveled and broadcast.
 
-Shapes and strides are arrays that a kernel reads when it runs, so one compiled kernel takes any layout. That is what makes
-it short, and what it pays for at each element: a division and a remainder a dim for the index, then a product and an
-addition a dim for each operand. The function of the elements is compiled into the loop. The loops run on one thread: in
-parallel ones, starting the threads takes longer than a matrix of a few thousand elements.
+Shapes and strides are arrays that a kernel reads at run time, so one compiled kernel works for any layout. This makes it
+short, but costs time per element: a division and a remainder per dim for the index, a product and an addition per dim and
+operand. The elementwise function is compiled into the loop. The loops use one thread, because starting threads would take
+longer than computing a matrix of a few thousand elements.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ Kernel = Any  # a compiled function
 
 
 class Strided(NamedTuple):
-    """Elements in a flat array, and the layout that says where they lie."""
+    """Elements in a flat array, and their layout."""
 
     storage: Array
     shape: Array
@@ -29,7 +29,7 @@ class Strided(NamedTuple):
 
 @register_jitable
 def to_index(position: int, shape: Array, index: Array) -> None:
-    """The index of the element at a position in row-major order."""
+    """Return the index of the element at a position in row-major order."""
     for d in range(len(shape) - 1, -1, -1):
         index[d] = position % shape[d]
         position = position // shape[d]
@@ -37,7 +37,7 @@ def to_index(position: int, shape: Array, index: Array) -> None:
 
 @register_jitable
 def to_position(index: Array, strides: Array) -> int:
-    """Where the element of an index lies."""
+    """Return the position of an index."""
     position = 0
     for d in range(len(strides)):
         position += index[d] * strides[d]
@@ -46,14 +46,14 @@ def to_position(index: Array, strides: Array) -> int:
 
 @register_jitable
 def broadcast_index(index: Array, shape: Array, narrowed: Array) -> None:
-    """The index in an operand: 0 along a dim of size 1."""
+    """Return the index in an operand: 0 along a dim of size 1."""
     for d in range(len(shape)):
         narrowed[d] = index[d] if shape[d] > 1 else 0
 
 
 @lru_cache
 def map_kernel(function: Callable[..., Any]) -> Kernel:
-    """out[i] = function(a[i])."""
+    """Compute out[i] = function(a[i])."""
     scalar = register_jitable(function)
 
     @njit
@@ -70,7 +70,7 @@ def map_kernel(function: Callable[..., Any]) -> Kernel:
 
 @lru_cache
 def zip_kernel(function: Callable[..., Any]) -> Kernel:
-    """out[i] = function(a[i], b[i]), with broadcasting."""
+    """Compute out[i] = function(a[i], b[i]), with broadcasting."""
     scalar = register_jitable(function)
 
     @njit
@@ -90,7 +90,7 @@ def zip_kernel(function: Callable[..., Any]) -> Kernel:
 
 @lru_cache
 def reduce_kernel(function: Callable[..., Any]) -> Kernel:
-    """out[i] = the fold of a along one dim."""
+    """Compute out[i], the reduction of a along one dim."""
     scalar = register_jitable(function)
 
     @njit
@@ -110,7 +110,7 @@ def reduce_kernel(function: Callable[..., Any]) -> Kernel:
 
 @njit
 def matmul_kernel(out, out_shape, out_strides, a, a_shape, a_strides, b, b_shape, b_strides):  # type: ignore[no-untyped-def]
-    """out[i, j] = the sum over k of a[i, k] * b[k, j]."""
+    """Compute out[i, j], the sum over k of a[i, k] * b[k, j]."""
     for position in range(len(out)):
         index = np.empty(len(out_shape), np.int64)
         a_index = np.empty(len(a_shape), np.int64)
@@ -125,35 +125,35 @@ def matmul_kernel(out, out_shape, out_strides, a, a_shape, a_strides, b, b_shape
 
 
 class Indexed:
-    """Numba, with an index for each element."""
+    """The engine in Numba, with an index per element."""
 
     def matrix(self, array: Array) -> Strided:
-        """The elements in row-major order, as float32."""
+        """Return the elements in row-major order, as float32."""
         return strided(np.ascontiguousarray(array, np.float32).reshape(-1), array.shape)
 
     def array(self, a: Strided) -> Array:
-        """A copy in row-major order."""
+        """Return a copy in row-major order."""
         nbytes = tuple(int(s) * a.storage.itemsize for s in a.strides)
         return np.lib.stride_tricks.as_strided(a.storage, tuple(a.shape), nbytes).copy()
 
     def transpose(self, a: Strided) -> Strided:
-        """A view."""
+        """Return a transposed view."""
         return Strided(a.storage, a.shape[::-1].copy(), a.strides[::-1].copy())
 
     def map(self, function: Callable[..., Any], a: Strided) -> Strided:
-        """The function of each element."""
+        """Apply the function to each element."""
         out = empty(a.shape)
         map_kernel(function)(*out, *a)
         return out
 
     def zip(self, function: Callable[..., Any], a: Strided, b: Strided) -> Strided:
-        """The function of pairs; dims of size 1 broadcast."""
+        """Apply the function to pairs; dims of size 1 broadcast."""
         out = empty(np.maximum(a.shape, b.shape))
         zip_kernel(function)(*out, *a, *b)
         return out
 
     def reduce(self, function: Callable[..., Any], a: Strided, dim: int) -> Strided:
-        """Fold one dim to size 1."""
+        """Reduce one dim to size 1."""
         shape = a.shape.copy()
         shape[dim] = 1
         out = empty(shape)
@@ -161,18 +161,18 @@ class Indexed:
         return out
 
     def matmul(self, a: Strided, b: Strided) -> Strided:
-        """A row times a column, sum by sum."""
+        """Multiply matrices, by a loop over rows and columns."""
         out = empty((a.shape[0], b.shape[1]))
         matmul_kernel(*out, *a, *b)
         return out
 
 
 def empty(shape: Any) -> Strided:
-    """A matrix whose elements are not set."""
+    """Return an uninitialized matrix."""
     return strided(np.empty(int(np.prod(shape)), np.float32), shape)
 
 
 def strided(storage: Array, shape: Any) -> Strided:
-    """A flat array as a row-major matrix."""
+    """Return a flat array as a row-major matrix."""
     rows, columns = shape
     return Strided(storage, np.array([rows, columns]), np.array([columns, 1]))

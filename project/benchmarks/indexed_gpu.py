@@ -1,8 +1,8 @@
-"""An engine for a GPU as courses write it: one thread an element, and for each element an index, unravelled and broadcast.
+"""A GPU engine as courses write it: one thread per element, with an index per element, unraveled and broadcast.
 
-Shapes and strides travel with a launch, so one compiled kernel takes any layout of as many dims; each thread pays a
-division and a remainder a dim for its index, then a product and an addition a dim for each operand. A fold has one
-thread for each result, which walks along the dim. Every operator is a kernel. Memory is used again, since asking the
+Shapes and strides are arguments of a launch, so one compiled kernel works for any layout with this many dims. Each thread
+needs a division and a remainder per dim for its index, then a product and an addition per dim and operand. A reduction has
+one thread per result, which loops over the dim. Every operator is a kernel. Memory is reused, because allocation by the
 driver takes longer than a launch.
 """
 
@@ -22,12 +22,12 @@ ONE = np.float32(1)
 
 Scalar = Callable[..., Any]
 Sizes = tuple[int, ...]
-free: defaultdict[int, list[Any]] = defaultdict(list)  # flat arrays by size, which nobody refers to
+free: defaultdict[int, list[Any]] = defaultdict(list)  # unused flat arrays by size
 
 
 @cuda.jit(device=True)
 def to_index(position, shape, index):  # type: ignore[no-untyped-def]
-    """The index of the element at a position in row-major order."""
+    """Return the index of the element at a position in row-major order."""
     for k in range(len(shape)):
         d = len(shape) - 1 - k
         index[d] = position % shape[d]
@@ -36,7 +36,7 @@ def to_index(position, shape, index):  # type: ignore[no-untyped-def]
 
 @cuda.jit(device=True)
 def to_position(index, shape, strides):  # type: ignore[no-untyped-def]
-    """Where the element of an index lies; along a dim of size 1 all have one place."""
+    """Return the position of an index; dims of size 1 are ignored."""
     position = 0
     for d in range(len(shape)):
         if shape[d] > 1:
@@ -46,7 +46,7 @@ def to_position(index, shape, strides):  # type: ignore[no-untyped-def]
 
 @lru_cache
 def map_kernel(function: Scalar) -> Any:
-    """out[i] = function(a[i])."""
+    """Compute out[i] = function(a[i])."""
     scalar = cuda.jit(device=True)(function)
 
     @cuda.jit
@@ -62,7 +62,7 @@ def map_kernel(function: Scalar) -> Any:
 
 @lru_cache
 def zip_kernel(function: Scalar) -> Any:
-    """out[i] = function(a[i], b[i]), with broadcasting."""
+    """Compute out[i] = function(a[i], b[i]), with broadcasting."""
     scalar = cuda.jit(device=True)(function)
 
     @cuda.jit
@@ -79,7 +79,7 @@ def zip_kernel(function: Scalar) -> Any:
 
 @lru_cache
 def reduce_kernel(function: Scalar) -> Any:
-    """out[i] = the fold of a along one dim, whose size in `shape` is 1."""
+    """Compute out[i], the reduction of a along one dim, whose size in `shape` is 1."""
     scalar = cuda.jit(device=True)(function)
 
     @cuda.jit
@@ -98,68 +98,68 @@ def reduce_kernel(function: Scalar) -> Any:
 
 
 def launch(kernel: Any, size: int, *arguments: Any) -> None:
-    """A thread for each of `size` elements."""
+    """Launch a thread for each of `size` elements."""
     kernel[-(-size // THREADS), THREADS](*arguments)
 
 
 def memory(size: int) -> Any:
-    """A flat array of float32 on the device."""
+    """Return a flat array of float32 on the device."""
     return free[size].pop() if free[size] else cuda.device_array(size, np.float32)
 
 
 def add(x, y):  # type: ignore[no-untyped-def]
-    """x + y."""
+    """Return x + y."""
     return x + y
 
 
 def sub(x, y):  # type: ignore[no-untyped-def]
-    """x - y."""
+    """Return x - y."""
     return x - y
 
 
 def mul(x, y):  # type: ignore[no-untyped-def]
-    """x * y."""
+    """Return x * y."""
     return x * y
 
 
 def larger(x, y):  # type: ignore[no-untyped-def]
-    """The larger one."""
+    """Return the larger number."""
     return max(x, y)
 
 
 def same(x):  # type: ignore[no-untyped-def]
-    """x."""
+    """Return x."""
     return x
 
 
 def negative(x):  # type: ignore[no-untyped-def]
-    """-x."""
+    """Return -x."""
     return -x
 
 
 def exp(x):  # type: ignore[no-untyped-def]
-    """e ** x."""
+    """Return e ** x."""
     return math.exp(x)
 
 
 def log1p(x):  # type: ignore[no-untyped-def]
-    """log(1 + x)."""
+    """Return log(1 + x)."""
     return math.log1p(x)
 
 
 def sigmoid(x):  # type: ignore[no-untyped-def]
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return ONE / (ONE + math.exp(-x))
 
 
 def relu(x):  # type: ignore[no-untyped-def]
-    """The larger one of x and 0."""
+    """Return the maximum of x and 0."""
     return max(x, np.float32(0))
 
 
 @lru_cache
 def times(number: float) -> Scalar:
-    """A function that multiplies by a number."""
+    """Return a function that multiplies by a number."""
     factor = np.float32(number)
 
     def work(x):  # type: ignore[no-untyped-def]
@@ -175,37 +175,37 @@ class Strided:
         self.storage, self.shape, self.strides, self.is_ours = storage, shape, strides, is_ours
 
     def __del__(self) -> None:
-        """Memory of ours can be used again."""
+        """Release memory that this object allocated."""
         if self.is_ours:
             free[self.storage.size].append(self.storage)
 
     @property
     def __cuda_array_interface__(self) -> dict[str, Any]:
-        """Results are in row-major order."""
+        """The interface of the memory; results are in row-major order."""
         return self.storage.__cuda_array_interface__ | {"shape": self.shape, "strides": None}
 
     def numpy(self) -> Any:
-        """A copy on the host."""
+        """Return a copy on the host."""
         return np.asarray(self.storage.copy_to_host()).reshape(self.shape)
 
     @property
     def T(self) -> "Strided":  # noqa: N802  # the word of all libraries
-        """A view; what it looks at must live on."""
+        """A transposed view, which does not keep its base alive."""
         return Strided(self.storage, self.shape[::-1], self.strides[::-1])
 
     def padded(self, rank: int) -> tuple[Sizes, Sizes]:
-        """Shape and strides with dims of size 1 in front."""
+        """Return shape and strides with dims of size 1 in front."""
         return (1,) * (rank - len(self.shape)) + self.shape, (0,) * (rank - len(self.shape)) + self.strides
 
     def map(self, function: Scalar) -> "Strided":
-        """The function of each element."""
+        """Apply the function to each element."""
         out = empty(self.shape)
         size = prod(self.shape)
         launch(map_kernel(function), size, out.storage, self.shape, size, self.storage, self.shape, self.strides)
         return out
 
     def zip(self, function: Scalar, other: "Strided") -> "Strided":
-        """The function of pairs."""
+        """Apply the function to pairs."""
         rank = max(len(self.shape), len(other.shape))
         (a_shape, a_strides), (b_shape, b_strides) = self.padded(rank), other.padded(rank)
         shape = tuple(map(max, a_shape, b_shape))
@@ -215,7 +215,7 @@ class Strided:
         return out
 
     def reduce(self, function: Scalar, dim: int | None) -> "Strided":
-        """The fold along a dim, or along one after the other, the last one first."""
+        """Reduce one dim, or several, the last one first."""
         if dim is None:
             found = self
             for d in reversed(range(len(self.shape))):
@@ -228,61 +228,61 @@ class Strided:
         return out
 
     def __add__(self, other: "Strided") -> "Strided":
-        """The sum."""
+        """Return the sum."""
         return self.zip(add, other)
 
     def __sub__(self, other: "Strided") -> "Strided":
-        """The difference."""
+        """Return the difference."""
         return self.zip(sub, other)
 
     def __mul__(self, other: Any) -> "Strided":
-        """The product, with a number too."""
+        """Return the product with an array or a number."""
         return self.zip(mul, other) if isinstance(other, Strided) else self.map(times(other))
 
     def __neg__(self) -> "Strided":
-        """The negative."""
+        """Return the negative."""
         return self.map(negative)
 
     def exp(self) -> "Strided":
-        """e ** x."""
+        """Return e ** x."""
         return self.map(exp)
 
     def log1p(self) -> "Strided":
-        """log(1 + x)."""
+        """Return log(1 + x)."""
         return self.map(log1p)
 
     def sigmoid(self) -> "Strided":
-        """1 / (1 + exp(-x))."""
+        """Return 1 / (1 + exp(-x))."""
         return self.map(sigmoid)
 
     def relu(self) -> "Strided":
-        """The larger one of x and 0."""
+        """Return the maximum of x and 0."""
         return self.map(relu)
 
     def contiguous(self) -> "Strided":
-        """A copy in row-major order."""
+        """Return a copy in row-major order."""
         return self.map(same)
 
     def sum(self, dim: int | None = None) -> "Strided":
-        """The sum along a dim, or of all."""
+        """Return the sum along a dim, or of all elements."""
         return self.reduce(add, dim)
 
     def max(self, dim: int | None = None) -> "Strided":
-        """The largest along a dim, or of all."""
+        """Return the maximum along a dim, or of all elements."""
         return self.reduce(larger, dim)
 
 
 def empty(shape: Sizes) -> Strided:
-    """Memory for a result."""
+    """Return memory for a result."""
     return Strided(memory(prod(shape)), shape, strides_of(shape), is_ours=True)
 
 
 def strides_of(shape: Sizes) -> Sizes:
-    """Those of row-major order, in elements."""
+    """Return the row-major strides, in elements."""
     return tuple(prod(shape[d + 1 :]) for d in range(len(shape)))
 
 
 def asarray(x: Any) -> Strided:
-    """Whatever lies on the device in row-major order, without a copy."""
+    """Return an array of the device in row-major order, without a copy."""
     found = cuda.as_cuda_array(x, sync=False)
     return Strided(found.reshape(found.size), tuple(found.shape), strides_of(tuple(found.shape)))

@@ -1,12 +1,12 @@
-"""How many kernels each of twenty functions becomes: of minifuse from its plans, of tinygrad and cupy.fuse as they run.
+"""The number of kernels of each of twenty functions: minifuse's from plans, tinygrad's and cupy.fuse's from runs.
 
-    python -m project.benchmarks.kernel_counts             prints what is kept
-    python -m project.benchmarks.kernel_counts minifuse    counts ours, and keeps them
-    python -m project.benchmarks.kernel_counts tinygrad    those of tinygrad, with any of its devices (DEV=PYTHON needs none)
-    python -m project.benchmarks.kernel_counts cupy        those of cupy.fuse, on a GPU
+    python -m project.benchmarks.kernel_counts             prints the recorded counts
+    python -m project.benchmarks.kernel_counts minifuse    counts kernels of minifuse, and stores the counts
+    python -m project.benchmarks.kernel_counts tinygrad    the same for tinygrad, on any device (DEV=PYTHON needs none)
+    python -m project.benchmarks.kernel_counts cupy        the same for cupy.fuse, on a GPU
 
-Each library may live in an environment of its own; tinygrad needs NumPy beside it, and nothing of minifuse. A function that
-a library cannot fuse is kept with the reason. A count is kept only where the results are right.
+Each library may be in its own environment; tinygrad's needs NumPy but not minifuse. For a function that a library cannot
+fuse, the reason is stored. A count is stored only if the results are right.
 """
 
 import datetime
@@ -32,8 +32,8 @@ NOT_COUNTED = "not counted"
 Count = int | str  # or why there is none
 
 
-def counted(count: Callable[[Function, list[Any]], tuple[int, list[Any]]]) -> dict[str, Count]:
-    """The kernels of each function, as `count` tells them beside the results; or why there are none.
+def count_kernels(count: Callable[[Function, list[Any]], tuple[int, list[Any]]]) -> dict[str, Count]:
+    """Return the number of kernels of each function, as `count` returns it, or the reason why there is none.
 
     Raises
     ------
@@ -63,19 +63,19 @@ def check(function: Function, inputs: Sequence[Any], results: Sequence[Any]) -> 
 
 
 class CannotFuseError(Exception):
-    """A library cannot do it; says why."""
+    """A library cannot fuse a function; the message says why."""
 
 
-def of_minifuse(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
-    """Kernels of the plan of a fused function, on the backend of the processor."""
+def count_minifuse(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
+    """Return the number of kernels in the plan of a fused function, on the CPU backend."""
     mf: Any = import_module("minifuse")
     tensors, fused = [mf.from_numpy(x) for x in inputs], mf.fuse(function.tensors)
     count = len(fused.plan(*tensors).steps)
     return count, [x.numpy() for x in results_of(fused, tensors)]
 
 
-def of_tinygrad(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
-    """Kernels that tinygrad runs for a function whose inputs are in memory already."""
+def count_tinygrad(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
+    """Return the number of kernels that tinygrad runs, with inputs already in memory."""
     tinygrad: Any = import_module("tinygrad")
     tensors = [tinygrad.Tensor(x).realize() for x in inputs]
     results = results_of(function.tinygrad or function.tensors, tensors)
@@ -84,8 +84,8 @@ def of_tinygrad(function: Function, inputs: Sequence[Any]) -> tuple[int, list[An
     return tinygrad.GlobalCounters.kernel_count, [x.numpy() for x in results]
 
 
-def of_cupy(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
-    """Kernels that cupy.fuse launches, as a stream sees them that is captured as a graph."""
+def count_cupy(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
+    """Return the number of kernels that cupy.fuse launches, counted in a captured stream."""
     cupy: Any = import_module("cupy")
     with cupy.cuda.Stream(non_blocking=True) as stream:
         arrays = [cupy.asarray(x) for x in inputs]
@@ -94,21 +94,21 @@ def of_cupy(function: Function, inputs: Sequence[Any]) -> tuple[int, list[Any]]:
         try:
             results = [cupy.asnumpy(x) for x in results_of(fused, given)]
         except Exception as error:
-            raise CannotFuseError(in_a_line(error)) from error
+            raise CannotFuseError(format_error(error)) from error
         try:
             return kernels_of(lambda: fused(*given), stream), results
         except Exception as error:
-            raise CannotFuseError(f"{NOT_COUNTED}: {in_a_line(error)}") from error
+            raise CannotFuseError(f"{NOT_COUNTED}: {format_error(error)}") from error
 
 
-def in_a_line(error: Exception) -> str:
-    """An error as a part of the record."""
+def format_error(error: Exception) -> str:
+    """Format an error in a line for the record."""
     first, _, _ = str(error).partition("\n")
     return f"{type(error).__name__}: {first[:120]}"
 
 
 def kernels_of(work: Callable[[], Any], stream: Any) -> int:
-    """The kernels among what a call puts into a stream; nothing runs."""
+    """Return the number of kernels that a call adds to a captured stream; nothing runs."""
     driver: Any = import_module("cuda.bindings.driver")
 
     def checked(status: Any, *results: Any) -> Any:
@@ -129,24 +129,24 @@ def kernels_of(work: Callable[[], Any], stream: Any) -> int:
     return kinds.count(driver.CUgraphNodeType.CU_GRAPH_NODE_TYPE_KERNEL)
 
 
-COUNTERS = {"minifuse": of_minifuse, "tinygrad": of_tinygrad, "cupy": of_cupy}
+COUNTERS = {"minifuse": count_minifuse, "tinygrad": count_tinygrad, "cupy": count_cupy}
 
 
-def kept(path: Path = KEPT) -> dict[str, Any]:
-    """What is on record: library -> version, date, and the count of each function."""
+def load_counts(path: Path = KEPT) -> dict[str, Any]:
+    """Return the recorded counts: library -> version, date, and the count of each function."""
     found: dict[str, Any] = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     return {library: found[library] for library in COUNTERS if library in found}
 
 
-def record(library: str, counts: dict[str, Count], path: Path = KEPT) -> None:
-    """Keep the counts of a library in the place of older ones."""
+def store_counts(library: str, counts: dict[str, Count], path: Path = KEPT) -> None:
+    """Store the counts of a library, in place of older ones."""
     date = datetime.datetime.now(datetime.UTC).date().isoformat()
-    found = kept(path) | {library: {"version": version(library), "date": date, "kernels": counts}}
+    found = load_counts(path) | {library: {"version": version(library), "date": date, "kernels": counts}}
     replace_content(path, json.dumps(found, indent=1) + "\n")
 
 
 def version(library: str) -> str:
-    """The version of a library, under the first of its names that is installed."""
+    """Return the version of a library, under the first of its names that is installed."""
     for package in PACKAGES[library]:
         try:
             return f"{package} {metadata.version(package)}"
@@ -156,13 +156,13 @@ def version(library: str) -> str:
 
 
 def table(found: dict[str, Any]) -> list[list[str]]:
-    """A row for each function, under a head: what is on record of each library."""
+    """Return a header, and a row for each function with the count of each library."""
     header = ["", *[{"cupy": "cupy.fuse"}.get(library, library) for library in found]]
     return [header, *[[f.name, *[cell(said["kernels"][f.name]) for said in found.values()]] for f in TWENTY]]
 
 
 def facts(found: dict[str, Any]) -> list[str]:
-    """Versions and dates, and why a library cannot fuse a function; a line each."""
+    """Return versions and dates, and why a library cannot fuse a function, a line each."""
     lines = [f"{said['version']}, {said['date']}" for said in found.values()]
     for library, said in found.items():
         lines += [f"{library}, {name}: {why}" for name, why in said["kernels"].items() if isinstance(why, str)]
@@ -170,20 +170,20 @@ def facts(found: dict[str, Any]) -> list[str]:
 
 
 def cell(count: Count) -> str:
-    """A count, or that there is none."""
+    """Format a count, or its absence."""
     if isinstance(count, int):
         return str(count)
     return NOT_COUNTED if count.startswith(NOT_COUNTED) else "cannot"
 
 
 def main(words: Sequence[str]) -> int:
-    """Count, keep, and print."""
+    """Count, store, and print."""
     if set(words) - set(COUNTERS):
         print(__doc__, file=sys.stderr)
         return 2
     for library in words:
-        record(library, counted(COUNTERS[library]))
-    found = kept()
+        store_counts(library, count_kernels(COUNTERS[library]))
+    found = load_counts()
     lines = table(found)
     widths = [max(len(line[k]) for line in lines) for k in range(len(lines[0]))]
     for line in lines:

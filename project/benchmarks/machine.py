@@ -1,4 +1,4 @@
-"""Where the numbers come from: processor, versions, threads, load. No paths and no names of hosts."""
+"""The machine that is measured: processor, versions, threads, load. No paths and no host names."""
 
 import os
 import platform
@@ -15,7 +15,7 @@ VECTOR_FEATURES = re.compile(r"(sse4|avx|fma|amx|neon|sve|sme)")
 
 
 def describe() -> dict[str, Any]:
-    """The processor and what it can do."""
+    """Return the processor and its features."""
     import llvmlite.binding as llvm
 
     features = llvm.get_host_cpu_features()
@@ -30,14 +30,14 @@ def describe() -> dict[str, Any]:
 
 
 def slug() -> str:
-    """The processor as a part of a file name."""
+    """Return the processor as a part of a file name."""
     import llvmlite.binding as llvm
 
     return re.sub(r"[^a-z0-9]+", "-", llvm.get_host_cpu_name().lower()).strip("-") or "unknown"
 
 
 def model_name() -> str | None:
-    """What the processor calls itself, on Linux."""
+    """Return the processor's name, on Linux."""
     try:
         text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
     except OSError:
@@ -47,7 +47,7 @@ def model_name() -> str | None:
 
 
 def memory_gib() -> float | None:
-    """How much memory there is, where the system says it."""
+    """Return the size of the memory, if the system reports it."""
     try:
         return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
     except (AttributeError, ValueError, OSError):
@@ -55,7 +55,7 @@ def memory_gib() -> float | None:
 
 
 def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
-    """The versions of everything that takes part."""
+    """Return the versions of Python and all libraries that take part."""
     import minifuse
 
     found = {"python": platform.python_version(), "minifuse": minifuse.__version__}
@@ -69,7 +69,7 @@ def versions(packages: Sequence[str] = PACKAGES) -> dict[str, str]:
 
 
 def blas() -> str:
-    """The library behind NumPy's products, and for which processor it was chosen."""
+    """Return the library behind NumPy's products, and the processor that it was chosen for."""
     import numpy as np
 
     built: Any = np.show_config(mode="dicts")
@@ -79,7 +79,7 @@ def blas() -> str:
 
 
 def load() -> list[float] | None:
-    """How many processes wanted a processor in the last 1, 5 and 15 minutes; this one is among them."""
+    """Return the load averages of the last 1, 5 and 15 minutes; this process is included."""
     try:
         return [round(x, 2) for x in os.getloadavg()]
     except (AttributeError, OSError):

@@ -1,7 +1,7 @@
-"""What the machine can do at most, measured in the same run: bytes of a copy, and arithmetic in registers.
+"""Peak rates of the machine, measured in the same run: bytes of a copy, and arithmetic in registers.
 
-The copy is that of `minifuse.inspect.roofline`. The arithmetic is a loop over registers that meets no memory: on a processor
-twelve vectors for each thread, more than one instruction is long; on a GPU eight numbers for each thread.
+The copy is that of `minifuse.inspect.roofline`. The arithmetic is a loop over registers without memory accesses, with twelve
+vectors per thread on a processor, enough to hide the latency of an instruction, and eight numbers per thread on a GPU.
 """
 
 import time
@@ -21,17 +21,17 @@ BLOCKS, THREADS, CHAINS, UNROLLED, GPU_ROUNDS = 4096, 256, 8, 16, 256  # on a GP
 Roofs = dict[str, float]
 
 
-def measured(is_on_gpu: bool) -> Roofs:
-    """GB/s of a copy, read and written, and GFLOP/s of float32."""
+def measure_peaks(is_on_gpu: bool) -> Roofs:
+    """Measure GB/s of a copy, reads plus writes, and GFLOP/s of float32."""
     backend: Any = get_backend("cuda" if is_on_gpu else "parallel")
     if is_on_gpu and backend.device.is_simulated:
         return {}
-    gflops = of_gpu(backend.device) if is_on_gpu else of_processor()
+    gflops = measure_gpu(backend.device) if is_on_gpu else measure_processor()
     return {"copy_gb_per_s": machine_limits(backend).gbytes_per_s, "fma_gflop_per_s": gflops}
 
 
-def of_processor() -> float:
-    """GFLOP/s of all threads."""
+def measure_processor() -> float:
+    """Measure GFLOP/s of all threads."""
     from numba import njit, types
 
     from minifuse.backends.parallel import driver
@@ -42,7 +42,7 @@ def of_processor() -> float:
 
     @emitted_function
     def multiply_add(v: VectorEmitter, numbers: Any, rounds: Any) -> None:
-        """Products of vectors, added to sums that stay in registers; a product of each, and its sum, in each round."""
+        """Multiply vectors and add the products to sums in registers; each round does one of each per vector."""
         lanes[:] = [v.lanes]
         vectors = [v.load(v.builder.gep(numbers, [const_i64(k * v.lanes)])) for k in range(MULTIPLIED + MULTIPLIERS)]
         xs, ys = vectors[:MULTIPLIED], vectors[MULTIPLIED:]
@@ -67,8 +67,8 @@ def of_processor() -> float:
     return 2 * MULTIPLIED * MULTIPLIERS * lanes[0] * ROUNDS * driver.THREADS / fastest / 1e9
 
 
-def chains() -> Any:
-    """A kernel of eight numbers a thread: a product and an addition of each, which wait for no other, 16 times a round.
+def multiply_add_kernel() -> Any:
+    """Run eight independent chains of multiply-adds per thread, 16 in each round.
 
     The compiler writes the inner loop out, so that counting takes no time to speak of.
     """
@@ -87,11 +87,11 @@ def chains() -> Any:
     return kernel
 
 
-def of_gpu(device: Any) -> float:
-    """GFLOP/s of the whole device."""
+def measure_gpu(device: Any) -> float:
+    """Measure GFLOP/s of the whole device."""
     from numba import cuda
 
-    kernel, out = chains(), cuda.device_array(BLOCKS * THREADS, np.float32)
+    kernel, out = multiply_add_kernel(), cuda.device_array(BLOCKS * THREADS, np.float32)
 
     def seconds() -> float:
         device.synchronize()

@@ -1,4 +1,4 @@
-"""The memory that a function takes, at sizes that rise: what the pool held at most while it ran, beside its inputs.
+"""The memory of a function at increasing sizes: the peak of the memory pool during a call, beside its inputs.
 
 `python -m project.benchmarks.memory_of_process fused` prints exponent -> [seconds, KiB] as JSON; `eager` the same
 without fusion.
@@ -27,7 +27,7 @@ def main(how: str) -> None:
 
 
 def at_size(work: Callable[..., Any], exponent: int) -> tuple[float, int]:
-    """Seconds of a call, and KiB at most beside the inputs. Sizes rise, so the most is that of this size."""
+    """Return the seconds of a call, and its peak KiB beside the inputs. Sizes rise, so the peak is that of this size."""
     import minifuse as mf
 
     mf.memory.trim()

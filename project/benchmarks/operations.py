@@ -1,8 +1,7 @@
-"""How many operators a call does, element by element: what places it under the roof of a machine.
+"""The number of scalar operators of a call, for its place in the roofline.
 
-Each operator of the table counts as one, an exponential like an addition; an addition of a product counts as it does in
-FLOP/s, so a product of (M, K) and (K, N) has 2 M N K. What kernels compute again, or never, is not seen: this counts
-the plan.
+Each operator counts as one, an exponential like an addition. A product of (M, K) and (K, N) has 2 M N K, as in FLOP/s. The
+plan is counted, so what kernels compute twice, or skip, makes no difference.
 """
 
 from math import prod
@@ -14,7 +13,7 @@ from minifuse.ir.steps import KernelLaunch, MatmulLaunch
 
 
 def operations_of(plan: Plan) -> int:
-    """Operators of all steps of a plan; 0 where one of them is known to a backend only.
+    """Return the number of operators of all steps of a plan; 0 if only a backend knows that of one step.
 
     Examples
     --------
@@ -29,7 +28,7 @@ def operations_of(plan: Plan) -> int:
 
 
 def operations_in(step: Any) -> int:
-    """Those of a step."""
+    """Return the number of operators of a step."""
     points = prod(step.shape) if isinstance(step, KernelLaunch | MatmulLaunch) else 0
     if isinstance(step, MatmulLaunch):
         depth = step.inputs[0][1].shape[-1]
@@ -47,7 +46,7 @@ def operations_in(step: Any) -> int:
 
 
 def expressions_of(step: MatmulLaunch) -> list[Expression]:
-    """What is done to the sums of a product."""
+    """Return the expressions that are applied to the sums of a product."""
     found, rest = list[Expression](), list[Expression](step.kernel.pointwise_outputs)
     while rest:
         e = rest.pop()

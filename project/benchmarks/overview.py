@@ -1,4 +1,4 @@
-"""What minifuse set out to reach, held against the kept results: each goal with its rows, the newest file that has them."""
+"""The goals of minifuse, compared with the stored results: each goal with its rows, from the newest file that has them."""
 
 from collections.abc import Mapping
 from typing import NamedTuple
@@ -21,14 +21,14 @@ class Line(NamedTuple):
     group: str
     name: str
     file: str
-    """Empty where the row is in none."""
+    """Empty if no file has the row."""
     result: Result
     roofs: dict[Place, float]
-    """Of the rows of that file: the share of what the machine can do."""
+    """The share of the peak rates of the machine, for rows of that file."""
 
 
-def judged(found: Result) -> Result:
-    """The same results, held against the targets of today: a target may have changed since they were measured."""
+def judge_again(found: Result) -> Result:
+    """Return the same results, judged by the present targets, which may have changed since the measurement."""
     known = {(row.group, row.name): row.targets for suite in every_suite() for row in suite.rows}
     rows = []
     for row in found["rows"]:
@@ -38,7 +38,7 @@ def judged(found: Result) -> Result:
 
 
 def lines_of(files: Files) -> list[Line]:
-    """All goals, row by row."""
+    """Return a line for each row that has goals."""
     newest: dict[Place, tuple[str, str, Result, dict[Place, float]]] = {}
     for name, found in files.items():
         shares = {(dot.group, dot.name): dot.share for dot in dots_of(found)}
@@ -51,7 +51,7 @@ def lines_of(files: Files) -> list[Line]:
 
 
 def cells_of(line: Line, link: str) -> list[str]:
-    """A line of the table; a goal is named once."""
+    """Return the cells of a table line; a goal is named only in its first line."""
     is_first = line.goal.rows[0] == (line.group, line.name)
     work = [line.goal.work, line.goal.wanted] if is_first else ["", ""]
     if "times" not in line.result:
@@ -62,13 +62,13 @@ def cells_of(line: Line, link: str) -> list[str]:
 
 
 def figures(row: Result) -> str:
-    """What targets are judged by: ratios, where they are ratios."""
+    """Return the numbers that targets are judged by: ratios, if they are ratios."""
     ratios = {ratio["median"] for ratio in row["ratios"].values()}
     return ", ".join(f"{figure(x['value'], x['bound'])}x" for x in row["targets"] if x["value"] in ratios)
 
 
 def figure(value: float, bound: float) -> str:
-    """A ratio; with one digit more where it is next to what it is held against.
+    """Format a ratio; with one digit more if it is near its bound.
 
     Examples
     --------
@@ -79,7 +79,7 @@ def figure(value: float, bound: float) -> str:
 
 
 def summary(files: Files) -> str:
-    """How many goals are met: all targets of all rows."""
+    """Return how many goals are met: all targets of all rows."""
     told = lines_of(files)
     verdicts: dict[Goal, list[bool | None]] = {goal: [] for goal in GOALS}
     for line in told:

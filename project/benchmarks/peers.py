@@ -1,7 +1,7 @@
 """The peers: which libraries take part, with how many threads each, and why some do not.
 
-Thread counts and waiting policy must be in the environment before a library is loaded, so `prepare` comes before all else,
-and nothing is imported here at the top that could load one.
+Thread counts and waiting policy must be in the environment before a library is loaded. Therefore `prepare` is called first,
+and this module imports no such library.
 """
 
 import os
@@ -16,9 +16,9 @@ OWN = {  # written here, of Python and Numba alone
     "loops": "project.benchmarks.by_hand",
 }
 KNOWN = (*LIBRARIES, *OWN)
-FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows in which functions are fused
-TRAINING = ("torch", "torch.compile")  # of the rows in which whole networks learn
-COSTING = ("numpy", "torch")  # of the rows that say how cost grows
+FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows of fused functions
+TRAINING = ("torch", "torch.compile")  # of the rows of training whole networks
+COSTING = ("numpy", "torch")  # of the rows about the growth of cost
 # Suites besides the main one, and what the page calls them.
 KINDS = {"fusion": "fused functions", "networks": "training", "sweeps": "all sizes", "costs": "how cost grows"}
 THREAD_VARIABLES = (
@@ -31,25 +31,25 @@ THREAD_VARIABLES = (
 )
 
 
-# Idle threads of OpenMP sleep, instead of taking a core from whoever comes next.
+# Idle threads of OpenMP sleep, instead of taking a core from the next player.
 WAITING = {"OMP_WAIT_POLICY": "passive"}
-# JAX takes the memory of a GPU as it needs it, and leaves the rest to others. Numba does not mind small grids.
+# JAX allocates GPU memory on demand, and leaves the rest to others. Numba does not warn about small grids.
 SHARING = {"XLA_PYTHON_CLIENT_PREALLOCATE": "false", "NUMBA_CUDA_LOW_OCCUPANCY_WARNINGS": "0"}
 
 
 def prepare() -> None:
-    """Give everyone the same number of threads, and a core when their turn comes."""
+    """Set the same number of threads for all players, and let idle threads release their cores."""
     threads = os.environ.get("MINIFUSE_THREADS") or str(processors())
     os.environ.update({**dict.fromkeys(THREAD_VARIABLES, threads), **WAITING, **SHARING})
 
 
 def processors() -> int:
-    """How many processors this process may use."""
+    """Return how many processors this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def library(who: str) -> str:
-    """The library of a player that is one of its ways.
+    """Return the library of a player.
 
     Examples
     --------
@@ -68,7 +68,7 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
         The modules by name; and for each that cannot be loaded, why.
     """
     found, missing = {}, {}
-    os.environ["JAX_PLATFORMS"] = "cpu"  # it would take a GPU that is there
+    os.environ["JAX_PLATFORMS"] = "cpu"  # it would use a GPU if there is one
     for name in names:
         try:
             found[name] = import_module(OWN.get(name, library(name)))
@@ -80,18 +80,18 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
     if "numexpr" in found:
         found["numexpr"].set_num_threads(threads)
     if "jax" in found:
-        found["jax"].config.update("jax_enable_x64", True)  # else float64 is computed as float32
+        found["jax"].config.update("jax_enable_x64", True)  # without it, JAX computes float64 as float32
     return found, missing
 
 
 def advice(name: str) -> str:
-    """How to get a library that is missing."""
+    """Return how to install a missing library."""
     package = {"cupy": "cupy-cuda13x", "numexpr": '"minifuse[bench]"'}.get(library(name), library(name))
     return "" if name in OWN else f"; pip install {package}"
 
 
 def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:
-    """How many threads each uses, as it says itself."""
+    """Return how many threads each library reports to use."""
     from minifuse.backends.parallel.driver import THREADS
 
     found: dict[str, Any] = {"minifuse": THREADS}
@@ -106,7 +106,7 @@ def threads(peers: dict[str, ModuleType]) -> dict[str, Any]:
 
 
 def blas() -> dict[str, Any]:
-    """What threadpoolctl says of the library behind NumPy's products; nothing where it is not installed."""
+    """Return threadpoolctl's information on the library behind NumPy's products; empty if it is not installed."""
     try:
         pools = import_module("threadpoolctl").threadpool_info()
     except ImportError:

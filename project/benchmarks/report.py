@@ -1,4 +1,4 @@
-"""What was measured, as tables: for the terminal, and as the same strings for the page."""
+"""Results as tables: for the terminal, and as the same strings for the page."""
 
 import shutil
 import sys
@@ -9,7 +9,7 @@ from . import curves
 from .formatting import duration, number, targets
 from .row import US, Result, Row
 
-WIDTH = 160  # of the output, where it is no terminal
+WIDTH = 160  # of the output, if it is not a terminal
 TITLES = {
     "host": "What a call costs: 1,024 float32",
     "large": "Large arrays: 2^24 float32, and x of (4096, 1024)",
@@ -48,7 +48,7 @@ TITLES = {
 
 
 class Table(NamedTuple):
-    """A group of rows as text, or the sizes of a curve; and what is said below."""
+    """A group of rows as text, or the sizes of a curve, with the sentences below."""
 
     title: str
     header: list[str]
@@ -57,7 +57,7 @@ class Table(NamedTuple):
 
 
 def tables(found: Result) -> list[Table]:
-    """One table a group: our time, and how many times as long each peer takes. One a curve: the times of all."""
+    """Return a table for each group, with our time and each peer's ratio, and one for each curve, with all times."""
     made = []
     for group in dict.fromkeys(row["group"] for row in found["rows"]):
         rows = [row for row in found["rows"] if row["group"] == group]
@@ -70,15 +70,15 @@ def tables(found: Result) -> list[Table]:
         has_targets = any(row.get("targets") for row in rows)
         header = ["", US, *peers, *(["target"] if has_targets else [])]
         lines = [
-            [row["name"], ours(row), *(ratio(row, who) for who in peers), *([targets(row)] if has_targets else [])]
+            [row["name"], format_ours(row), *(ratio(row, who) for who in peers), *([targets(row)] if has_targets else [])]
             for row in rows
         ]
         made.append(Table(TITLES.get(group, group), header, lines))
     return made
 
 
-def ours(row: Result) -> str:
-    """Our time, and what else was counted; or why there is none."""
+def format_ours(row: Result) -> str:
+    """Format our time and the counts, or the reason why there is none."""
     if "skipped" in row:
         return f"skipped: {row['skipped']}"
     if "wrong" in row:
@@ -89,7 +89,7 @@ def ours(row: Result) -> str:
 
 
 def rate(row: Result, who: str) -> str:
-    """Arithmetic or bytes a second, where they count."""
+    """Format the rate of arithmetic or bytes, if it is known."""
     if "gflop_per_s" in row:
         found = row["gflop_per_s"][who]
         return f"{found:.0f} GFLOP/s" if found < 1000 else f"{number(found / 1000)} TFLOP/s"
@@ -97,24 +97,24 @@ def rate(row: Result, who: str) -> str:
 
 
 def compact(found: Result) -> Table:
-    """All rows in one table, medians only: what is left of a long run at the end of a terminal."""
+    """Return all rows in one table of medians, which is the end of a long output."""
     peers = list(dict.fromkeys(who for row in found["rows"] for who in row.get("ratios", {})))
     lines = []
     for row in found["rows"]:
         ratios = row.get("ratios", {})
         cells = [f"{number(ratios[who]['median'])}x {rate(row, who)}".rstrip() if who in ratios else "" for who in peers]
-        lines.append([f"{row['group']} {row['name']}", ours(row), *cells, targets(row)])
+        lines.append([f"{row['group']} {row['name']}", format_ours(row), *cells, targets(row)])
     return Table("All rows: medians, and the rates of the peers", ["", US, *peers, "target"], lines)
 
 
 def ratio(row: Result, who: str) -> str:
-    """How many times as long a peer takes: the median, and the quartiles."""
+    """Format how many times as long a peer takes: the median, and the quartiles."""
     found = row.get("ratios", {}).get(who)
     return f"{number(found['median'])}x ({number(found['q1'])} to {number(found['q3'])})" if found else ""
 
 
 def summary(found: Result) -> list[str]:
-    """Where, when, with what, and how many targets are met; a line each."""
+    """Return lines about machine, date, versions, threads, and how many targets are met."""
     machine, versions, device = found["machine"], found["versions"], found.get("device")
     vectors = [name for name in ("avx512f", "avx2", "sve", "neon") if name in machine["vector_features"]]
     judged = [target["met"] for row in found["rows"] for target in row.get("targets", [])]
@@ -140,9 +140,9 @@ def summary(found: Result) -> list[str]:
 
 
 def progress(row: Row, result: Result) -> None:
-    """A line for a row that is done."""
+    """Print a line for a finished row."""
     peers = ", ".join(f"{who} {number(r['median'])}x" for who, r in result.get("ratios", {}).items())
-    line = f"{result['group']:10} {row.name:45} {ours(result)}{'; ' * bool(peers)}{peers}"
+    line = f"{result['group']:10} {row.name:45} {format_ours(result)}{'; ' * bool(peers)}{peers}"
     if sys.stderr.isatty():
         line = line[: shutil.get_terminal_size().columns - 1]
     print(line, file=sys.stderr, flush=True)

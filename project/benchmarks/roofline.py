@@ -1,7 +1,7 @@
-"""The roofline of a run: each row by its arithmetic for each byte and by what it does in a second, under the roof.
+"""The roofline of a run: each row by its arithmetic intensity and its rate, below the roofline of the machine.
 
-Left of the ridge a row waits for memory, right of it for arithmetic. A row may lie above the roof where caches hold its
-data.
+Left of the ridge point a row is memory-bound, right of it compute-bound. A row may be above the roofline if its data are
+in caches.
 """
 
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from typing import NamedTuple
 from .chart import SIGNS, Axis, Chart, Curve, power_of_ten
 from .row import US, Result
 
-MIN_BYTES = 1 << 20  # rows that move less are those that ask what a call costs
+MIN_BYTES = 1 << 20  # rows that move less measure the cost of a call
 
 
 class Dot(NamedTuple):
@@ -18,14 +18,14 @@ class Dot(NamedTuple):
     group: str
     name: str
     intensity: float
-    """Operators, element by element, for each byte."""
+    """Arithmetic intensity: operators per byte."""
     gflops: float
     share: float
-    """Of what the roof allows at this intensity."""
+    """The share of the largest possible rate at this intensity."""
 
 
 def dots_of(found: Result) -> list[Dot]:
-    """The rows of a run that have a place under its roof."""
+    """Return the rows of a run that can be drawn below its roofline."""
     roofs = found.get("roofs")
     dots = []
     for row in found["rows"]:
@@ -39,14 +39,14 @@ def dots_of(found: Result) -> list[Dot]:
 
 
 def roof(found: Result, intensity: float) -> float:
-    """GFLOP/s at most."""
+    """Return the largest possible GFLOP/s at an intensity."""
     roofs = found["roofs"]
     allowed: float = min(roofs["fma_gflop_per_s"], roofs["copy_gb_per_s"] * intensity)
     return allowed
 
 
 def chart_of(found: Result) -> Chart | None:
-    """The picture; None where no row has a place in it."""
+    """Return the chart of the roofline; None if no row is in it."""
     dots = dots_of(found)
     if not dots:
         return None
@@ -61,21 +61,21 @@ def chart_of(found: Result) -> Chart | None:
         points = tuple((dot.intensity, dot.gflops) for dot in of)
         curves.append(Curve(group, points, is_loose=True, labels=labels))
     return Chart(
-        f"Under the roof: {told(found)}",
+        f"Under the roof: {describe_roofline(found)}",
         Axis("operators for each byte", 10, power_of_ten),
         Axis("GFLOP/s", 10, power_of_ten),
         (*curves, Curve("roof", tuple(corners), is_roof=True)),
     )
 
 
-def told(found: Result) -> str:
-    """The roof in words."""
+def describe_roofline(found: Result) -> str:
+    """Describe the roofline."""
     roofs = found["roofs"]
     return f"a copy moves {roofs['copy_gb_per_s']:,.0f} GB/s, registers do {roofs['fma_gflop_per_s']:,.0f} GFLOP/s"
 
 
 def lines_of(found: Result) -> list[list[str]]:
-    """A table of the rows under the roof: the sign of the group, the row, operators a byte, GFLOP/s, the share."""
+    """Return a table of the rows in the chart: the group's sign, the row, operators per byte, GFLOP/s, the share."""
     dots = dots_of(found)
     signs = dict(zip(dict.fromkeys(dot.group for dot in dots), SIGNS, strict=False))
     return [

@@ -1,7 +1,8 @@
-"""A row of the benchmark: what is compared, how its results are checked, and how fast it should be.
+"""A row of the benchmark: what is compared, how its results are checked, and its targets.
 
-A row sets up a `Contest`: players that do the same work, minifuse first. Most rows are a `formula`, one expression that
-is written once for all who have PyTorch's words, and once more for NumPy where its words differ. Nothing here measures.
+A row sets up a `Contest`: players that do the same work, minifuse first. Most rows are a `formula`, one expression that is
+written once for all libraries with PyTorch's functions, and again for NumPy where its functions differ. Nothing is measured
+here.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -26,7 +27,7 @@ from .timer import BUDGET_S
 Array = npt.NDArray[Any]
 Work = Callable[..., Any]
 Player = Callable[[], Any]
-Result = dict[str, Any]  # what the JSON says of a row
+Result = dict[str, Any]  # the JSON data of a row
 
 US = "minifuse"
 QUICK_SIZE = 256  # no dim is longer in a quick run
@@ -34,41 +35,41 @@ TOLERANCE = {"float32": 2e-5, "float64": 1e-12}  # sums of 4,096 float32 in NumP
 
 
 class SkippedRowError(Exception):
-    """A row cannot be measured here; says why."""
+    """A row cannot be measured here; the message says why."""
 
 
 @dataclass(frozen=True)
 class Bench:
-    """What the rows of one run share: who takes part, random numbers, a folder that is gone afterwards."""
+    """What the rows of one run share: the peers, random numbers, a temporary folder."""
 
     peers: Mapping[str, ModuleType]
     rng: np.random.Generator
     folder: Path
     is_quick: bool = False
     pool: dict[Any, Any] = field(default_factory=dict)
-    """What rows have in common: numbers of which they read the first ones, and what other processes told."""
+    """What rows share: pools of numbers, and results of other processes."""
 
     def cut(self, shape: Sequence[int]) -> tuple[int, ...]:
-        """The shape to measure: a quick run makes long dims shorter."""
+        """Return the shape to measure: a quick run limits long dims."""
         return tuple(min(n, QUICK_SIZE) if self.is_quick else n for n in shape)
 
     def normal(self, k: int, shape: Sequence[int], dtype: str) -> Any:
-        """Standard normal numbers, as input k of a row."""
+        """Return standard normal numbers."""
         return self.rng.standard_normal(self.cut(shape)).astype(dtype)
 
     def uniform(self, k: int, shape: Sequence[int], low: float, high: float, dtype: str) -> Any:
-        """Numbers between low and high, as input k of a row."""
+        """Return numbers between low and high."""
         return self.rng.uniform(low, high, self.cut(shape)).astype(dtype)
 
     def drawn(self, k: int, shape: Sequence[int], is_positive: bool = False) -> Any:
-        """Numbers of float32 that many rows read, as input k: the first ones of a pool. Nobody may change them."""
+        """Return float32 numbers that many rows read, as input k: the first ones of a pool. They must not be changed."""
         size, key = int(np.prod(shape)), (k, is_positive)
         if key not in self.pool or self.pool[key].size < size:
             self.pool[key] = (self.rng.random if is_positive else self.rng.standard_normal)(size, np.float32)
         return self.pool[key][:size].reshape(shape)
 
     def lend(self, who: str, arrays: Sequence[Any]) -> list[Any]:
-        """The arrays as what a player computes with, over the same memory where the library can."""
+        """Return the arrays as a player's tensors, over the same memory if the library can do so."""
         if is_ours(who):
             return [mf.from_numpy(x) for x in arrays]
         if library(who) == "torch":
@@ -76,64 +77,64 @@ class Bench:
         return [self.module(who).numpy.asarray(x) for x in arrays] if who == "jax" else list(arrays)
 
     def hand(self, who: str, arrays: Sequence[Any], gradients: bool) -> list[Any]:
-        """Copies of the arrays, as what a player computes with."""
+        """Return copies of the arrays, as a player's tensors."""
         copies = self.lend(who, [x.copy() for x in arrays])
         if gradients:
             copies[0].requires_grad = True
         return copies
 
     def held(self, array: Array) -> Any:
-        """An array that is computed from others, as an input of a row."""
+        """Return an array that is computed from others, as an input of a row."""
         return array
 
     def module(self, who: str) -> Any:
-        """The library of a player."""
+        """Return the library of a player."""
         return next(module for name, module in self.peers.items() if library(name) == library(who))
 
     def exact(self, work: Work, arrays: Sequence[Any], part: Any = ...) -> Any:
-        """The work in float64, by NumPy; of a part of the arrays, where that is all that is compared."""
-        return np.asarray(work(*[widened(x[part]) for x in arrays]))
+        """Compute the work in float64 by NumPy, on the compared part of the arrays."""
+        return np.asarray(work(*[to_float64(x[part]) for x in arrays]))
 
     def read(self, result: Any) -> Any:
-        """A result, whoever made it, as what it is compared with."""
+        """Return a player's result as a NumPy array."""
         return np.asarray(result.detach().numpy() if hasattr(result, "detach") else result)
 
     def settle(self) -> None:
-        """What comes before each block of calls: on a processor, nothing is left to wait for."""
+        """Prepare a block of calls; on a CPU, there is no work to wait for."""
 
 
 @dataclass(frozen=True)
 class Contest:
-    """Players that do the same work, and what the result must be.
+    """Players that do the same work, and the expected result.
 
     Attributes
     ----------
     players
-        Who -> a call of the work. The first one is minifuse; the others are its peers.
+        Name -> a call of the work. The first player is minifuse; the others are its peers.
     exact
-        The result, computed by NumPy in float64; None where there is nothing to compare.
+        The result, computed by NumPy in float64; None if there is nothing to compare.
     dtype
         The element type that every result must have.
     tolerance
-        The largest error, as `run.error_of` measures it.
+        The largest error, as computed by `run.error_of`.
     flops
-        Additions and multiplications of one call, where their rate is worth showing.
+        Additions and multiplications of one call, if their rate is shown.
     nbytes
-        The fewest bytes that a call moves: each input is read once, and the result is written once.
+        The minimum of bytes that a call moves: each input is read once, and the result is written once.
     operations
-        Operators of one call, element by element, where `operations_of` can count them: where it lies under the roof.
+        Operators of one call, element by element, for the roofline; 0 if `operations_of` cannot count them.
     part
-        What of a result is compared: an index; all of it, if left out.
+        The index of the part of a result that is compared; all of it by default.
     unchecked
-        Players that do other work, as a yardstick.
+        Players that do different work, for comparison.
     budget_s
-        How long rounds go on, where there are enough of them.
+        The time after which no further rounds start, if there are enough.
     rests
-        Whether a pause comes before each player, since threads of the one before may still take a core.
+        Whether there is a pause before each player, because threads of the previous one may still use a core.
     is_clocked
-        Whether a call gives the seconds that it measured itself, in another process.
+        Whether a call returns the seconds that it measured itself, in another process.
     is_on_device
-        Whether the clock of the GPU counts, from before the work to after it; else that of the host.
+        Whether the clock of the GPU is used, from before the work to after it, instead of the host's.
     counts
         Numbers to record beside the times, read after the last call.
     """
@@ -156,15 +157,15 @@ class Contest:
 
 @dataclass(frozen=True)
 class Target:
-    """How fast a row should be. It is shown as met or not met, and never an error."""
+    """How fast a row should be. Missing a target is reported, but is not an error."""
 
     words: str
-    measured: Callable[[Result], float | None]  # None where a peer is missing
+    measured: Callable[[Result], float | None]  # None if a peer is missing
     bound: float
     is_upper: bool
 
     def judge(self, result: Result) -> Result:
-        """What the JSON says of it."""
+        """Return the target and its result as JSON data."""
         value = self.measured(result)
         is_met = None if value is None else (value <= self.bound if self.is_upper else value >= self.bound)
         return {"words": self.words, "bound": self.bound, "value": value, "met": is_met}
@@ -172,7 +173,7 @@ class Target:
 
 @dataclass(frozen=True)
 class Row:
-    """A name, a group, a contest that is set up when its turn comes, and targets.
+    """A name, a group, the setup of a contest, and targets.
 
     Rows of one `curve` do the same work at different sizes. They are shown as one table and one picture.
     """
@@ -186,7 +187,7 @@ class Row:
 
 
 def speed(peer: str, at_least: float) -> Target:
-    """A peer is to take at least so many times as long as minifuse, in the median of the rounds."""
+    """Return the target that a peer's median time is at least this many times the time of minifuse."""
     return Target(
         f"{peer} at least {at_least:.2f}x",
         lambda result: result["ratios"].get(peer, {}).get("median"),
@@ -196,7 +197,7 @@ def speed(peer: str, at_least: float) -> Target:
 
 
 def every(at_least: float) -> Target:
-    """Each peer, and so the fastest, is to take at least so many times as long as minifuse."""
+    """Return the target that each peer takes at least this many times as long as minifuse."""
 
     def measured(result: Result) -> float | None:
         return min((ratio["median"] for ratio in result["ratios"].values()), default=None)
@@ -205,7 +206,7 @@ def every(at_least: float) -> Target:
 
 
 def within(at_most: float, unit: str, of: str = "") -> Target:
-    """A call is to take at most so long, in the median of the rounds; or so long for each of what is counted beside it."""
+    """Return the target that the median call takes at most this time, or this time per counted thing."""
     seconds = at_most * {"ms": 1e-3, "us": 1e-6}[unit]
 
     def measured(result: Result) -> float | None:
@@ -218,7 +219,7 @@ def within(at_most: float, unit: str, of: str = "") -> Target:
 
 
 def delay(peer: str, at_most_s: float) -> Target:
-    """minifuse is to take at most so many seconds more than a peer."""
+    """Return the target that minifuse takes at most this many seconds more than a peer."""
 
     def measured(result: Result) -> float | None:
         times = result["times"]
@@ -228,7 +229,7 @@ def delay(peer: str, at_most_s: float) -> Target:
 
 
 def count(what: str, at_most: int) -> Target:
-    """A number that is recorded beside the times is to be at most so large."""
+    """Return the target that a recorded number is at most this large."""
     return Target(f"at most {at_most} {what}", lambda result: result["counts"].get(what), at_most, is_upper=True)
 
 
@@ -236,12 +237,12 @@ Inputs = Callable[[Bench], list[Any]]
 
 
 def normal(*shapes: tuple[int, ...], dtype: str = "float32") -> Inputs:
-    """Standard normal numbers."""
+    """Return standard normal numbers."""
     return lambda bench: [bench.normal(k, shape, dtype) for k, shape in enumerate(shapes)]
 
 
 def uniform(*shapes: tuple[int, ...], low: float = 0.0, high: float = 1.0, dtype: str = "float32") -> Inputs:
-    """Numbers between low and high: sums and logarithms of them are far from 0."""
+    """Return numbers between low and high."""
     return lambda bench: [bench.uniform(k, shape, low, high, dtype) for k, shape in enumerate(shapes)]
 
 
@@ -261,7 +262,7 @@ def formula(
     rests: bool = False,
     targets: Sequence[Target] = (),
 ) -> Row:
-    """A row whose players compute one expression of the same arrays.
+    """Return a row whose players compute one expression of the same arrays.
 
     Parameters
     ----------
@@ -291,7 +292,7 @@ def formula(
         arrays_too = dict.fromkeys(("numpy", "cupy"), numpy or tensors)
         works = {US: tensors, "torch": tensors, **arrays_too, **(others or {})}
         if numpy is None and not gradients:
-            works.setdefault("jax", jitted(lambda np: tensors))
+            works.setdefault("jax", jax_jit(lambda np: tensors))
         players: dict[str, Player] = {}
         for who, work in works.items():
             if who not in without and (is_ours(who) or who in bench.peers):
@@ -306,15 +307,15 @@ def formula(
 
 
 def operations(work: Work, tensors: Sequence[Any]) -> int:
-    """Operators of a call, element by element; 0 where the call cannot be captured as one."""
+    """Return the number of operators of a call, element by element; 0 if the call cannot be captured as one."""
     try:
         return operations_of(Plan(work, tensors))
     except MinifuseError:
         return 0
 
 
-def jitted(make: Callable[[Any], Work]) -> Work:
-    """A function in NumPy's words, given the module that has them, by jax.jit. It returns when its result is there."""
+def jax_jit(make: Callable[[Any], Work]) -> Work:
+    """Compile a function, which `make` builds from the NumPy module of JAX, by jax.jit; calls wait for the result."""
     made: list[Work] = []
 
     def work(*inputs: Any) -> Any:
@@ -326,11 +327,11 @@ def jitted(make: Callable[[Any], Work]) -> Work:
     return work
 
 
-def widened(x: Any) -> Any:
-    """Floats as float64; all else as it is."""
+def to_float64(x: Any) -> Any:
+    """Return floats as float64, and other arrays unchanged."""
     return x.astype(np.float64) if x.dtype.kind == "f" else x
 
 
 def is_ours(who: str) -> bool:
-    """Whether a player is minifuse, in one of its ways."""
+    """Return True if a player is minifuse, in any variant."""
     return who.startswith(US)

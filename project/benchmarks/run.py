@@ -1,6 +1,6 @@
-"""Runs rows: set up, check every player's result against float64, then measure, and say all of it as JSON.
+"""Run rows: set up, check every player's result against float64, then measure, and return the results as JSON data.
 
-A result that is wrong is never timed: its row says so, and the run ends with an error. Targets are judged, not enforced.
+A wrong result is never timed: it is reported in its row, and the run ends with an error. Missed targets are not errors.
 """
 
 import datetime
@@ -28,7 +28,7 @@ FORMAT = 1  # of the JSON
 
 
 class WrongResultError(Exception):
-    """A player computed something else than NumPy did in float64."""
+    """The result of a player differs from that of NumPy in float64."""
 
 
 def run(
@@ -86,22 +86,22 @@ def run(
             found["load"]["after"] = machine.load()
             tell(row, result)
             save(found)
-    if any("work" in result for result in found["rows"]) and (limits := roofs_of(is_on_gpu)):
+    if any("work" in result for result in found["rows"]) and (limits := measure_roofs(is_on_gpu)):
         found["roofs"] = limits
     return found
 
 
-def roofs_of(is_on_gpu: bool) -> machine_peaks.Roofs:
-    """What the machine can do at most; nothing where that cannot be measured, since the rows were."""
+def measure_roofs(is_on_gpu: bool) -> machine_peaks.Roofs:
+    """Return the peak rates of the machine; None if they cannot be measured."""
     try:
-        return machine_peaks.measured(is_on_gpu)
+        return machine_peaks.measure_peaks(is_on_gpu)
     except Exception:
         traceback.print_exc()
         return {}
 
 
 def measure(row: Row, bench: Bench) -> Result:
-    """One row: checked, timed, judged. A row that breaks is reported, and the run goes on."""
+    """Check, time and judge one row. An error in a row is reported, and the run continues."""
     load = machine.load()
     place = {"curve": row.curve, "size": row.size} if row.curve else {}
     result: Result = {"group": row.group, "name": row.name, **place, "load": load and load[0]}
@@ -117,7 +117,7 @@ def measure(row: Row, bench: Bench) -> Result:
         return {**result, "skipped": str(reason)}
     except Exception as error:
         traceback.print_exc()
-        return {**result, "wrong": {"the row": in_a_line(error)}}
+        return {**result, "wrong": {"the row": format_error(error)}}
     medians = {who: spread["median"] for who, spread in result["times"].items()}
     if contest.flops:
         result["gflop_per_s"] = {who: contest.flops / seconds / 1e9 for who, seconds in medians.items()}
@@ -129,7 +129,7 @@ def measure(row: Row, bench: Bench) -> Result:
 
 
 def take_times(contest: Contest, bench: Bench) -> Times:
-    """Let the players take turns, by the clock that counts."""
+    """Time the players in turn, by the clock of host or device."""
     if contest.is_clocked:
         return read_clocks(contest.players, bench.is_quick)
     if contest.is_on_device:
@@ -139,7 +139,7 @@ def take_times(contest: Contest, bench: Bench) -> Times:
 
 
 def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
-    """Call every player once; the error of each, what is wrong with those that are not right, and peers that broke."""
+    """Call every player once, and return the error of each, reasons of wrong results, and failed peers."""
     errors: dict[str, float] = {}
     wrong: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -157,18 +157,18 @@ def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, flo
             wrong[who] = str(error)
         except Exception as error:
             traceback.print_exc()
-            (wrong if is_ours(who) else broken)[who] = in_a_line(error)
+            (wrong if is_ours(who) else broken)[who] = format_error(error)
     return errors, wrong, broken
 
 
-def in_a_line(error: Exception) -> str:
-    """An error as a line of the report."""
+def format_error(error: Exception) -> str:
+    """Format an error in a line of the report."""
     first, _, _ = str(error).partition("\n")
     return f"{type(error).__name__}: {first[:200]}"
 
 
 def error_of(result: Array, exact: Array, dtype: str) -> float:
-    """The largest difference, relative to the element and the root mean square of all: small ones may be less exact.
+    """Return the largest difference, relative to the element plus the root mean square of all elements.
 
     Raises
     ------
@@ -184,7 +184,7 @@ def error_of(result: Array, exact: Array, dtype: str) -> float:
 
 
 def summarize(times: Times) -> Result:
-    """Medians and quartiles of the times, and of each peer's time over ours within a round."""
+    """Return medians and quartiles of the times, and of each peer's time divided by ours within a round."""
     ours = times.rounds[US]
     ratios = {
         who: spread([theirs / us for theirs, us in zip(seconds, ours, strict=True)])._asdict()
@@ -200,7 +200,7 @@ def summarize(times: Times) -> Result:
 
 
 def choose(rows: Sequence[Row], words: Sequence[str]) -> list[Row]:
-    """The rows whose group or name contains one of the words; all where there are none.
+    """Return the rows whose group or name contains one of the words; without words, all rows.
 
     Raises
     ------

@@ -1,4 +1,4 @@
-"""Suites: rows that are measured together and kept in one file, and which of them a word of the user means."""
+"""Suites: rows that are measured together and stored in one file, and which of them a word of the user selects."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Suite(NamedTuple):
-    """Rows that are measured together, and kept in one file."""
+    """Rows that are measured together and stored in one file."""
 
     is_on_gpu: bool
     kind: str
@@ -19,12 +19,12 @@ class Suite(NamedTuple):
 
     @property
     def word(self) -> str:
-        """What asks for all of its rows."""
+        """The word that selects all rows of the suite."""
         return f"gpu-{self.kind}".rstrip("-") if self.is_on_gpu else self.kind
 
     @property
     def peers(self) -> Sequence[str]:
-        """Who may take part."""
+        """The libraries that can take part."""
         from . import gpu
 
         of_kinds = {"networks": (peers.TRAINING, peers.TRAINING), "costs": (peers.COSTING, ())}
@@ -33,19 +33,19 @@ class Suite(NamedTuple):
 
     @property
     def rows(self) -> "Sequence[Row]":
-        """All of its rows."""
+        """All rows of the suite."""
         from .rows import rows_of
 
         return rows_of(self.is_on_gpu, self.kind)
 
     def chosen(self, words: Sequence[str]) -> "list[Row]":
-        """The rows that some words ask for; the first word may name the suite, and the others what is asked of it."""
+        """Return the rows that words select; the first word may name the suite, the others its rows."""
         from .run import choose
 
         return choose(self.rows, words[1:] if words[1:] and words[0] == self.word else words)
 
     def file(self, found: dict[str, Any]) -> str:
-        """The name of the file of its results."""
+        """The name of the suite's file of results."""
         from . import gpu, machine
 
         place = f"gpu-{gpu.slug(found['device']['name'])}" if self.is_on_gpu else f"cpu-{machine.slug()}"
@@ -53,7 +53,7 @@ class Suite(NamedTuple):
 
 
 def suite_of(word: str) -> Suite:
-    """The suite that a word means: of a group, such as gpu-matmul; else the first one of a processor that has it."""
+    """Return the suite that a word names, or the first suite, those of the CPU first, with a group of that name."""
     kind = next((kind for kind in peers.KINDS if word.removeprefix("gpu-").startswith(kind)), "")
     if kind or word.startswith("gpu"):
         return Suite(word.startswith("gpu"), kind)
@@ -62,12 +62,12 @@ def suite_of(word: str) -> Suite:
 
 
 def every_suite() -> list[Suite]:
-    """All suites, those of a processor first."""
+    """Return all suites, those of the CPU first."""
     return [Suite(is_on_gpu, kind) for is_on_gpu in (False, True) for kind in ("", *peers.KINDS)]
 
 
 def listing() -> list[str]:
-    """What can be asked for: suites, their groups with how many rows each has, and who may take part; a line each."""
+    """Return lines about suites, their groups with the number of rows, and the possible peers."""
     from minifuse.core.errors import MissingPartError
 
     lines = []
@@ -75,7 +75,7 @@ def listing() -> list[str]:
         try:
             groups = Counter(row.group for row in suite.rows)
             told = ", ".join(f"{group} ({n})" for group, n in groups.items())
-        except MissingPartError as error:  # those of a GPU need more
+        except MissingPartError as error:  # those of a GPU need more libraries
             told = str(error)
         lines.append(f"{suite.word or '(no word)'}: {told}; against {', '.join(suite.peers) or 'nobody'}")
     return lines

@@ -1,6 +1,6 @@
-"""What was measured, in a terminal: wide tables where there is room, else tables of medians that fit 80 columns.
+"""Results in a terminal: wide tables if the terminal is wide, else tables of medians that fit 80 columns.
 
-rich colours them where it is installed. Below come the picture of each curve, and the rows under the roof of the machine.
+rich colors them if it is installed. The curves and the roofline follow in characters.
 """
 
 import shutil
@@ -10,10 +10,10 @@ from minifuse.inspect.report import Column, InspectionReport, make_table
 
 from . import chart, curves, roofline
 from .formatting import duration, number
-from .report import Table, compact, ours, rate, summary, tables
+from .report import Table, compact, format_ours, rate, summary, tables
 from .row import US, Result
 
-WIDTH = 160  # of the output, where it is no terminal
+WIDTH = 160  # of the output, if it is not a terminal
 WIDE = 130  # columns from which on quartiles have room
 SHORT = {  # names of players where columns are few
     f"{US}, eager": "eager",
@@ -59,27 +59,27 @@ def show(found: Result, has_picture: bool = True) -> None:
 
 
 def title(curve: curves.Measured) -> str:
-    """The title of the table of a curve."""
+    """Return the title of the table of a curve."""
     from .report import TITLES
 
     return f"{TITLES.get(curve.group, curve.group)}: {curve.title}"
 
 
 def groups(found: Result) -> list[list[Result]]:
-    """The rows that are of no curve, group by group."""
+    """Return the rows outside curves, group by group."""
     rows = [row for row in found["rows"] if "curve" not in row]
     return [[row for row in rows if row["group"] == group] for group in dict.fromkeys(row["group"] for row in rows)]
 
 
 def curve_tables(found: Result) -> list[Table]:
-    """Of all curves, with short names of players."""
+    """Return the tables of all curves, with short names of players."""
     titles = {title(curve) for curve in curves.curves_of(found)}
     made = [table for table in tables(found) if table.title in titles]
     return [table._replace(header=[SHORT.get(name, name) for name in table.header]) for table in made]
 
 
 def narrow(rows: list[Result], width: int) -> Table:
-    """A group in few columns: medians, how far quartiles are apart, whether targets are met; below, which are not."""
+    """Return a group in few columns: medians, quartile distance, verdicts; below, the missed targets."""
     from .report import TITLES
 
     peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
@@ -90,7 +90,7 @@ def narrow(rows: list[Result], width: int) -> Table:
         name = row["name"]
         if "times" not in row:
             lines.append([name, *[""] * (len(header) - 1)])
-            notes.append(f"{name}: {ours(row)}")
+            notes.append(f"{name}: {format_ours(row)}")
             continue
         time, ratios = row["times"][US], row["ratios"]
         cells = [duration(time["median"]), f"{(time['q3'] - time['q1']) / 2 / time['median']:.0%}"]
@@ -103,13 +103,13 @@ def narrow(rows: list[Result], width: int) -> Table:
 
 
 def verdict(row: Result) -> str:
-    """Whether the targets of a row are met."""
+    """Return whether the targets of a row are met, as text."""
     judged = [target["met"] for target in row["targets"]]
     return "missed" if False in judged else "met" if True in judged else "open" if judged else ""
 
 
 def plain(table: Table, width: int = 0) -> str:
-    """A table as text, with columns as wide as they need; where a width is given, long names get lines of their own."""
+    """Format a table as text with fitting columns; with a width, long names get their own lines."""
     lines = [table.header, *table.rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(table.header))]
     others = sum(widths[1:]) + 2 * len(widths[1:])
@@ -127,14 +127,14 @@ def plain(table: Table, width: int = 0) -> str:
 
 
 def picture(curve: curves.Measured, width: int) -> str:
-    """A curve in characters, and what its signs mean."""
+    """Draw a curve in characters, with the meaning of its signs."""
     drawn = curves.chart_of(curve)
     legend = ", ".join(f"{sign} {name}" for sign, name in zip(chart.SIGNS, drawn.names(), strict=False))
     return f"{chart.text(drawn, width)}\n{legend}"
 
 
 def under_the_roof(found: Result, width: int) -> str:
-    """The roofline in characters, and its rows as a table; empty where no row has a place in it."""
+    """Draw the roofline in characters, with its rows as a table; empty if no row is in it."""
     drawn = roofline.chart_of(found)
     if drawn is None:
         return ""
@@ -149,7 +149,7 @@ def under_the_roof(found: Result, width: int) -> str:
 
 
 def console_of(width: int) -> Any:
-    """What prints: with colours where rich is installed and the output is a terminal."""
+    """Return the printer: with colors if rich is installed and the output is a terminal."""
     try:
         from rich.console import Console
     except ImportError:
@@ -158,36 +158,36 @@ def console_of(width: int) -> Any:
 
 
 class Plain:
-    """Text as it is."""
+    """A printer of plain text."""
 
     def __init__(self, width: int) -> None:
         self.width = width
 
     def print(self, text: str = "") -> None:
-        """A text, in lines that fit."""
-        print(wrapped(text, self.width))
+        """Print a text, with long lines broken."""
+        print(wrap_lines(text, self.width))
 
     def table(self, table: Table) -> None:
-        """A table."""
+        """Print a table."""
         print(plain(table, 0 if self.width >= WIDE else self.width))
 
 
 class Colored(Plain):
-    """The same by rich: titles bold, what is met green, what is missed red."""
+    """A printer with rich: titles are bold, met targets green, missed targets red."""
 
     def __init__(self, console: Any, width: int) -> None:
         super().__init__(width)
         self.console = console
 
     def print(self, text: str = "") -> None:
-        """A text; what is missed is red."""
+        """Print a text; missed targets are red."""
         from rich.text import Text
 
-        for line in wrapped(text, self.width).split("\n"):
+        for line in wrap_lines(text, self.width).split("\n"):
             self.console.print(Text(line, "red" if line.startswith("missed:") else ""))
 
     def table(self, table: Table) -> None:
-        """A table."""
+        """Print a table."""
         from rich.text import Text
 
         first, *rest = plain(table, 0 if self.width >= WIDE else self.width).split("\n")
@@ -199,8 +199,8 @@ class Colored(Plain):
             self.console.print(text)
 
 
-def wrapped(text: str, width: int) -> str:
-    """Lines that are too long, broken between words; those of pictures are not."""
+def wrap_lines(text: str, width: int) -> str:
+    """Break long lines between words; lines of pictures stay whole."""
     import textwrap
 
     return "\n".join(

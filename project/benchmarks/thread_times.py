@@ -1,7 +1,7 @@
-"""How long the operations of the sweeps take in this process, at all sizes: with all threads, or with MINIFUSE_THREADS=1.
+"""The times of the sweeps' operations in this process, at all sizes: with all threads, or with MINIFUSE_THREADS=1.
 
-`python -m project.benchmarks.thread_times` prints curve -> exponent -> seconds as JSON. The number of threads is
-settled when a process begins, so whoever compares runs several, in turn.
+`python -m project.benchmarks.thread_times` prints curve -> exponent -> seconds as JSON. The number of threads is fixed when
+a process starts, so a comparison runs several processes in turn.
 """
 
 import json
@@ -25,7 +25,7 @@ def main() -> None:
 
 
 def times(of: Operation) -> dict[int, float]:
-    """Seconds of a call at each size."""
+    """Return the seconds of a call at each size."""
     found = {}
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench({}, np.random.default_rng(0), Path(folder))

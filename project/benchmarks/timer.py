@@ -1,8 +1,8 @@
-"""The timer: players take turns, so that whatever else the machine does meets all of them alike.
+"""The timer: players take turns, so that other load of the machine affects all of them alike.
 
-A round is one block of calls of each player. Of many rounds the median counts, with its quartiles; players are compared by
-the ratios within each round, which a slow minute changes less than it changes the times. Each block follows a call that
-is not timed: it brings the player's own data into the caches and wakes its own threads.
+A round is one block of calls of each player. The median of many rounds is reported, with its quartiles; players are compared
+by the ratios within each round, which depend less on the machine's load than the times. An untimed call precedes each block:
+it loads the player's data into the caches and wakes its threads.
 """
 
 import statistics
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 BLOCK_S = 0.004  # calls are repeated until a block takes this long
 BUDGET_S = 1.5  # for the rounds of a row, where that is at least FEWEST_ROUNDS
 MIN_ROUNDS, MAX_ROUNDS, QUICK_ROUNDS = 5, 41, 2
-LONG_CALL_S = 0.05  # longer ones are not repeated untimed before a block
+LONG_CALL_S = 0.05  # longer calls have no untimed call before a block
 WARM_S = 0.03  # of untimed rounds on a device, whose clocks rise with its load
-CLOCKED_S = 6.0  # for rounds of players that measure themselves in processes of their own; one in any case
+CLOCKED_S = 6.0  # for rounds of players that measure themselves in other processes; at least one runs
 REST_S = 0.12  # after a product the threads of OpenBLAS look for more work for 2^28 cycles, some 100 ms, each on a core
 
 Player = Callable[[], object]
@@ -31,7 +31,7 @@ class Spread(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds per call of each player, round by round, and how many calls a block had."""
+    """Seconds per call of each player, round by round, and the number of calls of a block."""
 
     rounds: dict[str, list[float]]
     calls: dict[str, int]
@@ -92,7 +92,7 @@ def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = Fals
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started, count = time.perf_counter(), 0
     while goes_on(count, time.perf_counter() - started, is_quick):
-        next(iter(players.values()))()  # untimed, since who comes first finds a device that has waited
+        next(iter(players.values()))()  # untimed, because the first player would find an idle device
         marks = {}
         for who in in_turn(players, count):
             events.flush()
@@ -107,7 +107,7 @@ def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = Fals
 
 
 def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
-    """Let players that measure themselves take turns; each call gives seconds."""
+    """Call, in turn, players that measure their own seconds."""
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started = time.perf_counter()
     for count in range(1 if is_quick else MIN_ROUNDS):
@@ -119,7 +119,7 @@ def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False)
 
 
 def in_turn(players: Iterable[str], count: int) -> list[str]:
-    """The order of a round: there and back, so that nobody always follows the same player.
+    """Return the order of a round, forward and then backward, so that no player always follows the same one.
 
     On a busy machine whoever follows a long block waits for the processes that waited meanwhile.
 
@@ -132,14 +132,14 @@ def in_turn(players: Iterable[str], count: int) -> list[str]:
 
 
 def goes_on(count: int, elapsed_s: float, is_quick: bool, budget_s: float = BUDGET_S) -> bool:
-    """Whether there is another round."""
+    """Return True if there is another round."""
     if is_quick or count < MIN_ROUNDS:
         return count < (QUICK_ROUNDS if is_quick else MIN_ROUNDS)
     return count < MAX_ROUNDS and elapsed_s < budget_s
 
 
 def time_block(player: Player, calls: int) -> float:
-    """Seconds per call, the loop and the call of a Python function included: some 50 ns."""
+    """Return seconds per call, including the loop and the call of a Python function: some 50 ns."""
     start = time.perf_counter()
     for _ in repeat(None, calls):
         player()
@@ -147,7 +147,7 @@ def time_block(player: Player, calls: int) -> float:
 
 
 def calls_in_a_block(player: Player, settle: Callable[[], None] = lambda: None) -> int:
-    """How many calls take as long as a block should."""
+    """Return how many calls take as long as a block should."""
     calls = 1
     settle()
     while (seconds := time_block(player, calls)) * calls < BLOCK_S:
@@ -157,7 +157,7 @@ def calls_in_a_block(player: Player, settle: Callable[[], None] = lambda: None) 
 
 
 def spread(values: Sequence[float]) -> Spread:
-    """The median and the quartiles.
+    """Return the median and the quartiles.
 
     Examples
     --------

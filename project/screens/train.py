@@ -139,7 +139,7 @@ def show_progress(training: Training, epochs: int, is_asked: bool) -> None:
     seen = training.look(epochs, chosen)
     st.progress(seen.share, f"{min(seen.epochs, epochs)} of {epochs} epochs, {seen.steps:,} steps{progress_note(training)}")
     kept = st.session_state.get("train_kept")
-    frame.show_table(train.compared(seen.curve, None if kept == seen.curve else kept))
+    frame.show_table(train.compare_runs(seen.curve, None if kept == seen.curve else kept))
     left, right = st.columns([2, 1], gap="medium")
     with right:
         show_curves(seen.curve, kept)

@@ -29,10 +29,12 @@ def page() -> None:
     thread = four.number_input("and its thread", 0, user_kernel.MAX_THREADS, 0, key="own_thread", bind="query-params")
     arguments = st.text_input("arguments", placeholder=example, key="own_arguments", bind="query-params")
     try:
-        seen = user_kernel.launched(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
+        seen = user_kernel.run_launch(what, grid or "2", block or "32", arguments or example, (int(of_block), int(thread)))
     except MinifuseError as error:
         show_error(error)
         return
     title = "Your kernel: lanes of this warp; loads and stores in all"
     command = user_kernel.command(seen, arguments or example)
-    show_page(PageContent("own", threads.picture(seen), user_kernel.known(seen), threads.source(seen), title, command))
+    show_page(
+        PageContent("own", threads.picture(seen), user_kernel.kernel_facts(seen), threads.source(seen), title, command)
+    )

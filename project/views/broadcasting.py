@@ -198,7 +198,7 @@ def picture(found: BroadcastResult, chosen: Position | None = None) -> Picture:
 
 
 def link(position: int) -> str:
-    """The name of an element of the result."""
+    """Return the name of an element of the result."""
     return f"r{position}"
 
 

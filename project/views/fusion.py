@@ -1,8 +1,8 @@
-"""Fusion: the graph of a function, the kernels that it becomes, and why there are not fewer.
+"""Fusion: the graph of a function, its kernels, and why there are not fewer.
 
-All is read off what would run: `explain` and `source` of the fused function, the steps of its plan, and their expressions.
-Nothing runs, and nothing is compiled: the cuda backend is the one that only takes note of launches, so that its kernels are
-the same with no GPU, and the parallel one binds no kernel.
+The facts come from `explain` and `source` of the fused function, from the steps of its plan, and from their expressions.
+Nothing runs or compiles: the cuda backend only records launches, so that its kernels are the same without a GPU, and the
+parallel backend loads no kernel.
 """
 
 import inspect
@@ -47,12 +47,12 @@ MAX_LABEL_LENGTH = 90  # characters of a formula in a label
 
 
 def planning_backend(name: str) -> Backend:
-    """The backend of a name, for calls that are planned and never run."""
+    """Return the backend of this name, for calls that are planned but not run."""
     return RecordingBackend(RecordingDevice()) if name == "cuda" else get_backend(name)
 
 
 def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
-    """What becomes of a function for arguments of a size.
+    """Capture a function for arguments of a size, and split its graph into kernels.
 
     Raises
     ------
@@ -87,7 +87,7 @@ def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
 
 
 def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
-    """What a kernel does: loads, operations, stores."""
+    """Return the loads, operations and stores of a kernel."""
     names = plan.host.memory
     formula = Formula(step, names)
     order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
@@ -118,17 +118,17 @@ def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expressi
 
 
 def operator_symbol(operator: Operator | None, dtype: str) -> str:
-    """An operator in a few characters; a cast is the name of its dtype."""
+    """Return a short label of an operator; for a cast, the name of its dtype."""
     return dtype if operator is None else operator.symbol or operator.name
 
 
 def truncate(text: str) -> str:
-    """A formula that fits in a label."""
+    """Cut off a formula that is too long for a label."""
     return text if len(text) <= MAX_LABEL_LENGTH else text[:MAX_LABEL_LENGTH] + " ..."
 
 
 def node_symbol(node: Node, name: str) -> str:
-    """What a node of the graph does, in a few characters."""
+    """Return a short label of a node of the graph."""
     function = node.function
     if isinstance(function, Argument):
         return name
@@ -148,7 +148,7 @@ def node_symbol(node: Node, name: str) -> str:
 
 
 def kind_name(function: Any) -> str:
-    """The name of a kind of function."""
+    """Return the name of a kind of function."""
     return type(function).__name__.lower()
 
 
@@ -156,7 +156,7 @@ def kind_name(function: Any) -> str:
 
 
 def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
-    """The graph in layers, each kernel as a grid of what it does, and the merges that were refused.
+    """Draw the graph in layers, a grid of operations for each kernel, and the refused merges.
 
     It plays the kernels, one after the other, or all that was decided on the way to them.
     """
@@ -169,7 +169,7 @@ def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
 
 
 def assign_layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
-    """(row, column) of each value: to the right of all that it reads, and below what is in its column already."""
+    """Return (row, column) of each value: right of all that it reads, in the next free row of its column."""
     columns, heights, places = list[int](), Counter[int](), list[tuple[int, int]]()
     for inputs in reads:
         columns.append(1 + max([columns[k] for k in inputs], default=-1))
@@ -179,24 +179,24 @@ def assign_layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
 
 
 def readers(reads: Sequence[Sequence[int]]) -> list[list[int]]:
-    """Who reads each value."""
+    """Return the nodes that read each value."""
     return [[j for j, inputs in enumerate(reads) if k in inputs] for k in range(len(reads))]
 
 
 def grid_of(name: str, title: str, places: Sequence[tuple[int, int]], cells: Sequence[Cell]) -> Grid:
-    """Cells at places."""
+    """Return a grid of cells at these rows and columns."""
     placed = tuple(Cell(*at, c.text, c.label, c.kind, c.links) for at, c in zip(places, cells, strict=True))
     rows, columns = (1 + max([at[d] for at in places], default=0) for d in (0, 1))
     return Grid(name, title, rows, columns, placed)
 
 
 def edge_links(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequence[Sequence[int]]) -> tuple[str, ...]:
-    """Links to what a value reads, and to who reads it."""
+    """Return the links to the values that a value reads, and to the nodes that read it."""
     return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
 
 
 def graph_grid(found: FunctionParts) -> Grid:
-    """Each value of the function once, to the right of what it is computed from."""
+    """Draw each value of the function once, to the right of its operands."""
     used, cells = readers(found.reads), list[Cell]()
     for k, node in enumerate(found.explained.nodes):
         kernels = [f"launch{j}" for j in computing_kernels(found, k)]
@@ -217,17 +217,17 @@ def graph_grid(found: FunctionParts) -> Grid:
 
 
 def cell_kind(found: FunctionParts, k: int) -> str:
-    """How a value of the graph looks."""
+    """Return the kind of the cell of a value."""
     return LOAD if k in found.inputs else IDLE if k in found.free else STORE if k in found.stored else ""
 
 
 def computing_kernels(found: FunctionParts, k: int) -> list[int]:
-    """The kernels that compute a value: several, if it is computed again."""
+    """Return the kernels that compute a value; several, if it is recomputed."""
     return [j for j, parts in enumerate(found.parts) if any(k in part.nodes for part in parts)]
 
 
 def kernel_grid(found: FunctionParts, k: int) -> Grid:
-    """The loads, operations and stores of a kernel, each to the right of what it reads."""
+    """Draw the loads, operations and stores of a kernel, each to the right of its operands."""
     parts, facts = found.parts[k], found.explained.forward.kernels[k]
     reads = [part.reads for part in parts]
     used, cells = readers(reads), list[Cell]()
@@ -243,7 +243,7 @@ def kernel_grid(found: FunctionParts, k: int) -> Grid:
 
 
 def refusal_grid(found: FunctionParts) -> Grid:
-    """The merges that did not happen."""
+    """Draw the refused merges."""
     cells = []
     for k, x in enumerate(found.explained.refusals):
         ends = [value.partition(" = ")[0] for value in (x.producer, x.consumer)]
@@ -255,26 +255,26 @@ def refusal_grid(found: FunctionParts) -> Grid:
 
 
 def frames(found: FunctionParts) -> list[Frame]:
-    """The whole, then kernel by kernel."""
+    """Return a frame of the whole graph, and one for each kernel."""
     if not found.parts:
         return []
     steps = [Frame(sentence(found))]
     for k, (parts, facts) in enumerate(zip(found.parts, found.explained.forward.kernels, strict=True)):
         chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
         chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
-        chosen += [(f"r{n}", OTHER) for n in range(len(found.explained.refusals))]  # which share links with the graph
+        chosen += [(f"r{n}", OTHER) for n in range(len(found.explained.refusals))]  # their cells share links with the graph
         steps.append(Frame(describe_kernel(k, facts), tuple(chosen)))
     return steps
 
 
 def describe_kernel(k: int, facts: KernelFacts) -> str:
-    """A kernel in a sentence."""
+    """Describe a kernel in a sentence."""
     reads, writes = ([f"{x.name} ({format_bytes(x.nbytes)})" for x in xs] for xs in (facts.reads, facts.writes))
     return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
 
 
 def sentence(found: FunctionParts) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     x = found.explained
     now, before = x.forward, x.unfused
     text = f"{x.function} on {found.backend}: {format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
@@ -286,7 +286,7 @@ def sentence(found: FunctionParts) -> str:
 
 
 def facts(found: FunctionParts, chosen: str | None = None) -> list[Fact]:
-    """Before and after, each kernel, and each refused merge with its reason."""
+    """Return facts about the function before and after fusion, about each kernel, and about each refused merge."""
     x = found.explained
     rule = "of the plan that would run; before: of the calls that the function makes by itself"
     bytes_rule = "of distinct elements: what must be moved at least, however caches help"
@@ -316,7 +316,7 @@ def facts(found: FunctionParts, chosen: str | None = None) -> list[Fact]:
 
 
 def chosen_facts(found: FunctionParts, chosen: str | None) -> list[Fact]:
-    """The cell that was chosen, in its own words."""
+    """Return the facts of the selected cell."""
     for grid in picture(found).grids if chosen else ():
         for cell in grid.cells:
             if cell.links[0] == chosen:
@@ -325,7 +325,7 @@ def chosen_facts(found: FunctionParts, chosen: str | None) -> list[Fact]:
 
 
 def function_lines(found: FunctionParts) -> list[Line]:
-    """The function as it is written, with how many operations of the graph come from each line."""
+    """Return the source of the function, with the number of graph operations of each line."""
     lines, first = inspect.getsourcelines(found.example.function)
     file = inspect.getsourcefile(found.example.function)
     counts = Counter(
@@ -338,12 +338,12 @@ def function_lines(found: FunctionParts) -> list[Line]:
 
 
 def generated_lines(found: FunctionParts) -> list[Line]:
-    """What runs: the host program, and each kernel under what it computes."""
+    """Return the code that runs: the host program, and each kernel below the operations that it computes."""
     return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
 
 
 def command(found: FunctionParts, play: str = PLAYS[0]) -> str:
-    """The same on a terminal."""
+    """Return the terminal command that prints the same facts."""
     shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
     what = f"project/views/functions.py:{found.example.function.__name__}"
     on = f" --backend {found.backend}" if found.backend != "cuda" or "cuda" in mf.backends() else ""

@@ -1,7 +1,7 @@
-"""How a schedule came to its kernels, as frames: the captured graph, a frame for each decision, and the kernels as they are.
+"""The decisions of the scheduler as frames: the captured graph, a frame for each decision, and the kernels.
 
-Each frame says how the cells look once so much is decided. It is worked out from the decisions alone, and the last of them
-leaves what the plan has: tests compare the two.
+Each frame shows the cells after so many decisions. The frames are computed from the decisions alone; tests check that the
+last decision results in the plan.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -22,7 +22,7 @@ MEANS = (
 
 
 class Progress:
-    """What is decided so far. Values are numbers of the graph, kernels those of the plan."""
+    """The decisions so far. Values are numbers of the graph, kernels numbers of the plan."""
 
     def __init__(self) -> None:
         self.open: dict[int | None, dict[int, None]] = {}  # what is computed by each kernel that is begun and not made
@@ -31,7 +31,7 @@ class Progress:
         self.refused: list[tuple[int, ...]] = []  # (producer, consumer)
 
     def apply(self, step: StepFacts) -> Collection[int]:
-        """One decision more; gives what its kernel computes so far."""
+        """Apply the next decision, and return what its kernel computes so far."""
         if step.kind == "begun":
             self.open[step.kernel] = {}
         elif step.kind in ("taken", "held"):
@@ -48,7 +48,7 @@ class Progress:
 
 
 def frames(found: FunctionParts) -> Iterator[Frame]:
-    """The captured graph, what was decided, and the kernels."""
+    """Return frames of the captured graph, of each decision, and of the kernels."""
     x, now, launches = found.explained, Progress(), dict[int | None, int]()
     count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
     begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet. "
@@ -69,7 +69,7 @@ def frames(found: FunctionParts) -> Iterator[Frame]:
 
 
 def rows(found: FunctionParts) -> list[dict[str, str]]:
-    """The decisions as a table."""
+    """Return the decisions as rows of a table."""
     return [
         {
             "step": str(k),
@@ -82,7 +82,7 @@ def rows(found: FunctionParts) -> list[dict[str, str]]:
 
 
 def sentence(found: FunctionParts, step: StepFacts) -> str:
-    """A decision in words; of a kernel that is made, also what it moves."""
+    """Describe a decision; for a new kernel, with the bytes that it moves."""
     if step.kind not in ("made", "copied") or step.launch is None:
         return step.text
     return f"{step.text} It moves {format_bytes(found.explained.forward.kernels[step.launch].nbytes)}."
@@ -95,7 +95,7 @@ def cell_kinds(
     launches: Mapping[int | None, int],
     launch: int | None = None,
 ) -> tuple[tuple[str, str], ...]:
-    """(link, kind) of all cells that do not look as they will in the end."""
+    """Return (link, kind) of all cells whose kind differs from the final one."""
     computed = {k for values in (*now.open.values(), *now.computed) for k in values}
     kinds = dict[str, str]()
     for k in range(len(found.explained.nodes)):

@@ -1,8 +1,7 @@
-"""What a GPU counted of kernels that pages show too: hardware counters, kept in docs/guide/counters-h200.json.
+"""Hardware counters of a GPU for kernels that pages show, stored in docs/guide/counters-h200.json.
 
-The file names the device and the date; how it came about is told in docs/guide/counters.md. The recorded launches are larger
-than those of the pages, so numbers are compared for each warp: all of them do the same there. Where the
-file is missing there is nothing to compare, and nothing is shown.
+The file contains device and date; docs/guide/counters.md describes the measurement. The recorded launches are larger than
+those of the pages, so numbers are compared per warp: all warps do the same. Without the file, nothing is shown.
 """
 
 import json
@@ -24,7 +23,7 @@ SHARED = {"shared load wavefronts": "wavefronts", "shared load conflicts": "bank
 
 @dataclass(frozen=True)
 class Preset:
-    """The choice of the memory page whose request a recorded kernel makes: of 32 lanes, with 4 bytes each."""
+    """The choice on the memory page whose request a recorded kernel makes: 32 lanes with 4 bytes each."""
 
     space: str
     stride: int = 1
@@ -42,7 +41,7 @@ PRESETS = {
 
 @dataclass(frozen=True)
 class Recording:
-    """What the file has."""
+    """The contents of the file."""
 
     device: str
     date: str
@@ -52,7 +51,7 @@ class Recording:
 
 @cache
 def load_recording(file: Path = FILE) -> Recording | None:
-    """The file; None where there is none."""
+    """Load the recording; return None if the file does not exist."""
     if not file.is_file():
         return None
     found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
@@ -63,29 +62,29 @@ def load_recording(file: Path = FILE) -> Recording | None:
 
 
 def presets(known: Recording | None) -> dict[str, Preset]:
-    """The recorded kernels that the memory page can show."""
+    """Return the recorded kernels that the memory page can show."""
     return {} if known is None else {name: preset for name, preset in PRESETS.items() if name in known.counters}
 
 
 def kernel_of_global(dtype: str, stride: int, offset: int, count: int) -> str | None:
-    """The recorded kernel that makes this request to global memory."""
+    """Return the recorded kernel that makes this global memory request."""
     return find_kernel(dtype, Preset("global", stride, offset), count)
 
 
 def kernel_of_tile(dtype: str, width: int, reads_column: bool, count: int) -> str | None:
-    """The recorded kernel that makes this request to shared memory; it reads each column in turn."""
+    """Return the recorded kernel that makes this shared memory request; it reads the columns one after the other."""
     return find_kernel(dtype, Preset("shared"), count) if width == memory.WARP and reads_column else None
 
 
 def find_kernel(dtype: str, preset: Preset, count: int) -> str | None:
-    """The kernel of a preset, if the whole warp takes part."""
+    """Return the kernel of a preset, if the whole warp takes part."""
     if dtype != "float32" or count != memory.WARP:
         return None
     return next((name for name, found in PRESETS.items() if found == preset), None)
 
 
 def facts(kernel: str | None, known: Recording | None) -> list[Fact]:
-    """What the hardware counted for a request of this kernel."""
+    """Return the values of the hardware counters for a request of this kernel."""
     if known is None or kernel not in known.counters:
         return []
     counters = known.counters[kernel]
@@ -103,7 +102,7 @@ def facts(kernel: str | None, known: Recording | None) -> list[Fact]:
 
 
 def matmul_facts(name: str, known: Recording | None) -> list[Fact]:
-    """What the hardware counted of the library's product in tiles, in the size that was recorded."""
+    """Return the hardware counters of the library's tiled matmul, at the recorded size."""
     if known is None or name != PRODUCT or PRODUCT not in known.counters:
         return []
     counters, outputs = known.counters[PRODUCT], SIDE * SIDE
@@ -117,7 +116,7 @@ def matmul_facts(name: str, known: Recording | None) -> list[Fact]:
 
 
 def merge_facts(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]:
-    """Facts of a page, each with what the hardware says of the same behind it; the rest of that at the end."""
+    """Insert the facts of hardware counters after the facts that they confirm; append the others."""
     shown = list[Fact]()
     for fact in counted:
         shown += [fact, *[found for found in measured if found.name == fact.name + ON_GPU]]
@@ -125,12 +124,12 @@ def merge_facts(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]
 
 
 def source(known: Recording) -> str:
-    """Where the numbers come from."""
+    """Return the source of the numbers."""
     return f"{known.device.partition(',')[0]}, {known.date}"
 
 
 def sentence(known: Recording) -> str:
-    """What presets are."""
+    """Explain what presets are."""
     return (
         f"Kernels with these requests ran under Nsight Compute on {known.device}, {known.date}. Choose one: what the "
         "hardware counted then stands among the facts, under MEASURED."

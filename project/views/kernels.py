@@ -1,4 +1,4 @@
-"""Small kernels to teach with, as ordinary functions, which the interpreter runs as they stand; and an expression."""
+"""Small kernels for teaching, as ordinary functions, which the interpreter runs unchanged; and an expression."""
 
 from typing import Any
 

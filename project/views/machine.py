@@ -1,4 +1,4 @@
-"""The map's facts: six questions with the pages that answer them, and what this machine has."""
+"""The facts of the map: six questions with the pages that answer them, and the findings about this machine."""
 
 from threading import Timer
 from typing import NamedTuple
@@ -39,7 +39,7 @@ QUESTIONS = (
 
 
 def examine_machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:
-    """What this machine has, as `minifuse doctor` says it: a row for each finding."""
+    """Return the findings of `minifuse doctor` as rows."""
     return [
         {
             "part": heading,
@@ -75,7 +75,7 @@ class Findings:
             self._error = error
 
     def are_complete(self, seconds: float = 0) -> bool:
-        """Whether kernels were tried, waiting for that as long as this.
+        """Wait at most this long for the trial of kernels, and return True if it has ended.
 
         Raises
         ------

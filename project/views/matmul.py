@@ -1,6 +1,6 @@
-"""Products of matrices: the tiles that a block brings, step by step; what each rung of the ladder loads; what breaks one.
+"""Matrix products: the tiles that a block loads, step by step; the loads of each kernel of the ladder; broken kernels.
 
-The kernels are the library's own and run lane by lane, with smaller tiles than on a GPU, so that a picture holds several.
+The kernels are the library's own and run lane by lane, with smaller tiles than on a GPU, so that a picture can show several.
 """
 
 import linecache
@@ -19,7 +19,7 @@ from .cited_facts import DERIVED, TRACED, Fact, Line
 from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, kernel_name, make_tiled_matmul, shrink_tile
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
-MAX_SIZE = 16  # rows, columns and depth
+MAX_SIZE = 16  # rows, columns and summed dim
 
 
 @dataclass(frozen=True)
@@ -28,12 +28,12 @@ class MatmulTrace:
 
     name: str
     sizes: tuple[int, int, int]
-    """Rows of out, its columns, and the depth."""
+    """Rows and columns of out, and the size of the summed dim."""
     tile: int
     kernel: Callable[..., Any]
     trace: simt.Trace
     is_right: bool
-    """Whether out is what NumPy says."""
+    """Whether out equals the result of NumPy."""
 
 
 def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> MatmulTrace:
@@ -64,7 +64,7 @@ def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) 
 
 
 def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[int, int], tuple[int, ...]]:
-    """The grid and the block of a kernel."""
+    """Return the grid and the block of a kernel."""
     down, across = -(-rows // tile), -(-columns // tile)
     grid = (down, across) if name == "naive" else (across, down)
     return grid, (tile * TILES[tile],) if name == "strips" else (tile, tile)
@@ -72,7 +72,7 @@ def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[i
 
 @dataclass(frozen=True)
 class Access:
-    """What a block does to elements of a matrix in one step."""
+    """The access of a block to elements of a matrix in one step."""
 
     array: str
     step: int
@@ -81,12 +81,12 @@ class Access:
 
 
 def block_count(found: MatmulTrace) -> int:
-    """Blocks of the launch."""
+    """Return the number of blocks of the launch."""
     return int(np.prod(found.trace.grid))
 
 
 def accesses(found: MatmulTrace, block: int) -> list[Access]:
-    """What a block loads of a and b and stores to out, by how often its lanes came to the line before."""
+    """Return the loads of a and b and the stores to out of a block, by how often its lanes have reached the line."""
     events, arrays = found.trace.events, found.trace.arrays
     together = dict[tuple[str, int], tuple[int, set[int]]]()
     for row in np.flatnonzero(events.block == block).tolist():
@@ -100,7 +100,7 @@ def accesses(found: MatmulTrace, block: int) -> list[Access]:
 
 
 def picture(found: MatmulTrace, block: int = 0) -> Picture:
-    """a, b and out; a step of the picture is what one block loads at once, the last one what it stores."""
+    """Draw a, b and out; each frame shows the loads that one block does together, the last one its stores."""
     memory.check_range("block", block, 0, block_count(found) - 1)
     rows, columns, depth = found.sizes
     done = accesses(found, block)
@@ -122,7 +122,7 @@ def picture(found: MatmulTrace, block: int = 0) -> Picture:
 
 
 def sentence(found: MatmulTrace, block: int, count: int) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     rows, columns, depth = found.sizes
     ends = "" if found.trace.is_complete else " The launch ended before its end: see the facts."
     of = f"a ({rows}, {depth}) @ b ({depth}, {columns})"
@@ -133,12 +133,12 @@ def sentence(found: MatmulTrace, block: int, count: int) -> str:
 
 
 def format_elements(count: int) -> str:
-    """A number of elements."""
+    """Format a number of elements."""
     return f"{count} {'element' if count == 1 else 'elements'}"
 
 
 def load_frame(found: MatmulTrace, now: list[Access], step: int, count: int, own: frozenset[int]) -> Frame:
-    """One step: what is loaded, and the sums that wait for it."""
+    """Return the frame of one step: the loaded elements, and the sums that wait for them."""
     kinds = [(link(access.array, element), LOAD) for access in now for element in sorted(access.elements)]
     loaded = " and ".join(f"{len(access.elements)} of {access.array}" for access in sorted(now, key=lambda x: x.array))
     epoch = f", epoch {now[0].epoch}" if found.trace.barriers else ""
@@ -147,12 +147,12 @@ def load_frame(found: MatmulTrace, now: list[Access], step: int, count: int, own
 
 
 def link(array: str, element: int) -> str:
-    """The name of an element."""
+    """Return the link of an element."""
     return f"{array}{element}"
 
 
 def matrix_grid(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
-    """A matrix; the elements that the block computes stand out."""
+    """Draw a matrix; the elements that the block computes are highlighted."""
     cells = tuple(
         Cell(
             row,
@@ -170,7 +170,7 @@ def matrix_grid(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid
 
 
 def loads_per_output(found: MatmulTrace, space: str) -> float:
-    """Loads from a space of memory for each element of out."""
+    """Return the number of loads from a memory space per element of out."""
     events = found.trace.events
     is_there = np.array([info.space == space for info in found.trace.arrays], bool)[events.array]
     rows, columns, _ = found.sizes
@@ -178,7 +178,7 @@ def loads_per_output(found: MatmulTrace, space: str) -> float:
 
 
 def facts(found: MatmulTrace) -> list[Fact]:
-    """Whether the product is right, what it loads, and who is at fault."""
+    """Return facts about the correctness of the product, its loads, and the lines with hazards."""
     threads, requests = found.trace.threads, found.trace.requests()
     known = [
         Fact("result", "right" if found.is_right else "wrong", TRACED, "compared with NumPy's product"),
@@ -210,12 +210,12 @@ def facts(found: MatmulTrace) -> list[Fact]:
 
 
 def format_lines(hazard: SimtError) -> str:
-    """The lines at fault, as they stand in the source."""
+    """Format the source lines that have hazards."""
     return "  and  ".join(f"{line}: {linecache.getline(file, line).strip()}" for file, line in hazard.lines)
 
 
 def compare_ladder(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, Any]]:
-    """The rungs of the ladder side by side: what each loads for an element of out."""
+    """Return the kernels of the ladder as rows, with the loads of each per element of out."""
     found = [trace_matmul(name, rows, columns, depth, tile) for name in LADDER]
     return [
         {
@@ -229,7 +229,7 @@ def compare_ladder(rows: int, columns: int, depth: int, tile: int) -> list[dict[
 
 
 def lines(found: MatmulTrace) -> list[Line]:
-    """The source; with how many hazards name each line, or, where there are none, the sectors that it takes."""
+    """Return the source, with the number of hazards per line, or, without hazards, the sectors per line."""
     at_fault = [line for hazard in found.trace.hazards() for _, line in hazard.lines]
     known = memory.lines(found.trace, found.kernel, () if at_fault else ("sectors",))
     counts = {number: (("fault", at_fault.count(number)),) for number in at_fault}
@@ -237,7 +237,7 @@ def lines(found: MatmulTrace) -> list[Line]:
 
 
 def command(found: MatmulTrace) -> str:
-    """The line on a terminal that traces the same product."""
+    """Return the terminal command that traces the same product."""
     rows, columns, depth = found.sizes
     is_flat, texts = found.name in LADDER, list[str]()
     for name, (down, across) in {"out": (rows, columns), "a": (rows, depth), "b": (depth, columns)}.items():

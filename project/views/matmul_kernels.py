@@ -1,8 +1,8 @@
-"""Products of matrices in small tiles: those of the library, and one with each of its safeguards in reach.
+"""Matrix products in small tiles: those of the library, and one whose safeguards can be switched off.
 
-The products that are right are the library's own, in `minifuse.backends.cuda.matmul.ladder`: the same code over smaller
-constants. What the page on products breaks, one thing at a time, is here. Each kernel has a name with its tile for the
-command line, as in `minifuse trace project/views/matmul_kernels.py:guard_missing_4`.
+The correct products are the library's own, in `minifuse.backends.cuda.matmul.ladder`: the same code with smaller constants.
+The broken ones, with one mistake each, are defined here. Each kernel has a name with its tile for the command line, as in
+`minifuse trace project/views/matmul_kernels.py:guard_missing_4`.
 """
 
 from collections.abc import Callable
@@ -24,14 +24,18 @@ BROKEN = {
 }
 WHOLE = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
 KERNELS = (*LADDER, *BROKEN)
-TILES = {4: 2, 9: 3, 16: 4}  # side of a tile -> elements of a strip: strips wants the square of the one to be the other
+TILES = {
+    4: 2,
+    9: 3,
+    16: 4,
+}  # side of a tile -> elements of a strip; strips needs one to be the square of the other
 
 f32 = np.float32
 
 
 @cache
 def shrink_tile(name: str, tile: int) -> Callable[..., Any]:
-    """A rung of the ladder with a tile of another size: the same code over other constants."""
+    """Return a kernel of the ladder with another tile size: the same code with other constants."""
     function: Any = ladder.LADDER[name].function
     constants = {"TILE": tile, "STRIP": tile, "STRIP_K": TILES[tile]}
     return FunctionType(function.__code__, {**function.__globals__, **constants}, function.__name__)
@@ -41,7 +45,7 @@ def shrink_tile(name: str, tile: int) -> Callable[..., Any]:
 def make_tiled_matmul(
     tile: int, first_barrier: bool, second_barrier: bool, guard: bool, swapped: bool
 ) -> Callable[..., None]:
-    """The product, with or without its barriers and its guard, and with its indices in the right order or not."""
+    """Return a tiled matmul with or without its barriers and its guard, and with right or swapped indices."""
 
     def tiles(out: Any, a: Any, b: Any, M: Any, N: Any, K: Any) -> None:  # noqa: N803  the field's names
         tile_a = cuda.shared.array((tile, tile), f32)
@@ -71,7 +75,7 @@ def make_tiled_matmul(
 
 
 def wrap_kernel(rung: Callable[..., Any]) -> Callable[..., None]:
-    """A kernel of this file that is a rung of the library: the command line launches what a file has written itself."""
+    """Return a library kernel as a function of this file, because the command line launches only a file's own kernels."""
 
     def product(out: Any, a: Any, b: Any, M: Any, N: Any, K: Any) -> None:  # noqa: N803  the field's names
         rung(out, a, b, M, N, K)
@@ -80,7 +84,7 @@ def wrap_kernel(rung: Callable[..., Any]) -> Callable[..., None]:
 
 
 def kernel_name(kernel: str, tile: int) -> str:
-    """What a kernel is called on the command line."""
+    """Return the name of a kernel on the command line."""
     return f"{kernel.replace(' ', '_')}_{tile}"
 
 

@@ -1,7 +1,7 @@
 """Memory: one request of a warp, over the sectors and cache lines of global memory, or over the banks of shared memory.
 
-The kernels of `memory_kernels` run lane by lane; what is drawn is the request at their line `x = ...`. How many sectors and
-wavefronts it takes is what `minifuse.simt` counts. Not known here: what a cache holds already, and how long anything takes.
+The kernels of `memory_kernels` run lane by lane; the request at their line `x = ...` is drawn. `minifuse.simt` counts its
+sectors and wavefronts. The contents of caches, and times, are unknown here.
 """
 
 import inspect
@@ -39,7 +39,7 @@ WINDOW = 8  # columns of a tile that are drawn
 
 @dataclass(frozen=True)
 class Lane:
-    """What one lane asks for."""
+    """The access of one lane."""
 
     lane: int
     element: int
@@ -50,7 +50,7 @@ class Lane:
 
 @dataclass(frozen=True)
 class Request:
-    """The request that a page shows, and the launch that it is of."""
+    """The request that a page shows, and its launch."""
 
     trace: simt.Trace
     kernel: Callable[..., Any]
@@ -66,12 +66,12 @@ class Request:
 
     @property
     def used(self) -> int:
-        """Bytes that some lane wants, each counted once."""
+        """Return the number of bytes that at least one lane requests, each counted once."""
         return self.info.itemsize * len({lane.element for lane in self.lanes})
 
     @property
     def wasted(self) -> int:
-        """Bytes that come with the sectors and that no lane wants."""
+        """Return the number of bytes of the fetched sectors that no lane requests."""
         return SECTOR_BYTES * self.counts["sectors"] - self.used
 
 
@@ -143,7 +143,7 @@ def trace_request(kernel: Callable[..., Any], array: str, *arguments: Any) -> Re
 
 
 def picture(found: Request) -> Picture:
-    """The lanes, and what they ask for: bytes of global memory, or banks and the wavefronts that serve them."""
+    """Draw the lanes and their requests: bytes of global memory, or banks and the wavefronts that serve them."""
     if not found.lanes:
         return Picture("No lane takes part, so there is no request.", (lane_grid(found),))
     if found.info.space == "shared":
@@ -152,7 +152,7 @@ def picture(found: Request) -> Picture:
 
 
 def sentence(found: Request) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     counts, itemsize = found.counts, found.info.itemsize
     lanes = f"{counts['lanes']} {'lane' if counts['lanes'] == 1 else 'lanes'}"
     if found.info.space == "shared":
@@ -171,12 +171,12 @@ def sentence(found: Request) -> str:
 
 
 def format_bytes(count: int) -> str:
-    """A number of bytes."""
+    """Format a number of bytes."""
     return f"{count} {'byte' if count == 1 else 'bytes'}"
 
 
 def lane_grid(found: Request) -> Grid:
-    """The 32 lanes of the warp; those without an access do nothing."""
+    """Draw the 32 lanes of the warp; lanes without an access are idle."""
     asked = {lane.lane: lane for lane in found.lanes}
     kind = SHARED if found.info.space == "shared" else LOAD
     cells = [
@@ -189,12 +189,12 @@ def lane_grid(found: Request) -> Grid:
 
 
 def link(element: int) -> str:
-    """The name of an element."""
+    """Return the link of an element."""
     return f"e{element}"
 
 
 def describe_lane(found: Request, lane: Lane) -> str:
-    """Where an element lies, in words."""
+    """Describe where the element of a lane is."""
     last = lane.start + found.info.itemsize - 1
     at = f"byte {lane.start}" if last == lane.start else f"bytes {lane.start} to {last}"
     if found.info.space == "global":
@@ -205,7 +205,7 @@ def describe_lane(found: Request, lane: Lane) -> str:
 
 
 def sector_grids(found: Request) -> list[Grid]:
-    """The cache lines that are touched, a grid for each; of many lines one grid of the sectors that are fetched."""
+    """Draw a grid for each accessed cache line; for many lines, one grid of the fetched sectors."""
     itemsize = found.info.itemsize
     readers = dict[int, list[int]]()
     for lane in found.lanes:
@@ -234,7 +234,7 @@ def sector_grid(
     readers: dict[int, list[int]],
     itemsize: int,
 ) -> Grid:
-    """Some sectors, one a row."""
+    """Draw some sectors, one in each row."""
     columns = SECTOR_BYTES // itemsize
     cells = tuple(
         element_cell(readers, row, k, sector * columns + k, sector, sector in fetched)
@@ -245,7 +245,7 @@ def sector_grid(
 
 
 def element_cell(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
-    """One element on the ruler."""
+    """Return the cell of one element on the ruler."""
     if element in readers:
         who = ", ".join(map(str, readers[element])) if len(readers[element]) < WARP else "all"
         what, kind = f"read by lane {who}" if len(readers[element]) == 1 else f"read by lanes {who}", LOAD
@@ -256,7 +256,7 @@ def element_cell(readers: dict[int, list[int]], row: int, column: int, element: 
 
 @dataclass(frozen=True)
 class Wavefront:
-    """One pass over the banks: the word that each bank gives, and the lanes that it is for."""
+    """One pass over the banks: the word that each bank serves, and the lanes that receive it."""
 
     words: dict[int, int]
     """bank -> word of the tile"""
@@ -264,12 +264,12 @@ class Wavefront:
 
 
 def lane_words(found: Request, lane: Lane) -> range:
-    """The 4-byte words that an element lies in, counted from the begin of the array."""
+    """Return the 4-byte words of an element, counted from the start of the array."""
     return range(lane.start // BANK_BYTES, (lane.start + found.info.itemsize - 1) // BANK_BYTES + 1)
 
 
 def wavefronts(found: Request) -> list[Wavefront]:
-    """The passes in which the banks serve a request: each bank gives one word a pass, to all lanes that want it.
+    """Return the wavefronts of a request: in each, every bank serves one word, to all lanes that request it.
 
     Lanes with 8 bytes go by halves of the warp. Which of its words a bank gives first is not known, and here by address.
     """
@@ -288,7 +288,7 @@ def wavefronts(found: Request) -> list[Wavefront]:
 
 
 def bank_picture(found: Request) -> Picture:
-    """Lanes, banks, and the part of the tile that is read; each wavefront is a step."""
+    """Draw lanes, banks, and the part of the tile that is read; each wavefront is a frame."""
     passes = wavefronts(found)
     queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANK_COUNT)}
     cells = [
@@ -301,14 +301,14 @@ def bank_picture(found: Request) -> Picture:
 
 
 def bank_label(bank: int, queue: list[int]) -> str:
-    """A bank in words."""
+    """Describe a bank."""
     if not queue:
         return f"bank {bank}, no lane wants a word of it"
     return f"bank {bank}, gives {len(queue)} {'word' if len(queue) == 1 else 'words, one after the other'}"
 
 
 def wavefront_grid(passes: list[Wavefront]) -> list[Grid]:
-    """The wavefronts in a row, each with how many lanes it serves."""
+    """Draw the wavefronts in a row, each with the number of lanes that it serves."""
     cells = [
         Cell(0, 0, str(len(turn.lanes)), f"wavefront {k}, serves {format_lanes(turn.lanes)}", "", (f"w{k}",))
         for k, turn in enumerate(passes)
@@ -317,7 +317,7 @@ def wavefront_grid(passes: list[Wavefront]) -> list[Grid]:
 
 
 def format_lanes(lanes: tuple[int, ...]) -> str:
-    """Lanes in words."""
+    """Format a list of lanes."""
     if len(lanes) == 1:
         return f"lane {lanes[0]}"
     is_run = lanes == tuple(range(lanes[0], lanes[-1] + 1))
@@ -325,7 +325,7 @@ def format_lanes(lanes: tuple[int, ...]) -> str:
 
 
 def wavefront_frame(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
-    """One wavefront: the lanes that it serves, and the banks that it keeps busy; all others wait."""
+    """Return the frame of one wavefront: its lanes and its banks; all others are idle."""
     kinds = [(f"t{t}", SHARED if t in turn.lanes else IDLE) for t in range(WARP)]
     kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANK_COUNT)]
     kinds += [(f"w{j}", CHOSEN if j == k else "") for j in range(count)]
@@ -336,7 +336,7 @@ def wavefront_frame(found: Request, k: int, count: int, turn: Wavefront) -> Fram
 
 
 def tile_grid(found: Request) -> Grid:
-    """The columns of the tile around those that are read; in each cell the bank that its first byte lies in."""
+    """Draw the tile's columns around those that are read; each cell shows the bank of its first byte."""
     width, itemsize = found.info.shape[1], found.info.itemsize
     read = {lane.element for lane in found.lanes}
     first = min(min(element % width for element in read) // WINDOW * WINDOW, width - WINDOW)
@@ -356,7 +356,7 @@ def tile_grid(found: Request) -> Grid:
 
 
 def facts(found: Request, chosen: str | None = None) -> list[Fact]:
-    """What is known of the request, and of each line of the kernel."""
+    """Return facts about the request, and about each line of the kernel."""
     if not found.lanes:
         return [Fact("lanes that take part", 0, TRACED)]
     counts = found.counts
@@ -391,13 +391,13 @@ def facts(found: Request, chosen: str | None = None) -> list[Fact]:
 
 
 def row_pitch(found: Request) -> str:
-    """How far apart two rows of the tile lie, in words."""
+    """Describe the distance between two rows of the tile."""
     words = found.info.strides[0] / BANK_BYTES
     return f"{words:g}"
 
 
 def bank_step_reason(found: Request) -> str:
-    """Where the next row begins among the banks."""
+    """Explain in which bank the next row begins."""
     nbytes = found.info.strides[0]
     if nbytes % (BANK_COUNT * BANK_BYTES) == 0:
         return f"a multiple of {BANK_COUNT}: every row begins in the same bank"
@@ -405,7 +405,7 @@ def bank_step_reason(found: Request) -> str:
 
 
 def line_facts(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
-    """For each line of a kernel that accesses memory: what its requests take, and what they would take at best."""
+    """Return a fact for each line that accesses memory: the cost of its requests, and the ideal cost."""
     text, first = inspect.getsourcelines(kernel)
     known = []
     for line, counts in count_by_line(trace).items():
@@ -418,7 +418,7 @@ def line_facts(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
 
 
 def count_by_line(trace: simt.Trace) -> dict[int, dict[str, int]]:
-    """What each line asks of memory, in the order in which the lines run: requests, sectors, wavefronts, and the ideal."""
+    """Return requests, sectors, wavefronts, and their ideal numbers of each line, in the order of execution."""
     found, counts = trace.requests(), dict[int, dict[str, int]]()
     columns = {
         "requests": np.ones_like(found.block),
@@ -435,7 +435,7 @@ def count_by_line(trace: simt.Trace) -> dict[int, dict[str, int]]:
 
 
 def lines(trace: simt.Trace, kernel: Callable[..., Any], units: Sequence[str]) -> list[Line]:
-    """The source of a kernel, with what each line takes."""
+    """Return the source of a kernel, with the cost of each line."""
     text, first = inspect.getsourcelines(kernel)
     counts, indent = count_by_line(trace), len(text[0]) - len(text[0].lstrip())
     return [

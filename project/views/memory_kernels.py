@@ -1,7 +1,7 @@
-"""Kernels that make one request of a warp, each line one access: what the page on memory traces.
+"""Kernels that make one request of a warp, each line one access: the page on memory traces them.
 
-The file stands alone, so that `minifuse trace project/views/memory_kernels.py:strided` can trace it too. There each tile has
-a kernel by name: `column_33_float64` reads a column of a tile with 33 elements in a row.
+The file does not depend on other views, so that `minifuse trace project/views/memory_kernels.py:strided` can trace it too.
+For the command line each tile has a kernel: `column_33_float64` reads a column of a tile with 33 elements per row.
 """
 
 from collections.abc import Callable
@@ -21,7 +21,7 @@ DTYPES = ("float32", "float64", "int16", "int8")
 
 
 def strided(out: Any, a: Any, stride: Any, offset: Any, count: Any) -> None:
-    """The first `count` lanes take elements that lie `stride` apart."""
+    """Return the first `count` lanes take elements that lie `stride` apart."""
     i = cuda.grid(1)
     if i < count:
         x = a[stride * i + offset]
@@ -30,7 +30,7 @@ def strided(out: Any, a: Any, stride: Any, offset: Any, count: Any) -> None:
 
 @cache
 def make_tile_kernel(width: int, dtype_name: str, reads_column: bool) -> Callable[..., None]:
-    """A kernel that fills a tile of 32 rows, each of `width` elements, and reads a column or a row of it."""
+    """Return a kernel that fills a tile of 32 rows of `width` elements, and reads one of its columns or rows."""
 
     dtype = np.dtype(dtype_name).type
 
@@ -58,7 +58,7 @@ def make_tile_kernel(width: int, dtype_name: str, reads_column: bool) -> Callabl
 
 
 def kernel_name(width: int, dtype_name: str, reads_column: bool) -> str:
-    """What the kernel of a tile is called on the command line."""
+    """Return the name of a tile's kernel on the command line."""
     return f"{'column' if reads_column else 'row'}_{width}_{dtype_name}"
 
 
@@ -67,17 +67,17 @@ globals().update({kernel_name(*of): make_tile_kernel(*of) for of in TILES})
 
 
 def strided_command(dtype: str, stride: int, offset: int, count: int) -> str:
-    """The line on a terminal that traces the same request to global memory."""
+    """Return the terminal command that traces the same global memory request."""
     return command("strided", dtype, ELEMENTS, stride=stride, offset=offset, count=count)
 
 
 def tiled_command(dtype: str, width: int, reads_column: bool, which: int, count: int) -> str:
-    """The line on a terminal that traces the same request to shared memory."""
+    """Return the terminal command that traces the same shared memory request."""
     return command(kernel_name(width, dtype, reads_column), dtype, ROWS * 32, k=which, count=count)
 
 
 def command(kernel: str, dtype: str, elements: int, **numbers: int) -> str:
-    """The line on a terminal that launches a kernel of this file in one warp."""
+    """Return the terminal command that launches a kernel of this file in one warp."""
     arguments = {"out": f"32:{dtype}", "a": f"{elements}:{dtype}", **numbers}
     given = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
     return f"minifuse trace project/views/memory_kernels.py:{kernel} --grid 1 --block 32 {given}"

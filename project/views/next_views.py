@@ -1,7 +1,7 @@
-"""The views that may come next in a chain: each kind with what it can be given here, or why it cannot come.
+"""The views that can be appended to a chain: each kind with its possible arguments, or the reason why it is impossible.
 
-A layout decides: nothing is offered that the library would refuse, or that has more elements or dims than a page draws.
-What reshape can only do by a copy is offered as such, with what `view()` says to it.
+They depend on the layout: a view is not offered if the library would raise an error, or if its result has more elements or
+dims than a page draws. A reshape that must copy is offered as a copy, with the error of `view()`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ Step = Call | Index
 
 @dataclass(frozen=True)
 class Offers:
-    """What may come next."""
+    """The views that can be appended."""
 
     options: dict[str, tuple[Step, ...]]
     """By the name of the view, what it can be given. Slices and expansions have ranges of their own, and none here."""
@@ -34,7 +34,7 @@ class Offers:
 
 
 def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
-    """What may come after a chain that has led to a layout."""
+    """Return the views that can be appended to a chain with this layout."""
     if len(steps) >= MAX_STEPS:
         return Offers({}, {"any view": f"the chain has {MAX_STEPS} views, the most that are read; take one off"})
     if len("".join(format_steps(steps))) > MAX_CHARACTERS - MAX_STEP_LENGTH:
@@ -65,7 +65,7 @@ def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
 
 
 def offered_permutes(layout: Layout) -> list[Step]:
-    """Other orders of the dims: all of few, the exchanges of two among many."""
+    """Return other orders of the dims: all orders of few dims, swaps of two among many."""
     dims = tuple(range(layout.ndim))
     if layout.ndim <= 4:
         return [Call("permute", order) for order in permutations(dims) if order != dims]
@@ -74,20 +74,20 @@ def offered_permutes(layout: Layout) -> list[Step]:
 
 
 def offered_flips(layout: Layout) -> list[Step]:
-    """Each dim backwards, and all of them."""
+    """Return the flips of each dim, and of all dims."""
     dims = tuple(range(layout.ndim))
     own: list[Step] = [Call("flip", (d,)) for d in dims]
     return [*own, Call("flip", dims)] if len(dims) > 1 else own
 
 
 def offered_reshapes(layout: Layout) -> list[Step]:
-    """Shapes of one, two and three dims with as many elements; views before copies."""
+    """Return shapes of one to three dims with as many elements; views before copies."""
     shapes = [shape for shape in dict.fromkeys(factorizations(layout.size)) if shape != layout.shape]
     return [Call("reshape", shape) for shape in sorted(shapes, key=lambda s: bool(view_error(layout, Call("reshape", s))))]
 
 
 def factorizations(size: int) -> Iterator[tuple[int, ...]]:
-    """Ways to write a size as a product of at most three sizes that are more than 1."""
+    """Return the ways to write a size as a product of at most three factors greater than 1."""
     yield (size,)
     if size == 1:
         yield ()
@@ -98,7 +98,7 @@ def factorizations(size: int) -> Iterator[tuple[int, ...]]:
 
 
 def view_error(layout: Layout, step: Step) -> str:
-    """Why a reshape is no view, as the library says it; nothing of all others."""
+    """Return the library's reason why a reshape cannot be a view; empty for all other views."""
     if isinstance(step, Call) and step.method == "reshape":
         try:
             layout.reshape(*step.arguments)
@@ -108,12 +108,12 @@ def view_error(layout: Layout, step: Step) -> str:
 
 
 def sliceable_dims(layout: Layout) -> dict[int, int]:
-    """The dims that a slice can take part of, and their sizes."""
+    """Return the dims that can be sliced, with their sizes."""
     return {d: n for d, n in enumerate(layout.shape) if n}
 
 
 def make_slice(layout: Layout, d: int, start: int, stop: int, step: int) -> Index:
-    """From start to before stop of one dim, and all of those before it.
+    """Return a slice of one dim from start to stop; the dims before it stay whole.
 
     Examples
     --------
@@ -127,14 +127,14 @@ def make_slice(layout: Layout, d: int, start: int, stop: int, step: int) -> Inde
 
 
 def expandable_dims(layout: Layout) -> dict[str, int]:
-    """Where a view can repeat: dims of size 1 by name, and a new one in front; and how often at most."""
+    """Return the dims that a view can repeat: dims of size 1, and a new first dim; with the largest sizes."""
     places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MAX_DIMS else {})
     most = min(MAX_DRAWN_ELEMENTS // max(prod(layout.shape), 1), MAX_REPEATS)
     return dict.fromkeys(places, most) if most > 1 else {}
 
 
 def make_expand(layout: Layout, place: str, size: int) -> Call:
-    """A dim of size 1, or a new one, repeated.
+    """Return the view that repeats a dim of size 1, or a new one.
 
     Examples
     --------
@@ -149,7 +149,7 @@ def make_expand(layout: Layout, place: str, size: int) -> Call:
 
 
 def describe_outcome(layout: Layout, step: Step) -> str:
-    """What a view that may come would give, in words."""
+    """Describe the result of an offered view."""
     why = view_error(layout, step)
     if why:
         return f"copies, since view() fails: {why}"
@@ -159,5 +159,5 @@ def describe_outcome(layout: Layout, step: Step) -> str:
 
 
 def chip_labels(steps: Sequence[Step]) -> list[str]:
-    """The chain as words that differ, x first."""
+    """Return different labels for the steps of the chain, x first."""
     return ["x", *[f"{k} {step}" for k, step in enumerate(format_steps(steps), start=1)]]

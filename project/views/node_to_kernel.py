@@ -1,9 +1,9 @@
-"""Which values of a graph each kernel computes.
+"""Find which values of a graph each kernel computes.
 
-A plan has expressions and no names: what a kernel computes of the graph is found by writing each node with what the kernel
-loads, in the words of expressions. Equal expressions are one object, so a node that is written so is an operation of it.
+A plan has expressions without names. To find what a kernel computes of the graph, each node is written as an expression of
+the kernel's loads. Equal expressions are one object, so a node with such an expression is an operation of the kernel.
 
-Limit: the same function of two views of one array, both in one kernel, is not told apart.
+Limit: the same function of two views of one array, both in one kernel, cannot be distinguished.
 """
 
 from itertools import islice
@@ -34,24 +34,24 @@ MAX_EXPRESSIONS = 64  # of writing one node as an expression, which a kernel is 
 
 
 def is_free(node: Node) -> bool:
-    """Whether a node is no operation of a kernel: a view, a number that is repeated, or a mark for gradients alone."""
+    """Return True if a node is no operation of a kernel: a view, a repeated number, or a mark for gradients."""
     return isinstance(node.function, kinds.View | kinds.Full | kinds.Identity | kinds.Iota) or node.function is detach
 
 
 def stored_expressions(step: Any) -> tuple[Expression, ...]:
-    """What a step stores."""
+    """Return the expressions that a step stores."""
     found: tuple[Expression, ...] = step.kernel.outputs
     return found
 
 
 def step_expressions(step: Any) -> tuple[Expression, ...]:
-    """All expressions of a step, inputs first."""
+    """Return all expressions of a step, inputs first."""
     before = (step.kernel.a, step.kernel.b) if isinstance(step, MatmulLaunch) else ()
     return Kernel((*before, *stored_expressions(step)), ()).expressions()
 
 
 def nodes_by_expression(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
-    """For each step, the nodes that its expressions compute: a node written with what the kernel loads is one of those."""
+    """Return for each step the nodes that its expressions compute."""
     lies: dict[int, set[Node]] = {}
     for node in graph.order:
         if isinstance(node.function, Argument):
@@ -70,7 +70,7 @@ def nodes_by_expression(plan: Any, graph: NumberedGraph) -> list[dict[Expression
 
 
 def possible_expressions(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
-    """The expressions of a kernel that each node may be."""
+    """Return the expressions of a kernel that may compute each node."""
     known = set(step_expressions(step))
     slots: dict[int, set[Expression]] = {}
     for e in known:
@@ -113,10 +113,10 @@ def possible_expressions(step: Any, graph: NumberedGraph, lies: dict[int, set[No
 
 
 def reduces_kernel_dims(step: Any, node: Node) -> bool:
-    """Whether a fold is one of the rows of a kernel: its expression does not say along which dims."""
+    """Return True if a reduction is over the rows of a kernel: its expression does not contain the dims."""
     return isinstance(step, KernelLaunch) and (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
 
 
 def nodes_and_numbers(graph: NumberedGraph) -> list[Node]:
-    """The nodes of a graph, inputs first, and the numbers in it before those who use them."""
+    """Return the nodes of a graph, inputs first, and its numbers before the nodes that use them."""
     return list(dict.fromkeys(x for node in graph.order for x in (*node.inputs, node)))

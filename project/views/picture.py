@@ -1,8 +1,8 @@
-"""A picture: grids of cells, some of which are one thing seen in several places.
+"""A picture: grids of cells, some of which show the same thing in several places.
 
-Every page draws with this. A storage and the tensors over it, a block of threads, the bytes of a request, the tiles of a
-product: all are grids, and what belongs together shares a link. A picture has a sentence that says what is to be seen, each
-cell a label that says it aloud, and the same facts can be had as rows of a table, as SVG, and as data for the browser.
+Every page draws with it. A storage and its tensors, a block of threads, the bytes of a request, the tiles of a product: all
+are grids, and related cells share a link. A picture has a sentence that summarizes it, each cell has a label for screen
+readers, and the same facts are available as rows of a table, as SVG, and as data for the browser.
 """
 
 import json
@@ -12,7 +12,7 @@ from html import escape
 from typing import Any
 
 LOAD, STORE, SHARED, OTHER = "load", "store", "shared", "other"  # blue, vermillion, green, purple
-IDLE, CHOSEN, WASTED = "idle", "chosen", "wasted"  # hatched, framed, hatched in the colour of loads
+IDLE, CHOSEN, WASTED = "idle", "chosen", "wasted"  # hatched, framed, hatched in the color of loads
 KINDS = ("", LOAD, STORE, SHARED, OTHER, IDLE, CHOSEN, WASTED)
 COLORS = {LOAD: "#0072B2", STORE: "#D55E00", SHARED: "#009E73", OTHER: "#CC79A7"}
 WORDS = {
@@ -36,13 +36,13 @@ class Cell:
     row: int
     column: int
     text: str
-    """What stands in it: a few characters."""
+    """Its text: a few characters."""
     label: str
-    """What it is, in words: "row 2, column 5, value 3.0, storage 13"."""
+    """Its label: "row 2, column 5, value 3.0, storage 13"."""
     kind: str = ""
     """One of KINDS: its colour, and how it is hatched."""
     links: tuple[str, ...] = ()
-    """Names of what it shows; cells with a name in common light up together."""
+    """Names of what it shows; cells that share a name are highlighted together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,11 +67,11 @@ class Grid:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One step of a picture that can be played: what is to be seen, and what then is read, written or chosen."""
+    """One step of an animated picture: a sentence, and the cells that are read, written or chosen."""
 
     sentence: str
     kinds: tuple[tuple[str, str], ...] = ()
-    """(link, kind): how the cells with that link look in this step; all others stay as they are."""
+    """(link, kind): the kind of the cells with that link in this step; all others keep theirs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ class Picture:
     Raises
     ------
     ValueError
-        There are more cells, or more data, than a browser shows at once. Whoever makes a picture shows a part and says so.
+        There are more cells, or more data, than a browser can show. The caller must show a part, and say so.
     """
 
     sentence: str
@@ -89,7 +89,7 @@ class Picture:
     grids: tuple[Grid, ...]
     frames: tuple[Frame, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
-    """(kind, what it means in this picture), where WORDS would say it badly."""
+    """(kind, its meaning in this picture), for kinds whose text in WORDS does not fit."""
     _data: dict[str, Any] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
@@ -101,18 +101,18 @@ class Picture:
         object.__setattr__(self, "_data", data)
 
     def as_data(self) -> dict[str, Any]:
-        """For the browser: what JSON knows."""
+        """Return the picture as JSON data for the browser."""
         return self._data
 
     def legend(self) -> list[tuple[str, str]]:
-        """The kinds that occur, in any step, each with what it means here."""
+        """Return the kinds that occur in any frame, with their meaning in this picture."""
         words = WORDS | dict(self.words)
         used = {cell.kind for grid in self.grids for cell in grid.cells}
         used |= {kind for frame in self.frames for _, kind in frame.kinds}
         return [(kind, words[kind]) for kind in KINDS if kind in used and kind in words]
 
     def as_rows(self) -> list[dict[str, Any]]:
-        """The same as a table: a row for each cell, in reading order."""
+        """Return the cells as rows of a table, in reading order."""
         words = WORDS | dict(self.words)
         return [
             {
@@ -128,7 +128,7 @@ class Picture:
         ]
 
     def as_svg(self) -> str:
-        """The same as a drawing that stands alone, in black on white."""
+        """Draw the picture as an SVG file, in black on white."""
         parts, top = list[str](), 0
         width = max([SIZE * (grid.columns + 1) for grid in self.grids], default=SIZE)
         for grid in self.grids:
@@ -144,7 +144,7 @@ class Picture:
 
 
 def picture_data(picture: Picture) -> dict[str, Any]:
-    """A picture in lists and dicts; what most cells lack is left out."""
+    """Return a picture as lists and dicts; fields that most cells lack are omitted."""
     grids = [
         {
             "name": grid.name,
@@ -162,12 +162,12 @@ def picture_data(picture: Picture) -> dict[str, Any]:
 
 
 def sorted_cells(grid: Grid) -> list[Cell]:
-    """The cells of a grid, row by row."""
+    """Return the cells of a grid, row by row."""
     return sorted(grid.cells, key=lambda cell: (cell.row, cell.column))
 
 
 def name_or_number(names: Sequence[str], k: int) -> str:
-    """The name of a row or column, or its number."""
+    """Return the name of a row or column, or its number."""
     return names[k] if k < len(names) else str(k)
 
 
@@ -179,7 +179,7 @@ SVG = """<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height
 
 
 def cell_svg(cell: Cell, top: int) -> str:
-    """A cell as SVG."""
+    """Draw a cell as SVG."""
     x, y = SIZE * cell.column, top + SIZE * cell.row
     text = "white" if cell.kind in COLORS else "black"
     box = f'<rect x="{x + 1}" y="{y + 1}" width="{SIZE - 2}" height="{SIZE - 2}"'
@@ -192,21 +192,21 @@ def cell_svg(cell: Cell, top: int) -> str:
 
 
 def svg_style(kind: str) -> str:
-    """How a kind is filled and framed, as attributes of SVG."""
+    """Return the SVG attributes of fill and border of a kind."""
     colour = COLORS.get(LOAD if kind == WASTED else kind)
     fill = "url(#hatch)" if kind in (IDLE, WASTED) else colour or "white"
     return f'fill="{fill}" stroke="{colour or "#333"}" stroke-width="{3 if kind == CHOSEN else 1}"'
 
 
 def ribbon(name: str, title: str, cells: Iterable[Cell], columns: int) -> Grid:
-    """Cells in one long line, broken into rows of so many columns; their own rows and columns are not looked at."""
+    """Arrange cells in rows of this many columns; their own rows and columns are ignored."""
     placed = [Cell(k // columns, k % columns, c.text, c.label, c.kind, c.links) for k, c in enumerate(cells)]
     rows = max(-(-len(placed) // columns), 1)
     return Grid(name, title, rows, columns, tuple(placed), row_names=tuple(str(columns * k) for k in range(rows)))
 
 
 def slice_grids(name: str, title: str, shape: Sequence[int], cells: Mapping[tuple[int, ...], Cell]) -> tuple[Grid, ...]:
-    """Cells by index as grids of the last two dims, one for each index of the others.
+    """Draw cells by index as grids of the last two dims, one for each index of the other dims.
 
     Rows and columns of the cells themselves are not looked at. A shape without elements is one empty grid that says so.
     """

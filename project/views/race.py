@@ -1,7 +1,7 @@
-"""The race: how long an operation takes at all sizes, on each backend and in NumPy, here and now; and what was kept.
+"""The race: the time of an operation at all sizes, on each backend and in NumPy, measured now; and saved results.
 
-A race on a page is a glance of a second: it shows the shape of the curves, and says nothing about a few percent. Whoever
-wants numbers reads the saved results, which took minutes each and name their device and date.
+A race on a page takes a second: it shows the shape of the curves, and cannot show differences of a few percent. Reliable
+numbers are in the saved results, which took minutes each and contain device and date.
 """
 
 import datetime
@@ -36,13 +36,13 @@ from ..benchmarks.timer import in_turn, time_block
 from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, Cell, Grid, Picture
 
-BUDGET_S = 0.8  # of a race, in all; what compiles comes before
+BUDGET_S = 0.8  # of a race, in all; compiling comes before
 BLOCK_S = 5e-4  # calls are repeated until a block takes this long
 ROUNDS = 5
 NUMPY = "NumPy"
 FOLDER = Path(report.__file__).parent / "results"
 TOLERANCE = 1e-4  # of float32, where sums are taken in another order
-COLUMNS_OF_ROWS = 256  # of what softmax is taken of
+COLUMNS_OF_ROWS = 256  # of the rows of softmax
 
 Array = npt.NDArray[np.float32]
 Roofs = dict[str, MachineLimits]  # by backend: "parallel" for all that run on the host
@@ -50,7 +50,7 @@ Roofs = dict[str, MachineLimits]  # by backend: "parallel" for all that run on t
 
 @dataclass(frozen=True)
 class Operation:
-    """What is raced."""
+    """An operation of the race."""
 
     ours: Callable[..., Any]
     numpys: Callable[..., Any]
@@ -65,14 +65,14 @@ class Operation:
 
 
 def softmax(x: Array) -> Array:
-    """Softmax of rows, as one writes it in NumPy."""
+    """Return the softmax of rows, written in NumPy."""
     e = np.exp(x - x.max(1, keepdims=True))
     result: Array = e / e.sum(1, keepdims=True)
     return result
 
 
 def square(n: int) -> tuple[int, int]:
-    """The shape of a square matrix of n elements."""
+    """Return the shape of a square matrix of n elements."""
     side = round(n**0.5)
     return side, side
 
@@ -98,7 +98,7 @@ OPERATIONS = {
 
 @dataclass(frozen=True)
 class Point:
-    """How long one player took at one size."""
+    """The time of one player at one size."""
 
     who: str
     elements: int
@@ -110,7 +110,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Race:
-    """What was measured, where and when."""
+    """The results of a race, with machine and date."""
 
     operation: str
     points: tuple[Point, ...]
@@ -121,17 +121,17 @@ class Race:
 
 
 def players() -> tuple[str, ...]:
-    """Who can take part here: NumPy, and the backends whose time means something, so not the interpreter."""
+    """Return the players that can run here: NumPy, and all backends but the interpreter."""
     return NUMPY, *(name for name in mf.backends() if is_fast(name))
 
 
 def limiting_backend(name: str) -> str:
-    """The backend whose limits a player runs into: a GPU has its own, all others share those of the host."""
+    """Return the backend whose roofline limits a player: a GPU has its own, all others share the host's."""
     return name if name != NUMPY and not get_backend(name).is_host else "parallel"
 
 
 def measure_rooflines(who: Sequence[str]) -> Roofs:
-    """What the machine can do at most, for these players; it takes about a second for each device, once."""
+    """Measure the peak rates of the players' devices; the first call takes about a second per device."""
     found = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(limiting_backend, who))}
     for limits in found.values():
         limits.peak("float32")
@@ -139,13 +139,13 @@ def measure_rooflines(who: Sequence[str]) -> Roofs:
 
 
 def is_fast(name: str) -> bool:
-    """Whether a backend is more than the interpreter."""
+    """Return True if a backend is not an interpreter."""
     backend: Any = get_backend(name)
     return bool(backend.is_host or backend.has_roofline)
 
 
 def run_race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> Race:
-    """Let players run an operation at one size after the other, in turn, until the time is up.
+    """Let the players run an operation at increasing sizes, in turn, until the time is up.
 
     Parameters
     ----------
@@ -180,13 +180,13 @@ def run_race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> 
 
 
 def gpu_name(name: str) -> str:
-    """What the GPU of a player calls itself; empty for one that runs on none."""
+    """Return the name of the GPU of a player; empty for a player on the CPU."""
     backend: Any = None if name == NUMPY else get_backend(name)
     return "" if backend is None or backend.is_host or not backend.has_roofline else str(backend.device.name)
 
 
 def run_heat(operation: Operation, left: dict[str, float]) -> list[Point]:
-    """Players against each other at all sizes; each as long as the seconds that are left to it will do."""
+    """Time the players at all sizes; a player leaves when its remaining time is too short for the next size."""
     found = list[Point]()
     for exponent in operation.exponents:
         elements, ready, took = 1 << exponent, dict[str, Callable[[], Any]](), dict[str, float]()
@@ -205,13 +205,13 @@ def run_heat(operation: Operation, left: dict[str, float]) -> list[Point]:
 
 
 def work_growth(operation: Operation, elements: int) -> float:
-    """How many times as much work the next size is."""
+    """Return how many times as much work the next size is."""
     work = operation.flops if operation.flops(elements) else operation.floats
     return work(4 * elements) / work(elements)
 
 
 def time_rounds(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, float]) -> list[Point]:
-    """Rounds of blocks of calls, the players in turn; what each takes is taken off its time."""
+    """Time rounds of blocks of calls, in turn; each player's time is subtracted from its budget."""
     calls, rounds = dict[str, int](), {name: list[float]() for name in ready}
     for name, player in ready.items():
         began = perf_counter()
@@ -228,18 +228,18 @@ def time_rounds(ready: dict[str, Callable[[], Any]], elements: int, left: dict[s
 
 @cache
 def random_numbers(k: int) -> Array:
-    """Random numbers, by seed, of which all inputs number k are the first."""
+    """Return random numbers from this seed, which inputs number k of all sizes share."""
     largest = 1 << max(operation.exponents[-1] for operation in OPERATIONS.values())
     return np.random.default_rng(k).standard_normal(largest, np.float32)
 
 
 def inputs(operation: Operation, elements: int) -> list[Array]:
-    """What a size is measured with."""
+    """Return the inputs of a size."""
     return [random_numbers(k)[:elements].reshape(shape) for k, shape in enumerate(operation.shapes(elements))]
 
 
 def prepare_call(operation: Operation, name: str, elements: int) -> Callable[[], Any]:
-    """A call of one player, which returns when it is done."""
+    """Return a call of one player, which returns when the work is done."""
     arrays = inputs(operation, elements)
     if name == NUMPY:
         return lambda: operation.numpys(*arrays)
@@ -273,7 +273,7 @@ def check_result(operation: Operation, name: str) -> None:
 
 
 def roofline_seconds(operation: str, elements: int, limits: MachineLimits) -> float:
-    """Seconds that a machine needs at least: for its bytes, or for the arithmetic of a product."""
+    """Return the least seconds that a machine needs for the bytes, or for the arithmetic of a product."""
     chosen = OPERATIONS[operation]
     of_bytes = chosen.floats(elements) * 4 / limits.gbytes_per_s / 1e9
     flops = chosen.flops(elements)
@@ -282,7 +282,7 @@ def roofline_seconds(operation: str, elements: int, limits: MachineLimits) -> fl
 
 
 def rows(found: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
-    """The curves as a table: who, elements, us; the roof of each device is one of them."""
+    """Return the curves as rows: player, elements, microseconds; the roofline of each device is a player."""
     sizes = sorted({point.elements for point in found.points})
     return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points] + [
         {"who": f"roof of {name}", "elements": n, "us": roofline_seconds(found.operation, n, limits) * 1e6}
@@ -293,7 +293,7 @@ def rows(found: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
 
 
 def picture(found: Race) -> Picture:
-    """Who took how long at which size."""
+    """Draw the time of each player at each size."""
     exponents, times = OPERATIONS[found.operation].exponents, {(p.who, p.elements): p for p in found.points}
     fastest = {1 << e: min((p.seconds for p in found.points if p.elements == 1 << e), default=0.0) for e in exponents}
     cells = [
@@ -309,7 +309,7 @@ def picture(found: Race) -> Picture:
 
 
 def time_cell(found: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
-    """A player at a size."""
+    """Format the time of a player at a size."""
     who, exponent = found.players[row], OPERATIONS[found.operation].exponents[column]
     if point is None:
         return Cell(row, column, "", f"{who}, 2^{exponent} elements: no time was left", IDLE)
@@ -321,7 +321,7 @@ def time_cell(found: Race, row: int, column: int, point: Point | None, fastest: 
 
 
 def sentence(found: Race) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     largest = max(point.elements for point in found.points)
     last = sorted((p for p in found.points if p.elements == largest), key=lambda p: p.seconds)
     order = ", ".join(f"{p.who} {formatting.duration(p.seconds)}" for p in last)
@@ -329,7 +329,7 @@ def sentence(found: Race) -> str:
 
 
 def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
-    """Where it was measured, and how near the largest size comes to the roof."""
+    """Return facts about the machine, and how near the largest size comes to the roofline."""
     chosen = OPERATIONS[found.operation]
     how = f"the median of {ROUNDS} rounds, {found.budget_s:g} s in all: a glance, no benchmark; a GPU is waited for"
     known = [Fact("machine", found.place, MEASURED, f"at {found.date}"), Fact("time", "of one call", MEASURED, how)]
@@ -351,13 +351,13 @@ def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
 
 
 def command(found: Race, has_roof: bool = False) -> str:
-    """The line on a terminal that measures the same."""
+    """Return the terminal command that measures the same."""
     who = f"--players {quote(','.join(found.players))}"
     return " ".join(["minifuse race", quote(found.operation), who, *["--roof"] * has_roof])
 
 
 def source() -> list[Line]:
-    """How it is timed."""
+    """Return the source of the timer."""
     lines, first = inspect.getsourcelines(time_rounds)
     return [Line(first + k, line.rstrip("\n")) for k, line in enumerate(lines)]
 
@@ -376,12 +376,12 @@ class SavedResults:
 
 
 def result_files(folder: Path = FOLDER) -> list[str]:
-    """The names of the files of results."""
+    """Return the names of the files of results."""
     return sorted(path.name for path in folder.glob("*.json"))
 
 
 def load_results(name: str, folder: Path = FOLDER) -> SavedResults:
-    """What a file holds.
+    """Load a file of results.
 
     Raises
     ------
@@ -404,7 +404,7 @@ def load_results(name: str, folder: Path = FOLDER) -> SavedResults:
 def read_results(path: Path) -> SavedResults:
     """Return the content of a file of results."""
     if path.name == kernel_counts.KEPT.name:
-        counts = kernel_counts.kept(path)
+        counts = kernel_counts.load_counts(path)
         header, *lines = kernel_counts.table(counts)
         dates = ", ".join(dict.fromkeys(found["date"] for found in counts.values()))
         table = report.Table("How many kernels twenty functions become", header, lines)
@@ -415,6 +415,6 @@ def read_results(path: Path) -> SavedResults:
 
 
 def as_rows(table: report.Table) -> list[dict[str, str]]:
-    """A table as rows; a column without a name is what is measured."""
+    """Return a table as rows; the column without a name contains what is measured."""
     header = [name or "what" for name in table.header]
     return [dict(zip(header, line, strict=True)) for line in table.rows]

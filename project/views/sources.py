@@ -12,7 +12,7 @@ from .cited_facts import Line
 
 @cache
 def source_lines(function: Callable[..., Any]) -> tuple[Line, ...]:
-    """The lines of a function, numbered as in its file."""
+    """Return the lines of a function, with their numbers in the file."""
     text, first = inspect.getsourcelines(function)
     body = textwrap.dedent("".join(text)).splitlines()
     (tree,) = ast.parse("\n".join(body)).body

@@ -1,4 +1,4 @@
-"""Storage and strides: the numbers of a storage, and where each element of a view lies among them."""
+"""Storage and strides: the numbers of a storage, and the position of each element of a view among them."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slice_gri
 
 MAX_DRAWN_ELEMENTS, MAX_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
 COLUMNS = 16  # of the ribbon
-NAMED = 6  # indices that a fact names
+NAMED = 6  # indices that a fact lists
 EXAMPLES = {
     "as it lies": ("3, 4", ""),
     "transposed": ("3, 4", ".T"),
@@ -32,30 +32,30 @@ Position = tuple[int, ...]
 
 @dataclass(frozen=True)
 class StridedView:
-    """A view of the elements 0, 1, 2, ... of a storage: the layouts on the way, the last one is that of the view."""
+    """A view of the elements 0, 1, 2, ... of a storage, with the layouts of all steps; the last is that of the view."""
 
     shape: tuple[int, ...]
     steps: tuple[Call | Index, ...]
     layouts: tuple[Layout, ...]
     """Before the first step, and after each. An offset counts from the start of the storage that the view then lies in."""
     storage: tuple[int, ...]
-    """What lies in the storage of the last view: at position p the element storage[p] of x."""
+    """The storage of the last view: position p contains element storage[p] of x."""
     copies: tuple[tuple[int, str], ...] = ()
     """(step, why): the steps that could not be a view, and moved the elements to new memory."""
 
     @property
     def is_copy(self) -> bool:
-        """Whether the view shares no memory with x."""
+        """True if the view shares no memory with x."""
         return bool(self.copies)
 
     @property
     def name(self) -> str:
-        """As one types it."""
+        """The expression as a user types it."""
         return "x" + "".join(format_steps(self.steps))
 
 
 def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedView:
-    """Go through the steps with a real tensor.
+    """Apply the steps to a real tensor.
 
     Raises
     ------
@@ -89,7 +89,7 @@ def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedV
 
 
 def copy_reason(before: Layout, step: Call | Index) -> str:
-    """Why a step was no view, in the words of the library."""
+    """Return the library's reason why a step copied."""
     if isinstance(step, Call) and step.method == "reshape":
         try:
             before.reshape(*step.arguments)
@@ -99,7 +99,7 @@ def copy_reason(before: Layout, step: Call | Index) -> str:
 
 
 def picture(found: StridedView, chosen: Position | None = None) -> Picture:
-    """The storage as a ribbon, and the view over it, slice by slice; what is the same element lights up together.
+    """Draw the storage as a ribbon, and the slices of the view above it; cells of one element share a link.
 
     Where a step copied there are two storages: that of x, and that of the copy, in which the view lies. `chosen` is an index
     of the view.
@@ -129,7 +129,7 @@ def picture(found: StridedView, chosen: Position | None = None) -> Picture:
 
 
 def original_grid(found: StridedView, place: int | None) -> list[Grid]:
-    """The storage of x, where the view does not lie in it: each of its numbers, and where its copies are."""
+    """Draw the storage of x if the view does not use it: each of its numbers, and where its copies are."""
     if not found.is_copy:
         return []
     copied = dict[int, list[int]]()
@@ -151,24 +151,24 @@ def original_grid(found: StridedView, place: int | None) -> list[Grid]:
 
 
 def cell_kind(position: int, chosen: int | None, counts: Counter[int]) -> str:
-    """How a place looks, in the storage and in the view: chosen, seen more than once, seen, or not seen."""
+    """Return the kind of a place in the storage and in the view: chosen, used several times, used, or unused."""
     if position == chosen:
         return CHOSEN
     return OTHER if counts[position] > 1 else LOAD if counts[position] else ""
 
 
 def place_link(position: int) -> str:
-    """The name of a place of the storage in which the view lies."""
+    """Return the link of a place in the storage of the view."""
     return f"p{position}"
 
 
 def element_link(index: Position) -> str:
-    """The name of an element of the view."""
+    """Return the link of an element of the view."""
     return "v" + ",".join(map(str, index))
 
 
 def index_of(found: StridedView, chosen: str | None) -> Position | None:
-    """The element of the view that a link names: of a place that is seen several times the first, of one not seen None."""
+    """Return the index that a link names: for a place, the first index that uses it, or None if none does."""
     if not chosen:
         return None
     for index, p in positions(found.layouts[-1]).items():
@@ -178,7 +178,7 @@ def index_of(found: StridedView, chosen: str | None) -> Position | None:
 
 
 def positions(layout: Layout) -> dict[Position, int]:
-    """Where each index lies: position = offset + sum(index * stride)."""
+    """Return the position of each index: offset + sum(index * stride)."""
     found: dict[Position, int] = {(): layout.offset}
     for size, stride in zip(layout.shape, layout.strides, strict=True):
         found = {(*index, i): p + i * stride for index, p in found.items() for i in range(size)}
@@ -186,31 +186,31 @@ def positions(layout: Layout) -> dict[Position, int]:
 
 
 def place_label(position: int, value: int, times: int, is_copy: bool) -> str:
-    """A place of the storage in words."""
+    """Describe a place of the storage."""
     seen = {0: "not seen by the view", 1: "seen by the view"}.get(times, f"seen {times} times by the view")
     return f"storage {'of the copy ' if is_copy else ''}{position}, value {value}, {seen}"
 
 
 def element_label(index: Position, found: StridedView, position: int) -> str:
-    """An element of the view in words."""
+    """Describe an element of the view."""
     names = ["row", "column"][-len(index) :] if len(index) <= 2 else [f"dim {d}" for d in range(len(index))]
     where = "".join(f"{name} {i}, " for name, i in zip(names, index, strict=False))
     return f"{where}value {found.storage[position]}, storage {position}"
 
 
 def format_some(words: Sequence[str]) -> str:
-    """The first few of many words, and how many are left out."""
+    """Format the first few of many words, and how many are omitted."""
     rest = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
     return ", ".join(words[:NAMED]) + rest
 
 
 def format_count(number: int, what: str) -> str:
-    """So many of something."""
+    """Format a number of things."""
     return f"{number} {what}{'s' * (number != 1)}"
 
 
 def sentence(found: StridedView) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     layout = found.layouts[-1]
     moved = ""
     if found.copies:
@@ -225,7 +225,7 @@ def sentence(found: StridedView) -> str:
 
 
 def facts(found: StridedView, chosen: Position | None = None) -> list[Fact]:
-    """What the library knows of the view; of the chosen element first of all."""
+    """Return facts about the chosen element, and about the view."""
     layout = found.layouts[-1]
     known = [] if chosen is None else element_facts(found, chosen)
     known += [
@@ -245,7 +245,7 @@ def facts(found: StridedView, chosen: Position | None = None) -> list[Fact]:
 
 
 def element_facts(found: StridedView, chosen: Position) -> list[Fact]:
-    """What is known of one element of the view."""
+    """Return facts about one element of the view."""
     places = positions(found.layouts[-1])
     place, aliases = places[chosen], [format_index(index) for index, p in places.items() if p == places[chosen]]
     known = [
@@ -262,18 +262,18 @@ def element_facts(found: StridedView, chosen: Position) -> list[Fact]:
 
 
 def format_index(index: Position) -> str:
-    """An index behind a name."""
+    """Format an index for use after a name."""
     return f"[{', '.join(map(str, index))}]" if index else "[()]"
 
 
 def formula(layout: Layout, index: Position) -> str:
-    """offset + sum(index * stride), with numbers."""
+    """Format offset + sum(index * stride), with numbers."""
     terms = [f"{i} * {s}" for i, s in zip(index, layout.strides, strict=True)]
     return f"{' + '.join([str(layout.offset), *terms])} = {layout.position(index)}"
 
 
 def contiguity_reason(layout: Layout) -> str:
-    """Why a layout is, or is not, the one of fresh memory; where it begins does not matter."""
+    """Explain why a layout is, or is not, contiguous; the offset does not matter."""
     expected = row_major(layout.shape).strides
     if layout.is_contiguous:
         return (
@@ -284,7 +284,7 @@ def contiguity_reason(layout: Layout) -> str:
 
 
 def flattening(layout: Layout) -> tuple[str, str, str]:
-    """Whether the view can be reshaped to one dim without a copy; else what the library says."""
+    """Return "yes" if reshape to one dim is a view; else the reason of the library."""
     try:
         return f"yes, with stride {layout.reshape(layout.size).strides[0]}", DERIVED, ""
     except MinifuseError as error:
@@ -292,7 +292,7 @@ def flattening(layout: Layout) -> tuple[str, str, str]:
 
 
 def layout_method(steps: Sequence[Call | Index]) -> str:
-    """The method of Layout that the last step calls; that of the formula where there is none."""
+    """Return the method of Layout that the last step calls; without one, the method of the formula."""
     match steps[-1] if steps else None:
         case Index():
             return "slice"
@@ -302,7 +302,7 @@ def layout_method(steps: Sequence[Call | Index]) -> str:
 
 
 def command(found: StridedView, chosen: Position | None = None) -> str:
-    """The line on a terminal that tells the same."""
+    """Return the terminal command that prints the same facts."""
     element = "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"
     shape = quote(",".join(map(str, found.shape)))
     return f"minifuse layout --shape {shape} --views {quote(found.name[1:])}{element}"

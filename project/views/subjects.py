@@ -1,4 +1,4 @@
-"""What can be launched on the page of threads and blocks: teaching kernels, and operations of the library."""
+"""The launches of the page of threads and blocks: teaching kernels, and operations of the library."""
 
 from collections.abc import Callable
 from math import prod
@@ -18,17 +18,17 @@ Numbers = npt.NDArray[Any]
 
 
 class Subject(NamedTuple):
-    """What can be launched: over how many dims, and how."""
+    """A kernel or operation, with the number of dims and the way to launch it."""
 
     dims: int
     kernel: Callable[..., None] | None
     """A teaching kernel; None of an operation of the library, which chooses its own."""
     operation: Callable[..., Any]
-    """The same as NumPy or the library says it, over the inputs."""
+    """The expected result of NumPy or the library, from the inputs."""
     threads_over: int = 1
-    """Elements for each thread that a grid is made for."""
+    """The number of elements per thread."""
     traced_as: str = ""
-    """The name and options by which `minifuse trace` knows an operation; nothing where it has none."""
+    """The name and options of the operation for `minifuse trace`; empty if it has none."""
 
 
 SUBJECTS = {
@@ -46,7 +46,7 @@ SUBJECTS = {
 
 
 def plan_launch(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
-    """The launch, what it should give, and the array that it writes, where that is ours."""
+    """Return the launch, its expected result, and the array that it writes, if known."""
     a = (np.arange(prod(shape), dtype=np.float32) / 8).reshape(shape)
     if about.kernel is not None:
         grid = tuple(-(-n // (b * about.threads_over)) for n, b in zip(reversed(shape), block, strict=False))
@@ -62,5 +62,5 @@ def plan_launch(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan 
 
 
 def input_names(about: Subject) -> tuple[str, ...]:
-    """The inputs of its operation."""
+    """The inputs of the operation."""
     return about.operation.__code__.co_varnames

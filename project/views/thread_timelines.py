@@ -1,7 +1,7 @@
-"""Lives of threads: which lines each thread of one block ran, in order, and what its names then stood for.
+"""Timelines of threads: the lines that each thread of one block ran, in order, and the values of its locals.
 
-A trace knows the accesses to memory. Here the same launch is watched line by line as well, with Python's own hook for
-debuggers, in the thread of the operating system that calls; kernels stay as they are.
+A trace contains the accesses to memory. In addition, the same launch is traced line by line by Python's hook for debuggers,
+in the calling thread of the operating system; kernels are unchanged.
 """
 
 import inspect
@@ -27,7 +27,7 @@ LIMIT = 100_000  # events of a trace, and iterations of loops before a thread en
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One line, run once by one thread."""
+    """One line, executed once by one thread."""
 
     line: int
     values: tuple[tuple[str, str], ...]
@@ -39,21 +39,21 @@ class Step:
 
 @dataclass(frozen=True)
 class BlockTimelines:
-    """A trace, and the lives of the threads of one block."""
+    """A trace, and the timelines of the threads of one block."""
 
     trace: simt.Trace
     block: int
     steps: dict[int, tuple[Step, ...]]
-    """By thread; one that never began is missing."""
+    """By thread; a thread that never started is missing."""
     began: frozenset[tuple[int, int]]
-    """(block, thread) of all that began: a fault ends a launch, and others never do."""
+    """(block, thread) of all that started; after a fault, the other threads never start."""
     cut: frozenset[int]
     """Threads of the block that ran more lines than are kept."""
 
 
 @dataclass
 class TimelineRecorder:
-    """Takes down what the threads of a block do, as Python's hook for debuggers."""
+    """Records the lines of the threads of a block, as Python's hook for debuggers."""
 
     code: CodeType
     block: int
@@ -62,7 +62,7 @@ class TimelineRecorder:
     cut: set[int] = field(default_factory=set)
 
     def __call__(self, frame: FrameType, event: str, argument: Any) -> Callable[..., Any] | None:
-        """A function begins; only lives of the block are followed further."""
+        """Handle the start of a function; only threads of the block are traced further."""
         if frame.f_builtins is not KERNEL_BUILTINS or code_origin(frame.f_code) != code_origin(self.code):
             return None
         lane = getcurrent().lane
@@ -70,7 +70,7 @@ class TimelineRecorder:
         return self.follow(lane, numeric_locals(frame)) if lane.block == self.block else None
 
     def follow(self, lane: Any, before: dict[str, str]) -> Callable[..., Any]:
-        """What takes down one thread, whose names have these values before its first line."""
+        """Return a trace function that records the timeline of one thread, whose locals have these initial values."""
         steps = self.steps.setdefault(lane.thread, [])
         line, first = 0, 0
 
@@ -95,7 +95,7 @@ def code_origin(code: CodeType) -> tuple[str, str, int]:
 
 
 def numeric_locals(frame: FrameType) -> dict[str, str]:
-    """The numbers among the names of a kernel, as text."""
+    """Return the numbers among the locals of a kernel, as text."""
     return {
         name: f"{value:.6g}" if isinstance(value, float | np.floating) else str(value)
         for name, value in frame.f_locals.items()
@@ -116,12 +116,12 @@ def trace_timelines(plan: LaunchPlan, block: int) -> BlockTimelines:
 
 
 def kernel_function(plan: LaunchPlan) -> Any:
-    """The kernel of a plan as Python's function."""
+    """Return the kernel of a plan as a Python function."""
     return getattr(plan.kernel, "py_func", plan.kernel)
 
 
 def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
-    """The lines of a kernel by number; of a generated one with the functions that it calls, which stand above it."""
+    """Return the lines of a kernel by number; of a generated one also the functions that it calls."""
     function = kernel_function(plan)
     file = function.__code__.co_filename
     lines, first = inspect.getsourcelines(function) if Path(file).is_file() else (linecache.getlines(file), 1)
@@ -129,7 +129,7 @@ def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
 
 
 def annotate_source(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
-    """The source with what was counted: lanes that ran a line, given, and loads and stores of the whole launch."""
+    """Return the source with counts per line: these lanes, and loads and stores of the whole launch."""
     file = kernel_function(plan).__code__.co_filename
     at = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
     found = list[Line]()

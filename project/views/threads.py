@@ -1,7 +1,6 @@
-"""Threads and blocks: which thread of which block does what, over the cells that it reads and writes.
+"""Threads and blocks: what each thread of each block does, and the elements that it reads and writes.
 
-A launch runs in the interpreter, and one of its blocks is watched line by line. Nothing is computed here that the threads
-did not do.
+A launch runs in the interpreter, and one of its blocks is traced line by line. All values come from the threads themselves.
 """
 
 from collections.abc import Sequence
@@ -30,12 +29,12 @@ MEANS = ((OTHER, "runs the line"), (WASTED, "outside its array"))
 
 @dataclass(frozen=True)
 class TracedLaunch:
-    """A launch that ran, and the thread that is looked at."""
+    """A finished launch, and the chosen thread."""
 
     subject: str
     shape: Shape
     plan: LaunchPlan | None
-    """None where there is nothing to launch."""
+    """None if there is nothing to launch."""
     timelines: BlockTimelines | None
     is_right: bool
     thread: int
@@ -43,13 +42,13 @@ class TracedLaunch:
 
     @property
     def trace(self) -> Trace:
-        """The trace; there is one where there is a plan."""
+        """The trace; it exists if there is a plan."""
         assert self.timelines is not None
         return self.timelines.trace
 
 
 class Access(NamedTuple):
-    """An element that a thread touched."""
+    """An element that a thread accessed."""
 
     array: str
     element: int
@@ -93,7 +92,7 @@ def run_launch(subject: str, shape: Shape, block: Shape, of: tuple[int, int] = (
 
 
 def accesses(trace: Trace) -> list[Access]:
-    """Every element of global memory that was touched, in order; a vector load touches several."""
+    """Return every accessed element of global memory, in order; a vector load accesses several."""
     events, found = trace.events, list[Access]()
     for k in range(len(events.block)):
         info = trace.arrays[events.array[k]]
@@ -108,7 +107,7 @@ def accesses(trace: Trace) -> list[Access]:
 
 
 def picture(seen: TracedLaunch) -> Picture:
-    """Blocks with their threads, the cells that they read and write, the lanes of one warp, and a life in frames."""
+    """Draw blocks of threads, the elements that they access, and the lanes of one warp; frames show one thread."""
     if seen.plan is None:
         return Picture("There are no elements, so nothing is launched.", (Grid("blocks", "no blocks", 1, 1, ()),))
     touched = accesses(seen.trace)
@@ -117,7 +116,7 @@ def picture(seen: TracedLaunch) -> Picture:
 
 
 def drawn_blocks(seen: TracedLaunch) -> range:
-    """The blocks that are drawn: a run of them that has the chosen one."""
+    """Return the consecutive blocks that are drawn, with the chosen one among them."""
     assert seen.plan is not None
     assert seen.timelines is not None
     total = prod(seen.plan.grid)
@@ -127,7 +126,7 @@ def drawn_blocks(seen: TracedLaunch) -> range:
 
 
 def block_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
-    """A grid for each block that is drawn; its cells are threads."""
+    """Draw a grid for each drawn block; its cells are threads."""
     trace, shown = seen.trace, drawn_blocks(seen)
     assert seen.timelines is not None
     total, working = prod(trace.grid), dict[tuple[int, int], list[Access]]()
@@ -152,7 +151,7 @@ def block_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
 
 
 def thread_cell(seen: TracedLaunch, block: int, thread: int, done: Sequence[Access]) -> Cell:
-    """A thread, or the place of one where the block does not fill its last warp."""
+    """Return the cell of a thread, or an empty one if the block does not fill its last warp."""
     lives, trace = seen.timelines, seen.trace
     assert lives is not None
     warp, lane = divmod(thread, WARP)
@@ -174,7 +173,7 @@ def thread_cell(seen: TracedLaunch, block: int, thread: int, done: Sequence[Acce
 
 
 def find_fault(trace: Trace, block: int, thread: int) -> str:
-    """What a thread did wrong that ended the launch; nothing of most."""
+    """Return the fault of a thread that ended the launch; None for most threads."""
     if trace.is_complete or not trace.findings:
         return ""
     error = trace.findings[-1]
@@ -184,7 +183,7 @@ def find_fault(trace: Trace, block: int, thread: int) -> str:
 
 
 def describe_accesses(done: Sequence[Access]) -> list[str]:
-    """Accesses in words: "reads a[4], a[5]"."""
+    """Describe accesses: "reads a[4], a[5]"."""
     found = list[str]()
     for verb, is_store in (("reads", False), ("writes", True)):
         names = [f"{access.array}[{access.element}]" for access in done if access.is_store == is_store]
@@ -194,7 +193,7 @@ def describe_accesses(done: Sequence[Access]) -> list[str]:
 
 
 def array_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
-    """The arrays in memory, outputs first; each element with the threads that touch it."""
+    """Draw the arrays in memory, outputs first, each element with the threads that access it."""
     trace, lives = seen.trace, seen.timelines
     assert lives is not None
     chosen, grids = (lives.block, seen.thread), list[Grid]()
@@ -223,7 +222,7 @@ def array_grids(seen: TracedLaunch, touched: Sequence[Access]) -> list[Grid]:
 
 
 def out_of_bounds_cells(trace: Trace, info: ArrayInfo) -> list[Cell]:
-    """The place past the end of an array that a thread asked for, which ended the launch; of most arrays none."""
+    """Return the cell past the end of an array whose access ended the launch; for most arrays none."""
     if trace.is_complete or not trace.findings:
         return []
     error = trace.findings[-1]
@@ -241,7 +240,7 @@ def out_of_bounds_cells(trace: Trace, info: ArrayInfo) -> list[Cell]:
 
 
 def lanes_by_line(seen: TracedLaunch) -> dict[int, int]:
-    """For each line that the chosen warp ran, the lanes that ran it, as a mask of bits."""
+    """Return for each line that the chosen warp ran the bit mask of its lanes."""
     lives, found = seen.timelines, dict[int, int]()
     assert lives is not None
     for thread, steps in lives.steps.items():
@@ -252,7 +251,7 @@ def lanes_by_line(seen: TracedLaunch) -> dict[int, int]:
 
 
 def lane_groups(seen: TracedLaunch) -> list[list[int]]:
-    """The lanes of the chosen warp, those with the same lines together."""
+    """Return the lanes of the chosen warp, grouped by the lines that they run."""
     masks, found = lanes_by_line(seen), dict[tuple[int, ...], list[int]]()
     first = seen.thread // WARP * WARP
     for lane in range(min(WARP, seen.trace.threads - first)):
@@ -261,7 +260,7 @@ def lane_groups(seen: TracedLaunch) -> list[list[int]]:
 
 
 def lane_mask_grid(seen: TracedLaunch) -> Grid:
-    """Which lanes of the chosen warp run which line; lanes that do the same share a column."""
+    """Draw which lanes of the chosen warp run which line; lanes with the same lines share a column."""
     masks, columns = lanes_by_line(seen), lane_groups(seen)
     cells = [
         Cell(
@@ -283,12 +282,12 @@ def lane_mask_grid(seen: TracedLaunch) -> Grid:
 
 
 def has_run(seen: TracedLaunch, lane: int) -> bool:
-    """Whether a lane of the chosen warp ran any line."""
+    """Return True if a lane of the chosen warp ran any line."""
     return any(bits >> lane & 1 for bits in lanes_by_line(seen).values())
 
 
 def frames(seen: TracedLaunch, touched: Sequence[Access]) -> list[Frame]:
-    """The whole, and then each line that the chosen thread ran."""
+    """Return a frame of the launch, and one for each line that the chosen thread ran."""
     lives = seen.timelines
     assert lives is not None
     assert seen.plan is not None
@@ -311,7 +310,7 @@ def frames(seen: TracedLaunch, touched: Sequence[Access]) -> list[Frame]:
 
 
 def describe_step(seen: TracedLaunch, step: Step, done: Sequence[Access], text: str, bits: int) -> str:
-    """One step in words."""
+    """Describe one step."""
     parts = [f"{name} = {value}" for name, value in step.values[:4]]
     values = seen.trace.events.value
     single = {access.event: access for access in reversed(done)}
@@ -325,13 +324,13 @@ def describe_step(seen: TracedLaunch, step: Step, done: Sequence[Access], text: 
 
 
 def vector_note(done: Sequence[Access], first: Access) -> str:
-    """Of a vector access: that the elements behind its first belong to it."""
+    """Explain that a vector access includes the elements after its first."""
     count = sum(access.event == first.event for access in done)
     return f" and the {count - 1} behind it, of which the first" if count > 1 else ""
 
 
 def sentence(seen: TracedLaunch) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     trace, lives = seen.trace, seen.timelines
     assert lives is not None
     total, idle = prod(trace.grid) * trace.threads, idle_threads(seen)
@@ -346,14 +345,14 @@ def sentence(seen: TracedLaunch) -> str:
 
 
 def idle_threads(seen: TracedLaunch) -> int:
-    """Threads that touch no memory."""
+    """Return the number of threads that access no memory."""
     events = seen.trace.events
     working = len(np.unique(events.block.astype(np.int64) * seen.trace.threads + events.thread))
     return prod(seen.trace.grid) * seen.trace.threads - working
 
 
 def facts(seen: TracedLaunch) -> list[Fact]:
-    """The name of the thread with its numbers, the launch, and what is wrong with it."""
+    """Return facts about the chosen thread, the launch, and its faults."""
     if seen.plan is None:
         return [Fact("launches", 0, DERIVED, "a grid has at least one block, so for no elements none is launched")]
     trace, lives = seen.trace, seen.timelines
@@ -396,7 +395,7 @@ def facts(seen: TracedLaunch) -> list[Fact]:
 
 
 def thread_index_facts(seen: TracedLaunch) -> list[Fact]:
-    """i = blockIdx.x * blockDim.x + threadIdx.x, with the numbers of the chosen thread."""
+    """Return i = blockIdx.x * blockDim.x + threadIdx.x, with the numbers of the chosen thread."""
     trace, lives, found = seen.trace, seen.timelines, list[Fact]()
     assert lives is not None
     blocks, threads = unravel_index(lives.block, trace.grid), unravel_index(seen.thread, trace.block)
@@ -419,14 +418,14 @@ def thread_index_facts(seen: TracedLaunch) -> list[Fact]:
 
 
 def source(seen: TracedLaunch) -> list[Line]:
-    """The kernel, with the lanes of the chosen warp at each line, and the loads and stores of the launch."""
+    """Return the kernel, with the lanes of the chosen warp per line, and the loads and stores of the launch."""
     if seen.plan is None:
         return []
     return annotate_source(seen.plan, seen.trace, {line: bits.bit_count() for line, bits in lanes_by_line(seen).items()})
 
 
 def command(seen: TracedLaunch) -> str:
-    """The line on a terminal that traces the same launch."""
+    """Return the terminal command that traces the same launch."""
     about = SUBJECTS[seen.subject]
     sizes = ",".join(map(str, seen.shape))
     if seen.plan is None:

@@ -1,4 +1,4 @@
-"""The points in the plane that the visualizer shows: which sets of `minifuse.data.points`, how many, and in what words."""
+"""The toy data sets of the visualizer: which sets of `minifuse.data.points`, their sizes, and their descriptions."""
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ NAMES = tuple(WORDS)
 
 
 def points(name: str, count: int, seed: int) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """A set by its name.
+    """Return a toy data set by its name.
 
     Parameters
     ----------

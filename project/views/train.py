@@ -1,8 +1,8 @@
-"""Training: a network that learns before one's eyes, by the loop that a user would write, a few steps at a time.
+"""Training: a network that is trained while the page shows it, by an ordinary training loop, a few steps at a time.
 
-A `Run` holds all of it: data, model, optimizer, where it stands. `advance` takes steps until its time is up, so that
-whoever waits gets an answer soon; between two calls nothing runs. Shown are where the network draws its boundary, or
-which digits it takes for which, and the losses.
+A `Run` contains data, model, optimizer, and progress. `advance` does steps until its time is up, so that the page responds
+soon; between two calls nothing runs. The page shows the decision boundary of the network, or the confusion matrix of digits,
+and the losses.
 """
 
 import copy
@@ -37,19 +37,19 @@ SETS = (*toy_datasets.NAMES, DIGITS)
 ACTIVATIONS = {"ReLU": mf.nn.ReLU, "Tanh": mf.nn.Tanh}
 OPTIMIZERS = ("SGD with momentum", "Adam")
 CELLS = 12  # of the boundary, along each side
-UNSURE = 0.2  # a share nearer than this to one half is drawn as undecided
-SLICE_S = 0.2  # of steps at a time
-SLICES = 25  # at least so many until the end, so that one sees it happen
-WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a step, forward, that end in about half a second
-AT_FIRST = 100_000  # multiplications that plain Python does before a kernel is compiled
-KEPT_TIMES = 200  # of the last steps, of which the median is shown
+UNSURE = 0.2  # a probability nearer than this to one half is drawn as undecided
+SLICE_S = 0.2  # of a slice of steps
+SLICES = 25  # at least this many until the end, so that progress is visible
+WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a forward pass that take about half a second
+AT_FIRST = 100_000  # multiplications that plain Python can do in the time of compiling a kernel
+KEPT_TIMES = 200  # of the last steps; their median is shown
 DRAWN_DIGITS = 2
-drawing = Lock()  # the first weights come from one generator for all sessions
+drawing = Lock()  # all sessions draw initial weights from one generator
 
 
 @dataclass(frozen=True)
 class Settings:
-    """What makes a run what it is; the same settings give the same run."""
+    """The settings of a run; the same settings give the same run."""
 
     data: str = "circle"
     backend: str = "parallel"
@@ -64,7 +64,7 @@ class Settings:
 
     @property
     def title(self) -> str:
-        """What one calls the run."""
+        """The settings of the run in one line."""
         return (
             f"{self.data}, {self.hidden} hidden, {self.activation}, {self.optimizer}, rate {self.rate:g}, "
             f"batch {self.batch}, seed {self.seed}, {self.backend}"
@@ -73,12 +73,12 @@ class Settings:
 
 @dataclass(frozen=True)
 class Curve:
-    """The losses of a run, epoch by epoch, kept to compare with another."""
+    """The losses of a run, epoch by epoch, stored to compare it with another."""
 
     title: str
     losses: tuple[float, ...]
     accuracy: float
-    """The share of held-out examples that were told right."""
+    """The share of held-out examples that are classified correctly."""
 
 
 Batch = tuple[mf.Tensor, mf.Tensor]
@@ -86,7 +86,7 @@ Batch = tuple[mf.Tensor, mf.Tensor]
 
 @dataclass
 class Run:
-    """A network on its way."""
+    """A network in training."""
 
     settings: Settings
     model: mf.nn.Module
@@ -95,7 +95,7 @@ class Run:
     train: Batch
     test: Batch
     losses: list[float] = field(default_factory=list)
-    """The mean of each epoch that is done."""
+    """The mean loss of each finished epoch."""
     times: deque[float] = field(default_factory=lambda: deque(maxlen=KEPT_TIMES))
     """Seconds of the last steps."""
     under_way: list[float] = field(default_factory=list)
@@ -103,28 +103,28 @@ class Run:
 
     @property
     def steps(self) -> int:
-        """How many are done."""
+        """The number of finished steps."""
         return self.loop.done
 
     @property
     def epochs(self) -> int:
-        """How many are done."""
+        """The number of finished epochs."""
         return len(self.losses)
 
     def share(self, epochs: int) -> float:
-        """How much is done of so many epochs, from 0 to 1."""
+        """Return the finished share of this many epochs, from 0 to 1."""
         return min(self.steps / len(self.loader) / epochs, 1.0)
 
 
 def begin(settings: Settings) -> Run:
-    """A network with its first weights, which has seen nothing yet.
+    """Return a run of an untrained network.
 
     Raises
     ------
     MinifuseError
         A setting is out of its range, or the steps would take too long where they are to run.
     """
-    refuse(settings)
+    check_settings(settings)
     x, y = examples(settings)
     tensors = mf.tensor(x, backend=settings.backend), mf.tensor(y, backend=settings.backend)
     train, test = mf.data.split(*tensors, fraction=0.8, seed=settings.seed, stratify=tensors[1])
@@ -132,14 +132,14 @@ def begin(settings: Settings) -> Run:
         mf.manual_seed(settings.seed)
         model = network(x.shape[1], settings, 10 if settings.data == DIGITS else 2)
     model.to(backend=settings.backend)
-    loader = mf.data.Loader(*train, batch_size=batch_of(settings), seed=settings.seed)
-    optimizer = optimizer_of(model, settings)
+    loader = mf.data.Loader(*train, batch_size=batch_size(settings), seed=settings.seed)
+    optimizer = make_optimizer(model, settings)
     loop = TrainingLoop(model, optimizer, loader, lambda *batch: step(classification_loss, model, optimizer, None, *batch))
     return Run(settings, model, loader, loop, (train[0], train[1]), (test[0], test[1]))
 
 
-def refuse(settings: Settings) -> None:
-    """Raise where a setting is not one that can be shown here."""
+def check_settings(settings: Settings) -> None:
+    """Check that the settings are allowed on this page."""
     known = {"data": SETS, "backend": mf.backends(), "activation": ACTIVATIONS, "optimizer": OPTIMIZERS}
     for name, values in known.items():
         if getattr(settings, name) not in values:
@@ -155,13 +155,13 @@ def refuse(settings: Settings) -> None:
 
 
 def is_slow(backend: str) -> bool:
-    """Whether kernels run lane by lane in the interpreter."""
+    """Return True if kernels run lane by lane in the interpreter."""
     found: Any = get_backend(backend)
     return not found.is_host and not found.has_roofline
 
 
-def batch_of(settings: Settings) -> int:
-    """Examples a step: as asked, or as many as a slow backend can do while somebody waits."""
+def batch_size(settings: Settings) -> int:
+    """Return the batch size: the requested one, or as many examples as a slow backend can do in a short time."""
     work = WORK.get("interpreter" if is_slow(settings.backend) else settings.backend)
     inputs, hidden, classes = (64, 0, 10) if settings.data == DIGITS else (2, settings.hidden, 2)
     each = settings.hidden * (inputs + hidden + classes)
@@ -169,27 +169,27 @@ def batch_of(settings: Settings) -> int:
 
 
 def examples(settings: Settings) -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """The data."""
+    """Return the data."""
     return digits() if settings.data == DIGITS else toy_datasets.points(settings.data, settings.count, settings.seed)
 
 
 @cache
 def digits() -> tuple[npt.NDArray[np.float32], npt.NDArray[np.int64]]:
-    """The digits as arrays, read once."""
+    """Return the digits as arrays, loaded once."""
     x, y = mf.data.digits(backend="parallel")
     return x.numpy(), y.numpy()
 
 
 def network(inputs: int, settings: Settings, classes: int) -> mf.nn.Module:
-    """Two hidden layers for points, one for digits, which are easier than they look."""
+    """Return a network with two hidden layers for points, one for digits."""
     activation, hidden = ACTIVATIONS[settings.activation], settings.hidden
     first = [mf.nn.Linear(inputs, hidden), activation()]
     second = [mf.nn.Linear(hidden, hidden), activation()] if inputs == 2 else []
     return mf.nn.Sequential(*first, *second, mf.nn.Linear(hidden, classes))
 
 
-def optimizer_of(model: mf.nn.Module, settings: Settings) -> mf.optim.Optimizer:
-    """What changes the weights; Adam's rate is a tenth, as one sets it."""
+def make_optimizer(model: mf.nn.Module, settings: Settings) -> mf.optim.Optimizer:
+    """Return the optimizer; Adam's rate is a tenth of the setting, as is usual."""
     if settings.optimizer == "Adam":
         return mf.optim.Adam(model.parameters(), lr=settings.rate / 10)
     return mf.optim.SGD(model.parameters(), lr=settings.rate, momentum=0.9)
@@ -221,15 +221,15 @@ def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
 
 
 def curve(run: Run) -> Curve:
-    """What is kept of a run."""
+    """Return the curve that is kept of a run."""
     return Curve(f"{run.settings.title}, {run.epochs} epochs", tuple(run.losses), accuracy(run, run.test))
 
 
-# What the network says.
+# Predictions.
 
 
-def told(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-    """The share that the network gives each class, (N, inputs) -> (N, classes).
+def predict_shares(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    """Return the probability of each class by softmax, (N, inputs) -> (N, classes).
 
     Notes
     -----
@@ -250,23 +250,23 @@ def told(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
 
 
 def has_kernels() -> bool:
-    """Whether some kernel was compiled before, and kept."""
+    """Return True if there are kernels in the disk cache."""
     folder = cache_folder()
     return folder is not None and folder.is_dir() and next(folder.iterdir(), None) is not None
 
 
 def accuracy(run: Run, part: Batch) -> float:
-    """The share of examples whose most likely class is the right one."""
+    """Return the share of examples whose most likely class is the right one."""
     x, y = (tensor.numpy() for tensor in part)
-    return float((told(run, x).argmax(1) == y).mean())
+    return float((predict_shares(run, x).argmax(1) == y).mean())
 
 
 def confusion(run: Run) -> npt.NDArray[np.int64]:
-    """How many held-out examples of each class, by row, were taken for each, by column."""
+    """Return the confusion matrix of the held-out examples: true classes in rows, predictions in columns."""
     x, y = (tensor.numpy() for tensor in run.test)
     classes = 10 if run.settings.data == DIGITS else 2
     found = np.zeros((classes, classes), np.int64)
-    np.add.at(found, (y, told(run, x).argmax(1)), 1)
+    np.add.at(found, (y, predict_shares(run, x).argmax(1)), 1)
     return found
 
 
@@ -274,27 +274,27 @@ def confusion(run: Run) -> npt.NDArray[np.int64]:
 
 
 def picture(run: Run, chosen: str | None = None) -> Picture:
-    """The boundary of a toy set; of digits, which were taken for which."""
-    return misread(run, chosen) if run.settings.data == DIGITS else boundary(run)
+    """Draw the decision boundary of a toy set, or the confusion matrix of digits."""
+    return confusion_picture(run, chosen) if run.settings.data == DIGITS else boundary(run)
 
 
 def boundary(run: Run) -> Picture:
-    """The square in cells: what the network says in the middle of each, and the points that lie there."""
+    """Draw the square in cells, with the prediction at the center of each, and the points in it."""
     middles = (np.arange(CELLS, dtype=np.float32) + 0.5) / CELLS * 2 - 1
     places = np.stack(np.meshgrid(middles, middles[::-1]), -1).reshape(-1, 2).astype(np.float32)
-    shares = told(run, places)[:, 1].reshape(CELLS, CELLS)
+    shares = predict_shares(run, places)[:, 1].reshape(CELLS, CELLS)
     inside: dict[tuple[int, int], list[tuple[int, bool]]] = {}
     for part, is_test in ((run.train, False), (run.test, True)):
         x, y = (tensor.numpy() for tensor in part)
         for (across, up), which in zip(x, y, strict=True):
-            row, column = CELLS - 1 - placed(float(up)), placed(float(across))
+            row, column = CELLS - 1 - cell_index(float(up)), cell_index(float(across))
             inside.setdefault((row, column), []).append((int(which), is_test))
     cells = []
     for row, column in np.ndindex(CELLS, CELLS):
         share, found = float(shares[row, column]), inside.get((row, column), [])
         where = f"x {places[row * CELLS + column, 0]:.2f}, y {places[row * CELLS + column, 1]:.2f}"
-        label = f"{where}: class 1 is {share:.0%} likely; {counted(found)}"
-        cells.append(Cell(row, column, signs(found), label, kind_of(share)))
+        label = f"{where}: class 1 is {share:.0%} likely; {describe_points(found)}"
+        cells.append(Cell(row, column, signs(found), label, cell_kind(share)))
     names = tuple(f"{x:.1f}" for x in middles)
     title = "blue: class 0, orange: class 1, hatched: undecided; ○ and ●: their points"
     grid = Grid("boundary", title, CELLS, CELLS, tuple(cells), names[::-1], names)
@@ -302,20 +302,20 @@ def boundary(run: Run) -> Picture:
     return Picture(sentence(run), (grid,), words=words)
 
 
-def placed(x: float) -> int:
-    """The cell of a coordinate."""
+def cell_index(x: float) -> int:
+    """Return the row or column of the cell of a coordinate."""
     return min(max(int((x + 1) / 2 * CELLS), 0), CELLS - 1)
 
 
-def kind_of(share: float) -> str:
-    """How a cell looks, by what the network gives class 1."""
+def cell_kind(share: float) -> str:
+    """Return the kind of a cell, by the probability of class 1."""
     if not np.isfinite(share):
         return OTHER
     return IDLE if abs(share - 0.5) < UNSURE else STORE if share > 0.5 else LOAD
 
 
 def signs(found: list[tuple[int, bool]]) -> str:
-    """Points as one draws them: at most two, then a number."""
+    """Format points as at most two signs, or a number and a sign."""
     classes = [which for which, _ in found]
     if len(classes) <= 2:
         return "".join("○●"[which] for which in classes)
@@ -323,8 +323,8 @@ def signs(found: list[tuple[int, bool]]) -> str:
     return f"{len(classes)}{both}"
 
 
-def counted(found: list[tuple[int, bool]]) -> str:
-    """Points in words."""
+def describe_points(found: list[tuple[int, bool]]) -> str:
+    """Describe the points of a cell."""
     if not found:
         return "no point"
     parts = []
@@ -334,30 +334,34 @@ def counted(found: list[tuple[int, bool]]) -> str:
     return "; ".join(parts)
 
 
-def misread(run: Run, chosen: str | None = None) -> Picture:
-    """Which held-out digits were taken for which, and some of them as they were written."""
+def confusion_picture(run: Run, chosen: str | None = None) -> Picture:
+    """Draw the confusion matrix of the held-out digits, and some of the digits."""
     found = confusion(run)
     cells = list[Cell]()
-    for (is_, told_), n in np.ndenumerate(found):
-        kind = "" if not n else LOAD if is_ == told_ else STORE
-        label = f"{n} of the digit {is_} read as {told_}"
-        cells.append(Cell(is_, told_, str(n) if n else "", label, kind, (pair(is_, told_),)))
+    for (actual, predicted), n in np.ndenumerate(found):
+        kind = "" if not n else LOAD if actual == predicted else STORE
+        label = f"{n} of the digit {actual} read as {predicted}"
+        cells.append(Cell(actual, predicted, str(n) if n else "", label, kind, (confusion_link(actual, predicted),)))
     names = tuple(map(str, range(10)))
     grid = Grid("confusion", "rows: what it is; columns: what it was read as", 10, 10, tuple(cells), names, names)
     words = ((LOAD, "read right"), (STORE, "misread"), (OTHER, "ink"))
     return Picture(sentence(run), (grid, *drawn_digits(run, chosen)), words=words)
 
 
-def pair(is_: int, told_: int) -> str:
-    """The name of a cell of the confusion."""
-    return f"is{is_}read{told_}"
+def confusion_link(actual: int, predicted: int) -> str:
+    """Return the link of a cell of the confusion matrix."""
+    return f"is{actual}read{predicted}"
 
 
 def drawn_digits(run: Run, chosen: str | None) -> list[Grid]:
-    """Held-out digits of the cell that was chosen; else of the first that were misread, or the first of all."""
+    """Draw held-out digits of the chosen cell; without one, the first misclassified digits, or the first of all."""
     x, y = (tensor.numpy() for tensor in run.test)
-    read = told(run, x).argmax(1)
-    wanted = [k for k in range(len(y)) if pair(int(y[k]), int(read[k])) == chosen] or list(np.flatnonzero(read != y)) or [0]
+    read = predict_shares(run, x).argmax(1)
+    indices = (
+        [k for k in range(len(y)) if confusion_link(int(y[k]), int(read[k])) == chosen]
+        or list(np.flatnonzero(read != y))
+        or [0]
+    )
     return [
         Grid(
             f"digit{n}",
@@ -375,21 +379,21 @@ def drawn_digits(run: Run, chosen: str | None) -> list[Grid]:
                 for (row, column), ink in np.ndenumerate(np.rint(x[k] * 16).astype(int).reshape(8, 8))
             ),
         )
-        for n, k in enumerate(wanted[:DRAWN_DIGITS])
+        for n, k in enumerate(indices[:DRAWN_DIGITS])
     ]
 
 
 def sentence(run: Run) -> str:
-    """What is to be seen."""
+    """Summarize the picture."""
     if not run.steps:
-        return f"{start_of(run)}: the network has its first weights, and has learned nothing yet."
+        return f"{name_data(run)}: the network has its first weights, and has learned nothing yet."
     loss = f", mean loss {run.losses[-1]:.4f}" if run.losses else ""
     right = f"{accuracy(run, run.test):.1%} of the {len(run.test[1])} held-out examples are told right"
-    return f"{start_of(run)}: after {run.epochs} epochs{loss}; {right}."
+    return f"{name_data(run)}: after {run.epochs} epochs{loss}; {right}."
 
 
-def start_of(run: Run) -> str:
-    """What the data are."""
+def name_data(run: Run) -> str:
+    """Name the data."""
     data = run.settings.data
     return "Handwritten digits" if data == DIGITS else f"Points {toy_datasets.WORDS[data]}"
 
@@ -398,9 +402,9 @@ def start_of(run: Run) -> str:
 
 
 def facts(run: Run) -> list[Fact]:
-    """What is known of a run."""
+    """Return facts about a run."""
     numbers = sum(p.size for p in run.model.parameters())
-    batch, name = batch_of(run.settings), run.settings.backend
+    batch, name = batch_size(run.settings), run.settings.backend
     where = ", ".join(filter(None, (repr(get_backend(name)), gpu_name(name))))
     cut = f"asked were {run.settings.batch}: each backend gets a step that ends soon" if batch < run.settings.batch else ""
     known = [
@@ -413,7 +417,7 @@ def facts(run: Run) -> list[Fact]:
     ]
     if run.losses:
         known.append(Fact("mean loss", f"{run.losses[-1]:.4f}", DERIVED, "of the last epoch, while it learned"))
-    if run.steps:  # before, it is chance
+    if run.steps:  # before training, the accuracy is chance
         known += [
             Fact("right, of those learned from", f"{accuracy(run, run.train):.1%}", DERIVED, "by the weights as they are"),
             Fact("right, of those held out", f"{accuracy(run, run.test):.1%}", DERIVED, "by the weights as they are"),
@@ -426,13 +430,13 @@ def facts(run: Run) -> list[Fact]:
 
 
 def source(run: Run) -> list[Line]:
-    """The body of the loop, and how often each line ran."""
+    """Return the body of the loop, with how often each line ran."""
     lines, first = inspect.getsourcelines(step)
     return [Line(first + k, line.rstrip("\n"), (("ran", run.steps),) if k > 1 else ()) for k, line in enumerate(lines)]
 
 
 def losses(runs: list[Curve]) -> list[dict[str, Any]]:
-    """The losses of runs as rows: run, epoch, loss."""
+    """Return the losses of runs as rows: run, epoch, loss."""
     return [
         {"run": found.title, "epoch": epoch, "loss": loss}
         for found in runs
@@ -440,8 +444,8 @@ def losses(runs: list[Curve]) -> list[dict[str, Any]]:
     ]
 
 
-def compared(now: Curve, before: Curve | None) -> list[dict[str, Any]]:
-    """Two runs beside each other: a row each."""
+def compare_runs(now: Curve, before: Curve | None) -> list[dict[str, Any]]:
+    """Return a row for each of the two runs."""
     return [
         {
             "run": name,

@@ -1,8 +1,8 @@
-"""A run that is trained while its page stays free: a slice of steps at a time, in a thread, and nothing between two slices.
+"""A run that is trained while its page stays responsive: slice by slice of steps, in a thread.
 
-A page starts a slice and waits for a moment. If the slice has not ended then, since a step takes long in the interpreter, or
-its kernels are being compiled, the page draws what was seen last, and asks again. The network is looked at between slices
-only, so what is drawn is one state of it.
+A page starts a slice and waits for a moment. If the slice has not ended then, because a step is slow in the interpreter, or
+kernels are being compiled, the page draws the last snapshot, and polls again. Snapshots are taken between slices only, so
+each shows one state of the network.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ class Seen:
     epochs: int
     steps: int
     share: float
-    """How much is done, from 0 to 1."""
+    """The finished share, from 0 to 1."""
 
 
 class Training:
-    """A run, the slice of it that is under way, and what was seen of it last."""
+    """A run, its running slice, and its last snapshot."""
 
     def __init__(self, run: Run) -> None:
         self.run = run
@@ -43,7 +43,7 @@ class Training:
 
     @property
     def is_idle(self) -> bool:
-        """Whether no slice is under way."""
+        """True if no slice is running."""
         return self._thread is None or not self._thread.is_alive()
 
     def go(self, epochs: int) -> None:
@@ -52,7 +52,7 @@ class Training:
             self._start(train.advance, self.run, epochs)
 
     def prepare(self, epochs: int) -> None:
-        """Look for the first time, as a slice: kernels may have to be compiled for it."""
+        """Compute the first picture in the background, because kernels may have to be compiled for it."""
         if self.is_idle and self.seen is None:
             self._start(self._look, epochs, None)
 
@@ -67,7 +67,7 @@ class Training:
         self._thread.start()
 
     def wait(self, seconds: float | None = PATIENCE_S) -> bool:
-        """Wait for the slice that is under way, for at most some seconds; gives `is_idle`.
+        """Wait at most some seconds for the running slice, and return `is_idle`.
 
         Raises
         ------
@@ -82,7 +82,7 @@ class Training:
         return self.is_idle
 
     def look(self, epochs: int, chosen: str | None = None) -> Seen:
-        """The run as it stands, or as it stood before the slice that is under way."""
+        """Return the state of the run, or its state before the running slice."""
         if self.seen is None:
             self.prepare(epochs)
             self.wait(None)
@@ -99,7 +99,7 @@ class Training:
 
 
 def command(settings: Settings, epochs: int) -> str:
-    """The line on a terminal that trains the same, from the beginning; what is as ever is left out."""
+    """Return the terminal command for the same training from the start; default options are omitted."""
     ever, names = Settings(backend=settings.backend), {"count": "points"}
     options = [
         f"--{names.get(name, name)} {quote(str(value))}"

@@ -1,7 +1,7 @@
-"""A kernel of the user's own: the file that `minifuse app --kernel FILE.py:name` was given, launched as the page asks.
+"""A kernel of the user: the file that `minifuse app --kernel FILE.py:name` was given, launched by the page.
 
-The file runs as the user's program would; what is typed on the page does not: sizes and arguments have the small grammar of
-`minifuse trace`.
+The file runs as in a program of the user, but text that is typed on the page is not executed: sizes and arguments have the
+small grammar of `minifuse trace`.
 """
 
 import inspect
@@ -22,11 +22,11 @@ from .threads import TracedLaunch, facts
 
 MAX_CHARACTERS = 400
 MAX_THREADS, MAX_ELEMENTS = 512, 4096  # of all blocks; of one array
-LOADING = Lock()  # a file that runs sees the interpreter in the place of numba.cuda; one at a time
+LOADING = Lock()  # a running file imports the interpreter as numba.cuda; one file at a time
 
 
-def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)) -> TracedLaunch:
-    """Launch a kernel of a file, and watch one thread.
+def run_launch(what: str, grid: str, block: str, arguments: str, of: tuple[int, int] = (0, 0)) -> TracedLaunch:
+    """Launch a kernel of a file, and trace one thread.
 
     Parameters
     ----------
@@ -49,7 +49,7 @@ def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, in
     blocks, threads = (parse_sizes(name, "".join(text.split())) for name, text in (("grid", grid), ("block", block)))
     if prod(blocks) * prod(threads) > MAX_THREADS:
         raise MinifuseError(f"{prod(blocks) * prod(threads):,} threads; expected at most {MAX_THREADS}, so each can be seen")
-    kernel = kernel_of(what)
+    kernel = find_kernel(what)
     values = parse_kernel_arguments(kernel, what.rpartition(":")[2], arguments.split())
     sizes = [value.size for value in values if hasattr(value, "size")]
     if max(sizes, default=0) > MAX_ELEMENTS:
@@ -62,36 +62,36 @@ def launched(what: str, grid: str, block: str, arguments: str, of: tuple[int, in
     return TracedLaunch(what, (max(sizes, default=0),), plan, lives, lives.trace.is_complete, thread)
 
 
-def kernel_of(what: str) -> Any:
-    """The kernel as its file has it now."""
+def find_kernel(what: str) -> Any:
+    """Return the kernel as its file now defines it."""
     file, _, name = what.rpartition(":")
     try:
         changed = Path(file).stat().st_mtime_ns
     except (OSError, ValueError) as error:
         raise MinifuseError(f"{file} cannot be read: {error}") from error
     with LOADING:
-        return loaded(file, name, changed)
+        return load_cached(file, name, changed)
 
 
 @lru_cache(maxsize=4)
-def loaded(file: str, name: str, changed: int) -> Any:
-    """The kernel of a file that was changed at this time."""
+def load_cached(file: str, name: str, changed: int) -> Any:
+    """Return the kernel of a file that was changed at this time."""
     return load_kernel(Path(file), name)
 
 
 def example(what: str) -> str:
-    """Arguments to begin with: an array of 64 for each parameter."""
-    parameters = inspect.signature(kernel_of(what)).parameters.values()
+    """Return default arguments: an array of 64 elements for each parameter."""
+    parameters = inspect.signature(find_kernel(what)).parameters.values()
     return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
 
 
-def known(seen: TracedLaunch) -> list[Fact]:
-    """What is known of it; whether the result is right only its author knows."""
+def kernel_facts(seen: TracedLaunch) -> list[Fact]:
+    """Return facts about the kernel; whether its result is right is unknown here."""
     return [fact for fact in facts(seen) if fact.name != "the result"]
 
 
 def command(seen: TracedLaunch, arguments: str) -> str:
-    """The line on a terminal that traces the same."""
+    """Return the terminal command that traces the same launch."""
     assert seen.plan is not None
     grid, block = (",".join(map(str, sizes)) for sizes in (seen.plan.grid, seen.plan.block))
     given = " ".join(f"--arg {quote(text)}" for text in arguments.split())

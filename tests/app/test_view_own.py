@@ -30,11 +30,11 @@ def kernel_file(tmp_path):
 def test_user_kernel_is_run_and_counted(kernel_file):
     request = f"{kernel_file}:scale"
     assert user_kernel.example(request) == "x=64:float32 y=64:float32"
-    seen = user_kernel.launched(request, "2", "32", user_kernel.example(request), (1, 20))
+    seen = user_kernel.run_launch(request, "2", "32", user_kernel.example(request), (1, 20))
     assert "50 of 64 threads touch memory" in threads.picture(seen).sentence
     counts = {line.text.strip(): dict(line.counts) for line in threads.source(seen)}
     assert counts["y[i] = 2 * x[i]"] == {"lanes": 18, "loads": 50, "stores": 50}
-    found = {fact.name: fact for fact in user_kernel.known(seen)}
+    found = {fact.name: fact for fact in user_kernel.kernel_facts(seen)}
     assert found["lines that it ran"].value == "2"
     assert found["threads that touch no memory"].value == "14 of 64"
     assert "the result" not in found
@@ -42,8 +42,8 @@ def test_user_kernel_is_run_and_counted(kernel_file):
 
 
 def test_race_is_reported(kernel_file):
-    seen = user_kernel.launched(f"{kernel_file}:race", "1", "2", "x=4:float32")
-    assert any("Race" in fact.name for fact in user_kernel.known(seen))
+    seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "2", "x=4:float32")
+    assert any("Race" in fact.name for fact in user_kernel.kernel_facts(seen))
 
 
 def test_changed_file_is_reloaded(kernel_file):
@@ -68,7 +68,7 @@ def test_changed_file_is_reloaded(kernel_file):
 )
 def test_invalid_launches_are_errors(kernel_file, grid, block, arguments, message):
     with pytest.raises(MinifuseError, match=message):
-        user_kernel.launched(f"{kernel_file}:scale", grid, block, arguments)
+        user_kernel.run_launch(f"{kernel_file}:scale", grid, block, arguments)
 
 
 def test_page_draws_the_kernel_and_shows_errors(kernel_file, monkeypatch):
@@ -102,15 +102,15 @@ def test_one_element_and_empty_arrays_draw(tmp_path, size):
     path = tmp_path / "mine.py"
     path.write_text("from numba import cuda\n\n@cuda.jit\ndef count(x, out):\n    if x.size:\n        out[0] = x.size\n")
     arguments = f"x={size}:float32 out=1:float32"
-    seen = user_kernel.launched(f"{path}:count", "1", "1", arguments)
+    seen = user_kernel.run_launch(f"{path}:count", "1", "1", arguments)
     assert seen.trace.is_complete
     assert threads.picture(seen).as_svg()
-    assert user_kernel.known(seen)
+    assert user_kernel.kernel_facts(seen)
     assert user_kernel.command(seen, arguments).endswith(f"--arg x={size}:float32 --arg out=1:float32")
 
 
 def test_an_access_to_an_empty_array_is_out_of_bounds(kernel_file):
-    seen = user_kernel.launched(f"{kernel_file}:race", "1", "1", "x=0:float32")
+    seen = user_kernel.run_launch(f"{kernel_file}:race", "1", "1", "x=0:float32")
     [place] = [
         cell for grid in threads.picture(seen).grids for cell in grid.cells if cell.text == "0!" and "lies" in cell.label
     ]
@@ -123,9 +123,9 @@ def test_an_access_to_an_empty_array_is_out_of_bounds(kernel_file):
 def test_endless_kernel_is_reported_with_its_line(tmp_path, body):
     path = tmp_path / "mine.py"
     path.write_text(f"from numba import cuda\n\n@cuda.jit\ndef waits(x):\n    {body}\n")
-    seen = user_kernel.launched(f"{path}:waits", "1", "2", "x=4:float32")
+    seen = user_kernel.run_launch(f"{path}:waits", "1", "2", "x=4:float32")
     assert not seen.is_right
     assert "kernel waits: " in threads.picture(seen).sentence
-    (told,) = [fact for fact in user_kernel.known(seen) if fact.name.endswith("LimitError")]
+    (told,) = [fact for fact in user_kernel.kernel_facts(seen) if fact.name.endswith("LimitError")]
     assert "thread 0 of block 0" in told.value
     assert "mine.py:5" in told.value

@@ -112,7 +112,7 @@ def test_slice_takes_at_least_one_step():
 @pytest.mark.parametrize("backend", mf.backends())
 def test_slow_backends_get_smaller_batches(backend):
     settings = Settings(backend=backend, hidden=64, batch=128)
-    batch = train.batch_of(settings)
+    batch = train.batch_size(settings)
     model = train.begin(settings).model
     work = sum(p.size for p in model.parameters() if len(p.shape) == 2)
     limit = train.WORK.get("interpreter" if train.is_slow(backend) else backend)
@@ -145,7 +145,7 @@ def test_backends_train_to_equal_losses(backend):
         train.advance(run, 2, seconds=60)
         assert run.model.state_dict()["0.weight"].backend == run.settings.backend
     np.testing.assert_allclose(other.losses[:1], one.losses[:1], rtol=1e-5)
-    np.testing.assert_allclose(train.told(other, np.zeros((1, 2), "f4")), class_shares(other), rtol=1e-5)
+    np.testing.assert_allclose(train.predict_shares(other, np.zeros((1, 2), "f4")), class_shares(other), rtol=1e-5)
 
 
 def class_shares(run):
@@ -160,7 +160,7 @@ def test_boundary_cells_show_predictions_at_their_centers():
     for cell in grid.cells[::17]:
         across = (cell.column + 0.5) / train.CELLS * 2 - 1
         up = 1 - (cell.row + 0.5) / train.CELLS * 2
-        share = float(train.told(run, np.array([[across, up]], "f4"))[0, 1])
+        share = float(train.predict_shares(run, np.array([[across, up]], "f4"))[0, 1])
         assert f"x {across:.2f}, y {up:.2f}: class 1 is {share:.0%} likely" in cell.label
         assert cell.kind == (IDLE if abs(share - 0.5) < train.UNSURE else STORE if share > 0.5 else LOAD)
     corners = {(c.row, c.column): c.kind for c in grid.cells}
@@ -192,7 +192,7 @@ def test_each_point_is_drawn_in_its_cell():
 )
 def test_points_have_signs_and_labels(found, signs, counted):
     assert train.signs(found) == signs
-    assert train.counted(found) == counted
+    assert train.describe_points(found) == counted
 
 
 def test_network_with_nan_weights_is_drawn():
@@ -271,11 +271,11 @@ def test_two_runs_are_compared():
     rows = train.losses([one, other])
     assert [row["epoch"] for row in rows] == [1, 2, 3, 1, 2, 3, 4, 5]
     assert [row["loss"] for row in rows] == [*one.losses, *other.losses]
-    table = train.compared(one, other)
+    table = train.compare_runs(one, other)
     assert [row["epochs"] for row in table] == [3, 5]
     assert table[1]["lowest loss"] == f"{min(other.losses):.4f}"
-    assert len(train.compared(one, None)) == 1
-    assert train.compared(train.curve(train.begin(QUICK)), None)[0]["last loss"] == ""
+    assert len(train.compare_runs(one, None)) == 1
+    assert train.compare_runs(train.curve(train.begin(QUICK)), None)[0]["last loss"] == ""
 
 
 def test_curves_differ_by_dashes_and_color():
@@ -479,7 +479,7 @@ def test_first_picture_without_cached_kernels_compiles_none(monkeypatch, tmp_pat
     run, asked = train.begin(Settings(seed=3)), []
     monkeypatch.setattr(train, "cache_folder", lambda: tmp_path)
     monkeypatch.setattr(train.copy, "deepcopy", lambda model: asked.append(model) or deepcopy(model))
-    shares = train.told(run, np.zeros((4, 2), np.float32))
+    shares = train.predict_shares(run, np.zeros((4, 2), np.float32))
     assert len(asked) == 1  # the weights were copied to another backend
     monkeypatch.undo()
-    assert np.allclose(shares, train.told(run, np.zeros((4, 2), np.float32)), atol=1e-6)
+    assert np.allclose(shares, train.predict_shares(run, np.zeros((4, 2), np.float32)), atol=1e-6)

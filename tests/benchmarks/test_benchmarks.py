@@ -149,7 +149,7 @@ def test_wrong_results_are_reported_and_not_timed(tmp_path, theirs, message):
     assert list(result["wrong"]) == ["numpy"]
     assert message in result["wrong"]["numpy"]
     assert "times" not in result
-    assert "wrong: numpy" in report.ours(result)
+    assert "wrong: numpy" in report.format_ours(result)
 
 
 def test_correct_results_are_timed(tmp_path):
@@ -224,7 +224,7 @@ def test_skipped_row_has_a_reason(tmp_path):
 
     result = measure(Row("r", "g", setup), bench(tmp_path))
     assert result["skipped"] == "no data"
-    assert report.ours(result) == "skipped: no data"
+    assert report.format_ours(result) == "skipped: no data"
 
 
 # Timer, targets and command line
@@ -366,7 +366,7 @@ def test_report_works_without_rich(quick, monkeypatch, capsys):
 def test_page_contains_the_saved_results():
     assert RESULTS
     text = page.PAGE.read_text(encoding="utf-8")
-    assert page.updated(text, command.RESULTS) == text, "run: python -m project.benchmarks --page"
+    assert page.update_text(text, command.RESULTS) == text, "run: python -m project.benchmarks --page"
 
 
 def test_changed_result_changes_the_page(tmp_path):
@@ -374,9 +374,9 @@ def test_changed_result_changes_the_page(tmp_path):
     found["rows"][0]["times"][US]["median"] *= 2
     (tmp_path / RESULTS[0].name).write_text(json.dumps(found))
     text = page.PAGE.read_text(encoding="utf-8")
-    changed = page.updated(text, tmp_path)
+    changed = page.update_text(text, tmp_path)
     assert changed != text
-    assert page.updated(changed, command.RESULTS) == text
+    assert page.update_text(changed, command.RESULTS) == text
 
 
 def test_page_text_contains_no_measured_number():
@@ -388,7 +388,7 @@ def test_page_text_contains_no_measured_number():
 @pytest.mark.parametrize("text", ["", page.END + page.BEGIN, page.BEGIN, page.BEGIN + page.END + page.BEGIN])
 def test_page_without_markers_is_an_error(text):
     with pytest.raises(ValueError, match="these two comments once each"):
-        page.updated(text, command.RESULTS)
+        page.update_text(text, command.RESULTS)
 
 
 @pytest.mark.parametrize("path", [pytest.param(path, id=path.stem) for path in RESULTS + GPU_RESULTS])

@@ -148,8 +148,8 @@ def test_svg_is_well_formed_with_a_title_per_dot():
 
 def test_run_is_drawn_to_a_file(tmp_path, capsys):
     command.draw(tmp_path / "run.svg", SWEPT)
-    assert (tmp_path / "run.svg").read_text() == pictures.drawn(SWEPT)
-    assert pictures.drawn(SWEPT).count("<g ") == 2
+    assert (tmp_path / "run.svg").read_text() == pictures.draw_charts(SWEPT)
+    assert pictures.draw_charts(SWEPT).count("<g ") == 2
     command.draw(tmp_path / "none.svg", results())
     assert not (tmp_path / "none.svg").exists()
     assert "no picture" in capsys.readouterr().err
@@ -188,7 +188,7 @@ def test_roofline_share_is_limited_by_bytes_or_arithmetic():
 
 
 def test_processor_roofline_is_measured():
-    results = machine_peaks.measured(is_on_gpu=False)
+    results = machine_peaks.measure_peaks(is_on_gpu=False)
     assert set(results) == {"copy_gb_per_s", "fma_gflop_per_s"}
     assert min(results.values()) > 0
 
@@ -197,7 +197,7 @@ def test_gpu_peak_kernel_computes_in_registers():
     cuda = pytest.importorskip("numba.cuda")
     numba = pytest.importorskip("numba")
     signature = (numba.float32[::1], numba.float32, numba.float32, numba.int64)
-    text, _ = cuda.compile_ptx(machine_peaks.chains().py_func, signature, cc=(9, 0))
+    text, _ = cuda.compile_ptx(machine_peaks.multiply_add_kernel().py_func, signature, cc=(9, 0))
     loops = [loop.count("fma.rn.f32") for loop in re.findall(r"\$L__BB\w+:.*?bra[^;]*;", text, re.DOTALL)]
     assert max(loops) % machine_peaks.CHAINS == 0 < max(loops)
     assert text.count("ld.global") == 0
@@ -208,7 +208,7 @@ def test_failed_roofline_measurement_keeps_the_rows(monkeypatch, capsys):
     def breaks(is_on_gpu):
         raise RuntimeError("no kernel")
 
-    monkeypatch.setattr(machine_peaks, "measured", breaks)
+    monkeypatch.setattr(machine_peaks, "measure_peaks", breaks)
     result = run([formula("r", "g", normal((5,)), lambda a: a * 2)], {"numpy": np}, {}, seed=0, is_quick=True)
     assert "wrong" not in result["rows"][0]
     assert "roofs" not in result
@@ -218,7 +218,7 @@ def test_failed_roofline_measurement_keeps_the_rows(monkeypatch, capsys):
 def test_no_roofline_no_picture():
     assert roofline.chart_of(results(roofline_row("a + b", 1 << 24, 3 << 26, 2e-2))) is None
     assert terminal.under_the_roof(results(), 80) == ""
-    assert pictures.drawn(results()) == ""
+    assert pictures.draw_charts(results()) == ""
 
 
 def test_roofline_fits_a_terminal_and_names_its_rows():

@@ -123,8 +123,8 @@ def test_torch_recompiles_for_each_row(tmp_path):
     )
     for is_quick in (True, False):
         bench = Bench({"torch.compile": torch}, np.random.default_rng(0), tmp_path, is_quick)
-        assert fused.compiled(abs, bench) is abs
-    fused.compiled(abs, bench, "reduce-overhead")
+        assert fused.torch_compiled(abs, bench) is abs
+    fused.torch_compiled(abs, bench, "reduce-overhead")
     assert told == [
         "reset",
         {"dynamic": False, "backend": "eager"},

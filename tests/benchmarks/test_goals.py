@@ -76,7 +76,7 @@ def test_newest_results_are_compared_with_current_targets():
     roofs = {"copy_gb_per_s": 40.0, "fma_gflop_per_s": 400.0}
     new = {"date": "2026-11-02", "rows": [result(place, 2e-2, torch_compile=2.4) | work], "roofs": roofs}
     other = {"date": "2026-11-03", "rows": [result(("fusion-host", "chain of 8"), 2.5e-6)]}
-    files = {name: overview.judged(found) for name, found in (("old", old), ("new", new), ("other", other))}
+    files = {name: overview.judge_again(found) for name, found in (("old", old), ("new", new), ("other", other))}
     lines = {(line.group, line.name): line for line in overview.lines_of(files)}
     cells = overview.cells_of(lines[place], "the link")
     assert cells[2:] == ["chain of 8", "20.0 ms", "not met: torch.compile at least 2.50x", "2.40x", "50%", "the link"]
@@ -90,15 +90,15 @@ def test_page_begins_with_all_goals_and_their_files():
     text = page.PAGE.read_text(encoding="utf-8").partition(page.BEGIN)[2]
     first = text.partition("\n## ")[2].partition("\n## ")[0]
     for goal in GOALS:
-        assert f"| {page.escaped(goal.work)} | {page.escaped(goal.wanted)} |" in first
-    for line in overview.lines_of(page.kept(command.RESULTS)):
+        assert f"| {page.escape_cell(goal.work)} | {page.escape_cell(goal.wanted)} |" in first
+    for line in overview.lines_of(page.load_results(command.RESULTS)):
         if line.file:
             assert f"[{line.file}](../../project/benchmarks/results/{line.file})" in first
 
 
 def test_pictures_are_up_to_date():
     place = page.PAGE.parent / page.PICTURES
-    drawings = page.drawn(command.RESULTS)
+    drawings = page.draw_pictures(command.RESULTS)
     assert {path.name for path in place.glob("*")} == set(drawings), "run: python -m project.benchmarks --page"
     for name, text in drawings.items():
         assert (place / name).read_text(encoding="utf-8") == text, "run: python -m project.benchmarks --page"

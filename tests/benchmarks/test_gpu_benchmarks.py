@@ -326,7 +326,7 @@ def test_second_process_compiles_nothing(tmp_path, monkeypatch):
         counts = {"kernels compiled": count, "kernels from disk": 7 - count}
         return {"first call": [0.1 * (k + 1) for k in range(6)], "new size": [1e-3] * 6, "counts": counts}
 
-    monkeypatch.setattr(compiling, "told_by", run_child_process)
+    monkeypatch.setattr(compiling, "run_module", run_child_process)
     rows = [row for row in GPU_ROWS if row.group == "gpu-compile"]
     bench = bench_of(tmp_path, FakeEvents())
     cold, warm, other = [measure(row, bench) for row in rows]

@@ -120,11 +120,11 @@ def test_page_has_a_section_per_device(tmp_path):
         (tmp_path / path.name).write_text(path.read_text(encoding="utf-8"), encoding="utf-8")
     command.keep(tmp_path / "gpu-h200.json", invented_results())
     before = page.PAGE.read_text(encoding="utf-8")
-    text = page.updated(before, tmp_path)
+    text = page.update_text(before, tmp_path)
     head, _, section = text.partition("## NVIDIA H200\n")
     assert "## AMD EPYC\n" in head
     assert "All numbers are in [gpu-h200.json](../../project/benchmarks/results/gpu-h200.json)." in section
     assert "### Memory of the GPU: 2^26 float32, x of (8192, 8192)" in section
     assert "| a + b | 200 us, 4,000 GB/s | 0.95x (0.85 to 1.04) | met: copy at least 0.90x |" in section
     assert "A | processor" in section
-    assert page.updated(text, command.RESULTS) == before
+    assert page.update_text(text, command.RESULTS) == before

@@ -7,7 +7,17 @@ import pytest
 
 from project.benchmarks import kernel_counts
 from project.benchmarks.fusion_corpus import TWENTY
-from project.benchmarks.kernel_counts import CannotFuseError, cell, counted, facts, kept, kernels_of, main, record, table
+from project.benchmarks.kernel_counts import (
+    CannotFuseError,
+    cell,
+    count_kernels,
+    facts,
+    kernels_of,
+    load_counts,
+    main,
+    store_counts,
+    table,
+)
 
 
 def right(function, inputs):
@@ -24,7 +34,7 @@ def wrong(function, inputs):
 
 
 def test_each_function_has_a_count_or_a_reason():
-    found = counted(right)
+    found = count_kernels(right)
     assert list(found) == [function.name for function in TWENTY]
     assert {count for name, count in found.items() if "@" not in name} == {3}
     assert {count for name, count in found.items() if "@" in name} == {"TypeError: no products"}
@@ -32,7 +42,7 @@ def test_each_function_has_a_count_or_a_reason():
 
 def test_wrong_results_are_not_counted():
     with pytest.raises(AssertionError, match="chain of 8"):
-        counted(wrong)
+        count_kernels(wrong)
 
 
 @pytest.mark.parametrize("function", [pytest.param(function, id=function.name) for function in TWENTY])
@@ -45,15 +55,15 @@ def test_reference_functions_do_not_change_their_inputs(function):
 
 def test_counts_of_several_libraries_are_saved(tmp_path, monkeypatch, capsys):
     path = tmp_path / "counts.json"
-    monkeypatch.setattr(kernel_counts, "kept", lambda path=path: kept(path))
-    monkeypatch.setattr(kernel_counts, "record", lambda library, counts: record(library, counts, path))
+    monkeypatch.setattr(kernel_counts, "load_counts", lambda path=path: load_counts(path))
+    monkeypatch.setattr(kernel_counts, "store_counts", lambda library, counts: store_counts(library, counts, path))
     monkeypatch.setattr(kernel_counts, "version", lambda library: f"{library} 1.2")
     monkeypatch.setitem(kernel_counts.COUNTERS, "minifuse", right)
-    record("cupy", {function.name: kernel_counts.NOT_COUNTED for function in TWENTY}, path)
+    store_counts("cupy", {function.name: kernel_counts.NOT_COUNTED for function in TWENTY}, path)
     assert main(["minifuse"]) == 0
-    found = kept(path)
+    found = load_counts(path)
     assert list(found) == ["minifuse", "cupy"]
-    assert found["minifuse"]["kernels"] == counted(right)
+    assert found["minifuse"]["kernels"] == count_kernels(right)
     header, first, *_ = table(found)
     assert header == ["", "minifuse", "cupy.fuse"]
     assert first == ["chain of 8", "3", "not counted"]

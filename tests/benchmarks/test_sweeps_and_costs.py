@@ -9,7 +9,7 @@ from minifuse.backends.cuda.device import driver
 from project.benchmarks import fused, gpu, peers, thread_times, timer
 from project.benchmarks.row import US, Bench
 from project.benchmarks.rows import compiling, costs, rows_of, sweeps, threads
-from project.benchmarks.rows.start import python
+from project.benchmarks.rows.start import run_python
 from project.benchmarks.run import measure
 from tests.benchmarks.test_fusion_benchmarks import CUPY
 
@@ -25,7 +25,7 @@ def test_operation_is_right_at_a_small_size_and_in_part_at_a_large_one(of, tmp_p
     monkeypatch.setattr(sweeps, "COMPARED", 20)  # every 13th of 256
     modules = {"numpy": np}
     for exponent in (8, 10):
-        result = measure(sweeps.swept(of, exponent, "sweeps"), bench(tmp_path, **modules))
+        result = measure(sweeps.size_row(of, exponent, "sweeps"), bench(tmp_path, **modules))
         assert "wrong" not in result, result
         assert {US, "numpy"} <= set(result["times"])
         assert (result["curve"], result["size"]) == (of.curve, 1 << exponent)
@@ -41,14 +41,14 @@ def test_wrong_last_element_is_found_in_a_partial_comparison(tmp_path, monkeypat
         return c
 
     works = {US: lambda a, b: a + b, "numpy": last_is_wrong}
-    result = measure(sweeps.swept(of._replace(works=lambda bench, width: works), 10, "sweeps"), bench(tmp_path, numpy=np))
+    result = measure(sweeps.size_row(of._replace(works=lambda bench, width: works), 10, "sweeps"), bench(tmp_path, numpy=np))
     assert list(result["wrong"]) == ["numpy"]
 
 
 def test_slow_players_skip_large_sizes(tmp_path):
     of = sweeps.OPERATIONS[0]._replace(until={"numpy": 8})
     for exponent, players in ((8, {US, "numpy"}), (10, {US})):
-        assert set(sweeps.swept(of, exponent, "sweeps").setup(bench(tmp_path, numpy=np)).players) == players
+        assert set(sweeps.size_row(of, exponent, "sweeps").setup(bench(tmp_path, numpy=np)).players) == players
 
 
 @needs_no_gpu
@@ -58,7 +58,7 @@ def test_gpu_sweeps_include_the_host_and_unsynchronized_calls(of, tmp_path, monk
     monkeypatch.setattr("project.benchmarks.row.QUICK_SIZE", 5)
     modules = {"cupy": CUPY, "cupy.fuse": CUPY, "numpy": np}
     place = gpu.GpuBench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
-    result = measure(sweeps.swept(of, 8, "gpu-sweeps"), place)
+    result = measure(sweeps.size_row(of, 8, "gpu-sweeps"), place)
     assert "wrong" not in result, result
     assert {US, sweeps.ON_HOST, sweeps.ISSUED, "cupy", "numpy"} <= set(result["times"])
 
@@ -99,7 +99,7 @@ def test_thread_counts_are_compared_in_child_processes(tmp_path, monkeypatch):
             "'", '"'
         )
 
-    monkeypatch.setattr(threads, "python", told)
+    monkeypatch.setattr(threads, "run_python", told)
     place = bench(tmp_path)
     for row in threads.ROWS[:2]:
         result = measure(row, place)
@@ -128,14 +128,14 @@ def test_rank_cost_rows_run(tmp_path):
 
 def test_fused_function_uses_less_memory():
     script = "from project.benchmarks import memory_of_process as m; m.EXPONENTS = (12, 16); m.main({!r})"
-    fused_kib, eager_kib = (json.loads(python("-c", script.format(how)))["16"][1] for how in ("fused", "eager"))
+    fused_kib, eager_kib = (json.loads(run_python("-c", script.format(how)))["16"][1] for how in ("fused", "eager"))
     array = 4 << 16 >> 10
     assert array <= fused_kib < eager_kib
 
 
 def test_memory_rows_report_measurements_of_child_processes(tmp_path, monkeypatch):
     monkeypatch.setattr(
-        costs, "python", lambda *words: f'{{"10": [{1 + (words[-1] == "eager")}, {words[-1].count("e") * 100}]}}'
+        costs, "run_python", lambda *words: f'{{"10": [{1 + (words[-1] == "eager")}, {words[-1].count("e") * 100}]}}'
     )
     result = measure(costs.MEMORY_ROWS[0], bench(tmp_path))
     assert result["counts"] == {"KiB": 100, "KiB unfused": 200, "KiB of an array": 4}
@@ -152,7 +152,7 @@ def test_networks_are_compiled_once_for_all_processes(tmp_path, monkeypatch):
         counts = {"kernels compiled": 9 * is_new, "kernels from disk": 9 * (not is_new), "MiB at most": 100}
         return {"seconds": 4.0 if is_new else 0.1, "counts": counts}
 
-    monkeypatch.setattr(compiling, "told_by", told)
+    monkeypatch.setattr(compiling, "run_module", told)
     rows = [row for row in compiling.ROWS if row.name.startswith("mlp")]
     cold, warm = [measure(row, bench(tmp_path)) for row in rows]
     assert cold["counts"]["kernels compiled"] == 9

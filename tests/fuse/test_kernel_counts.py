@@ -59,7 +59,7 @@ def test_the_counted_functions_are_right(function):
 
 @pytest.mark.parametrize("library", ["tinygrad", "cupy"])
 def test_no_other_compiler_makes_fewer(library):
-    said = kernel_counts.kept().get(library)
+    said = kernel_counts.load_counts().get(library)
     if said is None:
         pytest.skip(f"the kernels of {library} were not counted: python -m project.benchmarks.kernel_counts {library}")
     theirs = said["kernels"]
@@ -69,7 +69,7 @@ def test_no_other_compiler_makes_fewer(library):
 
 
 def test_the_record_equals_the_plans():
-    assert kernel_counts.kept()["minifuse"]["kernels"] == EXPECTED
+    assert kernel_counts.load_counts()["minifuse"]["kernels"] == EXPECTED
 
 
 def test_the_record_has_date_and_versions():

@@ -1,7 +1,7 @@
 """All rows, of the CPU and of a GPU, in the order of the report. A new row is an entry in one of these files.
 
-A suite is measured in one run, and kept in one file. Its rows are imported when it is asked for, since those of a GPU
-need more.
+A suite is measured in one run, and stored in one file. Its rows are imported on demand, because those of a GPU need more
+libraries.
 """
 
 from functools import cache
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..row import Row
 
-SUITES = {  # by whether they run on a GPU, and their kind: the files, and what the rows are called in each
+SUITES = {  # (whether they run on a GPU, kind): name of the rows in each file, and the files
     (False, ""): ("ROWS", "host", "large", "functions", "products", "convolutions", "training", "start"),
     (True, ""): ("ROWS", "gpu_host", "gpu_memory", "gpu_matmul", "gpu_tensor_cores", "gpu_compile"),
     (False, "fusion"): ("ROWS", "fusion", "fusion_step"),
@@ -27,7 +27,7 @@ SUITES = {  # by whether they run on a GPU, and their kind: the files, and what 
 
 @cache
 def rows_of(is_on_gpu: bool = False, kind: str = "") -> tuple["Row", ...]:
-    """The rows of a suite."""
+    """Return the rows of a suite."""
     name, *files = SUITES[is_on_gpu, kind]
     modules = [import_module(f"{__name__}.{file}") for file in files]
     return tuple(row for module in modules for row in getattr(module, name))

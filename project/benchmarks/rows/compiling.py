@@ -1,6 +1,6 @@
-"""What compiling costs: the first call of a new function, and the first batch of each network that people train first.
+"""The cost of compiling: the first call of a new function, and the first batch of each recipe's network.
 
-Each is measured in a process of its own, with no kernel on disk, and with all of them there.
+Each is measured in separate processes, with no kernel on disk, and with all of them.
 """
 
 import json
@@ -14,25 +14,25 @@ from minifuse.recipes import MODULES
 
 from ..first_batch import DEMO
 from ..row import US, Bench, Contest, Row, SkippedRowError, Target, count, within
-from .start import python
+from .start import run_python
 
 GROUP, GPU_GROUP = "costs-compiling", "gpu-costs-compiling"
 NETWORKS = (DEMO, *MODULES)
 
 
-def told_by(module: str, folder: Path, *words: str) -> dict[str, Any]:
-    """What a new process tells, with the kernels of a folder."""
-    told: dict[str, Any] = json.loads(python("-m", f"project.benchmarks.{module}", *words, MINIFUSE_CACHE=str(folder)))
+def run_module(module: str, folder: Path, *words: str) -> dict[str, Any]:
+    """Return the JSON that a module prints in a new process with this kernel cache."""
+    told: dict[str, Any] = json.loads(run_python("-m", f"project.benchmarks.{module}", *words, MINIFUSE_CACHE=str(folder)))
     return told
 
 
 def first_call(backend: str, stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """The first calls of one process; each kernel is a round. The second process finds what the first one left on disk."""
+    """Return the setup of the first calls of a process, each kernel a round. A warm process finds kernels on disk."""
 
     def setup(bench: Bench) -> Contest:
         processes, folder = bench.pool.setdefault(f"first calls of {backend}", []), bench.folder / f"{backend}-calls"
         while len(processes) <= is_warm:
-            processes.append(told_by("first_kernels", folder, backend))
+            processes.append(run_module("first_kernels", folder, backend))
         told = processes[is_warm]
         seconds = iter(told[stage])
         return Contest({US: lambda: next(seconds)}, is_clocked=True, counts=told["counts"])
@@ -41,7 +41,7 @@ def first_call(backend: str, stage: str, is_warm: bool) -> Callable[[Bench], Con
 
 
 def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """The first batch of a network; each process is a round."""
+    """Return the setup of the first batch of a network; each process is a round."""
 
     def setup(bench: Bench) -> Contest:
         counts: dict[str, int] = {}
@@ -49,14 +49,14 @@ def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Con
 
         def clock() -> float:
             place = folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder))
-            told = told_by("first_batch", place, name, backend)
+            told = run_module("first_batch", place, name, backend)
             counts.update({what: max(n, counts.get(what, 0)) for what, n in told["counts"].items()})
             seconds: float = told["seconds"]
             return seconds
 
         try:
             if is_warm and not folder.exists():
-                told_by("first_batch", folder, name, backend)
+                run_module("first_batch", folder, name, backend)
         except subprocess.CalledProcessError as error:
             raise SkippedRowError(f"its process ended with {error.returncode}; is scikit-learn installed?") from error
         return Contest({US: clock}, is_clocked=True, counts=counts)
@@ -65,7 +65,7 @@ def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Con
 
 
 def calls(backend: str, group: str, cold_ms: float, warm_ms: float, new_size: Target | None = None) -> list[Row]:
-    """The first call of a function: compiled, found on disk, and with another size."""
+    """Return rows of the first call of a function: compiled, found on disk, and with another size."""
     nothing = count("kernels compiled", 0)
     cold, warm = (first_call(backend, "first call", is_warm) for is_warm in (False, True))
     return [
@@ -81,7 +81,7 @@ def calls(backend: str, group: str, cold_ms: float, warm_ms: float, new_size: Ta
 
 
 def batches(backend: str, group: str) -> list[Row]:
-    """The first batch of each network, compiled and found on disk."""
+    """Return rows of the first batch of each network, compiled and found on disk."""
     return [
         Row(
             f"{name}: first batch, {'a second process' if is_warm else 'nothing on disk'}",

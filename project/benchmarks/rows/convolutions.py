@@ -1,6 +1,6 @@
-"""Convolutions, pooling and losses, forward, and backward to what they read and what they learn; beside torch's eager ones.
+"""Convolutions, pooling and losses, forward and backward to inputs and weights, beside eager torch.
 
-The exact results are those of NumPy in float64, over windows of the padded input; gradients are written by hand.
+The exact results are computed by NumPy in float64, over windows of the padded input; gradients are written by hand.
 """
 
 from collections.abc import Callable
@@ -21,24 +21,24 @@ Windows = tuple[int, ...]
 
 
 def words(x: Any) -> Any:
-    """Where the functions of networks are, of minifuse and of torch."""
+    """Return the module `nn.functional` of minifuse or torch."""
     module, _, _ = type(x).__module__.partition(".")
     return import_module(f"{module}.nn.functional")
 
 
 def convolve(x: Any, w: Any) -> Any:
-    """As many dims as the input has, the result as large."""
+    """Convolve, over as many dims as the input has; the result has its size."""
     return getattr(words(x), f"conv{x.ndim - 2}d")(x, w, padding=PADDING)
 
 
 def windows(x: Array, size: Windows) -> Any:
-    """(N, channels, *places) -> (N, channels, *places, *size), of the padded input."""
+    """Return windows of the padded input, (N, channels, *places) -> (N, channels, *places, *size)."""
     padded = np.pad(x, [(0, 0), (0, 0), *[(PADDING, PADDING)] * len(size)])
     return np.lib.stride_tricks.sliding_window_view(padded, size, tuple(range(2, x.ndim)))
 
 
 def exact_convolution(x: Array, w: Array) -> Any:
-    """The sum over channels and the window."""
+    """Return the sum over channels and the window."""
     size = w.shape[2:]
     dims = [1, *range(x.ndim, x.ndim + len(size))]
     found = np.tensordot(windows(x, size), w, (dims, [1, *range(2, w.ndim)]))
@@ -46,13 +46,13 @@ def exact_convolution(x: Array, w: Array) -> Any:
 
 
 def exact_gradient(x: Array, w: Array, g: Array) -> Any:
-    """What the input receives: the convolution of what the result receives, with the weight turned round."""
+    """Return the gradient of the input: the output gradient, convolved with the flipped weight."""
     turned = np.flip(w, tuple(range(2, w.ndim))).swapaxes(0, 1)
     return exact_convolution(g, turned)
 
 
 def backward_of(work: Work, *learned: int) -> Work:
-    """A forward and a backward pass, to the first input and to those that learn; gives the gradient of the first."""
+    """Return a forward and backward pass to the first input and the learned ones; it returns the first gradient."""
 
     def both(x: Any, *rest: Any) -> Any:
         *operands, g = rest
@@ -67,42 +67,42 @@ def backward_of(work: Work, *learned: int) -> Work:
 
 
 def pooled(kind: str) -> Work:
-    """Windows that do not overlap."""
+    """Return a pooling function over windows that do not overlap."""
     return lambda x: getattr(words(x), f"{kind}_pool2d")(x, POOLED)
 
 
 def blocks(x: Array) -> Any:
-    """(N, C, H, W) -> (N, C, H / 2, 2, W / 2, 2)."""
+    """Split into pooling windows, (N, C, H, W) -> (N, C, H / 2, 2, W / 2, 2)."""
     n, c, h, w = x.shape
     return x.reshape(n, c, h // POOLED, POOLED, w // POOLED, POOLED)
 
 
 def exact_max_gradient(x: Array, g: Array) -> Any:
-    """What the largest of each block receives."""
+    """Return the gradient of max pooling: the maximum of each window receives its gradient."""
     is_largest = blocks(x) == blocks(x).max((3, 5), keepdims=True)
     return (is_largest * g[:, :, :, None, :, None]).reshape(x.shape)
 
 
 def exact_mean_gradient(x: Array, g: Array) -> Any:
-    """A share for each of a block."""
+    """Return the gradient of average pooling: each element of a window receives an equal share."""
     return np.broadcast_to(g[:, :, :, None, :, None] / POOLED**2, blocks(x).shape).reshape(x.shape)
 
 
 def with_classes(bench: Bench) -> list[Any]:
-    """Logits, and a class for each row."""
+    """Return logits, and a class for each row."""
     logits = bench.normal(0, LOGITS, "float32")
     return [logits, bench.held(bench.rng.integers(0, logits.shape[1], logits.shape[0]))]
 
 
 def cross_entropy(x: Any, y: Any) -> Any:
-    """The loss, and what the logits receive from it."""
+    """Compute the loss, and return the gradient of the logits."""
     x.grad = None
     words(x).cross_entropy(x, y).backward()
     return x.grad
 
 
 def exact_cross_entropy(x: Array, y: Array) -> Any:
-    """Softmax, less 1 at the class, over the number of rows."""
+    """Return the gradient: softmax, minus 1 at the class, divided by the number of rows."""
     module: Any = np if isinstance(x, np.ndarray) else import_module("cupy")
     e = module.exp(x - x.max(1, keepdims=True))
     is_class = y[:, None] == module.arange(x.shape[1])
@@ -110,12 +110,12 @@ def exact_cross_entropy(x: Array, y: Array) -> Any:
 
 
 def multiplications(weight: tuple[int, ...], passes: int) -> Callable[..., int]:
-    """Additions and multiplications, at most: windows over the edge count as others. A backward pass has two more."""
+    """Return an upper bound of additions and multiplications: windows over the edge count fully, a backward pass twice."""
     return lambda y, x, w, *_: passes * 2 * x[:, :1].size * w.size
 
 
 def of_dims(title: str, x: tuple[int, ...], w: tuple[int, ...]) -> list[Row]:
-    """A convolution forward, and both ways."""
+    """Return rows of a convolution, forward, and forward and backward."""
     y = (x[0], w[0], *x[2:])
     options: dict[str, Any] = {"without": ["numpy"], "rests": True, "targets": [speed("torch", 1)]}
     name = f"{title} of {x} with {w}"
@@ -135,7 +135,7 @@ def of_dims(title: str, x: tuple[int, ...], w: tuple[int, ...]) -> list[Row]:
 
 
 def of_pooling(kind: str, exact: Work, gradient: Work) -> list[Row]:
-    """Pooling forward, and both ways."""
+    """Return rows of pooling, forward, and forward and backward."""
     shape = (*IMAGE[:2], IMAGE[2] // POOLED, IMAGE[3] // POOLED)
     options: dict[str, Any] = {"without": ["numpy"], "targets": [speed("torch", 1)]}
     return [

@@ -1,7 +1,7 @@
-"""How cost grows: with the length of what is captured, with the rank of tensors, and memory with their size.
+"""The growth of cost: with the length of captured functions, with the rank of tensors, and of memory with their size.
 
-Beside a function of so many operators stands the same work as ten functions of a tenth: where cost is linear, they take as
-long. How time grows with size is what the sweeps say.
+A function of n operators is compared with ten functions of n / 10: if cost is linear, they take as long. How time grows with
+size is measured by the sweeps.
 """
 
 import json
@@ -16,18 +16,18 @@ from ..fused import EAGER
 from ..memory_of_process import EXPONENTS
 from ..row import US, Bench, Contest, Row, speed
 from . import compiling
-from .start import python
+from .start import run_python
 
 LENGTH, RANK, MEMORY = "costs-length", "costs-rank", "costs-memory"
 LENGTHS = (10, 100, 1000)
 TENTH = "ten of a tenth"
-NEAR_LINEAR = 0.5  # ten functions of a tenth take at least so many times as long as one
+NEAR_LINEAR = 0.5  # ten functions of a tenth take at least this many times as long as one
 RANKS = range(1, 9)
 POINTS = 1 << 18  # elements at all ranks of the larger tensors
 
 
 def chain_of(n: int) -> Callable[..., Any]:
-    """A function of n operators, each of which needs the one before."""
+    """Return a function of n operators, each of which depends on the one before."""
 
     def chain(a: Any, b: Any) -> Any:
         y = a
@@ -39,7 +39,7 @@ def chain_of(n: int) -> Callable[..., Any]:
 
 
 def parameters_of(n: int) -> Callable[..., Any]:
-    """A function of n operators that need nothing of each other, as the updates of a network's parameters."""
+    """Return a function of n independent operators, like the updates of a network's parameters."""
 
     def updates(a: Any, b: Any) -> Any:
         return tuple(a * float(k) + b for k in range(n // 2))
@@ -48,7 +48,7 @@ def parameters_of(n: int) -> Callable[..., Any]:
 
 
 def steps_of(n: int) -> Callable[..., Any]:
-    """The gradient of a chain: capture differentiates, and schedules both passes."""
+    """Return the gradient of a chain: capture differentiates it, and schedules both passes."""
     chain = chain_of(n // 3)
 
     def step(a: Any, b: Any) -> Any:
@@ -60,8 +60,8 @@ def steps_of(n: int) -> Callable[..., Any]:
 KINDS = {"a chain": chain_of, "operators side by side": parameters_of, "a chain and its gradient": steps_of}
 
 
-def captured(kind: str, n: int) -> Callable[[Bench], Contest]:
-    """Capture and schedule a new function: all that a first call does but compiling, and running."""
+def capture_setup(kind: str, n: int) -> Callable[[Bench], Contest]:
+    """Return the setup that captures and schedules a new function, without compiling or running it."""
 
     def setup(bench: Bench) -> Contest:
         make, inputs = KINDS[kind], [mf.ones(8), mf.ones(8)]
@@ -75,8 +75,8 @@ def captured(kind: str, n: int) -> Callable[[Bench], Contest]:
     return setup
 
 
-def ranked(shape: Sequence[int], is_turned: bool) -> Callable[[Bench], Contest]:
-    """An addition of tensors of so many dims; turned, one of them has its dims in the other order."""
+def addition_setup(shape: Sequence[int], is_turned: bool) -> Callable[[Bench], Contest]:
+    """Return the setup that adds two tensors of this shape; turned, one of them has its dims reversed."""
 
     def setup(bench: Bench) -> Contest:
         sizes = shape[::-1] if is_turned else shape
@@ -95,18 +95,18 @@ def ranked(shape: Sequence[int], is_turned: bool) -> Callable[[Bench], Contest]:
 
 
 def dims_of(rank: int) -> tuple[int, ...]:
-    """A shape of POINTS elements: powers of two, as equal as can be."""
+    """Return a shape of POINTS elements: powers of two, as equal as possible."""
     bits = POINTS.bit_length() - 1
     return tuple(1 << (bits // rank + (k < bits % rank)) for k in range(rank))
 
 
-def memory(exponent: int) -> Callable[[Bench], Contest]:
-    """The chain of 8 and its gradient: seconds and memory of a call, fused and not, each in a process of its own."""
+def memory_setup(exponent: int) -> Callable[[Bench], Contest]:
+    """Return the setup of time and memory of the chain of 8 and its gradient, fused and eager, each in its own process."""
 
     def setup(bench: Bench) -> Contest:
         for how in ("fused", "eager"):
             if how not in bench.pool:
-                bench.pool[how] = json.loads(python("-m", "project.benchmarks.memory_of_process", how))
+                bench.pool[how] = json.loads(run_python("-m", "project.benchmarks.memory_of_process", how))
         told = {how: bench.pool[how][str(exponent)] for how in ("fused", "eager")}
         counts = {"KiB": told["fused"][1], "KiB unfused": told["eager"][1], "KiB of an array": 4 << exponent >> 10}
         clocks: dict[str, Callable[[], float]] = {US: lambda: told["fused"][0], EAGER: lambda: told["eager"][0]}
@@ -119,7 +119,7 @@ LENGTH_ROWS = [
     Row(
         f"{kind}, {n} operators",
         LENGTH,
-        captured(kind, n),
+        capture_setup(kind, n),
         (speed(TENTH, NEAR_LINEAR),) if n > LENGTHS[0] else (),
         curve=f"capture and schedule: {kind}",
         size=n,
@@ -128,7 +128,7 @@ LENGTH_ROWS = [
     for n in LENGTHS
 ]
 RANK_ROWS = [
-    Row(f"{title}, {rank} dims", RANK, ranked(shape(rank), is_turned), curve=title, size=rank)
+    Row(f"{title}, {rank} dims", RANK, addition_setup(shape(rank), is_turned), curve=title, size=rank)
     for title, shape, is_turned in (
         ("a + b of (2, 2, ...): the host", lambda rank: (2,) * rank, False),
         ("a + b turned round, 2^18 elements", dims_of, True),
@@ -136,7 +136,7 @@ RANK_ROWS = [
     for rank in RANKS
 ]
 MEMORY_ROWS = [
-    Row(f"{curve}, 2^{k}", MEMORY, memory(k), curve=curve, size=1 << k)
+    Row(f"{curve}, 2^{k}", MEMORY, memory_setup(k), curve=curve, size=1 << k)
     for curve in ("chain of 8 and its gradient",)
     for k in EXPONENTS
 ]

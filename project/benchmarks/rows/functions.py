@@ -1,4 +1,4 @@
-"""Elementwise functions on 2^22 numbers, in both precisions: how good the vector math is."""
+"""Elementwise functions on 2^22 numbers, in float32 and float64: the quality of the vector math."""
 
 import math
 from functools import partial
@@ -8,41 +8,41 @@ from typing import Any
 
 import numpy as np
 
-from ..row import Array, Row, Work, formula, jitted, normal, uniform
+from ..row import Array, Row, Work, formula, jax_jit, normal, uniform
 
 GROUP = "functions"
 N = (1 << 22,)
 
 
 def sigmoid(x: Array) -> Any:
-    """1 / (1 + exp(-x))."""
+    """Return 1 / (1 + exp(-x))."""
     return 1 / (1 + np.exp(-x))
 
 
 def erf(x: Array) -> Any:
-    """The error function, which NumPy does not have."""
+    """Return the error function, which NumPy does not have."""
     return np.asarray(np.frompyfunc(math.erf, 1, 1)(x), x.dtype)
 
 
 def gelu(x: Array) -> Any:
-    """x times the probability that a standard normal variable lies below x."""
+    """Return x times the probability that a standard normal variable is less than x."""
     return x * 0.5 * (1 + erf(x * math.sqrt(0.5)))
 
 
 def jax_functions() -> Any:
-    """Those of networks and of statistics, in JAX."""
+    """Return JAX's functions of networks and statistics."""
     nn, special = import_module("jax.nn"), import_module("jax.scipy.special")
     return SimpleNamespace(sigmoid=nn.sigmoid, erf=special.erf, gelu=partial(nn.gelu, approximate=False))
 
 
 def torch_gelu(x: Any) -> Any:
-    """The same in torch, where it is no method."""
+    """Return the same in torch, where gelu is not a method."""
     import torch
 
     return torch.nn.functional.gelu(x)
 
 
-# name -> on tensors, on arrays, where NumPy has it, range of x
+# name -> on tensors, on arrays, whether NumPy has it, range of x
 FUNCTIONS: dict[str, tuple[Work, Work, bool, tuple[float, float] | None]] = {
     "exp": (lambda x: x.exp(), np.exp, True, None),
     "log": (lambda x: x.log(), np.log, True, (0.01, 100)),
@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[Work, Work, bool, tuple[float, float] | None]] = {
 
 
 def row(name: str, dtype: str) -> Row:
-    """The row of a function in one precision."""
+    """Return the row of a function in one precision."""
     tensors, arrays, is_in_numpy, limits = FUNCTIONS[name]
     return formula(
         f"{name}, {dtype}",
@@ -67,7 +67,7 @@ def row(name: str, dtype: str) -> Row:
             **({"numpy": arrays} if is_in_numpy else {}),
             **({"torch": torch_gelu} if name == "gelu" else {}),
             **({"numexpr": lambda x: import_module("numexpr").evaluate(f"{name}(x)")} if hasattr(np, name) else {}),
-            "jax": jitted(lambda jnp: getattr(jnp, name, None) or getattr(jax_functions(), name)),
+            "jax": jax_jit(lambda jnp: getattr(jnp, name, None) or getattr(jax_functions(), name)),
         },
         without=() if is_in_numpy else ["numpy"],
     )

@@ -1,6 +1,6 @@
-"""Fused functions on the CPU, beside torch.compile, numexpr, jax.jit, and everybody's way without fusion.
+"""Fused functions on the CPU, beside torch.compile, numexpr, jax.jit, and unfused libraries.
 
-The functions are those of NUMBERS: they are shared with the rows of a GPU.
+The functions in NUMBERS are shared with the rows of a GPU.
 """
 
 from importlib import import_module
@@ -30,59 +30,59 @@ SHORT = (1024,)
 WIDTH = TABLE[1:]
 EPSILON = 1e-5
 SQUARE, LAYER = ((1024, 1024), (1024, 1024), (1024,)), ((4096, 784), (784, 128), (128,))
-f32 = np.float32  # cupy.fuse takes other numbers for float64
+f32 = np.float32  # cupy.fuse treats other numbers as float64
 
 
 def array_chain(np: Any, width: Any) -> Work:
-    """The chain in NumPy's words."""
+    """Return the chain, written with NumPy functions."""
     return lambda a, b, c: f32(1) / (f32(1) + np.exp(-(a * b + c))) * np.maximum(a, f32(0)) - np.log1p(np.exp(-b * b))
 
 
 def array_polynomial(np: Any, width: Any) -> Work:
-    """The polynomial in NumPy's words."""
+    """Return the polynomial, written with NumPy functions."""
     return lambda a, b, c: (a * b + c) * a - f32(0.5) * b * b + c
 
 
 def squared_difference(a: Any, b: Any) -> Any:
-    """The sum of the squares of differences."""
+    """Return the sum of the squares of differences."""
     return ((a - b) ** 2).sum()
 
 
 def transposed(x: Any, b: Any) -> Any:
-    """What is read along columns and written along rows."""
+    """Read along columns, and write along rows."""
     return x.T * 2 + b
 
 
 def array_transposed(np: Any, width: Any) -> Work:
-    """The same of the view."""
+    """Return the same function of the view."""
     return lambda y, b: y * f32(2) + b
 
 
 def views_of_transposed(x: Any, b: Any) -> tuple[Any, Any]:
-    """The view, which cupy.fuse does not take inside."""
+    """Return the view, which cupy.fuse does not accept inside a function."""
     return x.T, b
 
 
 def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-    """Rows with mean 0 and variance 1, scaled and shifted."""
+    """Normalize rows to mean 0 and variance 1, then scale and shift them."""
     d = x - x.mean(1, keepdim=True)
     return d * ((d * d).mean(1, keepdim=True) + EPSILON).rsqrt() * weight + bias
 
 
 def torch_layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-    """The same by one operator of torch."""
+    """Return the same by one operator of torch."""
     import torch
 
     return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
 
 
 def softmax_times(x: Any) -> Any:
-    """Softmax of rows, times what it was taken of."""
+    """Return softmax(x) * x of rows."""
     return x.softmax(1) * x
 
 
 def array_softmax(np: Any, width: Any) -> Work:
-    """Softmax of rows in NumPy's words, with no `keepdims`, which cupy.fuse does not know."""
+    """Return the softmax of rows in NumPy without `keepdims`, which cupy.fuse does not support."""
 
     def work(x: Any) -> Any:
         e = np.exp(x - np.amax(x, axis=1)[:, None])
@@ -92,7 +92,7 @@ def array_softmax(np: Any, width: Any) -> Work:
 
 
 def array_layer_norm(np: Any, width: Any) -> Work:
-    """Layer norm in NumPy's words."""
+    """Return layer norm, written with NumPy functions."""
 
     def work(x: Any, weight: Any, bias: Any) -> Any:
         d = x - (np.sum(x, axis=1) / width)[:, None]
@@ -102,13 +102,13 @@ def array_layer_norm(np: Any, width: Any) -> Work:
 
 
 def softmax_times_backward(x: Array, g: Array) -> Any:
-    """The gradient of `softmax_times` by hand."""
+    """Return the gradient of `softmax_times` by hand."""
     y = softmax(x)
     return y * (g * (1 + x) - (y * g * x).sum(1, keepdims=True))
 
 
 def layer_norm_backward(x: Array, weight: Array, bias: Array, g: Array) -> Any:
-    """The gradient of `layer_norm` by hand."""
+    """Return the gradient of `layer_norm` by hand."""
     d = x - x.mean(1, keepdims=True)
     scale = 1 / np.sqrt((d * d).mean(1, keepdims=True) + EPSILON)
     y, h = d * scale, g * weight
@@ -116,17 +116,17 @@ def layer_norm_backward(x: Array, weight: Array, bias: Array, g: Array) -> Any:
 
 
 def softmax_given(y: Any, g: Any) -> Any:
-    """The gradient of softmax, given what it was, and what it receives."""
+    """Return the gradient of softmax, given its result and the output gradient."""
     return y * (g - (y * g).sum(1)[:, None])
 
 
 def torch_cross_entropy(x: Any, targets: Any) -> Any:
-    """The mean loss of rows, in torch."""
+    """Return the mean loss of rows, in torch."""
     return import_module("torch").nn.functional.cross_entropy(x, targets)
 
 
 def backward_of_loss(loss: Work) -> Work:
-    """A forward and a backward pass: the gradient of the first input."""
+    """Return a forward and backward pass: it returns the gradient of the first input."""
 
     def both(x: Any, targets: Any) -> Any:
         x.grad = None
@@ -137,44 +137,44 @@ def backward_of_loss(loss: Work) -> Work:
 
 
 def relu_layer(x: Any, w: Any, b: Any) -> Any:
-    """A layer of a network, its activation relu."""
+    """Apply a linear layer and relu."""
     return (x @ w + b).relu()
 
 
 def gelu_layer(x: Any, w: Any, b: Any) -> Any:
-    """A layer of a network, its activation gelu."""
+    """Apply a linear layer and gelu."""
     return (x @ w + b).gelu()
 
 
 def torch_gelu_layer(x: Any, w: Any, b: Any) -> Any:
-    """The same in torch, where gelu is no method."""
+    """Return the same in torch, where gelu is not a method."""
     return torch_gelu(x @ w + b)
 
 
 def array_relu_layer(np: Any, width: Any) -> Work:
-    """The layer in NumPy's words."""
+    """Return the layer, written with NumPy functions."""
     return lambda x, w, b: np.maximum(x @ w + b, f32(0))
 
 
 def exact_gelu_layer(x: Array, w: Array, b: Array) -> Any:
-    """The layer in float64; NumPy has no erf, CuPy has one."""
+    """Return the layer in float64; NumPy has no erf, but CuPy has."""
     z = x @ w + b
     special = erf if isinstance(z, np.ndarray) else import_module("cupyx.scipy.special").erf
     return z * 0.5 * (1 + special(z * 0.5**0.5))
 
 
 def multiplications(y: Any, x: Any, *_: Any) -> int:
-    """Additions and multiplications of the product in a layer."""
+    """Return the additions and multiplications of the product in a layer."""
     return int(2 * y.size * x.shape[-1])
 
 
 def numexpr_transposed(x: Array, b: Array) -> Any:
-    """The transposed chain, compiled by numexpr."""
+    """Return the transposed chain, compiled by numexpr."""
     return import_module("numexpr").evaluate("y * two + b", {"y": x.T, "two": f32(2), "b": b})
 
 
 def layers(kind: str, work: Work, arrays: Arrays | None, **options: Any) -> list[Row]:
-    """A layer on square matrices, and as it is in a network for pictures of digits."""
+    """Return rows of a layer on square matrices, and of a layer in a network for images of digits."""
     targets = [speed("torch.compile", 1), *([speed("numpy", 1.1)] if arrays else [])]
     return [
         fused(

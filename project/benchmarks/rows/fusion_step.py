@@ -1,7 +1,8 @@
-"""A whole training step as one call: the loss, its gradients and the update of all parameters, beside torch's ways.
+"""A whole training step as one call: the loss, its gradients and the update of all parameters, beside torch.
 
-A perceptron for pictures of digits, 784-128-10, with relu and cross-entropy, a batch of 64, and gradient descent. Steps go
-on from each other, on one batch; the first ones are checked. On a GPU several are waited for together, as training does.
+A perceptron for images of digits, 784-128-10, with relu and cross-entropy, a batch of 64, and gradient descent. Each step
+continues from the last one, on one batch; the first ones are checked. On a GPU, several steps are synchronized together, as
+in training.
 """
 
 from collections.abc import Callable, Sequence
@@ -11,7 +12,7 @@ import numpy as np
 
 import minifuse as mf
 
-from ..fused import EAGER, compiled
+from ..fused import EAGER, torch_compiled
 from ..gpu import GpuBench
 from ..row import US, Bench, Contest, Player, Row, speed
 
@@ -25,13 +26,13 @@ Step = Callable[[], Any]
 
 
 def forward(parameters: Sequence[Any], x: Any) -> Any:
-    """What the network says of a batch."""
+    """Return the network's result for a batch."""
     w1, b1, w2, b2 = parameters
     return (x @ w1 + b1).relu() @ w2 + b2
 
 
 def learner(parameters: Sequence[Any], optimizer: Any, loss: Callable[..., Any]) -> Callable[[Any, Any], None]:
-    """A step in the words that minifuse and torch share."""
+    """Return a training step, written with what minifuse and torch share."""
 
     def step(x: Any, y: Any) -> None:
         optimizer.zero_grad()
@@ -42,7 +43,7 @@ def learner(parameters: Sequence[Any], optimizer: Any, loss: Callable[..., Any])
 
 
 def in_one_graph(torch: Any) -> Callable[..., None]:
-    """A step that torch.compile sees as a whole: its usual words break it in three."""
+    """Return a step that torch.compile captures in one graph; the usual code breaks it in three."""
 
     def loss(parameters: Sequence[Any], x: Any, y: Any) -> Any:
         return torch.nn.functional.cross_entropy(forward(parameters, x), y)
@@ -56,7 +57,7 @@ def in_one_graph(torch: Any) -> Callable[..., None]:
 
 
 def exact(count: int) -> Callable[..., Any]:
-    """The weights of the first layer after some steps, with derivatives by hand."""
+    """Return the weights of the first layer after some steps, with derivatives by hand."""
 
     def steps(x: Any, one_hot: Any, *parameters: Any) -> Any:
         w1, b1, w2, b2 = weighted(parameters)
@@ -76,12 +77,12 @@ def exact(count: int) -> Callable[..., Any]:
 
 
 def weighted(parameters: Sequence[Any]) -> list[Any]:
-    """Normal numbers as the parameters of layers: new arrays, spread by how many inputs a layer has."""
+    """Return new random parameters of layers, scaled by the number of inputs of a layer."""
     return [p * n**-0.5 for p, n in zip(parameters, (PIXELS, PIXELS, HIDDEN, HIDDEN), strict=True)]
 
 
 def setup(bench: Bench) -> Contest:
-    """A step, or several on a GPU, for each player from the same weights."""
+    """Set up a step, or several on a GPU, for each player, from the same weights."""
     x, *numbers = [bench.normal(k, shape, "float32") for k, shape in enumerate([(BATCH, PIXELS), *SHAPES])]
     # The classes of a quick run are fewer, as all dims are.
     labels = bench.rng.integers(0, numbers[-1].shape[0], x.shape[0])
@@ -108,11 +109,11 @@ def setup(bench: Bench) -> Contest:
 
 
 def step_of(who: str, bench: Bench, data: Sequence[Any], parameters: list[Any]) -> tuple[Step, Any]:
-    """A call that makes a step, and the weights that it changes."""
+    """Return a call that does a step, and the weights that it changes."""
     if who.startswith("torch.compile"):
         torch: Any = bench.peers["torch.compile"]
         mode = "reduce-overhead" if who.endswith("graphs") else None
-        work = compiled(in_one_graph(torch), bench, mode)
+        work = torch_compiled(in_one_graph(torch), bench, mode)
         for p in parameters if mode else ():
             torch._dynamo.mark_static_address(p)  # a graph may write to it
         return lambda: work(parameters, *data), parameters[0]

@@ -1,4 +1,4 @@
-"""What a new pointwise kernel costs on a GPU: compiled, and, in another process, found on disk."""
+"""The cost of a new pointwise kernel on a GPU: compiled, and, in another process, found on disk."""
 
 from .compiling import calls
 

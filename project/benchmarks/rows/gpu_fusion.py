@@ -1,6 +1,6 @@
-"""Fused functions on a GPU, beside torch.compile, cupy.fuse, and everybody's way without fusion.
+"""Fused functions on a GPU, beside torch.compile, cupy.fuse, and unfused libraries.
 
-The functions are those of the rows of the CPU. The clock is the device's, but where the host is what takes the time.
+The functions are those of the CPU rows. The clock is the device's, or the host's for rows that are limited by the host.
 """
 
 from typing import Any
@@ -19,19 +19,19 @@ from .large import chain
 
 HOST, MEMORY, MATMUL = "gpu-fusion-host", "gpu-fusion-memory", "gpu-fusion-matmul"
 LONG = (1 << 26,)
-TABLE, ODD = (8192, 8192), (65536, 1001)  # rows of 1001 begin anywhere, and fill no vector
-LOGITS = ((8192, 8192), (65536, 1001), (4096, 50257))  # the last ones as of a model of language
+TABLE, ODD = (8192, 8192), (65536, 1001)  # rows of 1001 are not aligned to vectors
+LOGITS = ((8192, 8192), (65536, 1001), (4096, 50257))  # the last ones as in a language model
 LAYER = ((4096, 4096), (4096, 4096), (4096,))
-CHAIN = "y = 1.0f / (1.0f + expf(-(a * b + c))) * fmaxf(a, 0.0f) - log1pf(expf(-b * b))"  # in CUDA C, as cupy takes it
+CHAIN = "y = 1.0f / (1.0f + expf(-(a * b + c))) * fmaxf(a, 0.0f) - log1pf(expf(-b * b))"  # in CUDA C, for cupy
 
 
 def both(at_least: float, than_cupy: float = 1.5) -> list[Target]:
-    """How fast beside those who fuse."""
+    """Return the targets against peers that fuse."""
     return [speed("torch.compile", at_least), speed("cupy.fuse", than_cupy)]
 
 
 def of_rows(shape: tuple[int, int]) -> list[Row]:
-    """Softmax and layer norm of a table."""
+    """Return rows of softmax and layer norm of a table."""
     rows, width = shape
     return [
         fused(f"softmax, {rows} x {width}", MEMORY, normal(shape), lambda x: x.softmax(1), array_softmax, targets=both(1.1)),
@@ -48,7 +48,7 @@ def of_rows(shape: tuple[int, int]) -> list[Row]:
 
 
 def of_logits(shape: tuple[int, int]) -> Row:
-    """Cross-entropy against class indices, forward and backward."""
+    """Return rows of cross-entropy against class indices, forward and backward."""
     rows, classes = shape
 
     def inputs(bench: Any) -> tuple[Any, Any]:
@@ -151,7 +151,7 @@ FOLDS = [
 
 
 def layer(kind: str, work: Any, **options: Any) -> Row:
-    """A layer of a network; its product alone is cuBLAS in torch."""
+    """Return the row of a layer of a network; torch runs its product by cuBLAS."""
     x, w, b = LAYER
     return fused(
         f"{kind}(x @ w + b), 4096 x 4096 x 4096",

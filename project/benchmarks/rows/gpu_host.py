@@ -1,4 +1,4 @@
-"""What a call costs the host, where the GPU has next to nothing to do. The clock is the host's."""
+"""The host cost of a call, with almost no work on the GPU. The clock is the host's."""
 
 from functools import partial
 from math import nan
@@ -24,12 +24,12 @@ RAW = """extern "C" __global__ void add(float *out, const float *a, const float 
 
 
 def add(a: Any, b: Any) -> Any:
-    """The work of a prepared launch."""
+    """Add; a prepared launch does the same work."""
     return a + b
 
 
 def launches(bench: Bench) -> Contest:
-    """A launch whose arguments are ready: what is left when all that can be prepared is."""
+    """Return a launch with prepared arguments, which is the minimal work per call."""
     arrays = normal(N, N)(bench)
     plan = Plan(add, arrays)
     bound = plan.steps[0].bind(plan.backend)
@@ -50,7 +50,7 @@ def launches(bench: Bench) -> Contest:
 
 
 def raw_launch(cupy: Any, a: Any, b: Any) -> Player:
-    """The same by a kernel in CUDA C."""
+    """Return the same by a kernel in CUDA C."""
     kernel, out = cupy.RawKernel(RAW, "add"), cupy.empty_like(a)
     grid, block, arguments = (-(-a.size // THREADS),), (THREADS,), (out, a, b, np.int64(a.size))
 

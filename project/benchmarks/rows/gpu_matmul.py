@@ -1,4 +1,4 @@
-"""Matrix products on a GPU in float32 without TF32, beside cuBLAS through torch; and the ladder, rung by rung."""
+"""Matrix products on a GPU in float32 without TF32, beside cuBLAS through torch; and each kernel of the ladder."""
 
 from collections.abc import Callable, Sequence
 from math import nan
@@ -15,7 +15,7 @@ from ..gpu import BACKEND, GpuBench, on_device
 from ..row import US, Bench, Contest, Player, Row, Target, Work, formula, normal, speed
 
 SQUARES = (512, 1024, 2048, 4000, 4095, 4096, 8192)
-NUMBERS = {"f32": np.float32, "i64": int}  # as launches take them
+NUMBERS = {"f32": np.float32, "i64": int}  # in the order of launch arguments
 LADDER_SIZE, SLOW_SIZE = 2048, 1024  # the naive kernel also at the smaller size
 
 
@@ -27,7 +27,7 @@ def product(
     summed: int = -1,
     targets: Sequence[Target] = (speed("torch", 0.95),),
 ) -> Row:
-    """A row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
+    """Return a row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
     return formula(
         name,
         "gpu-matmul",
@@ -40,12 +40,12 @@ def product(
 
 
 def square(n: int) -> Row:
-    """The product of two square matrices."""
+    """Return the row of a product of two square matrices."""
     return product(f"{n} x {n} x {n}", (n, n), (n, n), targets=[speed("torch", 0.95 if n % 64 else 1)])
 
 
 def rung_row(rung: Rung, n: int) -> Row:
-    """A rung of the ladder, launched as it is."""
+    """Return the row of a kernel of the ladder, launched directly."""
 
     def setup(bench: Bench) -> Contest:
         assert isinstance(bench, GpuBench)
@@ -67,7 +67,7 @@ def rung_row(rung: Rung, n: int) -> Row:
 
 
 def launch_of(rung: Rung, device: Any, out: Any, a: Any, b: Any) -> Callable[[], None]:
-    """A launch of a rung over three dense matrices, compiled and ready."""
+    """Return a compiled launch of a kernel of the ladder, for three dense matrices."""
     (rows, depth), columns = a.shape, b.shape[1]
     kernel = rung.kernel(rows, columns, depth)
     text = f"# {kernel.name} {kernel.constants}\n"

@@ -1,4 +1,4 @@
-"""Arrays of 256 MiB on a GPU: what is bound by memory. The clock is the device's, the yardstick a copy of as many bytes."""
+"""Arrays of 256 MiB on a GPU: memory-bound work, beside a copy of as many bytes. The clock is the device's."""
 
 from typing import Any
 
@@ -17,12 +17,12 @@ WIDTH = TABLE[1:]
 
 
 def transposed(x: Any, row: Any) -> Any:
-    """What a kernel reads along columns and writes along rows."""
+    """Read along columns, and write along rows."""
     return x.T * 2 + row
 
 
 def plain(name: str, group: str, inputs: Inputs, work: Work, arrays: Work | None = None, **options: Any) -> Row:
-    """A row in which the engine of one thread an element plays too: it has the words of the others."""
+    """Return a row that includes the engine with one thread per element, which has the same methods."""
     others = {"indexed": work, **options.pop("others", {})}
     return formula(name, group, inputs, work, arrays, others=others, **options)
 

@@ -1,6 +1,6 @@
 """Matrix products of float32 on tensor cores: "high" (tf32) and "medium" (bf16), beside torch in the same precision.
 
-Each player sets the precision for its own call and puts it back. In "medium" torch multiplies in tf32 as well, on a GPU.
+Each player sets the precision for its own call and restores it. In "medium", torch uses tf32 on a GPU, too.
 """
 
 from collections.abc import Callable, Sequence
@@ -25,7 +25,7 @@ def product(
     summed: int = -1,
     targets: Sequence[Target] = (),
 ) -> Row:
-    """A row that multiplies matrices of shapes a and b in a precision; `summed` is the dim of a that is summed over."""
+    """Return the row of a product of shapes a and b in a precision; `summed` is the dim of a that is summed over."""
 
     def setup(bench: Bench) -> Contest:
         arrays = normal(a, b)(bench)
@@ -39,7 +39,7 @@ def product(
 
 
 def ours(work: Work, precision: str, arrays: Sequence[Any]) -> Callable[[], Any]:
-    """A call in this precision."""
+    """Return a call in this precision."""
 
     def call() -> Any:
         with mf.use_float32_matmul_precision(precision):
@@ -49,7 +49,7 @@ def ours(work: Work, precision: str, arrays: Sequence[Any]) -> Callable[[], Any]
 
 
 def torchs(torch: Any, work: Work, precision: str, arrays: Sequence[Any]) -> Callable[[], Any]:
-    """A call in this precision; other rows find the highest one again."""
+    """Return a call in this precision, which restores the highest one for other rows."""
 
     def call() -> Any:
         torch.set_float32_matmul_precision(precision)
@@ -62,7 +62,7 @@ def torchs(torch: Any, work: Work, precision: str, arrays: Sequence[Any]) -> Cal
 
 
 def rows_in(precision: str) -> list[Row]:
-    """All rows of one precision."""
+    """Return all rows of one precision."""
     goal = [speed("torch", 0.9)]
     n, big = 4096, (4096, 4096)
     return [

@@ -1,4 +1,4 @@
-"""What a call costs before a number is computed: 1,024 float32 fit into the cache, and kernels take some 100 ns."""
+"""The fixed cost of a call: 1,024 float32 fit into the cache, and kernels take some 100 ns."""
 
 from typing import Any
 
@@ -17,14 +17,14 @@ def add_in_place(a: Any, b: Any) -> Any:
 
 
 def multiply_sum_backward(x: Any, y: Any) -> Any:
-    """A forward and a backward pass; the gradient is y."""
+    """Do a forward and a backward pass, and return the gradient, which is y."""
     x.grad = None
     (x * y).sum().backward()
     return x.grad
 
 
 def softmax(x: Array) -> Any:
-    """Softmax of a vector."""
+    """Return the softmax of a vector."""
     e = np.exp(x - x.max())
     return e / e.sum()
 

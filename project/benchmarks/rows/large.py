@@ -1,4 +1,4 @@
-"""Arrays that do not fit into the cache: memory and arithmetic count, calls do not."""
+"""Arrays that do not fit into the cache: time is limited by memory and arithmetic, not by the cost of a call."""
 
 from importlib import import_module
 from typing import Any
@@ -12,56 +12,56 @@ from ..row import Array, formula, normal, speed, uniform
 GROUP = "large"
 LONG = (1 << 24,)
 TABLE = (4096, 1024)
-HALF = np.float32(0.5)  # numexpr takes 0.5 for a float64, and computes all in float64
+HALF = np.float32(0.5)  # numexpr treats 0.5 as a float64, and would compute everything in float64
 
 
 def chain(a: Any, b: Any, c: Any) -> Any:
-    """Eight operators: sigmoid(a * b + c) * relu(a) - log1p(exp(-b * b))."""
+    """Return sigmoid(a * b + c) * relu(a) - log1p(exp(-b * b)), which has eight operators."""
     return (a * b + c).sigmoid() * a.relu() - (-b * b).exp().log1p()
 
 
 def numpy_chain(a: Array, b: Array, c: Array) -> Any:
-    """The same with what NumPy has."""
+    """Return the same, written with NumPy functions."""
     return 1 / (1 + np.exp(-(a * b + c))) * np.maximum(a, 0) - np.log1p(np.exp(-b * b))
 
 
 def numexpr_chain(a: Array, b: Array, c: Array) -> Any:
-    """The same, compiled by numexpr."""
+    """Return the same, compiled by numexpr."""
     return import_module("numexpr").evaluate("1 / (1 + exp(-(a * b + c))) * where(a > 0, a, 0) - log1p(exp(-b * b))")
 
 
 def polynomial(a: Any, b: Any, c: Any) -> Any:
-    """Additions and products only."""
+    """Do additions and products only."""
     return (a * b + c) * a - 0.5 * b * b + c
 
 
 def numexpr_polynomial(a: Array, b: Array, c: Array) -> Any:
-    """The same, compiled by numexpr."""
+    """Return the same, compiled by numexpr."""
     return import_module("numexpr").evaluate("(a * b + c) * a - half * b * b + c", {"a": a, "b": b, "c": c, "half": HALF})
 
 
 def softmax(x: Array) -> Any:
-    """Softmax of each row."""
+    """Return the softmax of each row."""
     e = np.exp(x - x.max(1, keepdims=True))
     e /= e.sum(1, keepdims=True)
     return e
 
 
 def logsumexp(x: Array) -> Any:
-    """The logarithm of the sum of exp of each row."""
+    """Return the logarithm of the sum of exp of each row."""
     largest = x.max(1, keepdims=True)
     return np.log(np.exp(x - largest).sum(1)) + largest[:, 0]
 
 
 def softmax_backward(x: Any, g: Any) -> Any:
-    """Forward and backward; gives the gradient of x."""
+    """Run forward and backward, and return the gradient of x."""
     x.grad = None
     x.softmax(1).backward(g)
     return x.grad
 
 
 def numpy_softmax_backward(x: Array, g: Array) -> Any:
-    """The gradient by hand."""
+    """Return the gradient by hand."""
     y = softmax(x)
     return y * (g - (y * g).sum(1, keepdims=True))
 

@@ -1,7 +1,7 @@
-"""Steps of the recipes' models, beside torch's eager way and torch.compile: the same model, weights, batch and optimizer.
+"""Training steps of the recipes' models, beside eager torch and torch.compile: same model, weights, batch and optimizer.
 
-A step is the loss, its gradients, clipping where the recipe clips, and the update. minifuse plays as its recipes do, one
-fused function a step, and unfused besides. The losses of the first steps are compared with torch's in float64.
+A step is the loss, its gradients, clipping if the recipe clips, and the update. minifuse runs as in its recipes, one fused
+function per step, and also unfused. The losses of the first steps are compared with torch's in float64.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ LETTERS = 59
 
 @dataclass(frozen=True)
 class Case:
-    """One model, how large it is, and what it is given."""
+    """A model with its sizes, inputs and targets."""
 
     title: str
     recipe: Recipe
@@ -65,8 +65,8 @@ GPU_CASES = (
 )
 
 
-def given(case: Case, bench: Bench) -> tuple[Any, Any]:
-    """(steps, N, ...) inputs, (steps, N, ...) targets, as arrays."""
+def make_batches(case: Case, bench: Bench) -> tuple[Any, Any]:
+    """Return (steps, N, ...) inputs and (steps, N, ...) targets, as arrays."""
     steps, batch = (2, 8) if bench.is_quick else (case.steps, case.batch)
     if case.recipe is SONNETS:
         shape = steps, batch, case.options["context"]
@@ -81,7 +81,7 @@ def given(case: Case, bench: Bench) -> tuple[Any, Any]:
 
 
 def ours(case: Case) -> Any:
-    """The model with its first weights."""
+    """Return the model with its initial weights."""
     settings = case.recipe.settings.changed({"options": case.options, "batch": case.batch})
     if case.recipe is SONNETS:
         return GPT(LETTERS, *(settings[name] for name in ("context", "layers", "heads", "width", "dropout")))
@@ -89,7 +89,7 @@ def ours(case: Case) -> Any:
 
 
 def theirs(case: Case, state: dict[str, Any], torch: Any, dtype: Any, device: str) -> Any:
-    """The same model in torch, with the same weights."""
+    """Return the same model in torch, with the same weights."""
     nn, options = torch.nn, case.options
     if case.recipe is MLP:
         model = nn.Sequential(nn.Linear(64, options["hidden"]), nn.ReLU(), nn.Linear(options["hidden"], 10))
@@ -107,11 +107,11 @@ def theirs(case: Case, state: dict[str, Any], torch: Any, dtype: Any, device: st
 
 
 def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
-    """The GPT in torch's words, its parameters named as ours."""
+    """Return the GPT in torch, with the same parameter names."""
     nn, width, heads = torch.nn, options["width"], options["heads"]
 
     class Attention(nn.Module):  # type: ignore[misc]
-        """As one writes it for speed: one product for queries, keys and values, and torch's own attention."""
+        """Attention written for speed: one product for queries, keys and values, and torch's own attention."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -127,7 +127,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
             return self.out_proj(y.transpose(1, 2).reshape(n, t, width))
 
     class Block(nn.Module):  # type: ignore[misc]
-        """As `minifuse.recipes.gpt.Block`."""
+        """The same as `minifuse.recipes.gpt.Block`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -139,7 +139,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
             return x + self.mlp(self.norm2(x))
 
     class Model(nn.Module):  # type: ignore[misc]
-        """As `minifuse.recipes.gpt.GPT`."""
+        """The same as `minifuse.recipes.gpt.GPT`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -157,7 +157,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
 
 
 def optimizer_of(case: Case, parameters: Any, optim: Any) -> Any:
-    """The optimizer of a recipe, of minifuse or of torch, its rate fixed."""
+    """Return the optimizer of a recipe, in minifuse or torch, with a fixed learning rate."""
     rate = case.recipe.settings.rate
     if case.recipe is SONNETS:
         return optim.AdamW(list(parameters), lr=rate, betas=(0.9, 0.99), weight_decay=0.1)
@@ -165,7 +165,7 @@ def optimizer_of(case: Case, parameters: Any, optim: Any) -> Any:
 
 
 def torch_step(case: Case, torch: Any, model: Any) -> Callable[..., Any]:
-    """A step in torch, line by line that of `make_step`."""
+    """Return a step in torch, with the same lines as `make_step`."""
     optimizer = optimizer_of(case, model.parameters(), torch.optim)
 
     def step(x: Any, y: Any) -> Any:
@@ -181,11 +181,11 @@ def torch_step(case: Case, torch: Any, model: Any) -> Callable[..., Any]:
 
 
 def contest(case: Case) -> Callable[[Bench], Contest]:
-    """A call of some steps, for each player from the same weights. The losses of the first steps are its result."""
+    """Return a contest of several steps from the same weights. The losses of the first steps are the result."""
 
     def setup(bench: Bench) -> Contest:
         is_on_gpu = isinstance(bench, GpuBench)
-        x, y = given(case, bench)
+        x, y = make_batches(case, bench)
         state = {name: np.array(p.numpy()) for name, p in ours(case).state_dict().items()}
         place = "cuda" if is_on_gpu else "cpu"
 
@@ -202,7 +202,7 @@ def contest(case: Case) -> Callable[[Bench], Contest]:
             return torch_step(case, torch, torch.compile(model) if is_compiled else model)
 
         def player(who: str, step: Callable[..., Any]) -> Player:
-            data = handed(bench, who, x, y)
+            data = convert_batches(bench, who, x, y)
             first: list[float] = []
 
             def play() -> Any:
@@ -235,8 +235,8 @@ def contest(case: Case) -> Callable[[Bench], Contest]:
     return setup
 
 
-def handed(bench: Bench, who: str, x: Any, y: Any) -> list[tuple[Any, Any]]:
-    """Batches as what a player computes with."""
+def convert_batches(bench: Bench, who: str, x: Any, y: Any) -> list[tuple[Any, Any]]:
+    """Return batches as a player's tensors."""
     pairs = [(np.ascontiguousarray(a), np.ascontiguousarray(b)) for a, b in zip(x, y, strict=True)]
     if library(who) == "torch":
         torch: Any = bench.module(who)

@@ -22,7 +22,7 @@ def product(
     targets: Sequence[Target] = (),
     others: Mapping[str, Work] | None = None,
 ) -> Row:
-    """A row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
+    """Return a row that multiplies matrices of shapes a and b; `summed` is the dim of a that is summed over."""
     return formula(
         name,
         GROUP,
@@ -36,13 +36,13 @@ def product(
 
 
 def square(n: int, dtype: str = "float32", targets: Sequence[Target] = ()) -> Row:
-    """The product of two square matrices; a small one also by a loop over indices, which takes a thousand times as long."""
+    """Return a row of square matrices; small ones are multiplied by an index loop too, which is a thousand times slower."""
     others = {"indexed": by_index} if n <= SMALL else {}
     return product(f"{n} x {n} x {n}, {dtype}", (n, n), (n, n), dtype=dtype, targets=targets, others=others)
 
 
 def by_index(a: Array, b: Array) -> Array:
-    """The product of an engine as courses write it."""
+    """Return the product of an engine as courses write it."""
     engine: Engine = import_module(OWN["indexed"]).Indexed()
     return engine.array(engine.matmul(engine.matrix(a), engine.matrix(b)))
 

@@ -1,4 +1,4 @@
-"""What passes before the first number: the import, and the first steps of training in a process of its own."""
+"""The time before the first result: the import, and the first training steps of a separate process."""
 
 import json
 import os
@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 IMPORT = "import time; start = time.perf_counter(); import {}; print(time.perf_counter() - start)"
 
 
-def python(*arguments: str, **environment: str) -> str:
-    """What another Python process prints."""
+def run_python(*arguments: str, **environment: str) -> str:
+    """Run Python in another process, and return its output."""
     command = [sys.executable, *arguments]
     return subprocess.run(
         command, cwd=ROOT, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True
@@ -25,23 +25,23 @@ def python(*arguments: str, **environment: str) -> str:
 
 
 def imports(bench: Bench) -> Contest:
-    """Seconds of an import, in turn; one untimed each, so that the files are in memory and compiled to bytecode."""
+    """Time imports in turn, after an untimed one each, so that files are in memory and compiled to bytecode."""
 
     def clock(module: str) -> Callable[[], float]:
-        python("-c", IMPORT.format(module))
-        return lambda: float(python("-c", IMPORT.format(module)))
+        run_python("-c", IMPORT.format(module))
+        return lambda: float(run_python("-c", IMPORT.format(module)))
 
     return Contest({US: clock("minifuse"), "numba": clock("numba")}, is_clocked=True)
 
 
 def first_step(folder: Path) -> dict[str, Any]:
-    """Train in a new process, with the kernels of a folder; what it tells."""
-    told: dict[str, Any] = json.loads(python("-m", "project.benchmarks.first_step", MINIFUSE_CACHE=str(folder)))
+    """Train in a new process, with the kernels of a folder, and return what it prints."""
+    told: dict[str, Any] = json.loads(run_python("-m", "project.benchmarks.first_step", MINIFUSE_CACHE=str(folder)))
     return told
 
 
 def steps(stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """A stage of `first_step`, timed by itself, with kernels on disk or with none."""
+    """Return rows of one stage of `first_step`, with kernels on disk or without."""
 
     def setup(bench: Bench) -> Contest:
         counts: dict[str, int] = {}

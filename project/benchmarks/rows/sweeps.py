@@ -1,8 +1,8 @@
-"""Operations at all sizes: where the cost of a call ends, where threads pay, where caches end, where a GPU wins.
+"""Operations at all sizes: the cost of a call, the benefit of threads, caches and GPUs.
 
-A row is one operation at one size, and a curve all rows of an operation. Who is slow stays behind where a call would
-take seconds. Nothing is changed, so all players read the same numbers. On a GPU each call is waited for, and copies of
-the same numbers on the host are there for NumPy and for minifuse's other backend.
+A row is one operation at one size, and a curve all rows of an operation. Slow players stop at the size at which a call would
+take seconds. Nothing is changed, so all players read the same numbers. On a GPU each call is synchronized, and NumPy and
+minifuse's CPU backend compute with copies on the host.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,18 +13,18 @@ import numpy as np
 
 import minifuse as mf
 
-from ..fused import EAGER, ways
+from ..fused import EAGER, fusing_players
 from ..gpu import GpuBench
-from ..row import US, Bench, Contest, Player, Row, Work, is_ours, jitted
+from ..row import US, Bench, Contest, Player, Row, Work, is_ours, jax_jit
 from .fusion import array_chain, array_softmax
 from .large import chain, numexpr_chain, numpy_chain, softmax
 
 GROUP, GPU_GROUP = "sweeps", "gpu-sweeps"
 EXPONENTS = range(8, 29, 2)  # of two: elements of the first operand
-COMPARED = 1 << 22  # elements of a result that are compared: all, or one of so many, the last one among them
-WIDTH = 256  # of the rows that softmax is taken of
-SELDOM = 8  # torch.compile plays at every so manieth power, since it compiles anew for each
-SHORT = 16  # up to this exponent a GPU has little to do, and the host's part of a call can be seen by itself
+COMPARED = 1 << 22  # elements of a result that are compared: all, or equally spaced ones with the last one
+WIDTH = 256  # of the rows of softmax
+SELDOM = 8  # torch.compile takes part at every n-th exponent only, because it recompiles for each
+SHORT = 16  # up to this exponent, the host's part of a call dominates on a GPU
 BUDGET_S = 0.25
 ON_HOST, ISSUED = f"{US}, parallel", f"{US}, not waited for"
 
@@ -32,30 +32,30 @@ Shapes = Callable[[int], tuple[tuple[int, ...], ...]]
 
 
 class Operation(NamedTuple):
-    """What is done at all sizes."""
+    """An operation that is measured at all sizes."""
 
     curve: str
     shapes: Shapes
-    """Of the operands, for so many elements of the first."""
+    """Shapes of the operands, given the number of elements of the first."""
     works: Callable[[Bench, Any], dict[str, Work]]
-    """Given who takes part, and how long a row is: who does what."""
+    """The work of each player, given the players and the row length."""
     exact: Work
     until: Mapping[str, int]
-    """The last exponent of a player who stays behind."""
+    """The largest exponent of a slow player."""
     last: tuple[int, int] = (EXPONENTS[-1], EXPONENTS[-1])
-    """The last exponent of all: of a processor, of a GPU."""
+    """The largest exponents, on a processor and on a GPU."""
     is_whole: bool = False
-    """Whether each element of the result is made of all operands, so that no part can be computed by itself."""
+    """Whether each element of the result depends on all operands, so that no part can be computed separately."""
     is_positive: bool = False
     flops: Callable[..., int] | None = None
     rests: bool = False
 
 
 def everyone(work: Work, numexpr: str = "") -> Callable[[Bench, Any], dict[str, Work]]:
-    """The same line for all, in the words that all libraries have."""
+    """Return the same expression for all players, since all libraries have its functions."""
 
     def works(bench: Bench, width: Any) -> dict[str, Work]:
-        found = dict.fromkeys((US, "torch", "numpy", "cupy"), work) | {"jax": jitted(lambda np: work)}
+        found = dict.fromkeys((US, "torch", "numpy", "cupy"), work) | {"jax": jax_jit(lambda np: work)}
         if numexpr and "numexpr" in bench.peers:
             evaluate = bench.peers["numexpr"].evaluate  # type: ignore[attr-defined]
             found["numexpr"] = lambda *inputs: evaluate(numexpr, dict(zip("abc", inputs, strict=False)))
@@ -65,23 +65,23 @@ def everyone(work: Work, numexpr: str = "") -> Callable[[Bench, Any], dict[str, 
 
 
 def add(a: Any, b: Any) -> Any:
-    """Three arrays pass through memory."""
+    """Add, which moves three arrays through memory."""
     return a + b
 
 
 def total(x: Any) -> Any:
-    """One array is read."""
+    """Sum, which reads one array."""
     return x.sum()
 
 
 def product(a: Any, b: Any) -> Any:
-    """Arithmetic counts."""
+    """Multiply matrices, which is limited by arithmetic."""
     return a @ b
 
 
 def of_chain(bench: Bench, width: Any) -> dict[str, Work]:
-    """The chain of eight operators, as each fuses it."""
-    return ways(bench, chain, array_chain, width, chain) | {
+    """Return the chain of eight operators, as each player fuses it."""
+    return fusing_players(bench, chain, array_chain, width, chain) | {
         "numpy": array_chain(np, width),
         "cupy": array_chain(bench.peers.get("cupy", np), width),
         "numexpr": numexpr_chain,
@@ -89,18 +89,18 @@ def of_chain(bench: Bench, width: Any) -> dict[str, Work]:
 
 
 def of_softmax(bench: Bench, width: Any) -> dict[str, Work]:
-    """Softmax of rows, as each fuses it."""
+    """Return the softmax of rows, as each player fuses it."""
 
     def rows(x: Any) -> Any:
         return x.softmax(1)
 
-    found = ways(bench, rows, array_softmax, width, rows) | {"numpy": softmax, "cupy": softmax}
+    found = fusing_players(bench, rows, array_softmax, width, rows) | {"numpy": softmax, "cupy": softmax}
     found.pop("cupy.fuse", None)  # a thousand times as slow
     return found
 
 
 def side(n: int) -> tuple[int, int]:
-    """The shape of a square matrix."""
+    """Return the shape of a square matrix."""
     return round(n**0.5), round(n**0.5)
 
 
@@ -135,8 +135,8 @@ OPERATIONS = (
 )
 
 
-def swept(of: Operation, exponent: int, group: str) -> Row:
-    """One size."""
+def size_row(of: Operation, exponent: int, group: str) -> Row:
+    """Return the row of one size."""
 
     def setup(bench: Bench) -> Contest:
         shapes = [bench.cut(shape) for shape in of.shapes(1 << exponent)]
@@ -164,7 +164,7 @@ def swept(of: Operation, exponent: int, group: str) -> Row:
 
 
 def on_gpu(bench: GpuBench, works: dict[str, Work], arrays: list[Any], exponent: int) -> dict[str, Player]:
-    """Players of a GPU, each call waited for; one that is not; and those of the host, on numbers of their own."""
+    """Add the GPU's players, each call synchronized; one without synchronization; and the host's players."""
 
     def waiting(player: Player) -> Player:
         def play() -> Any:
@@ -187,9 +187,9 @@ def on_gpu(bench: GpuBench, works: dict[str, Work], arrays: list[Any], exponent:
 
 
 def rows(is_on_gpu: bool) -> list[Row]:
-    """All sizes of all operations."""
+    """Return the rows of all sizes of all operations."""
     group = GPU_GROUP if is_on_gpu else GROUP
-    return [swept(of, k, group) for of in OPERATIONS for k in EXPONENTS if k <= of.last[is_on_gpu]]
+    return [size_row(of, k, group) for of in OPERATIONS for k in EXPONENTS if k <= of.last[is_on_gpu]]
 
 
 ROWS, GPU_ROWS = rows(False), rows(True)

@@ -1,6 +1,6 @@
-"""From which size on a second thread pays: minifuse with all threads beside minifuse with one, each in processes of its own.
+"""The size from which a second thread pays: minifuse with all threads beside minifuse with one, in separate processes.
 
-The processes take turns, and each goes through all operations and sizes of the sweeps, where results are checked.
+The processes take turns, and each measures all operations and sizes of the sweeps, where results are checked.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 from ..row import US, Bench, Contest, Row
 from ..thread_times import EXPONENTS
 from ..timer import MIN_ROUNDS
-from .start import python
+from .start import run_python
 from .sweeps import OPERATIONS
 
 GROUP = "sweeps-threads"
@@ -18,11 +18,14 @@ ONE_THREAD = f"{US}, one thread"
 
 
 def processes(bench: Bench) -> list[dict[str, Any]]:
-    """What each process told: rounds of who -> curve -> exponent -> seconds. They run once, for all rows."""
+    """Return each process's rounds of player -> curve -> exponent -> seconds. They run once, for all rows."""
     if GROUP not in bench.pool:
         ways: dict[str, dict[str, str]] = {US: {}, ONE_THREAD: {"MINIFUSE_THREADS": "1"}}
         bench.pool[GROUP] = [
-            {who: json.loads(python("-m", "project.benchmarks.thread_times", **threads)) for who, threads in ways.items()}
+            {
+                who: json.loads(run_python("-m", "project.benchmarks.thread_times", **threads))
+                for who, threads in ways.items()
+            }
             for _ in range(1 if bench.is_quick else MIN_ROUNDS)
         ]
     found: list[dict[str, Any]] = bench.pool[GROUP]
@@ -30,7 +33,7 @@ def processes(bench: Bench) -> list[dict[str, Any]]:
 
 
 def beside_one(curve: str, exponent: int) -> Callable[[Bench], Contest]:
-    """One operation at one size; each process is a round."""
+    """Return the row of one operation at one size; each process is a round."""
 
     def setup(bench: Bench) -> Contest:
         def clock(who: str) -> Callable[[], float]:

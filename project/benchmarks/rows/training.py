@@ -1,7 +1,7 @@
-"""A perceptron that learns handwritten digits: the same weights, batches and optimizer for all.
+"""A perceptron that learns handwritten digits: the same weights, batches and optimizer for all players.
 
-minifuse and torch run eagerly, operation by operation, with autodiff. The others have their derivatives written by hand:
-NumPy, Numba with an index for each element, and plain Python, which gets one batch instead of an epoch.
+minifuse and torch run eagerly, operation by operation, with autodiff. The others have derivatives written by hand: NumPy,
+Numba with an index per element, and plain Python, which trains on one batch instead of an epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ TOLERANCE = 1e-4  # some thirty steps, each on the rounded weights of the last
 
 
 def batches(bench: Bench, most: int | None) -> list[tuple[Array, Array]]:
-    """Shuffled batches, all of one size."""
+    """Return shuffled batches, all of one size."""
     try:
         x, y = [part.numpy() for part in mf.data.digits()]
     except mf.MissingPartError as error:
@@ -34,7 +34,7 @@ def batches(bench: Bench, most: int | None) -> list[tuple[Array, Array]]:
 
 
 def weights(bench: Bench) -> list[Array]:
-    """Of the two layers, (outputs, inputs) and (outputs,), spread as PyTorch does."""
+    """Return the parameters of two layers, (outputs, inputs) and (outputs,), initialized like PyTorch's."""
     shapes = [((outputs, inputs), (outputs,), inputs) for inputs, outputs in pairwise(SIZES)]
     return [
         bench.rng.uniform(-1, 1, shape).astype(np.float32) / np.float32(inputs**0.5)
@@ -44,7 +44,7 @@ def weights(bench: Bench) -> list[Array]:
 
 
 def learn(model: Any, optimizer: Any, loss: Callable[..., Any], data: Sequence[tuple[Any, Any]]) -> Any:
-    """One pass over the batches; gives the weights of the first layer."""
+    """Do one pass over the batches, and return the weights of the first layer."""
     for x, y in data:
         optimizer.zero_grad()
         loss(model(x), y).backward()
@@ -53,7 +53,7 @@ def learn(model: Any, optimizer: Any, loss: Callable[..., Any], data: Sequence[t
 
 
 def with_minifuse(values: Sequence[Array], data: Sequence[tuple[Array, Array]]) -> Callable[[], Any]:
-    """A pass in minifuse."""
+    """Train one pass in minifuse."""
     model = mf.nn.Sequential(mf.nn.Linear(*SIZES[:2]), mf.nn.ReLU(), mf.nn.Linear(*SIZES[1:]))
     with mf.no_grad():
         for parameter, value in zip(model.parameters(), values, strict=True):
@@ -63,7 +63,7 @@ def with_minifuse(values: Sequence[Array], data: Sequence[tuple[Array, Array]]) 
 
 
 def with_torch(values: Sequence[Array], data: Sequence[tuple[Array, Array]], torch: Any) -> Callable[[], Any]:
-    """A pass in torch, line by line the same."""
+    """Train one pass in torch, with the same lines."""
     nn = torch.nn
     model = nn.Sequential(nn.Linear(*SIZES[:2]), nn.ReLU(), nn.Linear(*SIZES[1:]))
     with torch.no_grad():
@@ -77,7 +77,7 @@ def with_torch(values: Sequence[Array], data: Sequence[tuple[Array, Array]], tor
 def by_hand(
     engine: Engine, values: Sequence[Array], data: Sequence[tuple[Array, Array]], dtype: Any = np.float32
 ) -> Callable[[], Array]:
-    """A pass with derivatives by hand, on an engine."""
+    """Train one pass on an engine, with derivatives by hand."""
     network = Network(engine, [value.astype(dtype) for value in values], RATE, MOMENTUM)
     one_hot = np.eye(SIZES[-1], dtype=dtype)
     prepared = [network.batch(x.astype(dtype), one_hot[y]) for x, y in data]
@@ -90,7 +90,7 @@ def by_hand(
 
 
 def training(peers: Sequence[str], most: int | None = None) -> Callable[[Bench], Contest]:
-    """A pass over the first `most` batches, all if None, by minifuse and some peers."""
+    """Return a row that trains on the first `most` batches, all if None, by minifuse and some peers."""
 
     def setup(bench: Bench) -> Contest:
         data, values = batches(bench, most), weights(bench)

@@ -99,12 +99,8 @@ def check(
 
 
 def result_facts(result: Result) -> dict[str, object]:
-    """Return a result as the data that --json prints, which calls the message of an outcome "said"."""
-    outcomes = [
-        {"said" if name == "message" else name: value for name, value in asdict(outcome).items()}
-        for outcome in result.outcomes
-    ]
-    return {"verdict": result.verdict, **asdict(result), "outcomes": outcomes}
+    """Return a result as the data that --json prints."""
+    return {"verdict": result.verdict, **asdict(result)}
 
 
 @app.command()

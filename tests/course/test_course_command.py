@@ -70,7 +70,7 @@ def test_check_prints_its_facts_as_json(folder):
     (facts,) = json.loads(result.stdout)
     assert (facts["task"], facts["verdict"]) == ("2.1", "failed")
     assert facts["outcomes"][-1]["printed"] == "here\n"
-    assert list(facts["outcomes"][-1])[:4] == ["check", "verdict", "said", "case"]
+    assert list(facts["outcomes"][-1])[:4] == ["check", "verdict", "message", "case"]
 
 
 def test_check_stops_an_endless_loop(folder):

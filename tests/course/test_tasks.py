@@ -20,6 +20,7 @@ from minifuse.course.report import format_result
 from tests.course.make_stubs import REFERENCE, STUBS, stubs
 
 ZOO = Path(__file__).with_name("zoo")
+PAGES = Path(__file__).parents[2] / "docs" / "course"
 FEW = 12
 IS_THOROUGH = os.environ.get("HYPOTHESIS_PROFILE") == "thorough"
 each_task = pytest.mark.parametrize("task", [pytest.param(task, id=task.id) for task in TASKS])
@@ -81,6 +82,13 @@ def test_every_task_is_complete(task):
         part = workspace.definition_of(text, slot)
         assert f"# begin {task.id}" in part, f"{slot} has no region to be written"
         assert ast.get_docstring(ast.parse(part).body[0]), f"{slot} does not say what it is"
+
+
+@each_task
+def test_every_task_has_a_page_in_the_list_of_pages(task):
+    (page,) = PAGES.glob(f"{task.id}-*.md")
+    assert page.read_text().startswith(f"# {task.id} {task.title}\n")
+    assert f"- [{task.id} {task.title}]({page.name}): " in (PAGES / "README.md").read_text()
 
 
 @each_task

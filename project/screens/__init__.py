@@ -12,12 +12,17 @@ import streamlit as st
 
 
 class Page(NamedTuple):
-    """A page: its address, title and question, and the module whose function `page` draws it."""
+    """A page of the visualizer."""
 
     path: str
+    """The address of the page, without the first slash."""
     title: str
     question: str
+    """The question that the page answers."""
     module: str
+    """The module of this folder whose function `page` draws the page."""
+    topic: str = ""
+    """The topic of one of `views.machine.QUESTIONS`: the map links to the page there."""
 
     def load(self) -> Callable[[], None]:
         """Return the function that draws the page. Its name is unique, because Streamlit identifies pages by it."""
@@ -35,16 +40,22 @@ class Page(NamedTuple):
 
 PAGES = (
     Page("", "Map", "Where am I?", "map"),
-    Page("strides", "Storage and strides", "Where does an element lie, and what does a view change?", "strides"),
-    Page("broadcasting", "Broadcasting", "How do two shapes become one, and what does the gradient sum?", "broadcasting"),
-    Page("folds", "Map, zip, reduce", "What is one cell of a result made of, and in which order?", "folds"),
-    Page("threads", "Threads and blocks", "Who does what: which thread of which block?", "threads"),
-    Page("memory", "Memory", "What does a load of a warp ask of memory?", "memory"),
-    Page("matmul", "Matmul", "Why are some products of matrices faster, and some wrong?", "matmul"),
-    Page("fusion", "Fusion", "What becomes one kernel, and what does not?", "fusion"),
-    Page("autodiff", "Autodiff", "Where does a gradient come from?", "autodiff"),
-    Page("race", "Race the backends", "Who is fastest, at which size, and how far from the limit?", "race"),
-    Page("train", "Train", "How does a network learn, step by step?", "train"),
+    Page("strides", "Storage and strides", "Where does an element lie, and what does a view change?", "strides", "storage"),
+    Page(
+        "broadcasting",
+        "Broadcasting",
+        "How do two shapes become one, and what does the gradient sum?",
+        "broadcasting",
+        "storage",
+    ),
+    Page("folds", "Map, zip, reduce", "What is one cell of a result made of, and in which order?", "folds", "threads"),
+    Page("threads", "Threads and blocks", "Who does what: which thread of which block?", "threads", "threads"),
+    Page("memory", "Memory", "What does a load of a warp ask of memory?", "memory", "memory"),
+    Page("matmul", "Matmul", "Why are some products of matrices faster, and some wrong?", "matmul", "memory"),
+    Page("fusion", "Fusion", "What becomes one kernel, and what does not?", "fusion", "fusion"),
+    Page("autodiff", "Autodiff", "Where does a gradient come from?", "autodiff", "gradients"),
+    Page("race", "Race the backends", "Who is fastest, at which size, and how far from the limit?", "race", "speed"),
+    Page("train", "Train", "How does a network learn, step by step?", "train", "gradients"),
 )
 
 OWN = Page("own", "Your kernel", "What does my kernel do?", "user_kernel")

@@ -15,14 +15,12 @@ def page() -> None:
     """Draw a card for each question, with links to the pages that answer it."""
     st.title("minifuse, taken apart")
     st.write("Each page runs the library's own code and shows what it did. Every number says where it comes from.")
-    known = {found.path: found for found in PAGES}
     for first in range(0, len(QUESTIONS), ACROSS):
         for column, question in zip(st.columns(ACROSS), QUESTIONS[first : first + ACROSS], strict=True):
             with column.container(border=True, height="stretch"):
                 st.markdown(f"**{question.words}**")
                 st.write(question.answer)
-                for path in question.pages:
-                    found = known[path]
+                for found in [found for found in PAGES if found.topic == question.topic]:
                     st.page_link(st.Page(found.load(), title=found.title, url_path=found.path), help=found.question)
     st.subheader("This machine")
     st.write("A page needs no GPU: where there is none, the same kernels run in the interpreter.")

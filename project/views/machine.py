@@ -1,4 +1,4 @@
-"""The facts of the map: six questions with the pages that answer them, and the findings about this machine."""
+"""The facts of the map: six questions, and the findings about this machine."""
 
 from threading import Timer
 from typing import NamedTuple
@@ -9,32 +9,32 @@ PAUSE_S = 0.5  # before the machine is examined: whoever asks draws the rest of 
 
 
 class Question(NamedTuple):
-    """A question, and the addresses of the pages that answer it, the first one first."""
+    """A question on the map, answered by the pages with the same topic."""
 
+    topic: str
     words: str
     answer: str
-    pages: tuple[str, ...]
 
 
 QUESTIONS = (
     Question(
+        "storage",
         "Where does an element lie?",
         "A tensor is a line of numbers and a rule. Views change the rule; broadcasting repeats without copying.",
-        ("strides", "broadcasting"),
     ),
     Question(
+        "threads",
         "Who does the work?",
         "A grid of blocks, of warps, of lanes: which thread makes which element, and which has nothing to do.",
-        ("threads", "folds"),
     ),
     Question(
+        "memory",
         "What does it cost memory?",
         "Requests become sectors and wavefronts. The same sum can ask for eight times as many.",
-        ("memory", "matmul"),
     ),
-    Question("What becomes one kernel?", "Operators meet in one pass over memory, or do not, for a reason.", ("fusion",)),
-    Question("Where does a gradient come from?", "Each step back, and what is summed on the way.", ("autodiff", "train")),
-    Question("How fast is it here?", "Sizes against time, beside what the memory of this machine allows.", ("race",)),
+    Question("fusion", "What becomes one kernel?", "Operators meet in one pass over memory, or do not, for a reason."),
+    Question("gradients", "Where does a gradient come from?", "Each step back, and what is summed on the way."),
+    Question("speed", "How fast is it here?", "Sizes against time, beside what the memory of this machine allows."),
 )
 
 

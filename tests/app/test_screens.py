@@ -142,7 +142,7 @@ def test_page_has_a_picture_facts_and_downloads(page):
 
 def test_page_addresses_titles_and_questions_are_unique():
     assert PAGES[0].path == ""
-    for values in zip(*PAGES, strict=True):
+    for values in zip(*[(page.path, page.title, page.question, page.module) for page in PAGES], strict=True):
         assert len(set(values)) == len(PAGES)
 
 

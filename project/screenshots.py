@@ -1,5 +1,7 @@
 """Take screenshots of every page of the app in Chromium: `python -m project.screenshots` writes docs/images/app/*.png.
 
+`python -m project.screenshots fusion train` takes those of some pages only.
+
 Each page of PAGES has a screenshot in the light theme, one in the dark theme, and one as wide as a phone. They illustrate
 the documentation; no test compares them. This needs `pip install "minifuse[browser]"`, and Chromium on the path. The browser
 tests use the functions of this module to serve the app and to find Chromium.
@@ -15,7 +17,7 @@ import tempfile
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -126,17 +128,21 @@ def take_screenshot(browser: "Browser", address: str, look: str) -> "Image":
     return image.convert("RGB").quantize(COLORS, dither=Image.Dither.NONE)
 
 
-def main() -> None:
-    """Write all screenshots, and print their sizes."""
+def main(modules: Sequence[str]) -> None:
+    """Write the screenshots of these pages, or of all pages, and print their sizes."""
     from playwright.sync_api import sync_playwright
 
+    known = [page.module for page in PAGES]
+    if unknown := set(modules) - set(known):
+        sys.exit(f"there is no page {', '.join(sorted(unknown))}; expected some of {', '.join(known)}")
+    pages = [page for page in PAGES if not modules or page.module in modules]
     if (path_of_chromium := find_chromium()) is None:
         sys.exit("no browser: install Chromium (apt install chromium), or name one in MINIFUSE_CHROMIUM")
     FOLDER.mkdir(parents=True, exist_ok=True)
     log = Path(tempfile.gettempdir()) / "minifuse-app.log"
     with serve_app(ROOT / "project" / "app.py", log) as address, sync_playwright() as driver:
         browser = driver.chromium.launch(executable_path=path_of_chromium, args=["--no-sandbox"])
-        for found in PAGES:
+        for found in pages:
             for look in LOOKS:
                 path = FOLDER / f"{found.module}-{look}.png"
                 take_screenshot(browser, f"{address}/{found.path}", look).save(path, optimize=True)
@@ -145,4 +151,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1:])

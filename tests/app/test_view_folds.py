@@ -68,6 +68,15 @@ def test_exactly_the_cells_behind_one_are_read_and_make_what_numpy_says(subject,
     assert sum(dict(line.counts).get("reads", 0) for line in folds.source(seen)) in (len(wanted), 0)
 
 
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3), (4, 2)], ids=str)
+@pytest.mark.parametrize("subject", folds.SUBJECTS)
+def test_kernels_that_copy_into_local_arrays_are_traced(subject, shape):
+    for cell in range(2):
+        seen = folds.folded(subject, shape, "cuda", cell)
+        assert {(read.array, read.element) for read in seen.reads} == expected_reads(subject, shape, seen.cell)
+        assert seen.result == seen.stored == seen.expected
+
+
 @bounded
 @given(some.sampled_from((ROWS, COLUMNS, ALL, LARGEST)), shapes, some.integers(0, 40))
 def test_reduction_tree_ends_in_the_stored_value(subject, shape, cell):

@@ -75,19 +75,19 @@ class TracedArray(np.ndarray):
         return self.number(element) if isinstance(element, np.float32) else element
 
 
-class TracedSharedMemory:
-    """`cuda.shared` of a traced kernel: values read from shared memory are IDs, too."""
+class TracedAddressSpace:
+    """`cuda.shared` or `cuda.local` of a traced kernel: values read from its arrays are IDs, too."""
 
-    def __init__(self, number: type[np.float32]) -> None:
-        self.number = number
+    def __init__(self, space: Any, number: type[np.float32]) -> None:
+        self.space, self.number = space, number
 
     def array(self, *arguments: Any) -> Any:
-        """Return an array in shared memory."""
-        shared = simt.cuda.shared.array(*arguments)
-        if shared.dtype == np.float32 and not isinstance(shared.data, TracedArray):
-            data: Any = shared.data.view(TracedArray)
-            data.number, shared.data = self.number, data
-        return shared
+        """Return an array in this address space."""
+        array = self.space.array(*arguments)
+        if array.dtype == np.float32 and not isinstance(array.data, TracedArray):
+            data: Any = array.data.view(TracedArray)
+            data.number, array.data = self.number, data
+        return array
 
 
 class TracedCudaModule:
@@ -96,7 +96,8 @@ class TracedCudaModule:
     is_word = True
 
     def __init__(self, number: type[np.float32]) -> None:
-        self.shared = TracedSharedMemory(number)
+        self.shared = TracedAddressSpace(simt.cuda.shared, number)
+        self.local = TracedAddressSpace(simt.cuda.local, number)
 
     def __getattr__(self, name: str) -> object:
         return getattr(simt.cuda, name)

@@ -2,10 +2,11 @@
 
 A step of an optimizer changes many arrays of different sizes by one formula. Separate launches would be too small to use
 several threads. If the backend supports it, launches of one kernel become one step, which runs that kernel over a table of
-arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so another number of arrays compiles nothing.
+arrays (multi_tensor_apply in PyTorch). The kernel and its text do not change, so a batch with more or fewer arrays needs no
+new compilation.
 
-Launches are batched if their loops have one axis, with equal stride kinds and equal numbers, and if the order does not
-matter: no launch of the batch, and no step between two of them, reads or writes memory that another one writes.
+Launches of one kernel are batched if each has one loop axis, if their stride kinds and numbers are equal, and if their order
+does not matter: no launch of the batch, and no step between two of them, reads or writes memory that another one writes.
 """
 
 from collections.abc import Hashable, Sequence
@@ -17,7 +18,7 @@ from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, replace
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap
 
-MAX_BATCHED_POINTS = 1 << 22  # points; a larger launch may bypass the caches when it stores, a batched one cannot
+MAX_BATCHED_POINTS = 1 << 22  # points of a launch; a larger one may bypass the caches when it stores, but a batch cannot
 
 
 @dataclass
@@ -27,7 +28,7 @@ class BatchedLaunch(KernelLaunch):
     Attributes
     ----------
     kernel : Kernel
-        The kernels of all parts, one after the other, for readers. Only the kernel of the first part, the largest, runs.
+        The outputs of all parts, for `explain`. It does not run: the launch runs `parts[0].kernel` for each part.
     shape : tuple of int
         The number of points of all parts together.
     parts : list of KernelLaunch
@@ -36,7 +37,7 @@ class BatchedLaunch(KernelLaunch):
     parts: list[KernelLaunch] = field(default_factory=list)
 
     def bind(self, backend: Backend) -> Launcher:
-        """Return a function of the addresses of each part in turn, then of numbers."""
+        """Return the function that launches the batch. It takes the addresses of each part in turn, then the numbers."""
         return backend.bind_multi_tensor(*self.arrays())
 
     def arrays(self) -> tuple[Kernel, list[tuple[int, ...]], list[tuple[list[Layout], list[Layout]]]]:
@@ -54,7 +55,7 @@ class BatchedLaunch(KernelLaunch):
 
 def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
     """Merge several launches into one step."""
-    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the kernel of the first one runs
+    parts = sorted(launches, key=lambda part: -prod(part.shape))  # the kernel of parts[0] runs
     expressions, outputs, inputs = list[Expression](), list[BufferView](), list[BufferView]()
     for part in parts:
         expressions += [offset_operands(e, len(outputs), len(inputs)) for e in part.kernel.pointwise_outputs]
@@ -64,10 +65,10 @@ def merge_launches(launches: Sequence[KernelLaunch]) -> BatchedLaunch:
     return BatchedLaunch(Kernel(tuple(expressions), ()), (points,), (), outputs, inputs, parts[0].numbers, [], parts)
 
 
-def offset_operands(e: Expression, outputs: int, inputs: int) -> Expression:
-    """Add `outputs` and `inputs` to the indices of the outputs and inputs of an expression."""
-    e = replace(e, Load, lambda x: Load(x.index + inputs, x.dtype))
-    return replace(e, ReadOutput, lambda x: ReadOutput(x.index + outputs, x.dtype))
+def offset_operands(e: Expression, output_offset: int, input_offset: int) -> Expression:
+    """Add an offset to the index of each output, and another to that of each input, that an expression reads."""
+    e = replace(e, Load, lambda x: Load(x.index + input_offset, x.dtype))
+    return replace(e, ReadOutput, lambda x: ReadOutput(x.index + output_offset, x.dtype))
 
 
 def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
@@ -77,7 +78,7 @@ def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
     -------
     steps : list of Step
     positions : list of int
-        The index in that list of each of the old steps.
+        For each of the old steps, the index of its new step in `steps`.
     """
     if len(steps) == 1:
         return [*steps], [0]
@@ -90,7 +91,7 @@ def batch_steps(steps: Sequence[Step]) -> tuple[list[Step], list[int]]:
         group = latest.get(key, -1)
         related = [x for slot, _ in step.buffer_views() for x in writers.get(slot, ())]
         related += [x for slot, _ in step.outputs for x in readers.get(slot, ())]
-        if key is None or group < 0 or any(depends_on(step, x) for position, x in related if position >= group):
+        if key is None or group < 0 or any(depends_on(step, x) for k, x in related if k >= group):
             group = len(groups)
             groups.append([])
             latest[key] = group

@@ -10,7 +10,7 @@ def decompose_composites(outputs: list[Node], backend: Backend) -> list[Node]:
     """Replace outputs of composite ops by their definitions, and values with a custom VJP by the values.
 
     attention(q, k, v)[0]      ->  softmax(q @ k.T / sqrt(d)) @ v, unless the backend has a kernel for the whole op
-    custom_vjp(value, *inputs) ->  value, because gradients are found by now
+    custom_vjp(value, *inputs) ->  value, because the gradients are already derived
     """
 
     def decompose(node: Node) -> Node:

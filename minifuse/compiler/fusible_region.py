@@ -32,7 +32,7 @@ class FusibleRegion:
         self.buffers, self.materialized = buffers, materialized
         self.computed_here: Collection[Node] = ()  # materialized nodes that the current kernel computes
         self.views: dict[Node, tuple[Node, tuple[Node, ...]]] = {}  # node -> (the node with its views pushed up, its inputs)
-        self.needs_root: dict[Node, bool] = {}  # whether a reduction or a matmul is inlined for a node
+        self.inlines_reduction: dict[Node, bool] = {}  # whether a kernel for a node inlines a reduction or a matmul
         self.chains = ViewChains()
         self.stored_count = 0  # nodes that were in memory when the caches were filled
 
@@ -47,7 +47,7 @@ class FusibleRegion:
     def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
         """Return a node with its views pushed up, and the inputs that a kernel inlines for it. Both are cached."""
         if (stored_count := len(self.buffers)) != self.stored_count:
-            self.views, self.needs_root, self.stored_count = {}, {}, stored_count
+            self.views, self.inlines_reduction, self.stored_count = {}, {}, stored_count
         resolved = self.views.get(node)
         if resolved is None:
             x = push_views_up(node, self.is_materialized, self.chains)
@@ -56,18 +56,18 @@ class FusibleRegion:
 
     @contextmanager
     def inside_kernel_of(self, nodes: Collection[Node]) -> Iterator[None]:
-        """In a `with` block, answer for the kernel that stores these nodes: it computes them, other kernels load them."""
+        """In a `with` block, treat the current kernel as the one that computes and stores these nodes. Others load them."""
         computed_here = {node for node in nodes if node in self.materialized}
         if not computed_here:
             yield
             return
-        saved = self.views, self.needs_root, self.stored_count
-        self.computed_here, self.views, self.needs_root = computed_here, {}, {}
+        saved = self.views, self.inlines_reduction, self.stored_count
+        self.computed_here, self.views, self.inlines_reduction = computed_here, {}, {}
         try:
             yield
         finally:
             self.computed_here = ()
-            self.views, self.needs_root, self.stored_count = saved
+            self.views, self.inlines_reduction, self.stored_count = saved
 
     def must_be_loaded(self, node: Node) -> bool:
         """Return whether a node must be stored before the current kernel may read it."""
@@ -78,7 +78,7 @@ class FusibleRegion:
         return node in self.buffers or self.must_be_loaded(node)
 
     def find_gather_source(self, node: Node, members: Container[Node]) -> tuple[Node, ...]:
-        """Return the array that a node gathers elements from, in a tuple; empty if it is no gather, or from no member."""
+        """Return (source,) if a node is a gather and its source array is one of the members, else an empty tuple."""
         x = node if node in members else self.push_views_up(node)
         if not isinstance(x.function, GatherND | Gather):
             return ()
@@ -88,12 +88,12 @@ class FusibleRegion:
     def is_pointwise(self, node: Node) -> bool:
         """Return whether a kernel for a node inlines neither a reduction nor a matmul."""
         self.resolve(node)
-        for x in toposort([node], lambda x: () if x in self.needs_root else self.inlined_inputs(x)):
-            if x not in self.needs_root:
+        for x in toposort([node], lambda x: () if x in self.inlines_reduction else self.inlined_inputs(x)):
+            if x not in self.inlines_reduction:
                 inputs = self.inlined_inputs(x)
                 is_root = not inputs and isinstance(strip_views(x).function, Reduce | Matmul)
-                self.needs_root[x] = is_root or any(self.needs_root[i] for i in inputs)
-        return not self.needs_root[node]
+                self.inlines_reduction[x] = is_root or any(self.inlines_reduction[i] for i in inputs)
+        return not self.inlines_reduction[node]
 
     def space(self, node: Node) -> IterationSpace:
         """Return the loops of the kernel that stores a node: those of a reduction that it inlines, or the node's shape."""
@@ -114,12 +114,12 @@ class FusibleRegion:
         return pointwise_inputs(x) if x.is_pointwise and node not in self.buffers else ()
 
     def inputs_in_kernel(self, space: IterationSpace) -> Callable[[Node], tuple[Node, ...]]:
-        """Return a function like `inlined_inputs` for a kernel over a space: it inlines its own reductions, too."""
+        """Return a function like `inlined_inputs` for a kernel over a space, which also inlines reductions of that space."""
 
         def inputs(node: Node) -> tuple[Node, ...]:
             source = strip_views(node)
-            is_reduction = isinstance(source.function, Reduce) and source not in self.buffers
-            if is_reduction and space == reduction_space(source):
+            is_pending_reduction = isinstance(source.function, Reduce) and source not in self.buffers
+            if is_pending_reduction and space == reduction_space(source):
                 return source.inputs if source is node else (source,)
             return self.inlined_inputs(node)
 

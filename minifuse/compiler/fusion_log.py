@@ -16,7 +16,9 @@ STARTED = "begun"  # a kernel is started for some nodes
 INLINED = "taken"  # a kernel computes a pointwise op
 REDUCTION_FUSED = "held"  # a kernel computes a reduction or a matmul
 REFUSED = "refused"  # two nodes are not fused: (producer, consumer)
-RESTARTED = "again"  # a kernel is discarded, and built again: these nodes are now in memory, or it stores them, too
+RESTARTED = (
+    "again"  # a kernel is discarded and built again: these nodes are in memory by now, or the kernel stores them, too
+)
 EMITTED = "made"  # a kernel is finished, and stores these nodes
 COPIED = "copied"  # a step fuses nothing, such as a copy
 IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
@@ -33,7 +35,7 @@ class Refusal(NamedTuple):
 
 
 class Decision(NamedTuple):
-    """One decision. Kernels are numbered in the order in which they are started, copies among them."""
+    """One decision. Kernels are numbered in the order in which they are started, copies included."""
 
     kind: str
     kernel: int
@@ -53,7 +55,7 @@ class FusionLog:
     emitted : list of int
         The numbers of the kernels that were finished, in order.
     order : list of int
-        The index of the plan's step for each of those. Empty if emitted[k] is step k.
+        For each kernel in `emitted`, the index of its step in the plan. Empty if emitted[k] is step k.
     """
 
     def __init__(self) -> None:
@@ -93,8 +95,8 @@ active_log = ActiveLog()
 @contextmanager
 def record_fusion() -> Iterator[FusionLog]:
     """Log the decisions of the schedulers that run inside a `with` block."""
-    before, active_log.log = active_log.log, FusionLog()
+    outer_log, active_log.log = active_log.log, FusionLog()
     try:
         yield active_log.log
     finally:
-        active_log.log = before
+        active_log.log = outer_log

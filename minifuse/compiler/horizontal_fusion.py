@@ -21,16 +21,16 @@ KernelGroups = dict[tuple[IterationSpace, Node | None], list[Node]]
 def partition_by_inputs(region: FusibleRegion, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
     """Split the nodes of one kernel into several kernels if it would read too many arrays.
 
-    A node joins the nodes with which it shares an array as long as they read at most MAX_KERNEL_ARRAYS. If the loops are
-    short, a launch costs more than the reads, and all nodes stay together.
+    A node joins the nodes with which it shares an array as long as together they read at most MAX_KERNEL_ARRAYS. If the
+    loops are short, a launch costs more than the reads, and all nodes stay together.
     """
     if len(nodes) == 1 or prod(space.shape) <= MIN_POINTS_TO_SPLIT:
         return [[*nodes]]
-    read = [kernel_arrays(region, space, node) for node in nodes]
-    if len(set().union(*read)) <= MAX_KERNEL_ARRAYS:
+    arrays_of_nodes = [kernel_arrays(region, space, node) for node in nodes]
+    if len(set().union(*arrays_of_nodes)) <= MAX_KERNEL_ARRAYS:
         return [[*nodes]]
     groups: list[tuple[set[Node], list[Node]]] = []  # (arrays, nodes)
-    for node, arrays in zip(nodes, read, strict=True):
+    for node, arrays in zip(nodes, arrays_of_nodes, strict=True):
         members, others = list[Node](), []
         for group in groups:
             if group[0] & arrays and len(group[0] | arrays) <= MAX_KERNEL_ARRAYS:
@@ -53,7 +53,7 @@ def kernel_arrays(region: FusibleRegion, space: IterationSpace, node: Node) -> s
 
 
 def hoist_common_reductions(scheduler: Scheduler, groups: KernelGroups) -> Task[None]:
-    """Add the reductions that a group must load to the group over the same rows, so that one pass computes both.
+    """If a group must load a reduction, add the reduction to the group over its rows, so that one pass computes both.
 
     A kernel is built on trial for each group, to find the reductions that it cannot inline.
     """
@@ -65,6 +65,6 @@ def hoist_common_reductions(scheduler: Scheduler, groups: KernelGroups) -> Task[
             for node in nodes:
                 yield builder.expression(node, space.reindex_for(node.shape))
         for node in builder.unmaterialized:
-            others = groups.get((scheduler.space(node), None), []) if isinstance(node.function, Reduce) else []
-            if others and node not in set(others):
-                others.append(node)
+            members = groups.get((scheduler.space(node), None), []) if isinstance(node.function, Reduce) else []
+            if members and node not in set(members):
+                members.append(node)

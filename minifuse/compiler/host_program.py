@@ -31,17 +31,19 @@ from .scheduler import Scheduler
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
-RESERVED_NAMES = re.compile(  # names that the program uses itself: no input may have one of them
+RESERVED_NAMES = re.compile(  # names that the program uses itself, so no input may have such a name
     r"([xmy]|meta|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
 
 MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
 
-INPUT_NAME = re.compile(r"\bx(\d+)\b")  # in the text of a per-call input
+INPUT_NAME = re.compile(r"\bx(\d+)\b")  # the name of an input, in the text of a per-call input
 
 
 class HostProgram:
-    """The text of a plan's host program, and the names that it uses. `compile_function` binds the kernels and compiles it.
+    """The text of a plan's host program, and the objects that its names refer to.
+
+    `compile_function` binds the kernels, and compiles the text.
 
     Parameters
     ----------
@@ -65,7 +67,7 @@ class HostProgram:
     Attributes
     ----------
     text : str
-    memory : list of str
+    slot_names : list of str
         The name of each slot: arguments, then buffers.
     """
 
@@ -84,31 +86,31 @@ class HostProgram:
         self.results, self.metas, self.title = results, metas, title
         self.argument_count, self.output_count = len(graph.arguments), len(graph.outputs)
         buffer_names = [f"m{k}" for k in range(len(scheduler.buffer_nbytes))]
-        self.memory = choose_names(names, self.argument_count) + buffer_names
+        self.slot_names = choose_names(names, self.argument_count) + buffer_names
         is_long = len(scheduler.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
         self.submits_together = scheduler.backend.can_join_launches and is_long
         self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
-        self.names = constants | {"allocate": scheduler.backend.allocate, "np": np, "inf": inf, "nan": nan}
-        passed = self.argument_count - len(graph.hidden)
-        hidden_names = self.memory[passed : self.argument_count]
+        self.namespace = constants | {"allocate": scheduler.backend.allocate, "np": np, "inf": inf, "nan": nan}
+        passed_count = self.argument_count - len(graph.hidden)
+        hidden_names = self.slot_names[passed_count : self.argument_count]
         body = [*self.hidden_inputs(hidden_names), *self.run_steps()]
         body += [*self.make_results(), *self.record_call(), self.return_outputs()]
-        self.text = "\n    ".join([f"def run({', '.join(self.memory[:passed])}):", *body]) + "\n"
+        self.text = "\n    ".join([f"def run({', '.join(self.slot_names[:passed_count])}):", *body]) + "\n"
 
     def compile_function(self, wrap: Callable[[int, Launcher], Launcher] = lambda k, launch: launch) -> Callable[..., Any]:
         """Compile the text to a function, with its kernels bound. `wrap(k, launch)` may replace launch k.
 
-        `exec` runs only text that this module has written, of names and integers: of the user's text, it contains only
-        identifiers.
+        `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
+        source is identifiers.
         """
         bound = [step.bind(self.scheduler.backend) for step in self.scheduler.steps]
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
-        names = self.names | {f"launch{k}": entry for k, entry in enumerate(entries)}
+        names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
         if self.submits_together:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.scheduler.steps]
             sequence = self.scheduler.backend.bind_sequence(bound, counts) if launches == bound else None
-            names["launches"] = sequence or run_in_sequence(entries, counts)
+            names["launches"] = sequence or make_sequence_launcher(entries, counts)
         exec(compile_text(self.text, f"<host program of {self.title}>"), names)
         return cast(Callable[..., Any], names["run"])
 
@@ -117,45 +119,45 @@ class HostProgram:
         lines = []
         for name, x in zip(names, self.graph.hidden, strict=True):
             if isinstance(x, PerCallInput):
-                self.names |= x.names
-                lines.append(f"{name} = {INPUT_NAME.sub(lambda match: self.memory[int(match[1])], x.text)}")
+                self.namespace |= x.names
+                lines.append(f"{name} = {INPUT_NAME.sub(lambda match: self.slot_names[int(match[1])], x.text)}")
             else:
-                self.names[name] = x
+                self.namespace[name] = x
         return lines
 
     def address(self, slot: int, offset: int) -> str:
-        """Return the expression of an address: `offset` bytes behind the start of a slot."""
+        """Return the expression of an address: `offset` bytes after the start of a slot."""
         if slot == NO_BUFFER:  # an Iota has no memory: the offset is its first element
             return str(offset)
         if slot in self.offsets:
             return f"workspace.address + {self.offsets[slot] + offset}"
-        return f"{self.memory[slot]}.address{f' + {offset}' * bool(offset)}"
+        return f"{self.slot_names[slot]}.address{f' + {offset}' * bool(offset)}"
 
     def allocation(self, slot: int) -> str:
         """Return the line that allocates a buffer."""
         nbytes = self.scheduler.buffer_nbytes[slot - self.argument_count]
-        return f"{self.memory[slot]} = allocate({round_to_size_class(nbytes)})"
+        return f"{self.slot_names[slot]} = allocate({round_to_size_class(nbytes)})"
 
     def run_steps(self) -> list[str]:
         """Return lines that allocate buffers, launch kernels, and free the buffers again."""
         if self.submits_together:
             return self.submit_steps()
         steps, lines, allocated = self.scheduler.steps, list[str](), {NO_BUFFER, *range(self.argument_count)}
-        permanent = {slot for slot, _ in self.results} | allocated
+        permanent_slots = {slot for slot, _ in self.results} | allocated
         last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
         for k, step in enumerate(steps):
-            new = dict.fromkeys(slot for slot, _ in step.outputs if slot not in allocated)
-            lines += map(self.allocation, new)
-            allocated.update(new)
+            new_slots = dict.fromkeys(slot for slot, _ in step.outputs if slot not in allocated)
+            lines += map(self.allocation, new_slots)
+            allocated.update(new_slots)
             lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
-            dead = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent]
-            lines += [f"del {', '.join(self.memory[slot] for slot in dead)}"] * bool(dead)
+            dead_slots = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent_slots]
+            lines += [f"del {', '.join(self.slot_names[slot] for slot in dead_slots)}"] * bool(dead_slots)
         return lines
 
     def launch_values(self, step: Step) -> list[str]:
         """Return the expressions of a launch's addresses and numbers."""
         addresses = [self.address(slot, offset) for slot, offset in step.address_offsets()]
-        return addresses + [x if isinstance(x, str) else self.memory[x] for x in step.numbers]
+        return addresses + [x if isinstance(x, str) else self.slot_names[x] for x in step.numbers]
 
     def submit_steps(self) -> list[str]:
         """Return lines that allocate all buffers, then submit all launches together. Temporaries share one arena.
@@ -163,19 +165,19 @@ class HostProgram:
         The arena is freed after the submission. If it were freed earlier, another thread could allocate it before
         the launches have run.
         """
-        steps, permanent = self.scheduler.steps, {slot for slot, _ in self.results}
+        steps, permanent_slots = self.scheduler.steps, {slot for slot, _ in self.results}
         first_use, last_use = dict[int, int](), dict[int, int]()
         for k, step in enumerate(steps):
             for slot, _ in (*step.outputs, *step.buffer_views()):
                 first_use.setdefault(slot, k)
                 last_use[slot] = k
         buffers = [slot for slot in first_use if slot >= self.argument_count]
-        temporaries = [slot for slot in buffers if slot not in permanent]
+        temporaries = [slot for slot in buffers if slot not in permanent_slots]
         nbytes = self.scheduler.buffer_nbytes
         lifetimes = [Lifetime(first_use[x], last_use[x], nbytes[x - self.argument_count]) for x in temporaries]
         assignment = assign_offsets(lifetimes)
         self.offsets = dict(zip(temporaries, assignment.offsets, strict=True))
-        lines = [self.allocation(slot) for slot in buffers if slot in permanent]
+        lines = [self.allocation(slot) for slot in buffers if slot in permanent_slots]
         if temporaries:
             lines.append(f"workspace = allocate({round_to_size_class(assignment.nbytes)})")
         calls = [f"    {', '.join(self.launch_values(step))},  # launch{k}" for k, step in enumerate(steps)]
@@ -186,10 +188,10 @@ class HostProgram:
         lines = []
         for k, ((slot, layout), meta) in enumerate(zip(self.results, self.metas, strict=True)):
             is_argument = slot < self.argument_count
-            owner = self.graph.owners.get(k, slot) if is_argument else slot  # the argument that it is a view of
-            buffer = self.memory[owner] + ".buffer" * (owner < self.argument_count)
+            owner = self.graph.owners.get(k, slot) if is_argument else slot  # the slot whose buffer the tensor shares
+            buffer = self.slot_names[owner] + ".buffer" * (owner < self.argument_count)
             lines.append(f"y{k} = Tensor({buffer}, {self.address(slot, layout.offset * meta.dtype.itemsize)}, meta{k})")
-            self.names[f"meta{k}"] = meta
+            self.namespace[f"meta{k}"] = meta
         return lines
 
     def record_call(self) -> list[str]:
@@ -197,8 +199,8 @@ class HostProgram:
         backward = self.backward
         if backward is None:
             return []
-        edges = [f"{self.memory[k]}.grad_fn or {self.memory[k]}" for k in backward.arguments_with_grad]
-        saved = [self.memory[k] for k in backward.inputs]
+        edges = [f"{self.slot_names[k]}.grad_fn or {self.slot_names[k]}" for k in backward.arguments_with_grad]
+        saved = [self.slot_names[k] for k in backward.inputs]
         saved += [f"y{k}" for k in range(self.output_count, len(self.results))]
         lines = [f"call = Call(plan, ({''.join(f'{x}, ' for x in edges)}), ({''.join(f'{x}, ' for x in saved)}))"]
         return lines + [f"y{k}.grad_fn = call, {k}" for k in range(self.output_count) if self.metas[k].requires_grad]
@@ -216,8 +218,8 @@ def compile_text(text: str, title: str) -> CodeType:
     return compile(text, title, "exec")
 
 
-def run_in_sequence(launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher:
-    """Return one function for several launches. It takes the values of all launches, `counts` of them for each."""
+def make_sequence_launcher(launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher:
+    """Return a function that runs several launches. It takes the values of all launches in turn, counts[k] for launch k."""
     ends = list(accumulate(counts))
 
     def launch(*values: Number) -> None:

@@ -30,7 +30,10 @@ class IterationSpace(NamedTuple):
         return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
 
     def reindex_for(self, shape: tuple[int, ...]) -> Reindex:
-        """Return how the loops read arrays of a shape. Arrays with one element per row are repeated along the row."""
+        """Return the function that maps the layout of an array of a shape to the layout in which the loops read the array.
+
+        An array with one element per row is repeated along the row.
+        """
         if shape == self.shape:
             return keep_layout
         return lambda layout: layout.reshape(*self.rows).expand(*self.shape)
@@ -57,7 +60,7 @@ def reduction_space(node: Node) -> IterationSpace:
 
 
 def is_read_as(leaf: Node, reindex: Reindex, expected: Reindex) -> bool:
-    """Return whether a kernel reads the value under the views of a leaf in the order of the layout from `expected`."""
+    """Return whether a kernel reads the value under the views of a leaf in the order that `expected` returns for it."""
     layout = row_major(strip_views(leaf).shape)
     try:
         return reindex(layout_through_views(leaf, layout)).same_traversal(expected(layout))

@@ -29,18 +29,18 @@ Depths = Mapping[Node, Depth]
 
 
 def kernel_depths(nodes: Sequence[Node], inputs: Inputs) -> dict[Node, Depth]:
-    """Estimate for each node how many kernels must run before its own."""
+    """Estimate for each node how many kernels must run before the kernel of the node."""
     depths: dict[Node, Depth] = {}
     for node in nodes:
-        before = max((depths[x] for x in inputs[node]), key=lambda depth: depth.kernels, default=Depth(0, None))
+        deepest = max((depths[x] for x in inputs[node]), key=lambda depth: depth.kernels, default=Depth(0, None))
         if isinstance(node.function, Reduce):
             space = reduction_space(node)
-            starts_kernel = before.reduced is not None and before.reduced != space  # one kernel reduces one set of rows
-            depths[node] = Depth(before.kernels + starts_kernel, space)
+            starts_kernel = deepest.reduced is not None and deepest.reduced != space  # one kernel reduces one set of rows
+            depths[node] = Depth(deepest.kernels + starts_kernel, space)
         elif node.is_pointwise or not node.inputs:
-            depths[node] = before
+            depths[node] = deepest
         else:  # a matmul runs after the kernel of its operands
-            depths[node] = Depth(before.kernels + isinstance(node.function, Matmul) + 1, None)
+            depths[node] = Depth(deepest.kernels + isinstance(node.function, Matmul) + 1, None)
     return depths
 
 

@@ -30,11 +30,13 @@ def index_along(node: Node, size: int, dim: int) -> Node:
 def lower_gather(gather: Node) -> Node:
     """Rewrite a Gather as a GatherND: each element of the result has an index along each dim of the source."""
     x, index = gather.inputs
-    dim, added = gather.function.dim, index.ndim - 1  # dims that the index adds
+    dim, added_dims = gather.function.dim, index.ndim - 1  # added_dims: how many more dims the result has than x
     if not x.size:  # there is nothing to read, not even for an index that is out of range
         return Node(Full(gather.shape, x.dtype), (literal(fill_value(x), x.dtype),), gather.shape, x.dtype)
-    gathered = index.to(int64).reshape(*index.shape, *[1] * (x.ndim - dim - 1)).expand(*gather.shape)
-    indices = [gathered if d == dim else index_along(gather, n, d + added * (d > dim)) for d, n in enumerate(x.shape)]
+    expanded_index = index.to(int64).reshape(*index.shape, *[1] * (x.ndim - dim - 1)).expand(*gather.shape)
+    indices = [
+        expanded_index if d == dim else index_along(gather, n, d + added_dims * (d > dim)) for d, n in enumerate(x.shape)
+    ]
     return Node(GatherND(dim), (x, *indices), gather.shape, gather.dtype)
 
 

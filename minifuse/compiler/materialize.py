@@ -93,24 +93,24 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
             else:  # inlined: a kernel that reads the user computes this node, too
                 consumers |= consumers_of[user]
         consumers_of[node] = dict.fromkeys(islice(consumers, MAX_COUNTED))
-        if node in candidates and is_profitable(len(loads[node]), kernels := count_kernels(consumers)):
-            chosen[node] = kernels
-    # Fewer arrays now, because some of those that a chosen node reads are chosen, too:
+        if node in candidates and is_profitable(len(loads[node]), kernel_count := count_kernels(consumers)):
+            chosen[node] = kernel_count
+    # Count again, now that a chosen node counts as one array: some chosen nodes read others, and so fewer arrays.
     loads = list_loaded_arrays(nodes, inputs, chosen)
     return {node for node in chosen if node in loads[node]}
 
 
-def is_profitable(arrays: int, kernels: int) -> bool:
+def is_profitable(array_count: int, kernel_count: int) -> bool:
     """Compare recomputing a value with storing it, in passes over memory.
 
     Recomputing in each of K kernels loads its A arrays K times: A * K. Storing loads them once, stores the value, and
     loads it in the other K - 1 kernels: A + 1 + (K - 1). The difference A * K - A - K is positive if
     (A - 1) * (K - 1) > 1.
 
-    >>> is_profitable(arrays=1, kernels=9), is_profitable(arrays=2, kernels=2), is_profitable(arrays=2, kernels=3)
+    >>> is_profitable(1, kernel_count=9), is_profitable(2, kernel_count=2), is_profitable(2, kernel_count=3)
     (False, False, True)
     """
-    return (arrays - 1) * (kernels - 1) > 1
+    return (array_count - 1) * (kernel_count - 1) > 1
 
 
 def list_loaded_arrays(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, dict[Node, None]]:

@@ -48,7 +48,7 @@ def emit_matmul(
     scheduler : Scheduler
     matmul : Node
     builder : KernelBuilder
-        The epilogue.
+        The kernel under construction, whose expressions become the epilogue.
     nodes : list of Node
         The nodes that the kernel stores; empty if it stores only the matmul.
     expressions : dict
@@ -69,12 +69,14 @@ def emit_matmul(
         reason = reason or scheduler.backend.why_not_fused(
             kernel, [row_major(matmul.shape)] * len(nodes), [layout.without_offset() for _, layout in inputs]
         )
-        fused = [strip_views(x) for x, (e, _) in zip(matmul.inputs, operands, strict=True) if not isinstance(e, Load)]
+        prologue_sources = [
+            strip_views(x) for x, (e, _) in zip(matmul.inputs, operands, strict=True) if not isinstance(e, Load)
+        ]
         if not reason:
             break
-        for x in fused:
+        for x in prologue_sources:
             scheduler.record_refusal(x, matmul, reason)
-        if not fused and not is_alone:
+        if not prologue_sources and not is_alone:
             scheduler.unfusable_matmuls[matmul] = reason
             builder.note(RESTARTED, [matmul], reason)
             yield scheduler.emit_kernel(builder.space, nodes)
@@ -83,7 +85,7 @@ def emit_matmul(
     outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in outputs]
     parameters = [source for source, _ in builder.parameters]
     scheduler.steps.append(MatmulLaunch(*drop_unused_operands(kernel, outputs, inputs, parameters)))
-    if fused:
+    if prologue_sources:
         prologue = dict.fromkeys(strip_views(x) for _, operand in operands for x in operand.inlined)
         builder.note(INLINED, prologue, "in its prologue")
     builder.note(EMITTED, nodes)
@@ -130,7 +132,7 @@ def merge_operands(
     outputs: Sequence[Expression],
     operands: Sequence[LoweredOperand],
 ) -> tuple[MatmulKernel, list[BufferView], str]:
-    """Merge prologue and epilogue into one kernel, with loads numbered together.
+    """Merge prologue and epilogue into one kernel, and number the loads of both consecutively.
 
     Returns
     -------
@@ -155,7 +157,7 @@ def merge_operands(
 
 
 def shift_loads(e: Expression, count: int) -> Expression:
-    """Add `count` to the number of each load of an expression."""
+    """Add `count` to the index of each load of an expression."""
     return replace(e, Load, lambda x: type(x)(x.index + count, x.dtype)) if count else e
 
 
@@ -163,13 +165,13 @@ def drop_unused_operands(
     kernel: MatmulKernel, outputs: list[BufferView], inputs: list[BufferView], parameters: list[int | str]
 ) -> tuple[MatmulKernel, list[BufferView], list[BufferView], list[int | str]]:
     """Drop inputs and parameters that the kernel does not read, and renumber the others without gaps."""
-    loads = [x.index for part in kernel.loads() for x in part]
-    used = [x.index for x in kernel.parameters()]
+    load_indices = [x.index for part in kernel.loads() for x in part]
+    parameter_indices = [x.index for x in kernel.parameters()]
 
     def renumber(e: Expression) -> Expression:
-        e = replace(e, Load, lambda x: type(x)(loads.index(x.index), x.dtype))
-        return replace(e, KernelParameter, lambda x: KernelParameter(used.index(x.index), x.dtype))
+        e = replace(e, Load, lambda x: type(x)(load_indices.index(x.index), x.dtype))
+        return replace(e, KernelParameter, lambda x: KernelParameter(parameter_indices.index(x.index), x.dtype))
 
     a, b, *rest = map(renumber, (kernel.a, kernel.b, *kernel.pointwise_outputs))
     renumbered = MatmulKernel(a, b, tuple(rest), kernel.precision)
-    return renumbered, outputs, [inputs[k] for k in loads], [parameters[k] for k in used]
+    return renumbered, outputs, [inputs[k] for k in load_indices], [parameters[k] for k in parameter_indices]

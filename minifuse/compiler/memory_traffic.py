@@ -25,7 +25,7 @@ class OperandTraffic(NamedTuple):
     """The layout in which the step reads or writes it."""
     dtype: DType
     nbytes: int
-    """The size of its distinct elements."""
+    """Size of the distinct elements of the operand, in bytes."""
 
 
 class Traffic(NamedTuple):
@@ -36,39 +36,41 @@ class Traffic(NamedTuple):
     nbytes: int
     """Distinct bytes that are read, plus those that are written. Operands in the same memory count once."""
     scratch: int
-    """Size of the memory that only the step itself writes and reads. `nbytes` contains it twice."""
+    """Bytes of the memory that only the step itself writes and reads. `nbytes` contains them twice."""
     launches: int
-    """Kernels that the backend launches for it."""
+    """How many kernels the backend launches for the step."""
     flops: int
     """Multiplications and additions of a matmul; 0 for other kernels, which memory limits."""
 
 
 def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | None = None) -> Traffic:
-    """Return the traffic of a step on a backend. `alias_of` maps slots that are the same memory to one of them."""
+    """Return the traffic of a step on a backend. `alias_of` maps slots of one memory block to one common slot."""
     outputs = [(slot, stored_layout(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
     dtypes = [e.dtype for e in step.kernel.outputs]
     writes = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in zip(outputs, dtypes, strict=True)]
     if isinstance(step, MatmulLaunch):
         loads = [e for part in step.kernel.loads() for e in part]
-        old = Kernel(step.kernel.pointwise_outputs, ()).find_all(ReadOutput)
+        output_reads = Kernel(step.kernel.pointwise_outputs, ()).find_all(ReadOutput)
         launches, scratch = backend.fused_matmul_cost(step.kernel, *step.layouts())
         size, depth = prod(step.shape), step.inputs[0][1].shape[-1]
         flops = 2 * size * depth
     elif isinstance(step, LibraryCall):
-        loads, old, scratch = step.kernel.find_all(Load), list[ReadOutput](), 0
+        loads, output_reads, scratch = step.kernel.find_all(Load), list[ReadOutput](), 0
         launches, flops = backend.composite_cost(step.function, *step.layouts())
     else:
-        loads, old = step.kernel.find_all(Load), step.kernel.find_all(ReadOutput)
+        loads, output_reads = step.kernel.find_all(Load), step.kernel.find_all(ReadOutput)
         launches, scratch, flops = backend.count_launches(step.kernel, step.shape, step.dims), 0, 0
     inputs = zip(step.inputs, [e.dtype for e in loads], strict=True)
     reads = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in inputs if x[0] != NO_BUFFER]
-    reads += [writes[e.index] for e in old]
+    reads += [writes[e.index] for e in output_reads]
     gathered = gathered_operands(step)
     if prod(step.shape) == 0:
         reads, gathered = [], []
     full_reads = [x._replace(nbytes=nbytes_of(x.layout, x.dtype)) for x in gathered]
-    read = min(union_bytes(reads, alias_of) + sum(x.nbytes for x in gathered), union_bytes([*reads, *full_reads], alias_of))
-    nbytes = read + union_bytes(writes, alias_of) + 2 * scratch
+    read_nbytes = min(
+        union_bytes(reads, alias_of) + sum(x.nbytes for x in gathered), union_bytes([*reads, *full_reads], alias_of)
+    )
+    nbytes = read_nbytes + union_bytes(writes, alias_of) + 2 * scratch
     return Traffic([*reads, *gathered], writes, nbytes, scratch, launches, flops)
 
 
@@ -76,16 +78,18 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
     """Return the operands that a step gathers from: one element per gathering point, at most the whole array."""
     if not isinstance(step, KernelLaunch):
         return []
-    along: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
+    varying_dims: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
     counts = [0] * len(step.indexed_operands)
     for e in step.kernel.expressions():
-        along[e] = {d for x in e.inputs for d in along[x]} - {d for d in step.dims if isinstance(e, ReduceExpr)}
+        varying_dims[e] = {d for x in e.inputs for d in varying_dims[x]} - {
+            d for d in step.dims if isinstance(e, ReduceExpr)
+        }
         if isinstance(e, Load):
-            along[e] = {d for d, s in enumerate(step.inputs[e.index][1].strides) if s}
+            varying_dims[e] = {d for d, s in enumerate(step.inputs[e.index][1].strides) if s}
         elif isinstance(e, ReadOutput):
-            along[e] = set(range(len(step.shape)))
+            varying_dims[e] = set(range(len(step.shape)))
         elif isinstance(e, IndexedAccess):
-            counts[e.index] += prod(step.shape[d] for d in along[e])
+            counts[e.index] += prod(step.shape[d] for d in varying_dims[e])
     operands = []
     for (slot, layout), dtype, count in zip(step.indexed_operands, step.kernel.indexed_dtypes(), counts, strict=True):
         operands.append(OperandTraffic(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))

@@ -32,30 +32,30 @@ def merge_slice_gradients(outputs: list[Node]) -> list[Node]:
         if isinstance(node.function, PadSlice):
             ranges_of[node] = None
         elif node.function is add and ranges_of.keys() >= set(node.inputs):
-            whole, part = sorted(node.inputs, key=lambda x: isinstance(x.function, PadSlice))
-            nonzero = add_range(whole, ranges_of[whole], part) if isinstance(part.function, PadSlice) else None
+            base, padded = sorted(node.inputs, key=lambda x: isinstance(x.function, PadSlice))
+            nonzero = add_range(base, ranges_of[base], padded) if isinstance(padded.function, PadSlice) else None
             if nonzero is not None:
-                node = SliceUpdate((View("slice", part.function.ranges),))(whole, *part.inputs)
+                node = SliceUpdate((View("slice", padded.function.ranges),))(base, *padded.inputs)
                 ranges_of[node] = nonzero
         return node
 
     return rewrite(outputs, PadSlice, merge)
 
 
-def add_range(whole: Node, nonzero: NonzeroRanges | None, part: Node) -> NonzeroRanges | None:
+def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> NonzeroRanges | None:
     """Return the nonzero ranges of the sum of an array and a padded slice, or None if they may overlap."""
-    new = part.function.ranges
-    if 0 in (*part.inputs[0].shape, *whole.shape):
+    new_ranges = padded.function.ranges
+    if 0 in (*padded.inputs[0].shape, *base.shape):
         return None
     if nonzero is None:
-        for dim, pair in enumerate(zip(whole.function.ranges, new, strict=True)):
+        for dim, pair in enumerate(zip(base.function.ranges, new_ranges, strict=True)):
             a, b = (range_interval(*x) for x in pair)
             if not intersects(a, b):
                 return NonzeroRanges(dim, sorted([a, b]))
         return None
-    ranges, added = [*nonzero.ranges], range_interval(*new[nonzero.dim])
-    k = bisect(ranges, added)
-    if any(intersects(added, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
+    ranges, new_interval = [*nonzero.ranges], range_interval(*new_ranges[nonzero.dim])
+    k = bisect(ranges, new_interval)
+    if any(intersects(new_interval, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
         return None
-    insort(ranges, added)
+    insort(ranges, new_interval)
     return NonzeroRanges(nonzero.dim, ranges)

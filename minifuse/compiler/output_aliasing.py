@@ -61,17 +61,19 @@ class InPlaceStores:
             return False
         later = [k for k in self.steps[slot] if k > first]
         nodes = self.nodes.get(slot, [])
-        old = [x for k in later for x in scheduler.steps[k].buffer_views()] + [scheduler.buffers[node] for node in nodes]
-        new = {x: relocate(x, source, target) for x in old}
-        if None in new.values():
+        old_views = [x for k in later for x in scheduler.steps[k].buffer_views()] + [
+            scheduler.buffers[node] for node in nodes
+        ]
+        new_view = {x: relocate(x, source, target) for x in old_views}
+        if None in new_view.values():
             return False
         for node in nodes:
-            scheduler.buffers[node] = new[scheduler.buffers[node]] or scheduler.buffers[node]
+            scheduler.buffers[node] = new_view[scheduler.buffers[node]] or scheduler.buffers[node]
         for k in later:
             step = scheduler.steps[k]
-            step.outputs = [new[x] or x for x in step.outputs]
-            step.inputs = [new[x] or x for x in step.inputs]
-            step.indexed_operands = [new[x] or x for x in step.indexed_operands]
+            step.outputs = [new_view[x] or x for x in step.outputs]
+            step.inputs = [new_view[x] or x for x in step.inputs]
+            step.indexed_operands = [new_view[x] or x for x in step.indexed_operands]
             self.index_step(k, step)
         self.nodes.setdefault(target[0], []).extend(self.nodes.pop(slot, []))
         return True
@@ -80,7 +82,7 @@ class InPlaceStores:
 def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
     """Return whether a step may store an output in a target that its inputs or other outputs may overlap.
 
-    An overlapping input must be the same elements, each read only by the thread that overwrites it. A gather may read an
+    An overlapping input must have the same elements, each read only by the thread that overwrites it. A gather may read an
     element after it is overwritten, and two outputs cannot share memory.
     """
     overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]

@@ -286,15 +286,15 @@ class Plan:
     def trace(self, inputs: Sequence[PlanInput], targets: tuple[int, ...], alias_of: Sequence[int]) -> TracedGraph:
         """Call the function with nodes. Tensors of its closure become hidden inputs."""
         arguments = [self.make_argument(k, x) for k, x in enumerate(inputs)]
-        hidden, by_id = list[Array | PerCallInput](), dict[int, Node]()
+        hidden, node_by_id = list[Array | PerCallInput](), dict[int, Node]()
 
         def wrap(x: Any) -> Node:
             x = x if isinstance(x, Array) else self.tensor.from_numpy(x, self.backend)
-            if id(x) not in by_id:
-                by_id[id(x)] = self.make_argument(len(arguments), x)
-                arguments.append(by_id[id(x)])
+            if id(x) not in node_by_id:
+                node_by_id[id(x)] = self.make_argument(len(arguments), x)
+                arguments.append(node_by_id[id(x)])
                 hidden.append(x)
-            return by_id[id(x)]
+            return node_by_id[id(x)]
 
         with use_wrapper(wrap):
             result = self.function(*([arguments[k] for k in alias_of] or arguments))
@@ -340,8 +340,8 @@ class Plan:
         scheduled = schedule_plan(self.graph, self.backward, layouts, self.backend)
         outputs_with_grad = set[int]()
         if self.backward is not None:
-            reached = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
-            outputs_with_grad = reached - {*self.graph.nondifferentiable}
+            differentiable_outputs = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
+            outputs_with_grad = differentiable_outputs - {*self.graph.nondifferentiable}
         self.metas = []
         for k, (node, (_, layout)) in enumerate(zip(scheduled.results, scheduled.buffers, strict=True)):
             requires_grad = k in outputs_with_grad
@@ -409,6 +409,6 @@ class Plan:
         """Return the host program and every kernel. If the user's names are known, comments describe the kernels."""
         parts = [self.text]
         for k, step in enumerate(self.steps):
-            head = kernel_comment(f"launch{k}", step, self.host.memory) if self.names else f"# launch{k}\n"
+            head = kernel_comment(f"launch{k}", step, self.host.slot_names) if self.names else f"# launch{k}\n"
             parts.append(head + step.source(self.backend))
         return "\n".join(parts)

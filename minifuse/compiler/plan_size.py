@@ -13,22 +13,22 @@ from ..ir.steps import Step
 from ..ir.vjp import Backward
 from .trace_result import TracedGraph
 
-PLAN_NBYTES = 5_000  # bytes of an empty plan; then bytes of each of its parts
-NODE_NBYTES = 400
-STEP_NBYTES = 1_500
-OPERAND_NBYTES = 500
-EXPRESSION_NBYTES = 350
+PLAN_NBYTES = 5_000  # bytes of an empty plan
+NODE_NBYTES = 400  # bytes of a node of its graph
+STEP_NBYTES = 1_500  # bytes of a step, without its operands
+OPERAND_NBYTES = 500  # bytes of an operand of a step
+EXPRESSION_NBYTES = 350  # bytes of a distinct expression of its kernels
 
 
 def plan_nbytes(graph: TracedGraph, backward: Backward | None, steps: Sequence[Step], text: str) -> int:
     """Return the approximate size of a plan with a host program `text`, in bytes."""
     roots = [*graph.outputs, *[value for _, value in graph.stores], *(backward.saved if backward else ())]
-    nodes = len(toposort(roots, inputs_of))
-    operands = sum(len(step.inputs) + len(step.outputs) for step in steps)
+    node_count = len(toposort(roots, inputs_of))
+    operand_count = sum(len(step.inputs) + len(step.outputs) for step in steps)
     outputs = [x for step in steps for x in kernel_roots(step.kernel)]
-    expressions = len(toposort(outputs, lambda x: x.inputs))
-    nbytes = PLAN_NBYTES + NODE_NBYTES * nodes + STEP_NBYTES * len(steps) + OPERAND_NBYTES * operands
-    return nbytes + EXPRESSION_NBYTES * expressions + len(text)
+    expression_count = len(toposort(outputs, lambda x: x.inputs))
+    nbytes = PLAN_NBYTES + NODE_NBYTES * node_count + STEP_NBYTES * len(steps) + OPERAND_NBYTES * operand_count
+    return nbytes + EXPRESSION_NBYTES * expression_count + len(text)
 
 
 def kernel_roots(kernel: Kernel | MatmulKernel) -> tuple[Expression, ...]:

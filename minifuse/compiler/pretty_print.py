@@ -38,9 +38,9 @@ REDUCTION_NAMES = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "mi
 PRECEDENCE = {
     "==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "@": 6,
 }  # fmt: skip
-PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # of -x, and of texts that need no parentheses
+PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # precedence of -x, and of texts that never need parentheses
 MAX_REPEATED_LENGTH = 12  # characters; a longer text that occurs several times gets a name
-COMMENT_WIDTH = 118  # characters
+COMMENT_WIDTH = 118  # characters of a line of a kernel's comment, without the #
 
 FormattedExpression = tuple[str, int]  # a text, and the precedence of its outermost operator
 
@@ -127,11 +127,11 @@ def formula_inputs(e: Expression) -> tuple[Expression, ...]:
 def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the names of outputs and inputs. Other views of the same array have primes: x, x', x''."""
     names_by_view: dict[BufferView, str] = {}
-    views: Counter[int] = Counter()  # of each slot
+    view_counts: Counter[int] = Counter()  # slot -> how many of its views are named
     for x in (*step.outputs, *step.inputs):
         if x not in names_by_view:
-            names_by_view[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * views[x[0]]
-            views[x[0]] += 1
+            names_by_view[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * view_counts[x[0]]
+            view_counts[x[0]] += 1
     return [names_by_view[x] for x in step.outputs], [names_by_view[x] for x in step.inputs]
 
 

@@ -46,9 +46,9 @@ class Scheduler(ABC):
     buffer_nbytes : list of int
         The size of each buffer that the scheduler has allocated, in bytes. The first of them is slot `first_buffer`.
     steps : list of Step
-        In the order in which they run.
+        The steps so far, in the order in which they run.
     refusals : dict of Refusal to None
-        An ordered set.
+        The fusions that were refused, as an ordered set.
     """
 
     def __init__(
@@ -67,7 +67,7 @@ class Scheduler(ABC):
         self.preassigned: dict[Node, BufferView] = {}  # where nodes that are not computed yet are to be stored
         self.buffer_nbytes: list[int] = []
         self.steps: list[Step] = []
-        self.unfusable_matmuls: dict[Node, str] = {}  # matmuls without an epilogue -> why the backend refused one
+        self.unfusable_matmuls: dict[Node, str] = {}  # matmuls that get no epilogue -> why the backend refused the epilogue
         self.refusals: dict[Refusal, None] = {}
         self.origin_of: dict[Node, Node | None] = {}  # nodes made by lowering -> the node of the graph; None for its parts
         self.log = active_log.log
@@ -92,7 +92,7 @@ class Scheduler(ABC):
         return self.buffers[node]
 
     def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
-        """Record that a kernel loads a value that it could have computed. Without a reason, it is in memory."""
+        """Record that a kernel loads a value that it could have computed. An empty reason means: it is already in memory."""
         if producer in self.buffers and self.buffers[producer][0] < self.first_buffer:
             return  # an input of the call
         refusal = Refusal(producer, consumer, reason or (SAVED_FOR_BACKWARD if producer in self.saved else ALREADY_STORED))
@@ -101,7 +101,7 @@ class Scheduler(ABC):
         self.refusals.setdefault(refusal)
 
     def origins(self, nodes: Iterable[Node]) -> list[Node]:
-        """Return the nodes of the graph that some nodes are, or that they were lowered from."""
+        """Return the nodes of the graph from which some nodes were lowered. A node of the graph is its own origin."""
         origins = (self.origin_of.get(node, node) for node in nodes)
         return list(dict.fromkeys(node for node in origins if node is not None))
 
@@ -169,7 +169,7 @@ class Scheduler(ABC):
 
     @abstractmethod
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """Add a kernel that stores those of the nodes that are not in memory, or several if one cannot store them all."""
+        """Add a kernel that stores the nodes that are not in memory yet, or several kernels if one cannot store them all."""
 
 
 def copy_kernel(node: Node) -> Kernel:

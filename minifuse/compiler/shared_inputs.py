@@ -21,7 +21,7 @@ def shared_input_masks(
     groups : sequence of sequence of Node
         Values that are not computed yet.
     rank : function
-        Returns a number for a node that is higher than those of its inputs.
+        Returns the topological rank of a node, which is higher than the ranks of its inputs.
     reads_memory : function
         Returns whether a node is computed from any array.
     buffers : container of Node
@@ -69,18 +69,18 @@ def set_bits(mask: int) -> list[int]:
 
 
 def connected_components(masks: Sequence[int]) -> list[list[int]]:
-    """Return the connected components of groups whose masks link them, in the order of the last group of each."""
-    done, components = 0, list[list[int]]()
+    """Return the connected components of the graph in which masks[k] has the neighbors of group k, ordered by last group."""
+    done_mask, components = 0, list[list[int]]()
     for k in range(len(masks)):
-        if done >> k & 1:
+        if done_mask >> k & 1:
             continue
-        linked, new = 0, 1 << k
-        while new:
-            linked |= new
-            reached = 0
-            for j in set_bits(new):
-                reached |= masks[j]
-            new = reached & ~linked
-        done |= linked
-        components.append(set_bits(linked))
+        component_mask, new_mask = 0, 1 << k
+        while new_mask:
+            component_mask |= new_mask
+            neighbor_mask = 0
+            for j in set_bits(new_mask):
+                neighbor_mask |= masks[j]
+            new_mask = neighbor_mask & ~component_mask
+        done_mask |= component_mask
+        components.append(set_bits(component_mask))
     return sorted(components, key=lambda members: members[-1])

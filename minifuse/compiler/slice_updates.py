@@ -34,15 +34,15 @@ def schedule_slice_update(scheduler: Scheduler, node: Node) -> Task[None]:
     updates = [x for x in chain if isinstance(x.function, PadSlice | SliceUpdate)]
     ranges = [slice_ranges(x) for x in updates]
     known_ranges = [x for x in ranges if x is not None]
-    has_any_order = len(known_ranges) == len(ranges) and are_disjoint_slices(known_ranges)
+    are_slices_disjoint = len(known_ranges) == len(ranges) and are_disjoint_slices(known_ranges)
     layout = scheduler.required_layouts.get(node, row_major(node.shape))
-    if has_any_order and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
+    if are_slices_disjoint and sum(prod(size for *_, size in part) for part in ranges if part is not None) == node.size:
         buffer = scheduler.allocate(chain[0], layout)
     else:
         buffer = yield base_buffer(scheduler, chain[0], layout)
     scheduler.buffers |= dict.fromkeys(chain, buffer)
     targets: list[BufferView] = [(buffer[0], x.function.region_layout(buffer[1])) for x in updates]
-    if has_any_order:  # a kernel may then compute several slices
+    if are_slices_disjoint:  # a kernel may then compute several slices
         preassigned = [preassign(scheduler, x, target) for x, target in zip(updates, targets, strict=True)]
         for x, target, assigned in zip(updates, targets, preassigned, strict=True):
             yield schedule_part(scheduler, x, target, assigned)

@@ -15,7 +15,7 @@ from .tensor_meta import TensorMeta
 
 PlannedFunction = Callable[..., Any]  # an Operator, a composite op, a gradient, or a Python function: of tensors or of nodes
 PlanInput = Array | bool | int | float
-# The `function` of a recorded backward pass; it reads only the call whose result is differentiated.
+# The `function` of the CallRecord of a backward pass, which reads only the call whose result is differentiated.
 BACKWARD: Literal["backward"] = "backward"
 
 
@@ -29,14 +29,14 @@ class CallRecord(NamedTuple):
     """The line of the user's code, as file:line."""
     reads: tuple[int, ...]
     """For each input, the call that allocated its memory; -1 if no call did."""
-    same: tuple[int, ...] = ()
+    alias_of: tuple[int, ...] = ()
     """For each input, the first input that is the same tensor."""
-    targets: int = 0
-    """How many of the first inputs it changes in place."""
+    target_count: int = 0
+    """How many inputs the call changes in place; they are its first inputs."""
 
 
 class InputEffects(NamedTuple):
-    """Which inputs a traced function changes in place, and how it uses the others. Inputs are numbered."""
+    """Which inputs a traced function changes in place, and how it uses the others. An int is the index of an input."""
 
     stored: frozenset[int]
     """Inputs whose memory is changed."""
@@ -89,7 +89,7 @@ class PerCallInput(NamedTuple):
     value: PlanInput
     """Its value in the call that was traced."""
     get: Callable[[Sequence[PlanInput]], PlanInput] | None = None
-    """A function of the inputs with the same result."""
+    """A function that computes the value from the inputs, as `text` does."""
 
 
 class TraceResult(NamedTuple):

@@ -12,8 +12,9 @@ def bounded_solutions(total: int, terms: Sequence[tuple[int, int]]) -> Iterator[
     Notes
     -----
     This is a depth-first search, as in NumPy's `mem_overlap.c`. It begins with the unknown that has the largest coefficient,
-    and tries only values for which the other terms can reach the remaining total, and for which their greatest common
-    divisor divides it. For strides that nest, as those of all views do, at most one or two values remain for each unknown.
+    and tries only values for which the other terms can add up to the remaining total, and for which the greatest common
+    divisor of their coefficients divides that total. For strides that nest, as those of all views do, at most one or two
+    values remain for each unknown.
 
     Examples
     --------
@@ -26,8 +27,8 @@ def bounded_solutions(total: int, terms: Sequence[tuple[int, int]]) -> Iterator[
         yield () if total == 0 else None
         return
     *inner, (a, n) = terms
-    reach, divisor = sum(b * (m - 1) for b, m in inner), gcd(*[b for b, _ in inner])
-    low, high, step = max(0, -((reach - total) // a)), min(n - 1, total // a), 1
+    inner_max, divisor = sum(b * (m - 1) for b, m in inner), gcd(*[b for b, _ in inner])
+    low, high, step = max(0, -((inner_max - total) // a)), min(n - 1, total // a), 1
     common = gcd(a, divisor)
     if total % common:
         yield None

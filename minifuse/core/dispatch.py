@@ -1,7 +1,7 @@
 """The dispatch state of a thread: whether calls are recorded for autograd, the matmul precision, and a dispatch hook.
 
 Cache keys of calls contain the state, so a call in another state, for example inside `no_grad()`, never runs a plan that was
-built for this one. A call in the default state costs nothing extra.
+built for the default state. A call in the default state costs nothing extra.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -27,11 +27,11 @@ class DispatchHook:
         raise NotImplementedError
 
     def call_inplace(
-        self, function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[object]
+        self, function: TraceableFunction, targets: tuple[int, ...], alias_of: tuple[int, ...], inputs: Sequence[object]
     ) -> Callable[..., object]:
         """Return the function that runs an in-place operation. A tracer handles these before they reach this method.
 
-        `same` contains for each input the index of the first input that is the same tensor.
+        `alias_of` contains for each input the index of the first input that is the same tensor.
         """
         raise NotImplementedError
 
@@ -45,7 +45,7 @@ class DispatchHook:
 
 
 class DispatchState:
-    """A state with a hook, or with another matmul precision than the default. It is true if calls are recorded."""
+    """A state with a hook, or with another matmul precision than the default. bool(state) is True if calls are recorded."""
 
     __slots__ = ("hook", "is_recording", "precision")
 
@@ -109,23 +109,23 @@ def matmul_precision() -> str:
 
 @contextmanager
 def use_dispatch_hook(hook: DispatchHook | None) -> Iterator[None]:
-    """Send the calls of a block of code to a hook, or run them directly if it is None."""
-    before = mode.is_recording
-    mode.is_recording = make_state(bool(before), hook, matmul_precision())
+    """Send the calls of a block of code to a hook, or run them directly if `hook` is None."""
+    outer_state = mode.is_recording
+    mode.is_recording = make_state(bool(outer_state), hook, matmul_precision())
     try:
         yield
     finally:
-        mode.is_recording = before
+        mode.is_recording = outer_state
 
 
 @contextmanager
 def grad_recording(is_recording: bool) -> Iterator[None]:
     """Turn recording for autograd on or off in a block of code."""
-    before, mode.is_recording = mode.is_recording, state_with_recording(is_recording)
+    outer_state, mode.is_recording = mode.is_recording, state_with_recording(is_recording)
     try:
         yield
     finally:
-        mode.is_recording = before
+        mode.is_recording = outer_state
 
 
 class no_grad:  # noqa: N801  # PyTorch's name
@@ -143,14 +143,14 @@ class no_grad:  # noqa: N801  # PyTorch's name
     """
 
     def __init__(self) -> None:
-        self.before: list[RecordingState] = []  # a stack: one object may be entered several times
+        self.outer_states: list[RecordingState] = []  # a stack: one object may be entered several times
 
     def __enter__(self) -> None:
-        self.before.append(mode.is_recording)
+        self.outer_states.append(mode.is_recording)
         mode.is_recording = state_with_recording(False)
 
     def __exit__(self, *error: object) -> None:
-        mode.is_recording = self.before.pop()
+        mode.is_recording = self.outer_states.pop()
 
     def __call__(self, function: Callable[P, R]) -> Callable[P, R]:
         """Return the function, wrapped to run without recording."""

@@ -52,25 +52,27 @@ def parse_index(shape: Shape, index: Index) -> tuple[tuple[Range, ...], Shape]:
     ellipses = sum(entry is Ellipsis for entry in entries)
     if ellipses > 1:
         raise IndexingError(f"got {ellipses} `...` in an index, expected at most one; write `:` for each dim instead")
-    count = sum(entry is not None and entry is not Ellipsis for entry in entries)
-    if count > len(shape):
-        raise IndexingError(f"too many indices: {count} for shape {shape} of {len(shape)} dims; None and ... do not count")
+    consumed_dims = sum(entry is not None and entry is not Ellipsis for entry in entries)
+    if consumed_dims > len(shape):
+        raise IndexingError(
+            f"too many indices: {consumed_dims} for shape {shape} of {len(shape)} dims; None and ... do not count"
+        )
     ranges: list[Range] = []
-    after: list[int] = []
+    shape_after: list[int] = []
     for entry in entries if ellipses else (*entries, ...):
         dim = len(ranges)
         if entry is None:
-            after.append(1)
+            shape_after.append(1)
         elif entry is Ellipsis:
-            sizes = shape[dim : dim + len(shape) - count]
+            sizes = shape[dim : dim + len(shape) - consumed_dims]
             ranges.extend((0, 1, size) for size in sizes)
-            after.extend(sizes)
+            shape_after.extend(sizes)
         elif isinstance(entry, slice):
             ranges.append(_range_of(entry, shape[dim], dim))
-            after.append(ranges[dim][2])
+            shape_after.append(ranges[dim][2])
         else:
             ranges.append((_position_of(entry, shape[dim], dim), 1, 1))
-    return tuple(ranges), tuple(after)
+    return tuple(ranges), tuple(shape_after)
 
 
 def ravel_index(index: Sequence[int], shape: Shape) -> int:

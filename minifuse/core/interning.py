@@ -10,7 +10,7 @@ from collections.abc import Callable, Generator, Hashable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
-MAX_KEPT_ALIVE = 256  # objects per class
+MAX_KEPT_ALIVE = 256  # the most recent objects of each interned class, which are not freed
 
 N = TypeVar("N", bound=Hashable)
 R = TypeVar("R")
@@ -22,7 +22,7 @@ class Interned(type):
 
     Then equality is identity, a dict lookup hashes one address, and a common subexpression that is built twice is one
     object. Arguments must be hashable, and must not mix 1, 1.0 and True, which are equal. The table contains weak
-    references. The last MAX_KEPT_ALIVE objects of a class are kept alive, so one that is built again and again stays.
+    references. The last MAX_KEPT_ALIVE objects of a class are kept alive, so that frequently built ones are reused.
     """
 
     instances: WeakValueDictionary[tuple[Hashable, ...], object]

@@ -132,14 +132,14 @@ class Layout(metaclass=Interned):
         """Return whether two indices may share one position, so that the result of a write depends on its order.
 
         The check is exact for views of a dense layout without `skew` and without overlapping `sliding_windows`. Each of
-        their strides is either 0 or larger than the reach of all smaller strides. For other layouts, and for memory from
-        other libraries, it may return True although the elements only interleave.
+        their strides is either 0 or larger than the extent of all dims with smaller strides. For other layouts, and for
+        memory from other libraries, it may return True although the elements only interleave.
         """
-        reach = 0
+        inner_extent = 0
         for stride, size in self._sorted_strides():
-            if stride <= reach:
+            if stride <= inner_extent:
                 return True
-            reach += stride * (size - 1)
+            inner_extent += stride * (size - 1)
         return False
 
     def _sorted_strides(self) -> list[tuple[int, int]]:
@@ -262,14 +262,14 @@ class Layout(metaclass=Interned):
         d = normalize_dim(dim, self.ndim)
         if min(size, step, dilation) < 1:
             raise ShapeError(f"windows: got size {size}, step {step} and dilation {dilation}, expected 1 or more for each")
-        n, reach = self.shape[d], dilation * (size - 1)
-        if n <= reach:
+        n, extent = self.shape[d], dilation * (size - 1)
+        if n <= extent:
             raise ShapeError(
-                f"windows: a window covers {reach + 1} elements (size {size}, dilation {dilation}), and dim {d} of "
+                f"windows: a window covers {extent + 1} elements (size {size}, dilation {dilation}), and dim {d} of "
                 f"{self.shape} has {n}; use a smaller window, or pad the dim first"
             )
-        count, stride = (n - reach - 1) // step + 1, self.strides[d]
-        sizes = (*self.shape[:d], count, *self.shape[d + 1 :], size)
+        window_count, stride = (n - extent - 1) // step + 1, self.strides[d]
+        sizes = (*self.shape[:d], window_count, *self.shape[d + 1 :], size)
         return Layout(sizes, (*self.strides[:d], stride * step, *self.strides[d + 1 :], stride * dilation), self.offset)
 
     def skew(self, dim: int, along: int, slope: int, start: int, size: int) -> "Layout":

@@ -1,4 +1,4 @@
-"""Decide whether strided regions of memory, or intervals, overlap. Computes with integers: addresses and layouts.
+"""Decide whether strided regions of memory, or intervals, overlap. All inputs are integers and layouts, not data.
 
 An interval is (start, end), the end excluded: of addresses, of positions in memory, or of indices along a dim.
 
@@ -26,9 +26,9 @@ from .layout import Layout, collapse
 
 Interval = tuple[int, int]
 
-MAX_COMPARED_LAYOUTS = 10_000  # cached pairs
-MAX_TRIED_SOLUTIONS = 10_000  # after that, two regions count as overlapping
-MAX_COUNTED_POSITIONS = 1 << 22  # positions that are counted one by one; with more, the result is an upper bound
+MAX_COMPARED_LAYOUTS = 10_000  # cached results of `share_bytes`
+MAX_TRIED_SOLUTIONS = 10_000  # after this many solutions and dead ends, two regions count as overlapping
+MAX_COUNTED_POSITIONS = 1 << 22  # positions that `count_positions` counts one by one; with more, it returns an upper bound
 
 
 def address_range(address: int, layout: Layout, itemsize: int) -> Interval:
@@ -118,12 +118,12 @@ def share_bytes(a: Layout, a_itemsize: int, b: Layout, b_itemsize: int, distance
     """
     if not (a.size and b.size):
         return False
-    reach = Counter({1: a_itemsize + b_itemsize - 2})  # coefficient -> the largest value of its unknown
+    max_values = Counter({1: a_itemsize + b_itemsize - 2})  # coefficient -> the largest value of its unknown
     for layout, itemsize in ((a, a_itemsize), (b, b_itemsize)):
         for stride, n in zip(layout.strides, layout.shape, strict=True):
-            reach[abs(stride) * itemsize] += n - 1
+            max_values[abs(stride) * itemsize] += n - 1
     total = address_range(distance, b, b_itemsize)[1] - 1 - address_range(0, a, a_itemsize)[0]
-    terms = sorted((stride, n + 1) for stride, n in reach.items() if stride and n)
+    terms = sorted((stride, n + 1) for stride, n in max_values.items() if stride and n)
     solutions = bounded_solutions(total, terms)
     return any(x is not None or tried == MAX_TRIED_SOLUTIONS for tried, x in enumerate(solutions))
 

@@ -76,7 +76,7 @@ def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:
 
 def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
     """Describe the kernels of a plan; `same` maps an input to the first input in the same memory."""
-    names = names or plan.host.memory
+    names = names or plan.host.slot_names
     kernels = tuple(kernel_facts(step, names, plan, same) for step in plan.steps)
     peak = peak_bytes(plan.text, [kernel.scratch for kernel in kernels])
     return PassFacts(kernels, sum(x.nbytes for x in kernels), sum(x.launches for x in kernels), peak)
@@ -155,7 +155,7 @@ class NumberedGraph:
     def describe(self, node: Node) -> str:
         """Format a node with its operation; an input by its name."""
         if isinstance(node.function, Argument):
-            return self.plan.host.memory[node.function.index]
+            return self.plan.host.slot_names[node.function.index]
         return (
             f"{self.name(node)} = {pretty_print.format_node(node, self.name)}" if node in self.numbers else self.name(node)
         )
@@ -191,7 +191,7 @@ class NumberedGraph:
         node_facts = []
         for k, node in enumerate(self.order):
             is_input = isinstance(node.function, Argument)
-            name = self.plan.host.memory[node.function.index] if is_input else ""
+            name = self.plan.host.slot_names[node.function.index] if is_input else ""
             text = ("number" if node.is_number else "input") if is_input else pretty_print.format_node(node, self.name)
             dtype = str(getattr(node.dtype, "__name__", node.dtype))  # a number has one of Python's types
             node_facts.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
@@ -235,9 +235,9 @@ def backward_facts(
     if backward_plan is None or backward is None:
         return None
     saved = list(zip(backward.saved, plan.metas[plan.count :], strict=True))
-    input_names = [plan.host.memory[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
+    input_names = [plan.host.slot_names[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
     names = input_names + [graph.name(x) for x, _ in saved]
-    memory = [*names, *backward_plan.host.memory[len(names) :]]
+    memory = [*names, *backward_plan.host.slot_names[len(names) :]]
     outputs = {strip_views(y) for y in plan.outputs}
     forward = {x for x in toposort(plan.outputs, inputs_of) if x.inputs and x.is_elementwise}
     saved_nodes = {*backward.saved}
@@ -246,7 +246,7 @@ def backward_facts(
         pass_facts(backward_plan, memory),
         unfused.backward(),
         tuple(
-            [plan.host.memory[k] for k in backward.inputs]
+            [plan.host.slot_names[k] for k in backward.inputs]
             + [graph.describe(x) for x, _ in saved if strip_views(x) in outputs]
         ),
         tuple(
@@ -268,9 +268,9 @@ class UnfusedCalls:
                 self.plans.append(None)
                 self.steps += [(j, facts) for j in self.reachable_calls(call.reads) if (facts := self.gradient(j))]
             else:
-                eager = Plan(call.function, inputs, tuple(range(call.targets)))
+                eager = Plan(call.function, inputs, tuple(range(call.target_count)))
                 self.plans.append(eager)
-                self.steps.append((k, pass_facts(eager, same=dict(enumerate(call.same)))))
+                self.steps.append((k, pass_facts(eager, same=dict(enumerate(call.alias_of)))))
 
     def reachable_calls(self, calls: Sequence[int]) -> list[int]:
         """Return these calls and all calls that their inputs come from, the last first."""

@@ -301,7 +301,7 @@ class Profile(DispatchHook):
 
 def launch_work(plan: Plan, step: Step) -> LaunchWork:
     """Describe the work of one step of a plan."""
-    traffic, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.memory)
+    traffic, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.slot_names)
     short = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
     dtype = step.kernel.outputs[0].dtype.name
     return LaunchWork(

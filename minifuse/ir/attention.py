@@ -49,9 +49,9 @@ class AttentionOp(CompositeOp):
         m, n = scores.shape[-2:]
         return where(q.positions(m).reshape(m, 1) >= q.positions(n), scores, -math.inf)
 
-    def weights(self, q: "Array", k: "Array", sums: "Array") -> "Array":
+    def weights(self, q: "Array", k: "Array", logsumexps: "Array") -> "Array":
         """Return the softmax of the scores, given the log-sum-exp of each row."""
-        return exp(self.scores(q, k) - sums.reshape(*sums.shape, 1))
+        return exp(self.scores(q, k) - logsumexps.reshape(*logsumexps.shape, 1))
 
 
 class Attention(AttentionOp):
@@ -81,9 +81,9 @@ class Attention(AttentionOp):
         """Compute the gradient of the output by two ops. For the log-sum-exp, differentiate the definition."""
         if index:
             return None
-        y, sums = self.outputs(q, k, v)
-        delta = Reduce(add, (y.ndim - 1,))(g * y).reshape(sums.shape)
-        inputs = q, k, v, g, sums, delta
+        y, logsumexps = self.outputs(q, k, v)
+        delta = Reduce(add, (y.ndim - 1,))(g * y).reshape(logsumexps.shape)
+        inputs = q, k, v, g, logsumexps, delta
         return *QueryGradient(*self.parameters).outputs(*inputs), *KeyValueGradient(*self.parameters).outputs(*inputs)
 
 
@@ -94,13 +94,17 @@ class QueryGradient(AttentionOp):
     names = ("query_gradient",)
     output_layout_like = (0,)
 
-    def infer(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> tuple[ShapeDtype, ...]:
+    def infer(
+        self, q: "Array", k: "Array", v: "Array", g: "Array", logsumexps: "Array", delta: "Array"
+    ) -> tuple[ShapeDtype, ...]:
         """Return the shape and dtype of q."""
         return ((q.shape, q.dtype),)
 
-    def body(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> "tuple[Array, ...]":
+    def body(
+        self, q: "Array", k: "Array", v: "Array", g: "Array", logsumexps: "Array", delta: "Array"
+    ) -> "tuple[Array, ...]":
         """Compute three matmuls; the weights are recomputed."""
-        score_grads = self.weights(q, k, sums) * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
+        score_grads = self.weights(q, k, logsumexps) * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
         return (Matmul()(score_grads, k) * self.scale,)
 
 
@@ -111,12 +115,16 @@ class KeyValueGradient(AttentionOp):
     names = ("key_gradient", "value_gradient")
     output_layout_like = (1, 2)
 
-    def infer(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> tuple[ShapeDtype, ...]:
+    def infer(
+        self, q: "Array", k: "Array", v: "Array", g: "Array", logsumexps: "Array", delta: "Array"
+    ) -> tuple[ShapeDtype, ...]:
         """Return the shapes and dtypes of k and v."""
         return (k.shape, k.dtype), (v.shape, v.dtype)
 
-    def body(self, q: "Array", k: "Array", v: "Array", g: "Array", sums: "Array", delta: "Array") -> "tuple[Array, ...]":
+    def body(
+        self, q: "Array", k: "Array", v: "Array", g: "Array", logsumexps: "Array", delta: "Array"
+    ) -> "tuple[Array, ...]":
         """Compute four matmuls; the weights are recomputed."""
-        weights = self.weights(q, k, sums)
+        weights = self.weights(q, k, logsumexps)
         score_grads = weights * (Matmul()(g, v.mT) - delta.reshape(*delta.shape, 1))
         return Matmul()(score_grads.mT, q) * self.scale, Matmul()(weights.mT, g)

@@ -123,6 +123,8 @@ def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int,
     if not index.size or (index.min() >= low and index.max() < size):
         return
     position = np.argwhere((index < low) | (index >= size))[0]
-    at = f" at [{', '.join(map(str, position))}]" if index.ndim else ""
+    location = f" at [{', '.join(map(str, position))}]" if index.ndim else ""
     valid = f"expected {low} to {size - 1}" if size else "it has no elements"
-    raise IndexingError(f"{name}: index {index[tuple(position)]}{at} is out of range for dim {dim} of size {size}; {valid}")
+    raise IndexingError(
+        f"{name}: index {index[tuple(position)]}{location} is out of range for dim {dim} of size {size}; {valid}"
+    )

@@ -36,7 +36,7 @@ class Number(Argument):
 
 
 class Literal(metaclass=Interned):
-    """Function of a node that is a number in the traced code. Stored as text, which keeps 0.0 and -0.0, 1 and True apart."""
+    """Function of a node that is a number in the traced code. It is stored as text: 0.0 == -0.0 and 1 == True."""
 
     def __init__(self, text: str) -> None:
         self.text = text
@@ -93,8 +93,8 @@ class Node(Array, metaclass=Interned):
         """Return the node of a view, or this node if the view changes nothing."""
         if isinstance(self.function, View) and (merged := merge_views(self.function, view)) is not None:
             return self.inputs[0].apply_view(merged)
-        shape, is_same = view_shape(view, self.shape)
-        return self if is_same else Node(view, (self,), shape, self.dtype)
+        shape, is_unchanged = view_shape(view, self.shape)
+        return self if is_unchanged else Node(view, (self,), shape, self.dtype)
 
     def positions(self, size: int) -> "Node":
         """Return a node of the integers 0, 1, ..., size - 1."""
@@ -261,13 +261,13 @@ def strip_views(node: Node) -> Node:
 
 def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
     """Rebuild a graph with some nodes replaced by others. A replaced number keeps the dtype that it has in the graph."""
-    new = dict(replacement)
+    rebuilt = dict(replacement)
     numbers = {old.function: node.function for old, node in replacement.items() if isinstance(old.function, Number)}
     for node in toposort(outputs, lambda node: () if node in replacement else node.inputs):
-        if node not in new:
+        if node not in rebuilt:
             function = numbers.get(node.function, node.function)
-            new[node] = Node(function, tuple(new[x] for x in node.inputs), node.shape, node.dtype)
-    return [new[node] for node in outputs]
+            rebuilt[node] = Node(function, tuple(rebuilt[x] for x in node.inputs), node.shape, node.dtype)
+    return [rebuilt[node] for node in outputs]
 
 
 def rewrite(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
@@ -278,9 +278,9 @@ def rewrite(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node
     order = toposort(outputs, inputs_of)
     if not any(isinstance(node.function, kinds) for node in order):
         return outputs
-    new: dict[Node, Node] = {}
+    rebuilt: dict[Node, Node] = {}
     for node in order:
-        inputs = tuple(new[x] for x in node.inputs)
+        inputs = tuple(rebuilt[x] for x in node.inputs)
         is_same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-        new[node] = change(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
-    return [new[node] for node in outputs]
+        rebuilt[node] = change(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
+    return [rebuilt[node] for node in outputs]

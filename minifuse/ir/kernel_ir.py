@@ -59,8 +59,8 @@ class Load(Expression):
 class IndexValue(Load):
     """The position of this point in input number `index`, which has a layout but no memory: its element at position p is p.
 
-    An int64. The launch passes the position of the first element where other inputs have an address. With stride 1 along one
-    dim and stride 0 along all others, it is the index of the point along that dim.
+    Its dtype is int64. The launch passes the position of the first element where other inputs have an address. With stride 1
+    along one dim and stride 0 along all others, the value is the index of the point along that dim.
     """
 
     __slots__ = ()
@@ -85,7 +85,7 @@ class KernelParameter(Expression):
 
 
 class Constant(Expression):
-    """A number in the source. Stored as text, which keeps 0.0 and -0.0, 1 and True apart."""
+    """A number in the source. It is stored as text, because interning would merge 0.0 with -0.0, and 1 with True."""
 
     __slots__ = ("text",)
 
@@ -94,7 +94,7 @@ class Constant(Expression):
 
     @property
     def value(self) -> bool | int | float:
-        """Value of the literal."""
+        """The number, as a Python object."""
         return self.text == "True" if self.dtype is bool_ else float(self.text) if self.dtype.is_float else int(self.text)
 
 
@@ -187,26 +187,27 @@ def reduce_expr(operator: Operator, x: Expression) -> Expression:
 
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
     """Rebuild an expression with each subexpression of class `kind` replaced by `change(subexpression)`."""
-    new: dict[Expression, Expression] = {}
+    rebuilt: dict[Expression, Expression] = {}
     for x in toposort([e], lambda x: () if isinstance(x, kind) else x.inputs):
         if isinstance(x, kind):
-            new[x] = change(x)
+            rebuilt[x] = change(x)
         elif isinstance(x, Op):
-            new[x] = Op(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
+            rebuilt[x] = Op(x.operator, tuple(rebuilt[i] for i in x.inputs), x.dtype)
         elif isinstance(x, ReduceExpr):
-            new[x] = ReduceExpr(x.operator, tuple(new[i] for i in x.inputs), x.dtype)
+            rebuilt[x] = ReduceExpr(x.operator, tuple(rebuilt[i] for i in x.inputs), x.dtype)
         elif isinstance(x, IndexedAccess):
-            new[x] = type(x)(x.index, x.stores_before, tuple(new[i] for i in x.inputs), x.dtype)
+            rebuilt[x] = type(x)(x.index, x.stores_before, tuple(rebuilt[i] for i in x.inputs), x.dtype)
         else:
-            new[x] = x
-    return new[e]
+            rebuilt[x] = x
+    return rebuilt[e]
 
 
 class Kernel(metaclass=Interned):
     """Expressions over one iteration space: some are stored at every point of the space, others once per row.
 
     A pointwise kernel has only `pointwise_outputs`. `row_outputs` contain reductions. `effects` change indexed operands:
-    they run at each point, in this order, before its pointwise outputs are stored. A kernel with effects has no reductions.
+    they run at each point, in this order, before the pointwise outputs of that point are stored. A kernel with effects has
+    no reductions.
     """
 
     __slots__ = ("__weakref__", "effects", "order", "pointwise_outputs", "row_outputs")
@@ -293,29 +294,29 @@ class MatmulKernel(metaclass=Interned):
 
 
 def renumber_operands(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...], list[int]]:
-    """Renumber the loads of expressions 0, 1, ... without gaps. Return the expressions and the old indices."""
-    used = [x.index for x in Kernel(tuple(expressions), ()).find_all(Load)]
-    return tuple(replace(e, Load, lambda x: type(x)(used.index(x.index), x.dtype)) for e in expressions), used
+    """Renumber the loads of some expressions as 0, 1, ... Return the expressions, and the old index of each new index."""
+    old_indices = [x.index for x in Kernel(tuple(expressions), ()).find_all(Load)]
+    return tuple(replace(e, Load, lambda x: type(x)(old_indices.index(x.index), x.dtype)) for e in expressions), old_indices
 
 
 def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
-    """Renumber the indexed operands of a kernel without effects, without gaps. Return the kernel and the old indices."""
-    used = sorted({e.index for e in kernel.find_all(IndexedAccess)})
-    new: dict[Expression, Expression] = {}
+    """Renumber the indexed operands of a kernel without effects as 0, 1, ... Return the kernel, and the old indices."""
+    old_indices = sorted({e.index for e in kernel.find_all(IndexedAccess)})
+    rebuilt: dict[Expression, Expression] = {}
     for e in kernel.expressions():
         if isinstance(e, IndexedAccess):
-            new[e] = type(e)(used.index(e.index), e.stores_before, tuple(new[x] for x in e.inputs), e.dtype)
+            rebuilt[e] = type(e)(old_indices.index(e.index), e.stores_before, tuple(rebuilt[x] for x in e.inputs), e.dtype)
         else:
-            new[e] = replace(e, IndexedAccess, lambda x: new[x])
-    pointwise, rows = (tuple(new[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
-    return Kernel(pointwise, rows), used
+            rebuilt[e] = replace(e, IndexedAccess, lambda x: rebuilt[x])
+    pointwise, rows = (tuple(rebuilt[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
+    return Kernel(pointwise, rows), old_indices
 
 
 V = TypeVar("V", bound=Traceable)
 
 
 class TracedValue(Traceable, Generic[V]):
-    """A scalar without a value. It represents an expression or a node, its `value`, while a Python function is traced.
+    """A scalar in a Python function that is being traced. `value` is the expression or the node that computes it.
 
     An operator is applied to the values of its operands, and the result is a TracedValue again. `==` is an operator, too,
     unlike `==` of expressions, which compares identity.
@@ -406,9 +407,9 @@ class LoopNest:
             order = sorted(some_dims, key=lambda d: [-abs(layout.strides[d]) for layout in layouts])
             return collapse([shape[d] for d in order], [[layout.strides[d] for d in order] for layout in layouts])
 
-        single = [(1, (0,) * len(layouts))]
-        outer = axes_of(d for d in range(len(shape)) if d not in dims) or single
-        inner = (axes_of(dims) or single) if dims else []
+        unit_axis = [(1, (0,) * len(layouts))]
+        outer = axes_of(d for d in range(len(shape)) if d not in dims) or unit_axis
+        inner = (axes_of(dims) or unit_axis) if dims else []
         if 0 in [shape[d] for d in dims]:  # an empty reduction has no element, so its axes cannot merge
             varying = [d for d in dims if shape[d] != 1]
             inner = [(0, tuple(next((x.strides[d] for d in varying if x.strides[d]), 0) for x in layouts))]

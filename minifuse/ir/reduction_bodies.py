@@ -40,8 +40,8 @@ def mean(x: "Array", dims: tuple[int, ...], keepdim: bool) -> "Array":
 
 def var(x: "Array", dims: tuple[int, ...], keepdim: bool, correction: int) -> "Array":
     """Average the squared distances from the mean; the divisor is smaller by `correction`."""
-    d = x - mean(x, dims, True)
-    return reduce_dims(d * d, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
+    deviation = x - mean(x, dims, True)
+    return reduce_dims(deviation * deviation, dims, keepdim, add) / max(0, _reduced_size(x, dims) - correction)
 
 
 def std(x: "Array", dims: tuple[int, ...], keepdim: bool, correction: int) -> "Array":

@@ -1,7 +1,7 @@
 """Find segment sums in a kernel: sums of values grouped by a key, as in the gradient of an embedding or a histogram.
 
-Written as a reduction, each sum compares every key with its own index, so the steps are the number of keys times the number
-of sums. A backend that recognizes the pattern adds each value directly to the sum of its key.
+Computed as reductions, the sums would take (number of keys) * (number of sums) steps: each sum compares its index with
+every key. A backend that recognizes the pattern adds each value directly to the sum of its key.
 """
 
 from collections.abc import Sequence

@@ -54,7 +54,7 @@ class KernelLaunch(StepOperands):
     outputs: list[BufferView]
     inputs: list[BufferView]
     numbers: list[int | str] = field(default_factory=list)  # scalar arguments: slots, or literals as text
-    indexed_operands: list[BufferView] = field(default_factory=list)  # their layouts are not expanded to the shape
+    indexed_operands: list[BufferView] = field(default_factory=list)  # layouts are not expanded to the shape
 
     def operand_layouts(self) -> list[list[Layout]]:
         """Return the layouts of outputs, of inputs, and of indexed operands if there are any, without offsets."""
@@ -217,8 +217,8 @@ def relocate(view: BufferView, source: BufferView, target: BufferView) -> Buffer
     if source[1] is target[1].without_offset():
         return target[0], Layout(layout.shape, layout.strides, layout.offset + target[1].offset)
     try:
-        is_whole = layout is source[1].reshape(*layout.shape)
-        return (target[0], target[1].reshape(*layout.shape)) if is_whole else None
+        is_entire_source = layout is source[1].reshape(*layout.shape)
+        return (target[0], target[1].reshape(*layout.shape)) if is_entire_source else None
     except ShapeError:
         return None
 

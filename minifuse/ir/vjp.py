@@ -96,9 +96,10 @@ class Backward:
     arguments_with_grad
         Indices of the arguments that get a gradient, in the order of the results.
     needs_overwritten_value
-        Whether it needs the value that an argument had before it was modified in place.
+        Whether the backward pass needs the value that an argument had before the function modified it in place.
     double_needs_overwritten_value
-        Whether its gradient would need the value before or after such a modification; then there is no second derivative.
+        Whether the gradient of the backward pass would need an argument's value before or after such a modification. If
+        so, there is no second derivative.
     function
         The backward pass as a function of (inputs, gradients of the outputs, saved).
     differentiable
@@ -123,8 +124,8 @@ class Backward:
         grad_of = dict(zip(targets, grads, strict=True))
         for leaf in wrt_leaves:  # the gradient of a new value belongs to its argument
             if (g := grad_of[leaf]) is not None:
-                before = grad_of[leaves[leaf]]
-                grad_of[leaves[leaf]] = g if before is None else before + g
+                argument_grad = grad_of[leaves[leaf]]
+                grad_of[leaves[leaf]] = g if argument_grad is None else argument_grad + g
         self.arguments_with_grad = [k for k, x in enumerate(arguments) if grad_of.get(x) is not None]
         gradients = [g for k in self.arguments_with_grad if (g := grad_of[arguments[k]]) is not None]
 
@@ -143,14 +144,16 @@ class Backward:
             x: k for k, y in enumerate(outputs) if k not in nondifferentiable and not is_selection(x := strip_reshapes(y))
         }
         read_once, read_again = frontier(gradients, saveable), frontier(gradients, {*output_of, *wrt_leaves})
-        is_lost = bool(overwritten.intersection(read_again).difference(read_once))
+        is_second_derivative_lost = bool(overwritten.intersection(read_again).difference(read_once))
         reachable = toposort(gradients, lambda x: () if x in saveable else x.inputs)
         self.needs_overwritten_value = any(x in overwritten for x in reachable)
-        needed = dict.fromkeys(read_once if is_lost else read_once + read_again)
+        needed = dict.fromkeys(read_once if is_second_derivative_lost else read_once + read_again)
         functions = {x.function for x in needed}  # compare functions: a number may have another dtype than its argument
         self.inputs = [k for k, x in enumerate(arguments) if x.function in functions]
         self.saved = [x for x in needed if x.inputs]
-        self.double_needs_overwritten_value = is_lost or any(leaf in set(self.saved) for leaf in wrt_leaves)
+        self.double_needs_overwritten_value = is_second_derivative_lost or any(
+            leaf in set(self.saved) for leaf in wrt_leaves
+        )
         self.saved_outputs = [(k, output_of[x]) for k, x in enumerate(self.saved) if x in output_of]
 
         parameters = [*[arguments[k] for k in self.inputs], *output_grads]

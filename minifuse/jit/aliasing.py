@@ -1,8 +1,8 @@
-"""Find aliases among the inputs of a fused call: which are one tensor, and which share memory. The cache key contains them.
+"""Find aliases among the inputs of a fused call: inputs that are one tensor, or share memory. The cache key contains them.
 
 A trace is valid for all calls whose inputs alias each other in the same way. Two inputs that share elements matter only
-if the function modifies one of them in place. If it reads the other only before that change, the call reads a copy of it,
-and it does not matter where the two overlap. Otherwise the distance between the two is part of the key.
+if the function modifies one of them in place. If it reads the other only before that change, the call reads a copy of the
+other, and it does not matter where the two overlap. Otherwise the distance between the two is part of the key.
 
 Inputs that share bytes as elements of two dtypes cannot be views of one array. They need a copy; if no copy helps, the call
 raises an error. That depends on the effects that the trace of this call found, not on those of other traces: see
@@ -24,20 +24,20 @@ from .guards import ClosureGuard
 Run = Callable[..., Any]  # a function that runs a call of a fused function: run(*inputs) returns its results
 
 get_address = attrgetter("address")
-MAX_ADDRESSES = 4096  # cached combinations of addresses, per kind of call
+MAX_ADDRESSES = 4096  # cached runs of an AddressDispatch, one per combination of input addresses
 
 
 class Aliasing(NamedTuple):
     """The aliases among the inputs of a call, as far as they matter for the function."""
 
-    same: tuple[int, ...] = ()
+    alias_of: tuple[int, ...] = ()
     """For each tensor, the index of the first one that is the same object; empty if all are different."""
     hidden: tuple[tuple[int, int], ...] = ()
-    """(input, id) of inputs that another trace of the function found in a closure or a global."""
+    """(index, id) of inputs that another trace of the function found in a closure or a global."""
     copies: frozenset[int] = frozenset()
     """Inputs that the call reads from a copy."""
     distances: tuple[tuple[int, int, int], ...] = ()
-    """(input, input, bytes from the first to the second) of other inputs in groups that share elements."""
+    """(index, index, bytes from the first to the second) of inputs that share elements and are not copied."""
 
 
 class AliasAnalysis:
@@ -74,21 +74,21 @@ class AliasAnalysis:
             A tensor that is not an input, and an input that is modified in place, share elements.
         """
         tensors = [x for x in flat if isinstance(x, Tensor)]
-        same = first_occurrences([*tensors, *grads])
+        alias_of = first_occurrences([*tensors, *grads])
         hidden = tuple((k, id(x)) for k, x in enumerate(flat) if id(x) in self.hidden) if self.hidden else ()
         if not self.stored:
-            return Aliasing(same, hidden)
+            return Aliasing(alias_of, hidden)
         self.check_hidden(flat)
         if not (groups := overlapping_groups(flat)):
-            return Aliasing(same, hidden)
-        facts = self.merge_same_inputs(flat) if same else self
+            return Aliasing(alias_of, hidden)
+        facts = self.merge_same_inputs(flat) if alias_of else self
         groups = [group for group in groups if not facts.stored.isdisjoint(group)]
         copies = frozenset[int]() if is_recorded else frozenset(k for group in groups for k in facts.find_copyable(group))
         not_copied = [None if k in copies else x for k, x in enumerate(flat)]
         groups = [group for group in overlapping_groups(not_copied) if not facts.stored.isdisjoint(group)]
         by_first = ((min(group), group) for group in groups)
         distances = tuple((j, k, x.address - group[j].address) for j, group in by_first for k, x in group.items() if k != j)
-        return Aliasing(same, hidden, copies, distances)
+        return Aliasing(alias_of, hidden, copies, distances)
 
     def merge_same_inputs(self, flat: Sequence[object]) -> "AliasAnalysis":
         """Return these facts for a call in which inputs may be one tensor: facts about each become facts about the first."""

@@ -23,14 +23,14 @@ from .aliasing import Run
 
 def replace_inputs(flat: Sequence[Any], indices: Collection[int], make: Callable[[Any], Tensor]) -> list[Any]:
     """Return the inputs, with the objects at some indices replaced by new ones, wherever they occur."""
-    new = {id(flat[k]): make(flat[k]) for k in indices}
-    return [new.get(id(x), x) for x in flat]
+    replacements = {id(flat[k]): make(flat[k]) for k in indices}
+    return [replacements.get(id(x), x) for x in flat]
 
 
 class CacheEntry:
     """The plan of one trace of a function, and the function that runs a call.
 
-    `copies` are inputs that the plan reads from copies. `key` is the key of the fast path, if the call may take it.
+    `copies` are indices of inputs that the plan copies first. `key` is the key of the fast path, if the call may take it.
     """
 
     def __init__(
@@ -82,11 +82,11 @@ class CacheEntry:
         return self.apply_effects(self.plan.run(*self.plan_inputs(flat)), flat)
 
     def plan_inputs(self, flat: Sequence[CallInput]) -> Sequence[CallInput]:
-        """Return the inputs of the plan, with copies of those that it would read after a change of their memory."""
+        """Return the inputs of the plan, with copies of inputs whose memory the plan changes before it reads them."""
         return replace_inputs(flat, self.copies, Tensor.clone) if self.copies else flat
 
     def record_writes(self, flat: Sequence[CallInput]) -> None:
-        """Record which buffers a run modifies. This is done before the run, so values that it saves for gradients are newer.
+        """Record which buffers a run modifies. Call this before the run, so that values saved for gradients are newer.
 
         Inputs that only overlap a modified one may be read-only, such as the arrays that `np.broadcast_to` returns.
         """
@@ -118,8 +118,8 @@ class CacheEntry:
                 y.grad = resolve(x.grad)
             return y
 
-        grads = [resolve(x) for _, x in replaced_grads]
-        for (x, _), grad in zip(replaced_grads, grads, strict=True):  # compute all gradients before replacing one
+        grads = [resolve(x) for _, x in replaced_grads]  # all are resolved before one is replaced
+        for (x, _), grad in zip(replaced_grads, grads, strict=True):
             x.grad = grad
         return tree_map(self.trace.tree, resolve)
 

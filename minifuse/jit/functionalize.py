@@ -28,11 +28,12 @@ class Functionalizer:
     Attributes
     ----------
     modified_storages : list of TracedStorage
-        Storages of inputs that are modified, or overlap modified memory.
+        Storages of inputs that the function modifies, or that overlap modified memory.
     windows : dict
-        {node: (input, layout)} of nodes that represent memory around or in an input. The layout is relative to its address.
+        {node: (index of an input, layout)} of nodes that represent memory in or around that input. The layout is relative to
+        the input's address.
     stored : set of int
-        Inputs that the function modifies directly, or through views of them.
+        Indices of inputs that the function modifies directly, or through views of them.
     read_after : set of (int, int)
         (stored, read): the second input is read, or modified, after a change of the first.
     """
@@ -79,7 +80,7 @@ class Functionalizer:
         is_shared = isinstance(value.function, View) or isinstance(strip_views(value).function, Argument)
         value = value.clone() if is_shared else value  # a result must have its own memory
         storage.write_view(x.views, value)
-        if storage.tensor is not None and storage.tensor.requires_grad:  # it stays a leaf with its new value
+        if storage.tensor is not None and storage.tensor.requires_grad:  # the input stays a leaf, and has a new value
             storage.value = Identity(len(storage.leaves))(storage.value.detach())
             storage.leaves.append(storage.value)
 

@@ -54,7 +54,7 @@ DYNAMIC_NUMBER_TYPES = {
     *[np.dtype(code).type for code in "bBhHiIlLqQefdg"],
 }  # numbers that a trace treats as variables
 ENTRY_NBYTES = 7_000  # estimated size of a cache entry and its key, without the plan
-MAX_GUARDED_OBJECTS = 64  # objects among the arguments whose guards are cached
+MAX_GUARDED_OBJECTS = 64  # cached guards of objects among the arguments, per function
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ class Fused:
         self.guard = ClosureGuard(function)
         self.fingerprint = self.guard.fingerprint
         self.entries: PlanTable[CacheEntry] = PlanTable()
-        self.runs = self.entries.fast_path  # calls without keywords and without dynamic guards
+        self.runs = self.entries.fast_path  # key -> run, for calls without keywords and without dynamic guards
         self.object_guards: dict[int, ClosureGuard] = {}
         self.specialized_on: frozenset[int | DynamicAttr] = frozenset()
         self.aliases = AliasAnalysis()
@@ -168,11 +168,15 @@ class Fused:
         self.last_entry = entry
         entry_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
         self.entries.put(entry_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
-        is_simple = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
-        if is_simple and not aliasing.same and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs):
+        is_fast = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
+        if (
+            is_fast
+            and not aliasing.alias_of
+            and all(isinstance(x, Tensor) or type(x) in DYNAMIC_NUMBER_TYPES for x in inputs)
+        ):
             kinds = [x.meta if isinstance(x, Tensor) else type(x) for x in inputs]
             entry.key = (mode.is_recording, fingerprints[0], *kinds)
-        elif not is_simple:
+        elif not is_fast:
             self.runs.clear()
         return entry, flat
 

@@ -4,7 +4,7 @@ The state of functions that it calls is guarded, too. All of it is part of the k
 global changes, the function is traced again, and `True`, `1` and `1.0` are different keys. Tensors in this state are inputs
 of the call like its arguments: replacing one by another tensor of the same kind needs no new trace.
 
-A check costs about 60 ns per guard if nothing has changed: it compares object identity.
+If nothing has changed, a check costs about 60 ns per guard, since it compares object identities.
 
 State is not detected if only running the function shows that it is read: `getattr` with a computed name, a file, the time.
 Nor is state inside objects of C extensions, which are compared by identity.
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 VALUE_TYPES = (int, float, complex, bool, str, bytes, type(None), type(Ellipsis), range, slice, np.generic)
 MAX_GUARDS = 100_000  # guards of one function
-MAX_DIGESTED_ELEMENTS = 1 << 16  # elements of an array that each call digests: about 0.3 ms
+MAX_DIGESTED_ELEMENTS = 1 << 16  # elements that a digest of an array reads in each call, which takes about 0.3 ms
 LIBRARY_MODULES = ("minifuse", "numpy", "builtins", *sys.stdlib_module_names)
 # Modules of classes whose instances store the user's attributes.
 TRANSPARENT_MODULES = ("types", "argparse", "collections", "configparser", "_thread")
@@ -336,7 +336,7 @@ def as_tensor(x: Tensor | NumpyArray) -> Tensor:
 
 
 def array_digest(array: NumpyArray) -> bytes:
-    """Return a digest of the elements of an array. Of a large array, digest only elements at equal distances."""
+    """Return a digest of the elements of an array: of a large one, at most MAX_DIGESTED_ELEMENTS at equal distances."""
     if array.dtype.hasobject:
         return b""  # objects are compared by identity
     sample = array.reshape(-1)[:: -(-array.size // MAX_DIGESTED_ELEMENTS) or 1]

@@ -31,7 +31,7 @@ class OutputBuilder:
     nondifferentiable : set of int
         Outputs without a gradient.
     layouts : dict
-        The layouts that nodes of outputs would have without tracing.
+        {node of an output: the layout that it would have without tracing}.
     returned_calls : set of int
         The calls whose results the function returns.
     aliases : dict
@@ -44,10 +44,10 @@ class OutputBuilder:
         self.nondifferentiable, self.layouts, self.returned_calls = set[int](), dict[Node, Layout](), set[int]()
         self.aliases: dict[int, int] = {}  # output -> the input that it is a view of
         self.owners: dict[Node, TracedStorage] = {}
-        self.values: dict[TracedStorage, Node] = {}  # copies of values that another storage has, too
+        self.values: dict[TracedStorage, Node] = {}  # storage -> a copy of its value, if another storage has an equal value
         self.references: dict[int, OutputRef | InputRef] = {}  # by the id of the traced tensor
         self.leaves: list[TracedLeaf] = []  # leaves that the function created and returned
-        self.dependent: list[Node] = []  # results that depend on leaves
+        self.dependent: list[Node] = []  # nodes of results that depend on leaves that the function created
 
     def add(self, x: object) -> Any:
         """Return the reference that replaces a returned value. A run replaces the reference with a result."""
@@ -146,5 +146,5 @@ def match_shape(shape: tuple[int, ...], layout: Layout) -> Layout | None:
 
 def is_broadcast(shape: tuple[int, ...], result: tuple[int, ...]) -> bool:
     """Return True if a shape broadcasts to a result's shape."""
-    new = len(result) - len(shape)
-    return new >= 0 and all(n in (1, m) for n, m in zip(shape, result[new:], strict=True))
+    added_dims = len(result) - len(shape)
+    return added_dims >= 0 and all(n in (1, m) for n, m in zip(shape, result[added_dims:], strict=True))

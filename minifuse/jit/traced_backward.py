@@ -31,7 +31,7 @@ class TracedBackward:
     sources : dict
         {call: the calls to which its gradient is propagated}, by their numbers.
     freed_calls : set of int
-        Calls that `backward` has visited: as without tracing, the values that they saved are freed.
+        Calls that `backward` has visited: the values that they saved are freed, as they are without tracing.
     """
 
     def __init__(self, tracer: "Tracer") -> None:
@@ -111,9 +111,9 @@ class TracedBackward:
         for part in parts[1:]:
             g = g + part
         with grad_recording(create_graph):
-            old = x.grad
-            new = self.tracer.wrap_result(g, [], create_graph)
-            x.grad = new if old is None else old + new
+            old_grad = x.grad
+            new_grad = self.tracer.wrap_result(g, [], create_graph)
+            x.grad = new_grad if old_grad is None else old_grad + new_grad
 
     def gradients_of_nodes(self, start: Node, gradient: Tensor, wrt: Sequence[Node]) -> list[Node | None]:
         """Return the gradients of nodes, as nodes."""

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class DynamicAttr:
-    """A number in a dict, which each call reads again."""
+    """A number that is the entry `name` of the dict `settings`; each call reads it again."""
 
     settings: Any
     name: Hashable
@@ -39,7 +39,7 @@ class DynamicAttr:
 
 
 class DynamicGuard(DynamicAttr):
-    """A value that is computed before each call, by calling `settings`, and is part of the key. `name` identifies it."""
+    """A value in the key, computed before each call by calling `settings`. `name` identifies the guard."""
 
     @property
     def value(self) -> Any:
@@ -53,7 +53,7 @@ class DynamicGuard(DynamicAttr):
         return isinstance(other, DynamicGuard) and other.name == self.name
 
 
-Source = int | str | DynamicAttr  # the index of an input, "a count", or a value that each call reads or computes
+Source = int | str | DynamicAttr  # an input's index, "a count" (of calls), or a value that each call reads or computes
 
 
 class TracedScalar:

@@ -26,8 +26,8 @@ USE_WHERE = "use mf.where(condition, a, b)"
 class TracedStorage:
     """Memory that some traced tensors share.
 
-    `value` is the node of its current value, `layout` the layout that it would have without tracing, and `producer` the
-    number of the call that created it, or -1. For an input, `argument` is the node of its initial value, `tensor` is the
+    `value` is the node of the current value, `layout` the layout that the memory would have without tracing, and `producer`
+    the index of the call that created it, or -1. For an input, `argument` is the node of its initial value, `tensor` is the
     tensor, and `leaves` are the nodes with respect to which its gradient is computed. Storage that overlaps other storage
     is a view of `base`, through `base_views`.
     """
@@ -49,7 +49,7 @@ class TracedStorage:
             return view_chain(self.value, views)
         if self.tensor is None or not self.tensor.requires_grad:
             return self.base.read_view((*self.base_views, *views))
-        leaf = Identity("leaf")(self.base.read_view(self.base_views).detach())  # it stays a leaf with its new value
+        leaf = Identity("leaf")(self.base.read_view(self.base_views).detach())  # the input stays a leaf, and has a new value
         if all(leaf is not x for x in self.leaves):
             self.leaves.append(leaf)
         return view_chain(leaf, views)
@@ -60,7 +60,9 @@ class TracedStorage:
             self.base.write_view((*self.base_views, *views), node)
         elif views:
             old = self.value
-            if isinstance(old.function, SliceUpdate) and old.function.views == views:  # its previous value is never read
+            if (
+                isinstance(old.function, SliceUpdate) and old.function.views == views
+            ):  # the slice's previous value is never read
                 (old, _) = old.inputs
             self.value = SliceUpdate(views)(old, node)
         else:
@@ -86,15 +88,15 @@ def view_chain(value: Node, views: tuple[View, ...]) -> Node:
 
 def are_disjoint_views(a: tuple[View, ...], b: tuple[View, ...]) -> bool:
     """Return True if two chains of views surely select different elements: they begin with disjoint slices."""
-    first = [chain[0] for chain in (a, b) if chain]
-    return [x.method for x in first] == ["slice", "slice"] and are_disjoint_slices([x.parameters for x in first])
+    first_views = [chain[0] for chain in (a, b) if chain]
+    return [x.method for x in first_views] == ["slice", "slice"] and are_disjoint_slices([x.parameters for x in first_views])
 
 
 class TracedLeaf:
     """The state of a tensor that became a leaf while tracing. Views of it that are created later share this object.
 
-    It belongs to the tensor, not to the storage: other views of the storage are not leaves. `nodes` are the nodes of its
-    values: each in-place operation adds one. `key` distinguishes them from those of other leaves.
+    The state belongs to the tensor, not to the storage: other views of the storage are not leaves. `nodes` are the nodes of
+    the leaf's values: each in-place operation adds one. `key` distinguishes them from the nodes of other leaves.
     """
 
     __slots__ = ("key", "nodes", "tensor")

@@ -247,14 +247,14 @@ class Tracer(DispatchHook):
         result = self.apply_function(function, nodes)
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
-    def record_call(self, function: TraceableFunction, inputs: Sequence[Any], targets: int = 0) -> int:
+    def record_call(self, function: TraceableFunction, inputs: Sequence[Any], target_count: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
         metas = tuple(getattr(x, "meta", x.value if type(x) is TracedScalar else x) for x in inputs)
         xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
         reads = tuple(-1 if x is None else x.storage.producer for x in xs)
         identities = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
-        same = tuple(identities.index(identity) for identity in identities)
-        self.calls.append(CallRecord(function, metas, users_line(), reads, same, targets))
+        alias_of = tuple(identities.index(identity) for identity in identities)
+        self.calls.append(CallRecord(function, metas, users_line(), reads, alias_of, target_count))
         self.gradients.record_sources(len(self.calls) - 1, xs)
         return len(self.calls) - 1
 

@@ -88,7 +88,7 @@ def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
 
 def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expression, list[Node]]) -> tuple[KernelPart, ...]:
     """Return the loads, operations and stores of a kernel."""
-    names = plan.host.memory
+    names = plan.host.slot_names
     formula = Formula(step, names)
     order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}

@@ -9,7 +9,7 @@ from . import curves
 from .formatting import duration, number, targets
 from .row import US, Result, Row
 
-WIDTH = 160  # of the output, if it is not a terminal
+WIDTH = 160  # columns of the output, if it is not a terminal
 TITLES = {
     "host": "What a call costs: 1,024 float32",
     "large": "Large arrays: 2^24 float32, and x of (4096, 1024)",
@@ -48,7 +48,7 @@ TITLES = {
 
 
 class Table(NamedTuple):
-    """A group of rows as text, or the sizes of a curve, with the sentences below."""
+    """A group of rows, or the sizes of a curve, as text. `notes` are printed below the table."""
 
     title: str
     header: list[str]
@@ -56,15 +56,17 @@ class Table(NamedTuple):
     notes: Sequence[str] = ()
 
 
-def tables(found: Result) -> list[Table]:
+def tables(results: Result) -> list[Table]:
     """Return a table for each group, with our time and each peer's ratio, and one for each curve, with all times."""
-    made = []
-    for group in dict.fromkeys(row["group"] for row in found["rows"]):
-        rows = [row for row in found["rows"] if row["group"] == group]
+    finished: list[Table] = []
+    for group in dict.fromkeys(row["group"] for row in results["rows"]):
+        rows = [row for row in results["rows"] if row["group"] == group]
         if all("curve" in row for row in rows):
-            of = [curve for curve in curves.curves_of(found) if curve.group == group]
+            group_curves = [curve for curve in curves.curves_of(results) if curve.group == group]
             title = TITLES.get(group, group)
-            made += [Table(f"{title}: {curve.title}", *curves.table_of(curve), curves.facts(curve)) for curve in of]
+            finished += [
+                Table(f"{title}: {curve.title}", *curves.table_of(curve), curves.facts(curve)) for curve in group_curves
+            ]
             continue
         peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
         has_targets = any(row.get("targets") for row in rows)
@@ -73,34 +75,35 @@ def tables(found: Result) -> list[Table]:
             [row["name"], format_ours(row), *(ratio(row, who) for who in peers), *([targets(row)] if has_targets else [])]
             for row in rows
         ]
-        made.append(Table(TITLES.get(group, group), header, lines))
-    return made
+        finished.append(Table(TITLES.get(group, group), header, lines))
+    return finished
 
 
 def format_ours(row: Result) -> str:
-    """Format our time and the counts, or the reason why there is none."""
+    """Format our time, rate and counts, or the reason why there is no time."""
     if "skipped" in row:
         return f"skipped: {row['skipped']}"
     if "wrong" in row:
         return "wrong: " + "; ".join(f"{who} {what}" for who, what in row["wrong"].items())
-    more = [rate(row, US)] if rate(row, US) else []
-    more += [f"{n} {what}" for what, n in row["counts"].items()]
-    return ", ".join([duration(row["times"][US]["median"]), *more])
+    cells = [duration(row["times"][US]["median"])]
+    cells += [rate(row, US)] if rate(row, US) else []
+    cells += [f"{n} {what}" for what, n in row["counts"].items()]
+    return ", ".join(cells)
 
 
 def rate(row: Result, who: str) -> str:
-    """Format the rate of arithmetic or bytes, if it is known."""
+    """Format the rate of arithmetic or of memory traffic; empty if it is unknown."""
     if "gflop_per_s" in row:
-        found = row["gflop_per_s"][who]
-        return f"{found:.0f} GFLOP/s" if found < 1000 else f"{number(found / 1000)} TFLOP/s"
+        gflop_per_s = row["gflop_per_s"][who]
+        return f"{gflop_per_s:.0f} GFLOP/s" if gflop_per_s < 1000 else f"{number(gflop_per_s / 1000)} TFLOP/s"
     return f"{number(row['gb_per_s'][who])} GB/s" if "gb_per_s" in row else ""
 
 
-def compact(found: Result) -> Table:
-    """Return all rows in one table of medians, which is the end of a long output."""
-    peers = list(dict.fromkeys(who for row in found["rows"] for who in row.get("ratios", {})))
+def compact(results: Result) -> Table:
+    """Return all rows in one table of medians, for the end of a long output."""
+    peers = list(dict.fromkeys(who for row in results["rows"] for who in row.get("ratios", {})))
     lines = []
-    for row in found["rows"]:
+    for row in results["rows"]:
         ratios = row.get("ratios", {})
         cells = [f"{number(ratios[who]['median'])}x {rate(row, who)}".rstrip() if who in ratios else "" for who in peers]
         lines.append([f"{row['group']} {row['name']}", format_ours(row), *cells, targets(row)])
@@ -108,18 +111,18 @@ def compact(found: Result) -> Table:
 
 
 def ratio(row: Result, who: str) -> str:
-    """Format how many times as long a peer takes: the median, and the quartiles."""
-    found = row.get("ratios", {}).get(who)
-    return f"{number(found['median'])}x ({number(found['q1'])} to {number(found['q3'])})" if found else ""
+    """Format a peer's time divided by ours: the median, and the quartiles."""
+    spread = row.get("ratios", {}).get(who)
+    return f"{number(spread['median'])}x ({number(spread['q1'])} to {number(spread['q3'])})" if spread else ""
 
 
-def summary(found: Result) -> list[str]:
+def summary(results: Result) -> list[str]:
     """Return lines about machine, date, versions, threads, and how many targets are met."""
-    machine, versions, device = found["machine"], found["versions"], found.get("device")
+    machine, versions, device = results["machine"], results["versions"], results.get("device")
     vectors = [name for name in ("avx512f", "avx2", "sve", "neon") if name in machine["vector_features"]]
-    judged = [target["met"] for row in found["rows"] for target in row.get("targets", [])]
+    verdicts = [target["met"] for row in results["rows"] for target in row.get("targets", [])]
     lines = [
-        f"{found['date'][:10]}, {machine['processor']} ({machine['microarchitecture']}), {machine['cores']} cores"
+        f"{results['date'][:10]}, {machine['processor']} ({machine['microarchitecture']}), {machine['cores']} cores"
         + (f", {vectors[0]}" if vectors else "")
     ]
     if device:
@@ -128,19 +131,19 @@ def summary(found: Result) -> list[str]:
             f"multiprocessors, driver {device['driver']}; {device['flushed_mib']} MiB are written before each call"
         )
     lines.append(", ".join(f"{name} {version}" for name, version in versions.items()))
-    if found["threads"]:
-        lines.append("threads: " + ", ".join(f"{who} {n}" for who, n in found["threads"].items()))
-    load = found["load"]
+    if results["threads"]:
+        lines.append("threads: " + ", ".join(f"{who} {n}" for who, n in results["threads"].items()))
+    load = results["load"]
     if load["before"]:
         lines.append(f"load of the machine in the minute before: {load['before'][0]}, at the end: {load['after'][0]}")
-    lines += [f"without {who}: {why}" for who, why in found["missing"].items()]
-    lines += [f"{row['name']} without {who}: {why}" for row in found["rows"] for who, why in row.get("broken", {}).items()]
-    lines.append(f"targets met: {judged.count(True)} of {len(judged)}")
-    return lines + (["a quick run: it shows that the rows work, and says nothing about speed"] if found["quick"] else [])
+    lines += [f"without {who}: {why}" for who, why in results["missing"].items()]
+    lines += [f"{row['name']} without {who}: {why}" for row in results["rows"] for who, why in row.get("broken", {}).items()]
+    lines.append(f"targets met: {verdicts.count(True)} of {len(verdicts)}")
+    return lines + (["a quick run: it shows that the rows work, and says nothing about speed"] if results["quick"] else [])
 
 
 def progress(row: Row, result: Result) -> None:
-    """Print a line for a finished row."""
+    """Print a line about a finished row to stderr."""
     peers = ", ".join(f"{who} {number(r['median'])}x" for who, r in result.get("ratios", {}).items())
     line = f"{result['group']:10} {row.name:45} {format_ours(result)}{'; ' * bool(peers)}{peers}"
     if sys.stderr.isatty():

@@ -24,7 +24,7 @@ from . import (
 from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
 from .timer import Times, read_clocks, spread, take_turns, take_turns_on
 
-FORMAT = 1  # of the JSON
+FORMAT = 1  # version of the JSON files of results
 
 
 class WrongResultError(Exception):
@@ -39,34 +39,34 @@ def run(
     is_quick: bool = False,
     tell: Callable[[Row, Result], None] = lambda row, result: None,
     is_on_gpu: bool = False,
-    save: Callable[[Result], None] = lambda found: None,
+    save: Callable[[Result], None] = lambda results: None,
 ) -> Result:
     """Measure rows one after the other.
 
     Parameters
     ----------
     modules, missing
-        The peers that take part, and why others do not.
+        The imported module of each peer that takes part, and the reason for each peer that does not.
     seed
-        Of the random numbers.
+        Seed of the random numbers.
     tell
-        Called with each row when it is done.
+        Called with each row and its result when it is done.
     is_on_gpu
         Whether the rows are those of a GPU.
     save
-        Called after each row with all that is known by then, so that a run which is cut off leaves what it has measured.
+        Called after each row with the results so far, so that an interrupted run keeps the rows that it has measured.
 
     Returns
     -------
     dict
-        What is written to the JSON: the machine, versions, threads, load, and a list of rows.
+        The content of the JSON file: the machine, versions, threads, load, and a list of rows.
     """
     before = machine.load()
-    found: Result = {}
+    results: Result = {}
     with tempfile.TemporaryDirectory() as folder:
-        shared = modules, np.random.default_rng(seed), Path(folder), is_quick
-        bench: Any = gpu.GpuBench(*shared) if is_on_gpu else Bench(*shared)
-        found |= {
+        arguments = modules, np.random.default_rng(seed), Path(folder), is_quick
+        bench: Any = gpu.GpuBench(*arguments) if is_on_gpu else Bench(*arguments)
+        results |= {
             "format": FORMAT,
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
             "quick": is_quick,
@@ -82,17 +82,17 @@ def run(
         }
         for row in rows:
             result = measure(row, bench)
-            found["rows"].append(result)
-            found["load"]["after"] = machine.load()
+            results["rows"].append(result)
+            results["load"]["after"] = machine.load()
             tell(row, result)
-            save(found)
-    if any("work" in result for result in found["rows"]) and (limits := measure_roofs(is_on_gpu)):
-        found["roofs"] = limits
-    return found
+            save(results)
+    if any("work" in result for result in results["rows"]) and (roofs := measure_roofs(is_on_gpu)):
+        results["roofs"] = roofs
+    return results
 
 
 def measure_roofs(is_on_gpu: bool) -> machine_peaks.Roofs:
-    """Return the peak rates of the machine; None if they cannot be measured."""
+    """Return the peak rates of the machine; an empty dict if they cannot be measured."""
     try:
         return machine_peaks.measure_peaks(is_on_gpu)
     except Exception:
@@ -101,24 +101,27 @@ def measure_roofs(is_on_gpu: bool) -> machine_peaks.Roofs:
 
 
 def measure(row: Row, bench: Bench) -> Result:
-    """Check, time and judge one row. An error in a row is reported, and the run continues."""
+    """Check the results of one row, time its players, and compare the times with the targets.
+
+    An exception in a row is reported in its result, and the run continues.
+    """
     load = machine.load()
-    place = {"curve": row.curve, "size": row.size} if row.curve else {}
-    result: Result = {"group": row.group, "name": row.name, **place, "load": load and load[0]}
+    curve_point = {"curve": row.curve, "size": row.size} if row.curve else {}
+    result: Result = {"group": row.group, "name": row.name, **curve_point, "load": load and load[0]}
     try:
         contest = row.setup(bench)
         errors, wrong, broken = check(contest, bench.read)
         result |= {"errors": errors} | ({"broken": broken} if broken else {})
         if wrong:
             return {**result, "wrong": wrong}
-        contest = replace(contest, players={who: x for who, x in contest.players.items() if who not in broken})
+        contest = replace(contest, players={who: player for who, player in contest.players.items() if who not in broken})
         result |= summarize(take_times(contest, bench)) | {"counts": dict(contest.counts)}
     except SkippedRowError as reason:
         return {**result, "skipped": str(reason)}
     except Exception as error:
         traceback.print_exc()
         return {**result, "wrong": {"the row": format_error(error)}}
-    medians = {who: spread["median"] for who, spread in result["times"].items()}
+    medians = {who: times["median"] for who, times in result["times"].items()}
     if contest.flops:
         result["gflop_per_s"] = {who: contest.flops / seconds / 1e9 for who, seconds in medians.items()}
     elif contest.is_on_device:
@@ -139,7 +142,7 @@ def take_times(contest: Contest, bench: Bench) -> Times:
 
 
 def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, float], dict[str, str], dict[str, str]]:
-    """Call every player once, and return the error of each, reasons of wrong results, and failed peers."""
+    """Call every player once, and return the numerical errors, the reasons of wrong results, and the exceptions of peers."""
     errors: dict[str, float] = {}
     wrong: dict[str, str] = {}
     broken: dict[str, str] = {}
@@ -162,25 +165,25 @@ def check(contest: Contest, read: Callable[[Any], Array]) -> tuple[dict[str, flo
 
 
 def format_error(error: Exception) -> str:
-    """Format an error in a line of the report."""
+    """Format an exception as a line of the report."""
     first, _, _ = str(error).partition("\n")
     return f"{type(error).__name__}: {first[:200]}"
 
 
 def error_of(result: Array, exact: Array, dtype: str) -> float:
-    """Return the largest difference, relative to the element plus the root mean square of all elements.
+    """Return the largest error: |result - exact|, divided by |exact| plus the root mean square of `exact`.
 
     Raises
     ------
     WrongResultError
-        Shape or element type differ, or a NaN stands where there should be none.
+        The shape or dtype differs, or an element is NaN or infinite.
     """
     if result.shape != exact.shape or result.dtype != dtype:
         raise WrongResultError(f"is {result.dtype} of shape {result.shape}, expected {dtype} of shape {exact.shape}")
     if not np.isfinite(result).all():
         raise WrongResultError("has elements that are not finite")
-    typical = np.sqrt(np.mean(np.square(exact)))
-    return float(np.max(np.abs(result - exact) / (np.abs(exact) + (typical or 1))))
+    rms = np.sqrt(np.mean(np.square(exact)))
+    return float(np.max(np.abs(result - exact) / (np.abs(exact) + (rms or 1))))
 
 
 def summarize(times: Times) -> Result:
@@ -205,7 +208,7 @@ def choose(rows: Sequence[Row], words: Sequence[str]) -> list[Row]:
     Raises
     ------
     ValueError
-        A word is in no name.
+        A word occurs in no name or group.
     """
     for word in words:
         if not any(word in row.group or word in row.name for row in rows):

@@ -1,4 +1,4 @@
-"""Suites: rows that are measured together and stored in one file, and which of them a word of the user selects."""
+"""Suites: rows that are measured together and stored in one file, and the selection of rows by words of the user."""
 
 from collections import Counter
 from collections.abc import Sequence
@@ -24,12 +24,12 @@ class Suite(NamedTuple):
 
     @property
     def peers(self) -> Sequence[str]:
-        """The libraries that can take part."""
+        """The names of the libraries that can take part."""
         from . import gpu
 
-        of_kinds = {"networks": (peers.TRAINING, peers.TRAINING), "costs": (peers.COSTING, ())}
-        of_kinds |= {"fusion": (peers.FUSING, gpu.FUSING), "sweeps": (peers.FUSING, gpu.SWEEPING)}
-        return of_kinds.get(self.kind, (peers.KNOWN, gpu.KNOWN))[self.is_on_gpu]
+        peers_by_kind = {"networks": (peers.TRAINING, peers.TRAINING), "costs": (peers.COSTING, ())}
+        peers_by_kind |= {"fusion": (peers.FUSING, gpu.FUSING), "sweeps": (peers.FUSING, gpu.SWEEPING)}
+        return peers_by_kind.get(self.kind, (peers.KNOWN, gpu.KNOWN))[self.is_on_gpu]
 
     @property
     def rows(self) -> "Sequence[Row]":
@@ -44,16 +44,16 @@ class Suite(NamedTuple):
 
         return choose(self.rows, words[1:] if words[1:] and words[0] == self.word else words)
 
-    def file(self, found: dict[str, Any]) -> str:
-        """The name of the suite's file of results."""
+    def file(self, results: dict[str, Any]) -> str:
+        """Return the name of the file for these results."""
         from . import gpu, machine
 
-        place = f"gpu-{gpu.slug(found['device']['name'])}" if self.is_on_gpu else f"cpu-{machine.slug()}"
-        return f"{place}{'-' * bool(self.kind)}{self.kind}.json"
+        device = f"gpu-{gpu.slug(results['device']['name'])}" if self.is_on_gpu else f"cpu-{machine.slug()}"
+        return f"{device}{'-' * bool(self.kind)}{self.kind}.json"
 
 
 def suite_of(word: str) -> Suite:
-    """Return the suite that a word names, or the first suite, those of the CPU first, with a group of that name."""
+    """Return the suite that a word names; otherwise the first CPU suite with the word in a group or the name of a row."""
     kind = next((kind for kind in peers.KINDS if word.removeprefix("gpu-").startswith(kind)), "")
     if kind or word.startswith("gpu"):
         return Suite(word.startswith("gpu"), kind)
@@ -67,15 +67,15 @@ def every_suite() -> list[Suite]:
 
 
 def listing() -> list[str]:
-    """Return lines about suites, their groups with the number of rows, and the possible peers."""
+    """Return a line for each suite: its groups with their numbers of rows, and the peers that can take part."""
     from minifuse.core.errors import MissingPartError
 
     lines = []
     for suite in every_suite():
         try:
             groups = Counter(row.group for row in suite.rows)
-            told = ", ".join(f"{group} ({n})" for group, n in groups.items())
-        except MissingPartError as error:  # those of a GPU need more libraries
-            told = str(error)
-        lines.append(f"{suite.word or '(no word)'}: {told}; against {', '.join(suite.peers) or 'nobody'}")
+            description = ", ".join(f"{group} ({n})" for group, n in groups.items())
+        except MissingPartError as error:  # rows of a GPU need more libraries
+            description = str(error)
+        lines.append(f"{suite.word or '(no word)'}: {description}; against {', '.join(suite.peers) or 'nobody'}")
     return lines

@@ -1,6 +1,6 @@
 """Results in a terminal: wide tables if the terminal is wide, else tables of medians that fit 80 columns.
 
-rich colors them if it is installed. The curves and the roofline follow in characters.
+The tables are colored if rich is installed. Curves and the roofline are drawn in characters below their tables.
 """
 
 import shutil
@@ -13,9 +13,9 @@ from .formatting import duration, number
 from .report import Table, compact, format_ours, rate, summary, tables
 from .row import US, Result
 
-WIDTH = 160  # of the output, if it is not a terminal
-WIDE = 130  # columns from which on quartiles have room
-SHORT = {  # names of players where columns are few
+WIDTH = 160  # columns of the output, if it is not a terminal
+WIDE = 130  # columns of a terminal from which on tables include quartiles
+SHORT = {  # short names of players, for narrow tables
     f"{US}, eager": "eager",
     f"{US}, parallel": "host",
     f"{US}, not waited for": "issued",
@@ -29,33 +29,33 @@ SHORT = {  # names of players where columns are few
 STYLES = {"met": "green", "missed": "red"}
 
 
-def show(found: Result, has_picture: bool = True) -> None:
-    """Print everything."""
+def show(results: Result, has_picture: bool = True) -> None:
+    """Print the summary and all tables; with `has_picture`, also the curves and the roofline."""
     width = shutil.get_terminal_size((WIDTH, 24)).columns
     console = console_of(width)
     is_wide = width >= WIDE
-    for line in summary(found):
+    for line in summary(results):
         console.print(line)
     console.print(
         f"Columns of peers: their time over that of {US}, median of the rounds"
         + " (quartiles)." * is_wide
         + "." * (not is_wide)
     )
-    made = tables(found) if is_wide else [narrow(group, width) for group in groups(found)] + curve_tables(found)
-    drawn = {title(curve): curve for curve in curves.curves_of(found) if curve.is_of_sizes}
-    for table in made:
+    all_tables = tables(results) if is_wide else [narrow(group, width) for group in groups(results)] + curve_tables(results)
+    curve_of_title = {title(curve): curve for curve in curves.curves_of(results) if curve.is_of_sizes}
+    for table in all_tables:
         console.print()
         console.table(table)
         for note in table.notes:
             console.print(note)
-        if has_picture and table.title in drawn:
+        if has_picture and table.title in curve_of_title:
             console.print()
-            console.print(picture(drawn[table.title], min(width, 100)))
-    if has_picture and (text := under_the_roof(found, min(width, 100))):
+            console.print(picture(curve_of_title[table.title], min(width, 100)))
+    if has_picture and (text := under_the_roof(results, min(width, 100))):
         console.print()
         console.print(text)
-    if "device" in found and is_wide:
-        console.print("\n" + plain(compact(found)))
+    if "device" in results and is_wide:
+        console.print("\n" + plain(compact(results)))
 
 
 def title(curve: curves.Measured) -> str:
@@ -65,21 +65,21 @@ def title(curve: curves.Measured) -> str:
     return f"{TITLES.get(curve.group, curve.group)}: {curve.title}"
 
 
-def groups(found: Result) -> list[list[Result]]:
+def groups(results: Result) -> list[list[Result]]:
     """Return the rows outside curves, group by group."""
-    rows = [row for row in found["rows"] if "curve" not in row]
+    rows = [row for row in results["rows"] if "curve" not in row]
     return [[row for row in rows if row["group"] == group] for group in dict.fromkeys(row["group"] for row in rows)]
 
 
-def curve_tables(found: Result) -> list[Table]:
+def curve_tables(results: Result) -> list[Table]:
     """Return the tables of all curves, with short names of players."""
-    titles = {title(curve) for curve in curves.curves_of(found)}
-    made = [table for table in tables(found) if table.title in titles]
-    return [table._replace(header=[SHORT.get(name, name) for name in table.header]) for table in made]
+    titles = {title(curve) for curve in curves.curves_of(results)}
+    long_named = [table for table in tables(results) if table.title in titles]
+    return [table._replace(header=[SHORT.get(name, name) for name in table.header]) for table in long_named]
 
 
 def narrow(rows: list[Result], width: int) -> Table:
-    """Return a group in few columns: medians, quartile distance, verdicts; below, the missed targets."""
+    """Return a group as a narrow table: medians, half the distance of the quartiles, verdicts; notes on missed targets."""
     from .report import TITLES
 
     peers = list(dict.fromkeys(who for row in rows for who in row.get("ratios", {})))
@@ -103,18 +103,18 @@ def narrow(rows: list[Result], width: int) -> Table:
 
 
 def verdict(row: Result) -> str:
-    """Return whether the targets of a row are met, as text."""
-    judged = [target["met"] for target in row["targets"]]
-    return "missed" if False in judged else "met" if True in judged else "open" if judged else ""
+    """Return "met", "missed", "open" if a peer is missing, or "" without targets."""
+    verdicts = [target["met"] for target in row["targets"]]
+    return "missed" if False in verdicts else "met" if True in verdicts else "open" if verdicts else ""
 
 
 def plain(table: Table, width: int = 0) -> str:
-    """Format a table as text with fitting columns; with a width, long names get their own lines."""
+    """Format a table as text. If it is wider than `width`, names that are too long get their own lines."""
     lines = [table.header, *table.rows]
     widths = [max(len(line[k]) for line in lines) for k in range(len(table.header))]
-    others = sum(widths[1:]) + 2 * len(widths[1:])
-    if width and widths[0] + others > width:
-        widths[0] = max(width - others, 2)
+    other_widths = sum(widths[1:]) + 2 * len(widths[1:])
+    if width and widths[0] + other_widths > width:
+        widths[0] = max(width - other_widths, 2)
     body = []
     for line in lines:
         name = line[0]
@@ -127,25 +127,28 @@ def plain(table: Table, width: int = 0) -> str:
 
 
 def picture(curve: curves.Measured, width: int) -> str:
-    """Draw a curve in characters, with the meaning of its signs."""
+    """Draw a curve in characters, with a legend of its signs."""
     drawn = curves.chart_of(curve)
     legend = ", ".join(f"{sign} {name}" for sign, name in zip(chart.SIGNS, drawn.names(), strict=False))
     return f"{chart.text(drawn, width)}\n{legend}"
 
 
-def under_the_roof(found: Result, width: int) -> str:
-    """Draw the roofline in characters, with its rows as a table; empty if no row is in it."""
-    drawn = roofline.chart_of(found)
+def under_the_roof(results: Result, width: int) -> str:
+    """Draw the roofline in characters, with its rows as a table; empty if no row can be drawn."""
+    drawn = roofline.chart_of(results)
     if drawn is None:
         return ""
     header = ["", "row", "op/byte", "GFLOP/s", "of the roof"]
-    rows = roofline.lines_of(found)
-    most = width - 38
-    rows = [[sign, name if len(name) <= most else name[: most - 3] + "...", *rest] for sign, name, *rest in rows]
+    rows = roofline.lines_of(results)
+    max_name_length = width - 38
+    rows = [
+        [sign, name if len(name) <= max_name_length else name[: max_name_length - 3] + "...", *rest]
+        for sign, name, *rest in rows
+    ]
     columns = [Column(name, is_number=k > 1) for k, name in enumerate(header)]
-    told = str(InspectionReport("", {"": [make_table(columns, rows)]}))
-    above = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(found)) else []
-    return "\n".join([drawn.title, chart.text(drawn, width), told, *above])
+    table = str(InspectionReport("", {"": [make_table(columns, rows)]}))
+    notes = ["above 100%: caches hold the data"] if any(dot.share > 1 for dot in roofline.dots_of(results)) else []
+    return "\n".join([drawn.title, chart.text(drawn, width), table, *notes])
 
 
 def console_of(width: int) -> Any:
@@ -200,7 +203,7 @@ class Colored(Plain):
 
 
 def wrap_lines(text: str, width: int) -> str:
-    """Break long lines between words; lines of pictures stay whole."""
+    """Break long lines between words; other lines are unchanged."""
     import textwrap
 
     return "\n".join(

@@ -1,8 +1,8 @@
 """The timer: players take turns, so that other load of the machine affects all of them alike.
 
-A round is one block of calls of each player. The median of many rounds is reported, with its quartiles; players are compared
-by the ratios within each round, which depend less on the machine's load than the times. An untimed call precedes each block:
-it loads the player's data into the caches and wakes its threads.
+A round is one block of calls of each player. The median and the quartiles of many rounds are reported. Players are compared
+by the ratios of their times within a round, which depend less on the machine's load than the times. An untimed call precedes
+each block: it loads the player's data into the caches and wakes its threads.
 """
 
 import statistics
@@ -11,19 +11,19 @@ from collections.abc import Callable, Iterable, Sequence
 from itertools import repeat
 from typing import Any, NamedTuple
 
-BLOCK_S = 0.004  # calls are repeated until a block takes this long
-BUDGET_S = 1.5  # for the rounds of a row, where that is at least FEWEST_ROUNDS
+BLOCK_S = 0.004  # seconds: calls are repeated until a block takes this long
+BUDGET_S = 1.5  # seconds for the rounds of a row, if these are at least MIN_ROUNDS
 MIN_ROUNDS, MAX_ROUNDS, QUICK_ROUNDS = 5, 41, 2
-LONG_CALL_S = 0.05  # longer calls have no untimed call before a block
-WARM_S = 0.03  # of untimed rounds on a device, whose clocks rise with its load
-CLOCKED_S = 6.0  # for rounds of players that measure themselves in other processes; at least one runs
-REST_S = 0.12  # after a product the threads of OpenBLAS look for more work for 2^28 cycles, some 100 ms, each on a core
+LONG_CALL_S = 0.05  # before a block of calls longer than this, there is no untimed call
+WARM_S = 0.03  # seconds of untimed rounds on a device, whose clock rate rises with its load
+CLOCKED_S = 6.0  # no further round of players that measure themselves starts after this many seconds
+REST_S = 0.12  # sleep before a block: after a product, OpenBLAS threads wait actively for 2^28 cycles, some 100 ms
 
 Player = Callable[[], object]
 
 
 class Spread(NamedTuple):
-    """Median, lower and upper quartile."""
+    """The median, the lower and the upper quartile."""
 
     median: float
     q1: float
@@ -31,7 +31,7 @@ class Spread(NamedTuple):
 
 
 class Times(NamedTuple):
-    """Seconds per call of each player, round by round, and the number of calls of a block."""
+    """The seconds per call of each player in each round, and the number of calls in its blocks."""
 
     rounds: dict[str, list[float]]
     calls: dict[str, int]
@@ -44,22 +44,22 @@ def take_turns(
     settle: Callable[[], None] = lambda: None,
     budget_s: float = BUDGET_S,
 ) -> Times:
-    """Time players that were called before, in turn.
+    """Time players in turn. Each player was called before, so that it is compiled.
 
     Parameters
     ----------
     players
-        Each a call without arguments.
+        Functions without arguments, by the names of the players.
     is_quick
-        One call of each in two rounds, which shows that they run.
+        Whether to do only two rounds of one call per player, to check that the players run.
     rests
-        Whether to sleep before each block, until no thread of the player before is looking for work.
+        Whether to sleep for REST_S before each block, until the threads of the previous player are idle.
     settle
-        Called before each block, untimed: waits until a device is idle.
+        Waits until a device is idle; called before each block, untimed.
     budget_s
-        How long the rounds go on.
+        No further round starts after this many seconds, if there were at least MIN_ROUNDS.
     """
-    first = {who: time_block(player, 1) for who, player in players.items()}
+    first_call_s = {who: time_block(player, 1) for who, player in players.items()}
     calls = {who: 1 if is_quick else calls_in_a_block(player, settle) for who, player in players.items()}
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started, count = time.perf_counter(), 0
@@ -68,7 +68,7 @@ def take_turns(
             if rests and not is_quick:
                 time.sleep(REST_S)
             settle()
-            if first[who] < LONG_CALL_S:
+            if first_call_s[who] < LONG_CALL_S:
                 players[who]()
             rounds[who].append(time_block(players[who], calls[who]))
         count += 1
@@ -76,13 +76,13 @@ def take_turns(
 
 
 def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = False) -> Times:
-    """Time players that were called before, in turn, by the clock of a device.
+    """Time players in turn by the clock of a device. Each player was called before, so that it is compiled.
 
     Parameters
     ----------
     events
-        The clock: `record()` puts a mark into the device's queue, `seconds(mark, mark)` reads two that it has passed,
-        `synchronize()` waits for it, and `flush()`, before each call, empties its cache.
+        The clock of the device. `record()` puts an event into its queue, `seconds(start, end)` returns the time between two
+        completed events, `synchronize()` waits for the device, and `flush()`, called before each call, empties its cache.
     """
     started = time.perf_counter()
     while not is_quick and time.perf_counter() - started < WARM_S:
@@ -93,21 +93,21 @@ def take_turns_on(events: Any, players: dict[str, Player], is_quick: bool = Fals
     started, count = time.perf_counter(), 0
     while goes_on(count, time.perf_counter() - started, is_quick):
         next(iter(players.values()))()  # untimed, because the first player would find an idle device
-        marks = {}
+        events_of = {}
         for who in in_turn(players, count):
             events.flush()
             start = events.record()
             players[who]()
-            marks[who] = start, events.record()
+            events_of[who] = start, events.record()
         events.synchronize()
-        for who, (start, end) in marks.items():
+        for who, (start, end) in events_of.items():
             rounds[who].append(events.seconds(start, end))
         count += 1
     return Times(rounds, dict.fromkeys(players, 1))
 
 
 def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False) -> Times:
-    """Call, in turn, players that measure their own seconds."""
+    """Call in turn players that measure their own time and return it in seconds."""
     rounds: dict[str, list[float]] = {who: [] for who in players}
     started = time.perf_counter()
     for count in range(1 if is_quick else MIN_ROUNDS):
@@ -119,9 +119,9 @@ def read_clocks(players: dict[str, Callable[[], float]], is_quick: bool = False)
 
 
 def in_turn(players: Iterable[str], count: int) -> list[str]:
-    """Return the order of a round, forward and then backward, so that no player always follows the same one.
+    """Return the order of the players in round number `count`. Odd rounds are reversed, so that predecessors vary.
 
-    On a busy machine whoever follows a long block waits for the processes that waited meanwhile.
+    On a busy machine, the player after a long block is delayed by processes that waited for a core during the block.
 
     Examples
     --------
@@ -132,14 +132,14 @@ def in_turn(players: Iterable[str], count: int) -> list[str]:
 
 
 def goes_on(count: int, elapsed_s: float, is_quick: bool, budget_s: float = BUDGET_S) -> bool:
-    """Return True if there is another round."""
+    """Return True if another round shall be done after `count` rounds."""
     if is_quick or count < MIN_ROUNDS:
         return count < (QUICK_ROUNDS if is_quick else MIN_ROUNDS)
     return count < MAX_ROUNDS and elapsed_s < budget_s
 
 
 def time_block(player: Player, calls: int) -> float:
-    """Return seconds per call, including the loop and the call of a Python function: some 50 ns."""
+    """Return seconds per call, including some 50 ns for the loop and the call of a Python function."""
     start = time.perf_counter()
     for _ in repeat(None, calls):
         player()
@@ -147,7 +147,7 @@ def time_block(player: Player, calls: int) -> float:
 
 
 def calls_in_a_block(player: Player, settle: Callable[[], None] = lambda: None) -> int:
-    """Return how many calls take as long as a block should."""
+    """Return the number of calls that take BLOCK_S in all."""
     calls = 1
     settle()
     while (seconds := time_block(player, calls)) * calls < BLOCK_S:

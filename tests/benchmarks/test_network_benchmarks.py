@@ -17,7 +17,7 @@ except ImportError:
 def test_losses_of_all_players_agree(case, tmp_path):
     modules = {} if torch is None else {"torch": torch}
     bench = Bench(modules, np.random.default_rng(0), tmp_path, is_quick=True)
-    contest = networks.contest(case)(bench)
+    contest = networks.contest_setup(case)(bench)
     results = {who: play() for who, play in contest.players.items()}
     found = {who: bench.read(result) for who, result in results.items()}
     assert all(np.array_equal(GpuBench.read(bench, result), found[who]) for who, result in results.items())

@@ -1,6 +1,6 @@
-"""All rows, of the CPU and of a GPU, in the order of the report. A new row is an entry in one of these files.
+"""All rows, on the CPU and on a GPU, in the order of the report. To add a row, add an entry in one of these files.
 
-A suite is measured in one run, and stored in one file. Its rows are imported on demand, because those of a GPU need more
+A suite is measured in one run, and stored in one file. Its rows are imported on demand, because rows of a GPU need more
 libraries.
 """
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ..row import Row
 
-SUITES = {  # (whether they run on a GPU, kind): name of the rows in each file, and the files
+SUITES = {  # (is_on_gpu, kind): the name of the list of rows in each file, then the files
     (False, ""): ("ROWS", "host", "large", "functions", "products", "convolutions", "training", "start"),
     (True, ""): ("ROWS", "gpu_host", "gpu_memory", "gpu_matmul", "gpu_tensor_cores", "gpu_compile"),
     (False, "fusion"): ("ROWS", "fusion", "fusion_step"),

@@ -1,6 +1,6 @@
 """The cost of compiling: the first call of a new function, and the first batch of each recipe's network.
 
-Each is measured in separate processes, with no kernel on disk, and with all of them.
+Both are measured in new processes, once without kernels in the disk cache, and once with all kernels in it.
 """
 
 import json
@@ -20,22 +20,24 @@ GROUP, GPU_GROUP = "costs-compiling", "gpu-costs-compiling"
 NETWORKS = (DEMO, *MODULES)
 
 
-def run_module(module: str, folder: Path, *words: str) -> dict[str, Any]:
-    """Return the JSON that a module prints in a new process with this kernel cache."""
-    told: dict[str, Any] = json.loads(run_python("-m", f"project.benchmarks.{module}", *words, MINIFUSE_CACHE=str(folder)))
-    return told
+def run_module(module: str, folder: Path, *arguments: str) -> dict[str, Any]:
+    """Run a module of this package in a new process with this kernel cache, and return the JSON that it prints."""
+    printed: dict[str, Any] = json.loads(
+        run_python("-m", f"project.benchmarks.{module}", *arguments, MINIFUSE_CACHE=str(folder))
+    )
+    return printed
 
 
 def first_call(backend: str, stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """Return the setup of the first calls of a process, each kernel a round. A warm process finds kernels on disk."""
+    """Return the setup of the first calls in a new process, one kernel per round. A warm process finds kernels on disk."""
 
     def setup(bench: Bench) -> Contest:
-        processes, folder = bench.pool.setdefault(f"first calls of {backend}", []), bench.folder / f"{backend}-calls"
-        while len(processes) <= is_warm:
-            processes.append(run_module("first_kernels", folder, backend))
-        told = processes[is_warm]
-        seconds = iter(told[stage])
-        return Contest({US: lambda: next(seconds)}, is_clocked=True, counts=told["counts"])
+        runs, folder = bench.pool.setdefault(f"first calls of {backend}", []), bench.folder / f"{backend}-calls"
+        while len(runs) <= is_warm:  # the first run is cold, and leaves its kernels to the second
+            runs.append(run_module("first_kernels", folder, backend))
+        run = runs[is_warm]
+        seconds = iter(run[stage])
+        return Contest({US: lambda: next(seconds)}, is_clocked=True, counts=run["counts"])
 
     return setup
 
@@ -48,17 +50,19 @@ def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Con
         folder = bench.folder / f"{backend}-{name}"
 
         def clock() -> float:
-            place = folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder))
-            told = run_module("first_batch", place, name, backend)
-            counts.update({what: max(n, counts.get(what, 0)) for what, n in told["counts"].items()})
-            seconds: float = told["seconds"]
+            cache = folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder))
+            run = run_module("first_batch", cache, name, backend)
+            counts.update({what: max(n, counts.get(what, 0)) for what, n in run["counts"].items()})
+            seconds: float = run["seconds"]
             return seconds
 
         try:
             if is_warm and not folder.exists():
                 run_module("first_batch", folder, name, backend)
         except subprocess.CalledProcessError as error:
-            raise SkippedRowError(f"its process ended with {error.returncode}; is scikit-learn installed?") from error
+            raise SkippedRowError(
+                f"its process ended with exit code {error.returncode}; is scikit-learn installed?"
+            ) from error
         return Contest({US: clock}, is_clocked=True, counts=counts)
 
     return setup
@@ -66,16 +70,16 @@ def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Con
 
 def calls(backend: str, group: str, cold_ms: float, warm_ms: float, new_size: Target | None = None) -> list[Row]:
     """Return rows of the first call of a function: compiled, found on disk, and with another size."""
-    nothing = count("kernels compiled", 0)
+    compiles_nothing = count("kernels compiled", 0)
     cold, warm = (first_call(backend, "first call", is_warm) for is_warm in (False, True))
     return [
         Row("first call of a function, nothing on disk", group, cold, (within(cold_ms, "ms"),) if cold_ms else ()),
-        Row("first call of a function, a second process", group, warm, (within(warm_ms, "ms"), nothing)),
+        Row("first call of a function, a second process", group, warm, (within(warm_ms, "ms"), compiles_nothing)),
         Row(
             "first call with another size",
             group,
             first_call(backend, "new size", True),
-            (new_size, nothing) if new_size else (nothing,),
+            (new_size, compiles_nothing) if new_size else (compiles_nothing,),
         ),
     ]
 

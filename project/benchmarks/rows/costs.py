@@ -1,7 +1,7 @@
-"""The growth of cost: with the length of captured functions, with the rank of tensors, and of memory with their size.
+"""How cost grows: time with the length of a captured function and with the rank of tensors, memory with their size.
 
-A function of n operators is compared with ten functions of n / 10: if cost is linear, they take as long. How time grows with
-size is measured by the sweeps.
+A function of n operators is compared with ten functions of n / 10: if cost is linear, both take equally long. `sweeps`
+measures how time grows with size.
 """
 
 import json
@@ -19,15 +19,15 @@ from . import compiling
 from .start import run_python
 
 LENGTH, RANK, MEMORY = "costs-length", "costs-rank", "costs-memory"
-LENGTHS = (10, 100, 1000)
+LENGTHS = (10, 100, 1000)  # operators
 TENTH = "ten of a tenth"
-NEAR_LINEAR = 0.5  # ten functions of a tenth take at least this many times as long as one
+NEAR_LINEAR = 0.5  # at least: the time of ten functions of a tenth of the length, divided by the time of one function
 RANKS = range(1, 9)
-POINTS = 1 << 18  # elements at all ranks of the larger tensors
+POINTS = 1 << 18  # elements of the larger tensors, at each rank
 
 
 def chain_of(n: int) -> Callable[..., Any]:
-    """Return a function of n operators, each of which depends on the one before."""
+    """Return a function of n operators, each of which depends on the previous operator."""
 
     def chain(a: Any, b: Any) -> Any:
         y = a
@@ -38,7 +38,7 @@ def chain_of(n: int) -> Callable[..., Any]:
     return chain
 
 
-def parameters_of(n: int) -> Callable[..., Any]:
+def updates_of(n: int) -> Callable[..., Any]:
     """Return a function of n independent operators, like the updates of a network's parameters."""
 
     def updates(a: Any, b: Any) -> Any:
@@ -47,17 +47,17 @@ def parameters_of(n: int) -> Callable[..., Any]:
     return updates
 
 
-def steps_of(n: int) -> Callable[..., Any]:
-    """Return the gradient of a chain: capture differentiates it, and schedules both passes."""
+def gradient_of(n: int) -> Callable[..., Any]:
+    """Return the gradient of a chain, a function of about n operators in its forward and backward passes."""
     chain = chain_of(n // 3)
 
-    def step(a: Any, b: Any) -> Any:
+    def gradient(a: Any, b: Any) -> Any:
         return mf.grad(lambda a: chain(a, b).sum())(a)
 
-    return step
+    return gradient
 
 
-KINDS = {"a chain": chain_of, "operators side by side": parameters_of, "a chain and its gradient": steps_of}
+KINDS = {"a chain": chain_of, "operators side by side": updates_of, "a chain and its gradient": gradient_of}
 
 
 def capture_setup(kind: str, n: int) -> Callable[[Bench], Contest]:
@@ -75,41 +75,41 @@ def capture_setup(kind: str, n: int) -> Callable[[Bench], Contest]:
     return setup
 
 
-def addition_setup(shape: Sequence[int], is_turned: bool) -> Callable[[Bench], Contest]:
-    """Return the setup that adds two tensors of this shape; turned, one of them has its dims reversed."""
+def addition_setup(shape: Sequence[int], is_transposed: bool) -> Callable[[Bench], Contest]:
+    """Return the setup that adds two tensors of this shape. If `is_turned`, one of them is the transpose of a tensor."""
 
     def setup(bench: Bench) -> Contest:
-        sizes = shape[::-1] if is_turned else shape
+        sizes = shape[::-1] if is_transposed else shape
         a, b = bench.normal(0, shape, "float32"), bench.normal(1, sizes, "float32")
-        turn = tuple(range(len(shape)))[::-1] if is_turned else tuple(range(len(shape)))
+        order = tuple(range(len(shape)))[::-1] if is_transposed else tuple(range(len(shape)))
 
         def player(who: str) -> Callable[[], Any]:
             x, y = bench.hand(who, [a, b], gradients=False)
-            y = y.transpose(turn) if isinstance(y, np.ndarray) else y.permute(*turn)
+            y = y.transpose(order) if isinstance(y, np.ndarray) else y.permute(*order)
             return lambda: x + y
 
-        there = [who for who in ("torch", "numpy") if who in bench.peers]
-        return Contest({who: player(who) for who in (US, *there)}, bench.exact(lambda a, b: a + b.transpose(turn), [a, b]))
+        peers = [who for who in ("torch", "numpy") if who in bench.peers]
+        return Contest({who: player(who) for who in (US, *peers)}, bench.exact(lambda a, b: a + b.transpose(order), [a, b]))
 
     return setup
 
 
 def dims_of(rank: int) -> tuple[int, ...]:
-    """Return a shape of POINTS elements: powers of two, as equal as possible."""
+    """Return a shape with POINTS elements, whose sizes are powers of two and as equal as possible."""
     bits = POINTS.bit_length() - 1
     return tuple(1 << (bits // rank + (k < bits % rank)) for k in range(rank))
 
 
 def memory_setup(exponent: int) -> Callable[[Bench], Contest]:
-    """Return the setup of time and memory of the chain of 8 and its gradient, fused and eager, each in its own process."""
+    """Return the setup of time and memory of the chain of 8 and its gradient, fused and eager, in two processes."""
 
     def setup(bench: Bench) -> Contest:
-        for how in ("fused", "eager"):
-            if how not in bench.pool:
-                bench.pool[how] = json.loads(run_python("-m", "project.benchmarks.memory_of_process", how))
-        told = {how: bench.pool[how][str(exponent)] for how in ("fused", "eager")}
-        counts = {"KiB": told["fused"][1], "KiB unfused": told["eager"][1], "KiB of an array": 4 << exponent >> 10}
-        clocks: dict[str, Callable[[], float]] = {US: lambda: told["fused"][0], EAGER: lambda: told["eager"][0]}
+        for mode in ("fused", "eager"):
+            if mode not in bench.pool:
+                bench.pool[mode] = json.loads(run_python("-m", "project.benchmarks.memory_of_process", mode))
+        measured = {mode: bench.pool[mode][str(exponent)] for mode in ("fused", "eager")}
+        counts = {"KiB": measured["fused"][1], "KiB unfused": measured["eager"][1], "KiB of an array": 4 << exponent >> 10}
+        clocks: dict[str, Callable[[], float]] = {US: lambda: measured["fused"][0], EAGER: lambda: measured["eager"][0]}
         return Contest(clocks, is_clocked=True, counts=counts)
 
     return setup
@@ -128,8 +128,8 @@ LENGTH_ROWS = [
     for n in LENGTHS
 ]
 RANK_ROWS = [
-    Row(f"{title}, {rank} dims", RANK, addition_setup(shape(rank), is_turned), curve=title, size=rank)
-    for title, shape, is_turned in (
+    Row(f"{title}, {rank} dims", RANK, addition_setup(shape(rank), is_transposed), curve=title, size=rank)
+    for title, shape, is_transposed in (
         ("a + b of (2, 2, ...): the host", lambda rank: (2,) * rank, False),
         ("a + b turned round, 2^18 elements", dims_of, True),
     )

@@ -1,4 +1,4 @@
-"""Elementwise functions on 2^22 numbers, in float32 and float64: the quality of the vector math."""
+"""Elementwise functions of 2^22 elements in float32 and float64, which measure the vector math."""
 
 import math
 from functools import partial
@@ -30,19 +30,19 @@ def gelu(x: Array) -> Any:
 
 
 def jax_functions() -> Any:
-    """Return JAX's functions of networks and statistics."""
+    """Return the functions of JAX that are not in jax.numpy."""
     nn, special = import_module("jax.nn"), import_module("jax.scipy.special")
     return SimpleNamespace(sigmoid=nn.sigmoid, erf=special.erf, gelu=partial(nn.gelu, approximate=False))
 
 
 def torch_gelu(x: Any) -> Any:
-    """Return the same in torch, where gelu is not a method."""
+    """Return gelu in torch, where it is not a method."""
     import torch
 
     return torch.nn.functional.gelu(x)
 
 
-# name -> on tensors, on arrays, whether NumPy has it, range of x
+# name -> (function of tensors, function of arrays, whether NumPy has it, range of x; None draws normal numbers)
 FUNCTIONS: dict[str, tuple[Work, Work, bool, tuple[float, float] | None]] = {
     "exp": (lambda x: x.exp(), np.exp, True, None),
     "log": (lambda x: x.log(), np.log, True, (0.01, 100)),
@@ -55,7 +55,7 @@ FUNCTIONS: dict[str, tuple[Work, Work, bool, tuple[float, float] | None]] = {
 
 
 def row(name: str, dtype: str) -> Row:
-    """Return the row of a function in one precision."""
+    """Return the row of a function with one dtype."""
     tensors, arrays, is_in_numpy, limits = FUNCTIONS[name]
     return formula(
         f"{name}, {dtype}",

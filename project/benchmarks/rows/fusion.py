@@ -1,6 +1,6 @@
-"""Fused functions on the CPU, beside torch.compile, numexpr, jax.jit, and unfused libraries.
+"""Fused functions on the CPU, compared with torch.compile, numexpr, jax.jit, and unfused libraries.
 
-The functions in NUMBERS are shared with the rows of a GPU.
+`gpu_fusion` measures the same functions on a GPU.
 """
 
 from importlib import import_module
@@ -49,17 +49,17 @@ def squared_difference(a: Any, b: Any) -> Any:
 
 
 def transposed(x: Any, b: Any) -> Any:
-    """Read along columns, and write along rows."""
+    """Return x.T * 2 + b, which reads along columns and writes along rows."""
     return x.T * 2 + b
 
 
 def array_transposed(np: Any, width: Any) -> Work:
-    """Return the same function of the view."""
+    """Return the function y * 2 + b of the view y = x.T."""
     return lambda y, b: y * f32(2) + b
 
 
 def views_of_transposed(x: Any, b: Any) -> tuple[Any, Any]:
-    """Return the view, which cupy.fuse does not accept inside a function."""
+    """Return (x.T, b), because cupy.fuse does not accept the view inside a function."""
     return x.T, b
 
 
@@ -70,7 +70,7 @@ def layer_norm(x: Any, weight: Any, bias: Any) -> Any:
 
 
 def torch_layer_norm(x: Any, weight: Any, bias: Any) -> Any:
-    """Return the same by one operator of torch."""
+    """Return `layer_norm` by the one operator of torch."""
     import torch
 
     return torch.nn.functional.layer_norm(x, weight.shape, weight, bias, EPSILON)
@@ -126,14 +126,14 @@ def torch_cross_entropy(x: Any, targets: Any) -> Any:
 
 
 def backward_of_loss(loss: Work) -> Work:
-    """Return a forward and backward pass: it returns the gradient of the first input."""
+    """Return a function that does a forward and backward pass, and returns the gradient of the first input."""
 
-    def both(x: Any, targets: Any) -> Any:
+    def forward_backward(x: Any, targets: Any) -> Any:
         x.grad = None
         loss(x, targets).backward()
         return x.grad
 
-    return both
+    return forward_backward
 
 
 def relu_layer(x: Any, w: Any, b: Any) -> Any:
@@ -147,34 +147,34 @@ def gelu_layer(x: Any, w: Any, b: Any) -> Any:
 
 
 def torch_gelu_layer(x: Any, w: Any, b: Any) -> Any:
-    """Return the same in torch, where gelu is not a method."""
+    """Return `gelu_layer` in torch, where gelu is not a method."""
     return torch_gelu(x @ w + b)
 
 
 def array_relu_layer(np: Any, width: Any) -> Work:
-    """Return the layer, written with NumPy functions."""
+    """Return `relu_layer`, written with NumPy functions."""
     return lambda x, w, b: np.maximum(x @ w + b, f32(0))
 
 
 def exact_gelu_layer(x: Array, w: Array, b: Array) -> Any:
-    """Return the layer in float64; NumPy has no erf, but CuPy has."""
+    """Return `gelu_layer` in NumPy or CuPy; NumPy has no erf, so `functions.erf` computes it."""
     z = x @ w + b
     special = erf if isinstance(z, np.ndarray) else import_module("cupyx.scipy.special").erf
     return z * 0.5 * (1 + special(z * 0.5**0.5))
 
 
 def multiplications(y: Any, x: Any, *_: Any) -> int:
-    """Return the additions and multiplications of the product in a layer."""
+    """Return the number of additions and multiplications of the product in a layer."""
     return int(2 * y.size * x.shape[-1])
 
 
 def numexpr_transposed(x: Array, b: Array) -> Any:
-    """Return the transposed chain, compiled by numexpr."""
+    """Return `transposed`, compiled by numexpr."""
     return import_module("numexpr").evaluate("y * two + b", {"y": x.T, "two": f32(2), "b": b})
 
 
 def layers(kind: str, work: Work, arrays: Arrays | None, **options: Any) -> list[Row]:
-    """Return rows of a layer on square matrices, and of a layer in a network for images of digits."""
+    """Return a row of a layer with square matrices, and a row of the first layer of a network for digits."""
     targets = [speed("torch.compile", 1), *([speed("numpy", 1.1)] if arrays else [])]
     return [
         fused(

@@ -1,8 +1,8 @@
-"""A whole training step as one call: the loss, its gradients and the update of all parameters, beside torch.
+"""A training step as one fused call: the loss, its gradients and the update of all parameters, compared with torch.
 
-A perceptron for images of digits, 784-128-10, with relu and cross-entropy, a batch of 64, and gradient descent. Each step
-continues from the last one, on one batch; the first ones are checked. On a GPU, several steps are synchronized together, as
-in training.
+The network is a perceptron for images of digits, 784-128-10, with relu and cross-entropy. It learns one batch of 64 by
+gradient descent. Each step starts from the weights of the previous step; the first steps are checked. On a GPU, several
+steps are synchronized together, as in training.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,20 +19,20 @@ from ..row import US, Bench, Contest, Player, Row, speed
 PIXELS, HIDDEN, CLASSES, BATCH = 784, 128, 10, 64
 SHAPES = ((PIXELS, HIDDEN), (HIDDEN,), (HIDDEN, CLASSES), (CLASSES,))
 RATE = 0.05
-TOLERANCE = 1e-4  # each step starts from the rounded weights of the last
+TOLERANCE = 1e-4  # of weights; each step starts from the rounded weights of the previous step
 STEPS_ON_GPU = 10
 
 Step = Callable[[], Any]
 
 
 def forward(parameters: Sequence[Any], x: Any) -> Any:
-    """Return the network's result for a batch."""
+    """Return the logits of a batch."""
     w1, b1, w2, b2 = parameters
     return (x @ w1 + b1).relu() @ w2 + b2
 
 
-def learner(parameters: Sequence[Any], optimizer: Any, loss: Callable[..., Any]) -> Callable[[Any, Any], None]:
-    """Return a training step, written with what minifuse and torch share."""
+def training_step(parameters: Sequence[Any], optimizer: Any, loss: Callable[..., Any]) -> Callable[[Any, Any], None]:
+    """Return a training step, written with methods that minifuse and torch share."""
 
     def step(x: Any, y: Any) -> None:
         optimizer.zero_grad()
@@ -43,7 +43,7 @@ def learner(parameters: Sequence[Any], optimizer: Any, loss: Callable[..., Any])
 
 
 def in_one_graph(torch: Any) -> Callable[..., None]:
-    """Return a step that torch.compile captures in one graph; the usual code breaks it in three."""
+    """Return a training step that torch.compile captures as one graph; it splits the usual code into three graphs."""
 
     def loss(parameters: Sequence[Any], x: Any, y: Any) -> Any:
         return torch.nn.functional.cross_entropy(forward(parameters, x), y)
@@ -60,7 +60,7 @@ def exact(count: int) -> Callable[..., Any]:
     """Return the weights of the first layer after some steps, with derivatives by hand."""
 
     def steps(x: Any, one_hot: Any, *parameters: Any) -> Any:
-        w1, b1, w2, b2 = weighted(parameters)
+        w1, b1, w2, b2 = scaled(parameters)
         for _ in range(count):
             z = x @ w1 + b1
             h = np.maximum(z, 0)
@@ -69,22 +69,22 @@ def exact(count: int) -> Callable[..., Any]:
             g = (p / p.sum(1, keepdims=True) - one_hot) / len(x)
             gz = (g @ w2.T) * (z > 0)
             w1, b1, w2, b2 = (
-                w - RATE * by for w, by in zip((w1, b1, w2, b2), (x.T @ gz, gz.sum(0), h.T @ g, g.sum(0)), strict=True)
+                w - RATE * dw for w, dw in zip((w1, b1, w2, b2), (x.T @ gz, gz.sum(0), h.T @ g, g.sum(0)), strict=True)
             )
         return w1
 
     return steps
 
 
-def weighted(parameters: Sequence[Any]) -> list[Any]:
-    """Return new random parameters of layers, scaled by the number of inputs of a layer."""
+def scaled(parameters: Sequence[Any]) -> list[Any]:
+    """Return parameters divided by the square root of the number of inputs of their layer."""
     return [p * n**-0.5 for p, n in zip(parameters, (PIXELS, PIXELS, HIDDEN, HIDDEN), strict=True)]
 
 
 def setup(bench: Bench) -> Contest:
-    """Set up a step, or several on a GPU, for each player, from the same weights."""
+    """Return the contest of one step, or of several on a GPU; all players start from the same weights."""
     x, *numbers = [bench.normal(k, shape, "float32") for k, shape in enumerate([(BATCH, PIXELS), *SHAPES])]
-    # The classes of a quick run are fewer, as all dims are.
+    # A quick run limits all dims, and so the number of classes.
     labels = bench.rng.integers(0, numbers[-1].shape[0], x.shape[0])
     y, one_hot = bench.held(labels), bench.held(np.eye(numbers[-1].shape[0], dtype=np.float32)[labels])
     is_on_gpu = isinstance(bench, GpuBench)
@@ -92,7 +92,7 @@ def setup(bench: Bench) -> Contest:
 
     def player(who: str) -> Player:
         data = bench.hand(who, [x, y, *numbers], gradients=False)
-        step, weights = step_of(who, bench, data[:2], weighted(data[2:]))
+        step, weights = step_of(who, bench, data[:2], scaled(data[2:]))
 
         def play() -> Any:
             for _ in range(count):
@@ -109,7 +109,7 @@ def setup(bench: Bench) -> Contest:
 
 
 def step_of(who: str, bench: Bench, data: Sequence[Any], parameters: list[Any]) -> tuple[Step, Any]:
-    """Return a call that does a step, and the weights that it changes."""
+    """Return a function that does a step, and the weights of the first layer, which it changes."""
     if who.startswith("torch.compile"):
         torch: Any = bench.peers["torch.compile"]
         mode = "reduce-overhead" if who.endswith("graphs") else None
@@ -121,7 +121,7 @@ def step_of(who: str, bench: Bench, data: Sequence[Any], parameters: list[Any]) 
     for p in parameters:
         p.requires_grad_()
     loss = library.nn.functional.cross_entropy if who == "torch" else mf.nn.cross_entropy
-    step = learner(parameters, library.optim.SGD(parameters, lr=RATE), loss)
+    step = training_step(parameters, library.optim.SGD(parameters, lr=RATE), loss)
     work = mf.fuse(step) if who == US else step
     return lambda: work(*data), parameters[0]
 

@@ -1,4 +1,4 @@
-"""The cost of a new pointwise kernel on a GPU: compiled, and, in another process, found on disk."""
+"""The cost of a new pointwise kernel on a GPU: compiled, and loaded from the disk cache in another process."""
 
 from .compiling import calls
 

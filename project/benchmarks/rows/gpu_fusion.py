@@ -1,6 +1,6 @@
-"""Fused functions on a GPU, beside torch.compile, cupy.fuse, and unfused libraries.
+"""Fused functions on a GPU, compared with torch.compile, cupy.fuse, and unfused libraries.
 
-The functions are those of the CPU rows. The clock is the device's, or the host's for rows that are limited by the host.
+`fusion` measures the same functions on the CPU. HOST_ROWS are timed by the host's clock, all others by the device's.
 """
 
 from typing import Any
@@ -20,21 +20,28 @@ from .large import chain
 HOST, MEMORY, MATMUL = "gpu-fusion-host", "gpu-fusion-memory", "gpu-fusion-matmul"
 LONG = (1 << 26,)
 TABLE, ODD = (8192, 8192), (65536, 1001)  # rows of 1001 are not aligned to vectors
-LOGITS = ((8192, 8192), (65536, 1001), (4096, 50257))  # the last ones as in a language model
+LOGITS = ((8192, 8192), (65536, 1001), (4096, 50257))  # (rows, classes); 50257 classes as in GPT-2
 LAYER = ((4096, 4096), (4096, 4096), (4096,))
 CHAIN = "y = 1.0f / (1.0f + expf(-(a * b + c))) * fmaxf(a, 0.0f) - log1pf(expf(-b * b))"  # in CUDA C, for cupy
 
 
-def both(at_least: float, than_cupy: float = 1.5) -> list[Target]:
-    """Return the targets against peers that fuse."""
+def fusion_targets(at_least: float, than_cupy: float = 1.5) -> list[Target]:
+    """Return the targets relative to the peers that fuse."""
     return [speed("torch.compile", at_least), speed("cupy.fuse", than_cupy)]
 
 
-def of_rows(shape: tuple[int, int]) -> list[Row]:
+def row_reductions(shape: tuple[int, int]) -> list[Row]:
     """Return rows of softmax and layer norm of a table."""
     rows, width = shape
     return [
-        fused(f"softmax, {rows} x {width}", MEMORY, normal(shape), lambda x: x.softmax(1), array_softmax, targets=both(1.1)),
+        fused(
+            f"softmax, {rows} x {width}",
+            MEMORY,
+            normal(shape),
+            lambda x: x.softmax(1),
+            array_softmax,
+            targets=fusion_targets(1.1),
+        ),
         fused(
             f"layer norm, {rows} x {width}",
             MEMORY,
@@ -42,13 +49,13 @@ def of_rows(shape: tuple[int, int]) -> list[Row]:
             layer_norm,
             array_layer_norm,
             torch=torch_layer_norm,
-            targets=both(1),
+            targets=fusion_targets(1),
         ),
     ]
 
 
-def of_logits(shape: tuple[int, int]) -> Row:
-    """Return rows of cross-entropy against class indices, forward and backward."""
+def cross_entropy_row(shape: tuple[int, int]) -> Row:
+    """Return the row of cross-entropy with class indices, forward and backward."""
     rows, classes = shape
 
     def inputs(bench: Any) -> tuple[Any, Any]:
@@ -86,7 +93,7 @@ HOST_ROWS = [
         gradients=True,
     ),
 ]
-POINTS = [
+POINTWISE = [
     fused(
         "chain of 8",
         MEMORY,
@@ -94,7 +101,7 @@ POINTS = [
         chain,
         array_chain,
         element=("float32 a, float32 b, float32 c", "float32 y", CHAIN),
-        targets=both(1, 1.6),
+        targets=fusion_targets(1, 1.6),
     ),
     fused(
         "x.T * 2 + b",
@@ -104,20 +111,20 @@ POINTS = [
         fusion.array_transposed,
         views=fusion.views_of_transposed,
         element=("float32 x, float32 b", "float32 y", "y = x * 2.0f + b"),
-        targets=both(1),
+        targets=fusion_targets(1),
     ),
 ]
-FOLDS = [
+REDUCTIONS = [
     fused(
         "((a - b) ** 2).sum()",
         MEMORY,
         normal(TABLE, TABLE),
         fusion.squared_difference,
         lambda np, width: lambda a, b: np.sum((a - b) ** 2),
-        targets=both(1.02),
+        targets=fusion_targets(1.02),
     ),
-    *of_rows(TABLE),
-    *of_rows(ODD),
+    *row_reductions(TABLE),
+    *row_reductions(ODD),
     fused(
         "backward of softmax, 8192 x 8192",
         MEMORY,
@@ -146,12 +153,12 @@ FOLDS = [
         gradients=True,
         targets=[speed("torch.compile", 1)],
     ),
-    *map(of_logits, LOGITS),
+    *map(cross_entropy_row, LOGITS),
 ]
 
 
 def layer(kind: str, work: Any, **options: Any) -> Row:
-    """Return the row of a layer of a network; torch runs its product by cuBLAS."""
+    """Return the row of a layer of a network; torch calls cuBLAS for the product."""
     x, w, b = LAYER
     return fused(
         f"{kind}(x @ w + b), 4096 x 4096 x 4096",
@@ -170,6 +177,6 @@ LAYERS = [
 ]
 GPU_ROWS = [
     *HOST_ROWS,
-    *[on_device(row, beside_copy=True) for row in POINTS],
-    *[on_device(row) for row in (*FOLDS, *LAYERS)],
+    *[on_device(row, beside_copy=True) for row in POINTWISE],
+    *[on_device(row) for row in (*REDUCTIONS, *LAYERS)],
 ]

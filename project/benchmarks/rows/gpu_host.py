@@ -24,12 +24,12 @@ RAW = """extern "C" __global__ void add(float *out, const float *a, const float 
 
 
 def add(a: Any, b: Any) -> Any:
-    """Add; a prepared launch does the same work."""
+    """Return a + b."""
     return a + b
 
 
 def launches(bench: Bench) -> Contest:
-    """Return a launch with prepared arguments, which is the minimal work per call."""
+    """Return the contest of launches with prepared arguments, which is the minimal work per call."""
     arrays = normal(N, N)(bench)
     plan = Plan(add, arrays)
     bound = plan.steps[0].bind(plan.backend)
@@ -50,7 +50,7 @@ def launches(bench: Bench) -> Contest:
 
 
 def raw_launch(cupy: Any, a: Any, b: Any) -> Player:
-    """Return the same by a kernel in CUDA C."""
+    """Return a launch of the CUDA C kernel RAW by CuPy."""
     kernel, out = cupy.RawKernel(RAW, "add"), cupy.empty_like(a)
     grid, block, arguments = (-(-a.size // THREADS),), (THREADS,), (out, a, b, np.int64(a.size))
 

@@ -1,4 +1,4 @@
-"""Matrix products on a GPU in float32 without TF32, beside cuBLAS through torch; and each kernel of the ladder."""
+"""Matrix products on a GPU in float32 without TF32, compared with cuBLAS through torch, and each kernel of the ladder."""
 
 from collections.abc import Callable, Sequence
 from math import nan
@@ -15,8 +15,8 @@ from ..gpu import BACKEND, GpuBench, on_device
 from ..row import US, Bench, Contest, Player, Row, Target, Work, formula, normal, speed
 
 SQUARES = (512, 1024, 2048, 4000, 4095, 4096, 8192)
-NUMBERS = {"f32": np.float32, "i64": int}  # in the order of launch arguments
-LADDER_SIZE, SLOW_SIZE = 2048, 1024  # the naive kernel also at the smaller size
+NUMBERS = {"f32": np.float32, "i64": int}  # kind in a kernel signature -> conversion of the argument
+LADDER_SIZE, SLOW_SIZE = 2048, 1024  # side of the matrices; the naive kernel is measured at both
 
 
 def product(
@@ -27,13 +27,13 @@ def product(
     summed: int = -1,
     targets: Sequence[Target] = (speed("torch", 0.95),),
 ) -> Row:
-    """Return a row that multiplies matrices of shapes a and b; `summed` is the dim of a that the product sums over."""
+    """Return a row that multiplies matrices of shapes a and b; `summed` is the dim of a that is summed over."""
     return formula(
         name,
         "gpu-matmul",
         normal(a, b),
         work,
-        without=["cupy", "jax"],  # cuBLAS again
+        without=["cupy", "jax"],  # they call cuBLAS, as torch does
         flops=lambda y, x, _: 2 * y.size * x.shape[summed],
         targets=targets,
     )

@@ -1,4 +1,4 @@
-"""The fixed cost of a call: 1,024 float32 fit into the cache, and kernels take some 100 ns."""
+"""The fixed cost of a call with 1,024 float32 elements, which fit into the cache: the kernels take some 100 ns."""
 
 from typing import Any
 

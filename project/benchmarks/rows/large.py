@@ -1,4 +1,4 @@
-"""Arrays that do not fit into the cache: time is limited by memory and arithmetic, not by the cost of a call."""
+"""Operations on arrays that exceed the cache: memory and arithmetic limit the time, not the fixed cost of a call."""
 
 from importlib import import_module
 from typing import Any
@@ -21,22 +21,22 @@ def chain(a: Any, b: Any, c: Any) -> Any:
 
 
 def numpy_chain(a: Array, b: Array, c: Array) -> Any:
-    """Return the same, written with NumPy functions."""
+    """Return `chain`, written with NumPy functions."""
     return 1 / (1 + np.exp(-(a * b + c))) * np.maximum(a, 0) - np.log1p(np.exp(-b * b))
 
 
 def numexpr_chain(a: Array, b: Array, c: Array) -> Any:
-    """Return the same, compiled by numexpr."""
+    """Return `chain`, compiled by numexpr."""
     return import_module("numexpr").evaluate("1 / (1 + exp(-(a * b + c))) * where(a > 0, a, 0) - log1p(exp(-b * b))")
 
 
 def polynomial(a: Any, b: Any, c: Any) -> Any:
-    """Do additions and products only."""
+    """Return (a * b + c) * a - 0.5 * b * b + c, a polynomial."""
     return (a * b + c) * a - 0.5 * b * b + c
 
 
 def numexpr_polynomial(a: Array, b: Array, c: Array) -> Any:
-    """Return the same, compiled by numexpr."""
+    """Return `polynomial`, compiled by numexpr."""
     return import_module("numexpr").evaluate("(a * b + c) * a - half * b * b + c", {"a": a, "b": b, "c": c, "half": HALF})
 
 
@@ -54,14 +54,14 @@ def logsumexp(x: Array) -> Any:
 
 
 def softmax_backward(x: Any, g: Any) -> Any:
-    """Run forward and backward, and return the gradient of x."""
+    """Run the forward and backward pass of softmax, and return the gradient of x."""
     x.grad = None
     x.softmax(1).backward(g)
     return x.grad
 
 
 def numpy_softmax_backward(x: Array, g: Array) -> Any:
-    """Return the gradient by hand."""
+    """Return the gradient of softmax, computed by NumPy."""
     y = softmax(x)
     return y * (g - (y * g).sum(1, keepdims=True))
 

@@ -24,9 +24,9 @@ from ..peers import library
 from ..row import US, Bench, Contest, Player, Row, SkippedRowError, speed
 
 GROUP, GPU_GROUP = "networks", "gpu-networks"
-CHECKED = 3  # steps whose losses are compared
-TOLERANCE = 1e-3  # of losses, after steps from rounded weights
-LETTERS = 59
+CHECKED_STEPS = 3  # first steps whose losses are compared
+TOLERANCE = 1e-3  # of losses; each step starts from the rounded weights of the previous step
+LETTERS = 59  # size of the vocabulary
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Case:
     options: dict[str, Any]
     batch: int
     steps: int
-    """Of one call."""
+    """The number of steps in one timed call."""
 
 
 CASES = (
@@ -80,16 +80,16 @@ def make_batches(case: Case, bench: Bench) -> tuple[Any, Any]:
     return x[rows], y[rows]
 
 
-def ours(case: Case) -> Any:
-    """Return the model with its initial weights."""
+def our_model(case: Case) -> Any:
+    """Return the model in minifuse, with initial weights."""
     settings = case.recipe.settings.changed({"options": case.options, "batch": case.batch})
     if case.recipe is SONNETS:
         return GPT(LETTERS, *(settings[name] for name in ("context", "layers", "heads", "width", "dropout")))
-    return case.recipe.model(settings, Data(None, ()))  # type: ignore[arg-type]  # it needs no data
+    return case.recipe.model(settings, Data(None, ()))  # type: ignore[arg-type]  # these models need no data
 
 
-def theirs(case: Case, state: dict[str, Any], torch: Any, dtype: Any, device: str) -> Any:
-    """Return the same model in torch, with the same weights."""
+def torch_model(case: Case, state: dict[str, Any], torch: Any, dtype: Any, device: str) -> Any:
+    """Return the model in torch, with the weights in `state`."""
     nn, options = torch.nn, case.options
     if case.recipe is MLP:
         model = nn.Sequential(nn.Linear(64, options["hidden"]), nn.ReLU(), nn.Linear(options["hidden"], 10))
@@ -111,7 +111,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
     nn, width, heads = torch.nn, options["width"], options["heads"]
 
     class Attention(nn.Module):  # type: ignore[misc]
-        """Attention written for speed: one product for queries, keys and values, and torch's own attention."""
+        """Fast attention: one product for queries, keys and values, and `scaled_dot_product_attention`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -127,7 +127,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
             return self.out_proj(y.transpose(1, 2).reshape(n, t, width))
 
     class Block(nn.Module):  # type: ignore[misc]
-        """The same as `minifuse.recipes.gpt.Block`."""
+        """The equivalent of `minifuse.recipes.gpt.Block`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -139,7 +139,7 @@ def torch_gpt(torch: Any, options: dict[str, Any]) -> Any:
             return x + self.mlp(self.norm2(x))
 
     class Model(nn.Module):  # type: ignore[misc]
-        """The same as `minifuse.recipes.gpt.GPT`."""
+        """The equivalent of `minifuse.recipes.gpt.GPT`."""
 
         def __init__(self) -> None:
             super().__init__()
@@ -165,7 +165,7 @@ def optimizer_of(case: Case, parameters: Any, optim: Any) -> Any:
 
 
 def torch_step(case: Case, torch: Any, model: Any) -> Callable[..., Any]:
-    """Return a step in torch, with the same lines as `make_step`."""
+    """Return a training step in torch that does the same as `make_step`."""
     optimizer = optimizer_of(case, model.parameters(), torch.optim)
 
     def step(x: Any, y: Any) -> Any:
@@ -180,40 +180,42 @@ def torch_step(case: Case, torch: Any, model: Any) -> Callable[..., Any]:
     return step
 
 
-def contest(case: Case) -> Callable[[Bench], Contest]:
-    """Return a contest of several steps from the same weights. The losses of the first steps are the result."""
+def contest_setup(case: Case) -> Callable[[Bench], Contest]:
+    """Return the setup of several steps from the same weights. The result is the losses of the first CHECKED_STEPS steps."""
 
     def setup(bench: Bench) -> Contest:
         is_on_gpu = isinstance(bench, GpuBench)
         x, y = make_batches(case, bench)
-        state = {name: np.array(p.numpy()) for name, p in ours(case).state_dict().items()}
-        place = "cuda" if is_on_gpu else "cpu"
+        state = {name: np.array(p.numpy()) for name, p in our_model(case).state_dict().items()}
+        torch_device = "cuda" if is_on_gpu else "cpu"
 
         def minifuse(is_fused: bool) -> Callable[..., Any]:
-            model = ours(case)
+            model = our_model(case)
             model.load_state_dict(state)
             model.to(backend=BACKEND if is_on_gpu else "parallel")
             step = make_step(case.recipe, model, optimizer_of(case, model.parameters(), mf.optim))
             return mf.fuse(step) if is_fused else step
 
-        def in_torch(is_compiled: bool, dtype: Any = None, device: str = place) -> Callable[..., Any]:
+        def in_torch(is_compiled: bool, dtype: Any = None, device: str = torch_device) -> Callable[..., Any]:
             torch: Any = bench.module("torch")
-            model = theirs(case, state, torch, dtype or torch.float32, device)
+            model = torch_model(case, state, torch, dtype or torch.float32, device)
             return torch_step(case, torch, torch.compile(model) if is_compiled else model)
 
         def player(who: str, step: Callable[..., Any]) -> Player:
             data = convert_batches(bench, who, x, y)
-            first: list[float] = []
+            first_losses: list[float] = []
 
             def play() -> Any:
                 losses = [step(*batch) for batch in data]
-                if not first:
-                    again = (
-                        [losses[0], *[step(*data[0]) for _ in range(CHECKED - 1)]] if len(data) == 1 else losses[:CHECKED]
+                if not first_losses:
+                    checked = (
+                        [losses[0], *[step(*data[0]) for _ in range(CHECKED_STEPS - 1)]]
+                        if len(data) == 1
+                        else losses[:CHECKED_STEPS]
                     )
-                    first.extend(float(loss.item()) for loss in again)
+                    first_losses.extend(float(loss.item()) for loss in checked)
                 bench.settle()
-                return mf.tensor(first, backend="parallel")
+                return mf.tensor(first_losses, backend="parallel")
 
             return play
 
@@ -227,9 +229,9 @@ def contest(case: Case) -> Callable[[Bench], Contest]:
         if {"torch", "torch.compile"} & set(bench.peers):
             torch: Any = bench.module("torch")
             step = in_torch(False, torch.float64, "cpu")
-            wide = x if x.dtype == np.int64 else x.astype(np.float64)
-            taken = [0] * CHECKED if len(x) == 1 else range(min(CHECKED, len(x)))
-            exact = np.array([float(step(torch.tensor(wide[k]), torch.tensor(y[k])).item()) for k in taken])
+            inputs = x if x.dtype == np.int64 else x.astype(np.float64)
+            batches = [0] * CHECKED_STEPS if len(x) == 1 else range(min(CHECKED_STEPS, len(x)))
+            exact = np.array([float(step(torch.tensor(inputs[k]), torch.tensor(y[k])).item()) for k in batches])
         return Contest(players, exact, tolerance=TOLERANCE, rests=not is_on_gpu)
 
     return setup
@@ -240,15 +242,15 @@ def convert_batches(bench: Bench, who: str, x: Any, y: Any) -> list[tuple[Any, A
     pairs = [(np.ascontiguousarray(a), np.ascontiguousarray(b)) for a, b in zip(x, y, strict=True)]
     if library(who) == "torch":
         torch: Any = bench.module(who)
-        place = "cuda" if isinstance(bench, GpuBench) else "cpu"
-        return [(torch.tensor(a, device=place), torch.tensor(b, device=place)) for a, b in pairs]
+        device = "cuda" if isinstance(bench, GpuBench) else "cpu"
+        return [(torch.tensor(a, device=device), torch.tensor(b, device=device)) for a, b in pairs]
     backend = BACKEND if isinstance(bench, GpuBench) else "parallel"
     return [(mf.tensor(a, backend=backend), mf.tensor(b, backend=backend)) for a, b in pairs]
 
 
-ROWS = [Row(case.title, GROUP, contest(case), (speed("torch", 1), speed("torch.compile", 1))) for case in CASES]
+ROWS = [Row(case.title, GROUP, contest_setup(case), (speed("torch", 1), speed("torch.compile", 1))) for case in CASES]
 GPU_ROWS = [
-    Row(GPU_CASES[0].title, GPU_GROUP, contest(GPU_CASES[0]), (speed("torch", 1), speed("torch.compile", 1))),
-    Row(GPU_CASES[1].title, GPU_GROUP, contest(GPU_CASES[1]), (speed("torch", 1),)),
-    Row(GPU_CASES[2].title, GPU_GROUP, contest(GPU_CASES[2]), (speed("torch", 0.67),)),
+    Row(GPU_CASES[0].title, GPU_GROUP, contest_setup(GPU_CASES[0]), (speed("torch", 1), speed("torch.compile", 1))),
+    Row(GPU_CASES[1].title, GPU_GROUP, contest_setup(GPU_CASES[1]), (speed("torch", 1),)),
+    Row(GPU_CASES[2].title, GPU_GROUP, contest_setup(GPU_CASES[2]), (speed("torch", 0.67),)),
 ]

@@ -1,4 +1,4 @@
-"""Matrix products: squares, skinny ones, vectors, batches, transposed operands."""
+"""Matrix products of square and skinny matrices, vectors, batches, and transposed operands."""
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
@@ -8,7 +8,7 @@ from ..peers import OWN
 from ..row import Array, Row, Target, Work, formula, normal, speed
 
 GROUP = "matmul"
-SMALL = 512
+MAX_INDEXED_SIZE = 512  # largest side of matrices that the index loop multiplies too
 
 
 def product(
@@ -36,13 +36,13 @@ def product(
 
 
 def square(n: int, dtype: str = "float32", targets: Sequence[Target] = ()) -> Row:
-    """Return a row of square matrices; small ones are multiplied by an index loop too, which is a thousand times slower."""
-    others = {"indexed": by_index} if n <= SMALL else {}
+    """Return a row of square matrices. An index loop, a thousand times slower, also multiplies the small matrices."""
+    others = {"indexed": by_index} if n <= MAX_INDEXED_SIZE else {}
     return product(f"{n} x {n} x {n}, {dtype}", (n, n), (n, n), dtype=dtype, targets=targets, others=others)
 
 
 def by_index(a: Array, b: Array) -> Array:
-    """Return the product of an engine as courses write it."""
+    """Return the product by the engine that computes one output index at a time, as in courses."""
     engine: Engine = import_module(OWN["indexed"]).Indexed()
     return engine.array(engine.matmul(engine.matrix(a), engine.matrix(b)))
 

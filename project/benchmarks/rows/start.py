@@ -25,7 +25,7 @@ def run_python(*arguments: str, **environment: str) -> str:
 
 
 def imports(bench: Bench) -> Contest:
-    """Time imports in turn, after an untimed one each, so that files are in memory and compiled to bytecode."""
+    """Return the contest of imports. An untimed import of each loads its files into memory and compiles them to bytecode."""
 
     def clock(module: str) -> Callable[[], float]:
         run_python("-c", IMPORT.format(module))
@@ -35,13 +35,13 @@ def imports(bench: Bench) -> Contest:
 
 
 def first_step(folder: Path) -> dict[str, Any]:
-    """Train in a new process, with the kernels of a folder, and return what it prints."""
-    told: dict[str, Any] = json.loads(run_python("-m", "project.benchmarks.first_step", MINIFUSE_CACHE=str(folder)))
-    return told
+    """Train in a new process whose kernel cache is `folder`, and return the JSON that it prints."""
+    printed: dict[str, Any] = json.loads(run_python("-m", "project.benchmarks.first_step", MINIFUSE_CACHE=str(folder)))
+    return printed
 
 
 def steps(stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """Return rows of one stage of `first_step`, with kernels on disk or without."""
+    """Return the setup of one stage of `first_step`. A warm process finds its kernels in the disk cache."""
 
     def setup(bench: Bench) -> Contest:
         counts: dict[str, int] = {}
@@ -50,9 +50,9 @@ def steps(stage: str, is_warm: bool) -> Callable[[Bench], Contest]:
             first_step(folder)
 
         def clock() -> float:
-            told = first_step(folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder)))[stage]
-            seconds = float(told.pop("seconds"))
-            counts.update({what: max(n, counts.get(what, 0)) for what, n in told.items()})
+            printed = first_step(folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder)))[stage]
+            seconds = float(printed.pop("seconds"))
+            counts.update({what: max(n, counts.get(what, 0)) for what, n in printed.items()})
             return seconds
 
         return Contest({US: clock}, is_clocked=True, counts=counts)

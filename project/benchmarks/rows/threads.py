@@ -1,6 +1,6 @@
-"""The size from which a second thread pays: minifuse with all threads beside minifuse with one, in separate processes.
+"""The size from which threads save time: minifuse with all threads and with one thread, in separate processes.
 
-The processes take turns, and each measures all operations and sizes of the sweeps, where results are checked.
+The processes take turns. Each measures the operations of the sweeps, which also check the results.
 """
 
 import json
@@ -17,27 +17,27 @@ GROUP = "sweeps-threads"
 ONE_THREAD = f"{US}, one thread"
 
 
-def processes(bench: Bench) -> list[dict[str, Any]]:
-    """Return each process's rounds of player -> curve -> exponent -> seconds. They run once, for all rows."""
+def measured_rounds(bench: Bench) -> list[dict[str, Any]]:
+    """Return player -> curve -> exponent -> seconds for each round. The processes run only once, for all rows."""
     if GROUP not in bench.pool:
-        ways: dict[str, dict[str, str]] = {US: {}, ONE_THREAD: {"MINIFUSE_THREADS": "1"}}
+        environments: dict[str, dict[str, str]] = {US: {}, ONE_THREAD: {"MINIFUSE_THREADS": "1"}}
         bench.pool[GROUP] = [
             {
-                who: json.loads(run_python("-m", "project.benchmarks.thread_times", **threads))
-                for who, threads in ways.items()
+                who: json.loads(run_python("-m", "project.benchmarks.thread_times", **environment))
+                for who, environment in environments.items()
             }
             for _ in range(1 if bench.is_quick else MIN_ROUNDS)
         ]
-    found: list[dict[str, Any]] = bench.pool[GROUP]
-    return found
+    rounds: list[dict[str, Any]] = bench.pool[GROUP]
+    return rounds
 
 
-def beside_one(curve: str, exponent: int) -> Callable[[Bench], Contest]:
-    """Return the row of one operation at one size; each process is a round."""
+def thread_setup(curve: str, exponent: int) -> Callable[[Bench], Contest]:
+    """Return the setup of one operation at one size."""
 
     def setup(bench: Bench) -> Contest:
         def clock(who: str) -> Callable[[], float]:
-            seconds = iter([told[who][curve][str(exponent)] for told in processes(bench)])
+            seconds = iter([seconds_of[who][curve][str(exponent)] for seconds_of in measured_rounds(bench)])
             return lambda: next(seconds)
 
         return Contest({who: clock(who) for who in (US, ONE_THREAD)}, is_clocked=True)
@@ -46,7 +46,13 @@ def beside_one(curve: str, exponent: int) -> Callable[[Bench], Contest]:
 
 
 ROWS = [
-    Row(f"{of.curve}, 2^{k}", GROUP, beside_one(of.curve, k), curve=f"{of.curve}: threads", size=1 << k)
-    for of in OPERATIONS
+    Row(
+        f"{operation.curve}, 2^{k}",
+        GROUP,
+        thread_setup(operation.curve, k),
+        curve=f"{operation.curve}: threads",
+        size=1 << k,
+    )
+    for operation in OPERATIONS
     for k in EXPONENTS
 ]

@@ -1,7 +1,7 @@
 """A perceptron that learns handwritten digits: the same weights, batches and optimizer for all players.
 
-minifuse and torch run eagerly, operation by operation, with autodiff. The others have derivatives written by hand: NumPy,
-Numba with an index per element, and plain Python, which trains on one batch instead of an epoch.
+minifuse and torch run eagerly, operation by operation, with autodiff. The derivatives of all other players are written by
+hand: NumPy, Numba with an index per element, and plain Python, which trains on one batch instead of an epoch.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,23 +18,23 @@ from ..row import US, Array, Bench, Contest, Row, SkippedRowError, speed
 
 GROUP = "training"
 SIZES = (64, 128, 10)  # pixels, hidden units, classes
-BATCH = 64
+BATCH = 64  # examples
 RATE, MOMENTUM = 0.05, 0.9
-TOLERANCE = 1e-4  # some thirty steps, each on the rounded weights of the last
+TOLERANCE = 1e-4  # of weights after some thirty steps, each from the rounded weights of the previous step
 
 
-def batches(bench: Bench, most: int | None) -> list[tuple[Array, Array]]:
-    """Return shuffled batches, all of one size."""
+def batches(bench: Bench, max_count: int | None) -> list[tuple[Array, Array]]:
+    """Return shuffled batches of BATCH digits: the first `max_count`, or all if None."""
     try:
         x, y = [part.numpy() for part in mf.data.digits()]
     except mf.MissingPartError as error:
         raise SkippedRowError(str(error)) from error
     order = bench.rng.permutation(len(x))[: len(x) // BATCH * BATCH].reshape(-1, BATCH)
-    return [(x[rows], y[rows]) for rows in order[: 2 if bench.is_quick and most is None else most]]
+    return [(x[rows], y[rows]) for rows in order[: 2 if bench.is_quick and max_count is None else max_count]]
 
 
 def weights(bench: Bench) -> list[Array]:
-    """Return the parameters of two layers, (outputs, inputs) and (outputs,), initialized like PyTorch's."""
+    """Return weights (outputs, inputs) and biases (outputs,) of two layers, initialized as in PyTorch."""
     shapes = [((outputs, inputs), (outputs,), inputs) for inputs, outputs in pairwise(SIZES)]
     return [
         bench.rng.uniform(-1, 1, shape).astype(np.float32) / np.float32(inputs**0.5)
@@ -53,7 +53,7 @@ def learn(model: Any, optimizer: Any, loss: Callable[..., Any], data: Sequence[t
 
 
 def with_minifuse(values: Sequence[Array], data: Sequence[tuple[Array, Array]]) -> Callable[[], Any]:
-    """Train one pass in minifuse."""
+    """Return a function that does one pass in minifuse."""
     model = mf.nn.Sequential(mf.nn.Linear(*SIZES[:2]), mf.nn.ReLU(), mf.nn.Linear(*SIZES[1:]))
     with mf.no_grad():
         for parameter, value in zip(model.parameters(), values, strict=True):
@@ -63,7 +63,7 @@ def with_minifuse(values: Sequence[Array], data: Sequence[tuple[Array, Array]]) 
 
 
 def with_torch(values: Sequence[Array], data: Sequence[tuple[Array, Array]], torch: Any) -> Callable[[], Any]:
-    """Train one pass in torch, with the same lines."""
+    """Return a function that does one pass in torch."""
     nn = torch.nn
     model = nn.Sequential(nn.Linear(*SIZES[:2]), nn.ReLU(), nn.Linear(*SIZES[1:]))
     with torch.no_grad():
@@ -77,7 +77,7 @@ def with_torch(values: Sequence[Array], data: Sequence[tuple[Array, Array]], tor
 def by_hand(
     engine: Engine, values: Sequence[Array], data: Sequence[tuple[Array, Array]], dtype: Any = np.float32
 ) -> Callable[[], Array]:
-    """Train one pass on an engine, with derivatives by hand."""
+    """Return a function that does one pass on an engine, with derivatives written by hand."""
     network = Network(engine, [value.astype(dtype) for value in values], RATE, MOMENTUM)
     one_hot = np.eye(SIZES[-1], dtype=dtype)
     prepared = [network.batch(x.astype(dtype), one_hot[y]) for x, y in data]
@@ -89,11 +89,11 @@ def by_hand(
     return epoch
 
 
-def training(peers: Sequence[str], most: int | None = None) -> Callable[[Bench], Contest]:
-    """Return a row that trains on the first `most` batches, all if None, by minifuse and some peers."""
+def training(peers: Sequence[str], max_count: int | None = None) -> Callable[[Bench], Contest]:
+    """Return the setup that trains on the first `max_count` batches, or all if None, in minifuse and some peers."""
 
     def setup(bench: Bench) -> Contest:
-        data, values = batches(bench, most), weights(bench)
+        data, values = batches(bench, max_count), weights(bench)
         makers: dict[str, Callable[[], Callable[[], Any]]] = {
             "torch": lambda: with_torch(values, data, bench.peers["torch"]),
             "numpy": lambda: by_hand(Arrays(), values, data),
@@ -115,5 +115,5 @@ ROWS = [
         training(["torch", "numpy", "indexed"]),
         (speed("torch", 1), speed("indexed", 50)),
     ),
-    Row("one batch of 64 digits", GROUP, training(["torch", "loops"], most=1)),
+    Row("one batch of 64 digits", GROUP, training(["torch", "loops"], max_count=1)),
 ]

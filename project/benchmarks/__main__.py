@@ -11,7 +11,8 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any, NoReturn
 
-from . import peers
+from . import partial_runs, peers
+from .partial_runs import Part
 from .suites import Suite, listing, suite_of
 
 RESULTS = Path(__file__).parent / "results"
@@ -21,6 +22,14 @@ NAME = "python -m project.benchmarks"
 
 class RequestError(ValueError):
     """The arguments make no sense; the message says why."""
+
+
+def part_of(text: str) -> Part:
+    """Convert the text of --part."""
+    try:
+        return partial_runs.parse_part(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 class Parser(argparse.ArgumentParser):
@@ -80,20 +89,49 @@ def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, Module
         raise RequestError(f"{error}; --list has all suites") from error
     seed = secrets.randbits(32) if options.seed is None else options.seed
     is_silent = options.json == STDOUT
-    save = partial(store, Path(options.json)) if options.json and not is_silent else lambda found: None
+    is_complete = len(rows) == len(suite.rows) and not options.quick and {*modules, *missing} == set(suite.peers)
+    is_kept = is_complete and options.keep and not options.json
+    path = Path(options.json) if options.json and not is_silent else None
+    if options.part:
+        rows = options.part.select(rows)
+        path = RESULTS / suite.file(device_of(suite)) if is_kept else path
+        read_earlier(path, options.part, options.quick)  # a torn file is reported before anything is measured
+    merged = partial(merge_into_file, path, suite, options.part)
+    save = (lambda found: store(path, merged(found))) if path else lambda found: None
     found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu, save)
     if is_silent:
         print(as_text(found), end="")
     else:
         terminal.show(found)
-    is_complete = len(rows) == len(suite.rows) and not options.quick and {*modules, *missing} == set(suite.peers)
-    if options.json and not is_silent:
-        keep(Path(options.json), found)
-    elif is_complete and options.keep and not is_silent:
-        keep(RESULTS / suite.file(found), found)
+    if path or is_kept:
+        keep(path or RESULTS / suite.file(found), merged(found))
     if options.picture:
         draw(options.picture, found)
     return int(any("wrong" in result for result in found["rows"]))
+
+
+def merge_into_file(path: Path | None, suite: Suite, part: Part | None, found: dict[str, Any]) -> dict[str, Any]:
+    """Return the contents of the file of results: with --part, the rows of the other parts too."""
+    return partial_runs.merge(read_earlier(path, part, found["quick"]), found, suite.rows) if part and path else found
+
+
+def read_earlier(path: Path | None, part: Part, is_quick: bool) -> dict[str, Any] | None:
+    """Return the results that the file contains, if there is one."""
+    try:
+        return partial_runs.read_results(path, is_quick) if path else None
+    except ValueError as error:
+        raise RequestError(f"--part {part.k}/{part.n}: {error}") from error
+
+
+def device_of(suite: Suite) -> dict[str, Any]:
+    """Return the entry of the results that describes the GPU; empty for a suite of the CPU."""
+    if not suite.is_on_gpu:
+        return {}
+    from minifuse.backends.registry import get_backend
+
+    from . import gpu
+
+    return {"device": gpu.describe(get_backend(gpu.BACKEND).device)}
 
 
 def as_text(found: dict[str, Any]) -> str:
@@ -154,6 +192,12 @@ def parser(name: str = NAME) -> Parser:
     )
     made.add_argument("--json", metavar="FILE", help="write the results there; - prints them, and nothing else")
     made.add_argument("--picture", type=Path, metavar="FILE", help="draw curves, and rows under the roof, as SVG")
+    made.add_argument(
+        "--part",
+        type=part_of,
+        metavar="K/N",
+        help="run the k-th of n parts of the rows, and merge the results by row into the file of --json or the kept one",
+    )
     made.add_argument("--seed", type=int, help="of the random numbers; a new one if left out")
     made.add_argument(
         "--keep",

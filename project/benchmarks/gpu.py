@@ -180,7 +180,9 @@ class GpuBench(Bench):
         return work(*[to_float64(self.read(x)[part]) for x in arrays])
 
     def read(self, result: Any) -> Any:
-        """Return a player's result as an array of CuPy, or else of NumPy."""
+        """Return a player's result as an array of CuPy, or else of NumPy. Flatten and concatenate the tensors of a tuple."""
+        if isinstance(result, tuple):
+            return self.peers.get("cupy", np).concatenate([self.read(x).ravel() for x in result])
         result = result.detach() if hasattr(result, "detach") else result
         if hasattr(result, "backend") and result.backend != BACKEND:
             result = result.numpy()  # of minifuse, computed on the host

@@ -19,8 +19,15 @@ KNOWN = (*LIBRARIES, *OWN)
 FUSING = ("torch", "torch.compile", "numpy", "numexpr", "jax")  # of the rows of fused functions
 TRAINING = ("torch", "torch.compile")  # of the rows of training whole networks
 COSTING = ("numpy", "torch")  # of the rows about the growth of cost
+HELD_OUT = ("torch", "torch.compile")  # of the rows of programs from publications
 # Suites besides the main one, and what the page calls them.
-KINDS = {"fusion": "fused functions", "networks": "training", "sweeps": "all sizes", "costs": "how cost grows"}
+KINDS = {
+    "fusion": "fused functions",
+    "networks": "training",
+    "sweeps": "all sizes",
+    "costs": "how cost grows",
+    "held-out": "programs from publications",
+}
 THREAD_VARIABLES = (
     "MINIFUSE_THREADS",
     "NUMBA_NUM_THREADS",

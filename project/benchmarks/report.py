@@ -43,6 +43,10 @@ TITLES = {
     "costs-rank": "How cost grows with the rank",
     "costs-memory": "How memory grows with size",
     "costs-compiling": "What compiling costs",
+    "held-out": "Programs from publications, float32",
+    "held-out-gradients": "Programs from publications, forward and backward, float32",
+    "gpu-held-out": "Programs from publications on the GPU, float32",
+    "gpu-held-out-gradients": "Programs from publications on the GPU, forward and backward, float32",
     "gpu-costs-compiling": "What compiling costs on the GPU",
 }
 

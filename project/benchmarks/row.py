@@ -96,7 +96,9 @@ class Bench:
         return np.asarray(work(*[to_float64(x[part]) for x in arrays]))
 
     def read(self, result: Any) -> Any:
-        """Return a player's result as a NumPy array."""
+        """Return a player's result as a NumPy array. Flatten and concatenate the tensors of a tuple."""
+        if isinstance(result, tuple):
+            return np.concatenate([self.read(x).ravel() for x in result])
         return np.asarray(result.detach().numpy() if hasattr(result, "detach") else result)
 
     def settle(self) -> None:

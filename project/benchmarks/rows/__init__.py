@@ -22,6 +22,8 @@ SUITES = {  # (is_on_gpu, kind): the name of the list of rows in each file, then
     (True, "sweeps"): ("GPU_ROWS", "sweeps"),
     (False, "costs"): ("ROWS", "costs"),
     (True, "costs"): ("GPU_ROWS", "costs"),
+    (False, "held-out"): ("ROWS", "held_out"),
+    (True, "held-out"): ("GPU_ROWS", "held_out"),
 }
 
 

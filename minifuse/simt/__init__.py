@@ -2,7 +2,7 @@
 
 The files, from low level to high:
 
-    record, bytecode_locations   the columns and tables of a trace
+    record, bytecode_locations   the columns and tables of a trace, and positions in the source
     arithmetic, libdevice        arithmetic of the numbers in kernels
     lanes, loops, collectives, fragments, deadlock, machine   threads, warps and barriers
     memory, pointers, struct_arrays, address_spaces           arrays in kernels, and their addresses
@@ -12,8 +12,8 @@ The files, from low level to high:
     occupancy                    theoretical occupancy of a kernel
     host, check                  run and check unmodified numba.cuda scripts
 
-The package imports neither Numba nor a GPU library. It executes the kernel's Python code, and does not model time: there
-are no caches, no latencies and no compiler optimizations.
+Only `host` imports Numba, and no file imports a GPU library. The interpreter executes the kernel's Python code, and does not
+model time: there are no caches, no latencies and no compiler optimizations.
 """
 
 from .cuda_api import cuda, mma_sync, word

@@ -21,7 +21,7 @@ from .lanes import KERNEL_BUILTINS, lane_error
 
 RealNumber = bool | int | float | np.bool_ | np.integer | np.floating
 LaneNumber = RealNumber | complex | np.complexfloating  # a number that a lane computes
-ScalarFunction = Callable[..., Any]  # of numbers; the type of its result is that of its operands
+ScalarFunction = Callable[..., Any]  # a function of numbers: a cast, or math of any number type
 DTypeName = np.dtype | str | ScalarFunction  # a dtype, its name, or the function that casts to it
 Value = TypeVar("Value")
 
@@ -74,7 +74,7 @@ CASTS: Final[dict[str, ScalarFunction]] = {
     **{"complex64": np.complex64, "complex128": np.complex128},
 }
 DTYPES: Final[dict[ScalarFunction | None, np.dtype]] = {cast: np.dtype(name) for name, cast in CASTS.items()}
-ALIASES_BY_DTYPE: Final = {  # other names in Numba and NumPy
+ALIASES_BY_DTYPE: Final = {  # dtype -> its other names in Numba and NumPy
     "bool": "boolean bool_ b1",
     "int8": "char i1",
     "int16": "short i2",
@@ -94,7 +94,7 @@ DTYPE_ALIASES: Final = {alias: name for name, aliases in ALIASES_BY_DTYPE.items(
 
 
 def dtype_named(kind: object) -> np.dtype | None:
-    """Return the dtype that a kernel names, or None if it is not a dtype."""
+    """Return the dtype that a dtype, a name or a cast function of a kernel denotes, or None for anything else."""
     if isinstance(kind, np.dtype):
         return kind
     if isinstance(kind, str):
@@ -146,7 +146,7 @@ def adapt_float_ufunc(function: ScalarFunction) -> ScalarFunction:
 def apply_to_arrays(apply: ScalarFunction, function: ScalarFunction, operands: tuple[Any, ...]) -> None:
     """Apply a function to each element and store the results: `np.add(x, 1, out)`. Arrays and numbers broadcast.
 
-    Called if the operands are not numbers, or if there is one more than the function takes: the output array.
+    This is called if an operand is no number, or if there is one operand more than the function takes: the output array.
     """
     arity, name = getattr(function, "nin", 1), f"np.{function.__name__}"
     is_array = [hasattr(operand, "shape") and not isinstance(operand, np.generic) for operand in operands]
@@ -188,7 +188,7 @@ def adapt_math_function(function: Callable[[float], float], on_error: Callable[[
 
 
 def real_power(base: RealNumber, exponent: RealNumber) -> np.floating:
-    """Compute `math.pow` with the special cases of C. NumPy scalars return nan for a root of -inf."""
+    """Compute `math.pow` with the special cases of C. `np.power` is not used: it returns nan for a root of -inf."""
     kind = np.float32 if isinstance(base, np.float32) and isinstance(exponent, np.float32) else np.float64
     x, y = float(base), float(exponent)
     is_odd = y % 2 == 1  # False for inf and nan
@@ -211,17 +211,17 @@ def maximum_ignoring_nan(*values: RealNumber | tuple[RealNumber, ...]) -> RealNu
 
 
 def reduce_extremum(
-    of_floats: Callable[[RealNumber, RealNumber], RealNumber],
-    of_integers: Callable[[tuple[RealNumber, ...]], RealNumber],
+    float_extremum: Callable[[RealNumber, RealNumber], RealNumber],
+    integer_extremum: Callable[[tuple[RealNumber, ...]], RealNumber],
     operands: tuple[Any, ...],
 ) -> RealNumber:
-    """Reduce the values with the integer or the float function. The result has their common type."""
+    """Return the smallest or the largest operand. If any operand is a float, compare with the float function."""
     values: tuple[RealNumber, ...] = operands[0] if len(operands) == 1 else operands
     if not any(isinstance(value, float | np.floating) for value in values):
-        return of_integers(values)
+        return integer_extremum(values)
     result = values[0]
     for value in values[1:]:
-        result = of_floats(result, value)
+        result = float_extremum(result, value)
     return result
 
 
@@ -241,7 +241,7 @@ def int_cast(value: SupportsInt = 0) -> int:
 
 
 def round_to_even(value: float | np.integer | np.floating, ndigits: int | None = None) -> RealNumber:
-    """`round(x)`: return the nearest integer. Ties go to the even one."""
+    """`round(x)`: return the nearest integer. Ties go to the even integer."""
     return round(value) if ndigits is None else type(value)(round(float(value), ndigits))
 
 
@@ -257,29 +257,29 @@ def fma(a: RealNumber, b: RealNumber, c: RealNumber) -> np.floating:
         if any(isinstance(x, np.floating) for x in (a, b, c))
         else np.float64
     )
-    exact = [float(x) for x in (a, b, c)]
-    if not all(map(math.isfinite, exact)):
-        return kind(np.float64(exact[0]) * np.float64(exact[1]) + np.float64(exact[2]))
-    total = Fraction(exact[0]) * Fraction(exact[1]) + Fraction(exact[2])
+    operands = [float(x) for x in (a, b, c)]
+    if not all(map(math.isfinite, operands)):
+        return kind(np.float64(operands[0]) * np.float64(operands[1]) + np.float64(operands[2]))
+    total = Fraction(operands[0]) * Fraction(operands[1]) + Fraction(operands[2])
     if not total:
-        return kind(np.float64(exact[0]) * np.float64(exact[1]) + np.float64(exact[2]))  # for the sign of zero
+        return kind(np.float64(operands[0]) * np.float64(operands[1]) + np.float64(operands[2]))  # for the sign of zero
     return kind(round_to_odd(total) if kind is not np.float64 else nearest_float64(total))
 
 
-def nearest_float64(exact: Fraction) -> float:
+def nearest_float64(number: Fraction) -> float:
     """Round an exact number to float64."""
     try:
-        return float(exact)
+        return float(number)
     except OverflowError:
-        return math.inf if exact > 0 else -math.inf
+        return math.inf if number > 0 else -math.inf
 
 
-def round_to_odd(exact: Fraction) -> float:
+def round_to_odd(number: Fraction) -> float:
     """Round to float64 so that rounding again to a narrower type is correct: take the neighbor whose last bit is odd."""
-    nearest = nearest_float64(exact)
-    if math.isinf(nearest) or Fraction(nearest) == exact or np.float64(nearest).view(np.int64) & 1:
+    nearest = nearest_float64(number)
+    if math.isinf(nearest) or Fraction(nearest) == number or np.float64(nearest).view(np.int64) & 1:
         return nearest
-    return math.nextafter(nearest, math.inf if exact > Fraction(nearest) else -math.inf)
+    return math.nextafter(nearest, math.inf if number > Fraction(nearest) else -math.inf)
 
 
 def frexp(x: RealNumber) -> tuple[np.floating, int]:
@@ -301,7 +301,7 @@ def ldexp(x: RealNumber, exponent: int) -> np.floating:
 
 
 def cbrt(x: RealNumber) -> np.floating:
-    """Compute the cube root through float64, because NumPy is not exact for 27 in float32."""
+    """Compute the cube root through float64, because the float32 function of NumPy is not exact for 27."""
     root: np.floating = (type(x) if isinstance(x, np.floating) else np.float64)(np.cbrt(np.float64(x)))
     return root
 
@@ -352,7 +352,7 @@ def gcd(a: int, b: int) -> int:
     return math.gcd(a, b)
 
 
-SHARED_MATH_NAMES: Final = split_names(
+SHARED_MATH_NAMES: Final = split_names(  # functions with equal names in `math` and NumPy
     "exp exp2 expm1 log log2 log10 log1p sqrt sin cos tan sinh cosh tanh ceil floor trunc fabs hypot fmod copysign "
     "nextafter degrees radians"
 )
@@ -360,7 +360,7 @@ ARC_NAMES: Final = {f"a{name}": f"arc{name}" for name in ("sin", "cos", "tan", "
 
 MATH_FUNCTIONS: Final[Mapping[str, ScalarFunction]] = {
     **{name: adapt_float_ufunc(getattr(np, name)) for name in SHARED_MATH_NAMES},
-    **{name: adapt_float_ufunc(getattr(np, source)) for name, source in ARC_NAMES.items()},
+    **{name: adapt_float_ufunc(getattr(np, numpy_name)) for name, numpy_name in ARC_NAMES.items()},
     **{name: adapt_ufunc(getattr(np, name)) for name in ("isnan", "isinf", "isfinite")},
     "pow": real_power,
     "cbrt": cbrt,
@@ -403,8 +403,8 @@ NUMPY: Final[Mapping[str, ScalarFunction | float | None]] = {
     **CASTS,
     "bool_": bool,
     **{
-        other: CASTS[DTYPE_ALIASES[other]]
-        for other in ("intc", "uintc", "intp", "uintp", "uint", "single", "double", "half")
+        alias: CASTS[DTYPE_ALIASES[alias]]
+        for alias in ("intc", "uintc", "intp", "uintp", "uint", "single", "double", "half")
     },
 }
 

@@ -66,27 +66,27 @@ class AtomicFunctions:
 
     @staticmethod
     def max(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the larger of the two. A nan in memory is kept."""
+        """Store the larger of the element and `value`. A nan in memory is kept."""
         return atomic_update("max", array, index, lambda old, new: new if new > old else old, value)
 
     @staticmethod
     def min(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the smaller of the two. A nan in memory is kept."""
+        """Store the smaller of the element and `value`. A nan in memory is kept."""
         return atomic_update("min", array, index, lambda old, new: new if new < old else old, value)
 
     @staticmethod
     def nanmax(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the larger of the two. A nan is ignored."""
+        """Store the larger of the element and `value`. A nan is ignored."""
         return atomic_update("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
 
     @staticmethod
     def nanmin(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
-        """Store the smaller of the two. A nan is ignored."""
+        """Store the smaller of the element and `value`. A nan is ignored."""
         return atomic_update("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
 
     @staticmethod
     def cas(array: object, index: ElementIndex, old: RealNumber, value: RealNumber) -> RealNumber:
-        """Set `array[index] = value` if it is `old`."""
+        """Set `array[index] = value` if the element is `old`."""
         return atomic_update(
             "cas", array, index, lambda stored, expected, new: new if stored == expected else stored, old, value
         )
@@ -94,9 +94,14 @@ class AtomicFunctions:
     @staticmethod
     def compare_and_swap(array: object, old: RealNumber, value: RealNumber) -> RealNumber:
         """Do `cas` on the first element."""
-        first = (0,) * array.ndim if isinstance(array, KernelArray) else 0
+        first_index = (0,) * array.ndim if isinstance(array, KernelArray) else 0
         return atomic_update(
-            "compare_and_swap", array, first, lambda stored, expected, new: new if stored == expected else stored, old, value
+            "compare_and_swap",
+            array,
+            first_index,
+            lambda stored, expected, new: new if stored == expected else stored,
+            old,
+            value,
         )
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -113,10 +118,10 @@ def atomic_update(
             f"cuda.atomic.{name} on a {type(array).__name__}",
             "pass an array and an index",
         )
-    dtype, supported = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
-    if dtype.name not in supported:
+    dtype, supported_dtypes = array.dtype, SUPPORTED_DTYPES.get(name, NUMERIC_DTYPES)
+    if dtype.name not in supported_dtypes:
         raise lane_error(
-            UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"supported are {', '.join(supported)}"
+            UnknownWordError, f"cuda.atomic.{name} on elements of {dtype}", f"supported are {', '.join(supported_dtypes)}"
         )
     if dtype.kind == "f":
         values: list[RealNumber] = [dtype.type(operand) for operand in operands]

@@ -16,6 +16,7 @@ MAX_CACHED_FUNCTIONS: Final = 4096
 
 # id of a code object -> the code object, kept alive so that the id stays valid, and its instruction offsets
 INSTRUCTION_OFFSETS: dict[int, tuple[CodeType, list[int]]] = {}
+# (id of a code object, offset of a call) -> the variable that the result is assigned to
 ASSIGNED_NAMES: dict[tuple[int, int], str | None] = {}
 
 
@@ -49,7 +50,7 @@ def current_instruction(frame: FrameType) -> int:
 def instruction_key(caller: FrameType, frame: FrameType) -> InstructionKey:
     """Return a key that is equal for lanes at the same instruction.
 
-    Inside a Python function of `cuda`, it consists of the instruction there and the calling instruction of the kernel.
+    If a function of `cuda` is the caller, the key also contains the instruction of that function.
     """
     if caller is frame:
         return id(frame.f_code), current_instruction(frame)
@@ -57,11 +58,11 @@ def instruction_key(caller: FrameType, frame: FrameType) -> InstructionKey:
 
 
 def instruction_at(code: CodeType, offset: int) -> Instruction:
-    """Return an instruction with its position in the source."""
+    """Return the instruction at an offset, with its position in the source."""
     line, column = code.co_firstlineno, 0
-    for index, (start, _, first, _) in enumerate(code.co_positions()):
+    for index, (start_line, _, start_column, _) in enumerate(code.co_positions()):
         if 2 * index == offset:
-            line, column = start or line, first or 0
+            line, column = start_line or line, start_column or 0
             break
     return Instruction(code.co_filename, code.co_qualname, line, column, offset)
 

@@ -47,10 +47,10 @@ class HazardFinding:
 
     error: SimtError
     kernel: str | None  # None if it was found outside a kernel
-    launch: int | None  # number of the first launch that had it, from 1
-    line: Line  # line of the script: of that launch, or of the call that found it
-    count: int = 1  # launches, or calls, that had it
-    last: int | None = None  # number of the last launch that had it
+    launch: int | None  # number of the first launch that had the hazard, from 1
+    line: Line  # line of the script, of the first launch or of the host call that found the hazard
+    count: int = 1  # launches, or host calls, that had the hazard
+    last_launch: int | None = None  # number of the last launch that had the hazard
 
 
 @dataclass
@@ -58,11 +58,11 @@ class ScheduleFinding:
     """Launches from one line whose results depend on the order in which warps and blocks run."""
 
     kernel: str
-    launch: int  # number of the first one, from 1
+    launch: int  # number of the first of these launches, from 1
     line: Line
     seeds: list[int]  # seeds whose results differ from seed 0, in the first launch
-    tried: int
-    count: int = 1  # launches
+    tried: int  # schedules, including seed 0
+    count: int = 1  # launches with differing results
 
 
 @dataclass
@@ -119,7 +119,7 @@ class Checker:
 
     def __init__(self, report: Report, limit: int, loop_limit: int, keeps_trace: bool) -> None:
         self.report, self.limit, self.loop_limit, self.keeps_trace = report, limit, loop_limit, keeps_trace
-        self.trace: Trace | None = None  # of the first launch with a hazard, otherwise of the last launch
+        self.trace: Trace | None = None  # the trace of the first launch with a hazard, otherwise of the last launch
         self._trace_has_hazard = False
         self._seen: dict[tuple[object, ...], HazardFinding] = {}
         self._kernels: set[Callable[..., object]] = set()
@@ -133,7 +133,7 @@ class Checker:
             report.kernels.append(name)
         self._note_stale_globals(launch)
         arrays = list(array_arguments(launch.arguments))
-        before = snapshot(arrays)
+        initial_memory = snapshot(arrays)
         trace = self._trace_launch(launch, 0)
         hazards = reportable_hazards(trace)
         if self.keeps_trace and not self._trace_has_hazard:
@@ -142,15 +142,15 @@ class Checker:
         for hazard in hazards:
             self._add_finding(hazard, launch.line, name, report.launches)
         if trace.is_complete and report.tried > 1:
-            self._try_schedules(launch, arrays, before, bool(hazards))
+            self._try_schedules(launch, arrays, initial_memory, bool(hazards))
         elif not trace.is_complete and type(trace.findings[-1]) is LimitError:
-            restore(arrays, before)
+            restore(arrays, initial_memory)
             self._run_unrecorded(launch)
         elif not trace.is_complete:
             raise numba_exception(trace.findings[-1], launch)
 
     def _note_stale_globals(self, launch: ScriptLaunch) -> None:
-        """Add a hint for each global whose new value the kernel does not see."""
+        """Add a hint for each global variable whose new value the kernel does not use."""
         for name in launch.kernel.frozen_for(launch.arguments).changed_globals():
             hint = (
                 f"{format_line(launch.line)}: kernel {launch.kernel.py_func.__name__} still uses the value that {name!r} "
@@ -189,22 +189,22 @@ class Checker:
             raise
 
     def _try_schedules(
-        self, launch: ScriptLaunch, arrays: list[HostOrDevice], before: list[np.ndarray], has_hazard: bool
+        self, launch: ScriptLaunch, arrays: list[HostOrDevice], initial_memory: list[np.ndarray], has_hazard: bool
     ) -> None:
         """Run the launch again from its initial memory with other seeds. Keep the results of seed 0."""
-        report, name, after, different = self.report, launch.kernel.py_func.__name__, snapshot(arrays), []
+        report, name, results, differing_seeds = self.report, launch.kernel.py_func.__name__, snapshot(arrays), []
         for seed in range(1, report.tried):
-            restore(arrays, before)
+            restore(arrays, initial_memory)
             hazards = reportable_hazards(self._trace_launch(launch, seed))
             if hazards and not has_hazard:
                 has_hazard = True
                 for hazard in hazards:
                     self._add_finding(hazard, launch.line, name, report.launches)
-            if any(a.tobytes() != b.tobytes() for a, b in zip(snapshot(arrays), after, strict=True)):
-                different.append(seed)
-        restore(arrays, after)
-        if different:
-            self._add_schedule_finding(ScheduleFinding(name, report.launches, launch.line, different, report.tried))
+            if any(a.tobytes() != b.tobytes() for a, b in zip(snapshot(arrays), results, strict=True)):
+                differing_seeds.append(seed)
+        restore(arrays, results)
+        if differing_seeds:
+            self._add_schedule_finding(ScheduleFinding(name, report.launches, launch.line, differing_seeds, report.tried))
 
     def _add_schedule_finding(self, new: ScheduleFinding) -> None:
         for finding in self.report.schedules:
@@ -223,15 +223,15 @@ class Checker:
         if finding is None:
             finding = self._seen[key] = HazardFinding(error, kernel, launch, line)
             self.report.findings.append(finding)
-        elif launch is None or launch != finding.last:
+        elif launch is None or launch != finding.last_launch:
             finding.count += 1
-        finding.last = launch
+        finding.last_launch = launch
 
 
 def numba_exception(error: SimtError, launch: ScriptLaunch) -> Exception:
-    """Return the exception that a kernel raised, as Numba passes it to the host when it compiles with debug=True."""
-    cause, is_raised = error.__cause__, type(error) is SimtError
-    if not (launch.kernel.options.get("debug") and is_raised and isinstance(cause, Exception)):
+    """Return the exception that a kernel raised, as Numba does if the kernel has debug=True. Otherwise return the error."""
+    cause, is_kernel_exception = error.__cause__, type(error) is SimtError
+    if not (launch.kernel.options.get("debug") and is_kernel_exception and isinstance(cause, Exception)):
         return error
     try:
         exception = type(cause)(*cause.args)
@@ -248,12 +248,12 @@ def reportable_hazards(trace: Trace) -> list[SimtError]:
     A read before the write that it races with is reported only as the race.
     """
     hazards = trace.hazards()
-    racy = {(hazard.array, line) for hazard in hazards if isinstance(hazard, RaceError) for line in hazard.lines}
+    racy_lines = {(hazard.array, line) for hazard in hazards if isinstance(hazard, RaceError) for line in hazard.lines}
     return [
         hazard
         for hazard in hazards
         if is_kernel_hazard(hazard)
-        and not (isinstance(hazard, UninitializedReadError) and (hazard.array, hazard.lines[0]) in racy)
+        and not (isinstance(hazard, UninitializedReadError) and (hazard.array, hazard.lines[0]) in racy_lines)
     ]
 
 
@@ -329,7 +329,7 @@ def is_test_file(script: Path) -> bool:
         tree = ast.parse(script.read_bytes())
     except (SyntaxError, ValueError):  # running the file reports the error
         return False
-    methods = [node for outer in tree.body if isinstance(outer, ast.ClassDef) for node in outer.body]
+    methods = [node for statement in tree.body if isinstance(statement, ast.ClassDef) for node in statement.body]
     return any(
         isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and node.name.startswith("test")
         for node in (*tree.body, *methods)
@@ -360,7 +360,7 @@ def script_environment(path: Path, arguments: Sequence[str]) -> Iterator[None]:
 
 
 def exit_code(error: SystemExit) -> int:
-    """Return the status passed to `sys.exit`. A message is printed and means 1."""
+    """Return the status passed to `sys.exit`. If it is a message, print it and return 1."""
     if error.code is None or isinstance(error.code, int):
         return error.code or 0
     sys.stderr.write(f"{error.code}\n")

@@ -1,4 +1,4 @@
-"""Results of warp collectives: shuffles, votes, matches and matrix products. Pure functions of the operands of all lanes."""
+"""Results of warp collectives: shuffles, votes, matches and matrix products of the operands of all lanes."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
@@ -9,8 +9,8 @@ from . import fragments
 from .arithmetic import LaneNumber
 from .lanes import WARP_SIZE
 
-Registers = Sequence[LaneNumber]  # of one lane, for a matrix product
-Operands = Mapping[int, tuple[Any, ...]]  # lane -> its operands, one of the next four according to the operation
+Registers = Sequence[LaneNumber]  # the part of a matrix that one lane stores
+Operands = Mapping[int, tuple[Any, ...]]  # lane -> its operands; the next four types are for one kind of operation each
 ShuffleOperands = Mapping[int, tuple[LaneNumber, int]]  # a value, and the number that selects the source lane
 VoteOperands = Mapping[int, tuple[object]]  # a predicate
 MatchOperands = Mapping[int, tuple[LaneNumber]]
@@ -52,10 +52,10 @@ SHUFFLE_SOURCES: Final[Mapping[str, Callable[[int, int], int]]] = {
 def shuffle(operation: str, operands: ShuffleOperands) -> dict[int, LaneNumber]:
     """Return for each lane the value of its source lane."""
     source_of, results = SHUFFLE_SOURCES[operation], dict[int, LaneNumber]()
-    for lane, (value, number) in operands.items():
+    for lane, (value, selector) in operands.items():
         if isinstance(value, bool) or not isinstance(value, SHUFFLE_TYPES):
             raise UnsupportedShuffleError(type(value).__name__)
-        source = source_of(lane, int(number) % WARP_SIZE)
+        source = source_of(lane, int(selector) % WARP_SIZE)
         if source not in operands:
             raise InactiveSourceError(lane, source)
         results[lane] = operands[source][0]
@@ -69,24 +69,24 @@ def lane_mask(lanes: Iterable[int]) -> int:
 
 def vote(operation: str, operands: VoteOperands) -> dict[int, int]:
     """Return the same result for all lanes, computed from their predicates."""
-    true = [lane for lane, (predicate,) in operands.items() if predicate]
+    true_lanes = [lane for lane, (predicate,) in operands.items() if predicate]
     results = {
-        "ballot_sync": lane_mask(true),
-        "any_sync": bool(true),
-        "all_sync": len(true) == len(operands),
-        "eq_sync": len(true) in (0, len(operands)),
+        "ballot_sync": lane_mask(true_lanes),
+        "any_sync": bool(true_lanes),
+        "all_sync": len(true_lanes) == len(operands),
+        "eq_sync": len(true_lanes) in (0, len(operands)),
     }
     return dict.fromkeys(operands, results[operation])
 
 
 def match_values(operation: str, operands: MatchOperands) -> Mapping[int, int | tuple[int, bool]]:
-    """Return for each lane which lanes have the same value."""
-    equal: dict[LaneNumber, list[int]] = {}
+    """Return for each lane the mask of the lanes with the same value; for match_all_sync, also whether all are equal."""
+    lanes_by_value: dict[LaneNumber, list[int]] = {}
     for lane, (value,) in operands.items():
-        equal.setdefault(value, []).append(lane)
+        lanes_by_value.setdefault(value, []).append(lane)
     if operation == "match_all_sync":
-        return dict.fromkeys(operands, (lane_mask(operands), True) if len(equal) == 1 else (0, False))
-    return {lane: lane_mask(lanes) for lanes in equal.values() for lane in lanes}
+        return dict.fromkeys(operands, (lane_mask(operands), True) if len(lanes_by_value) == 1 else (0, False))
+    return {lane: lane_mask(lanes) for lanes in lanes_by_value.values() for lane in lanes}
 
 
 def multiply_fragments(operands: MatrixOperands) -> dict[int, tuple[np.float32, ...]]:
@@ -118,7 +118,9 @@ def barrier_result(operation: str, predicates: list[tuple[object, ...]]) -> int:
     """Return the result of a barrier, the same for all lanes; 0 for barriers without a result."""
     if operation in ("syncthreads", "grid.sync"):
         return 0
-    true = sum(bool(predicate) for (predicate,) in predicates)
-    return {"syncthreads_count": true, "syncthreads_and": int(true == len(predicates)), "syncthreads_or": int(true > 0)}[
-        operation
-    ]
+    true_count = sum(bool(predicate) for (predicate,) in predicates)
+    return {
+        "syncthreads_count": true_count,
+        "syncthreads_and": int(true_count == len(predicates)),
+        "syncthreads_or": int(true_count > 0),
+    }[operation]

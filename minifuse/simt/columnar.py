@@ -24,19 +24,19 @@ def combine_keys(*columns: Column) -> Ints:
     >>> combine_keys(np.array([7, 7, 5]), np.array([0, 3, 3])).tolist()
     [8, 11, 3]
     """
-    key, size = np.zeros(len(columns[0]), np.int64), 1
+    key, key_count = np.zeros(len(columns[0]), np.int64), 1
     if not len(key):
         return key
     for column in columns:
         low = int(column.min())
         span = int(column.max()) - low + 1
-        if size * span > MAX_KEY:
-            key, size = _dense_ranks(key)
-        if size * span > MAX_KEY:
+        if key_count * span > MAX_KEY:
+            key, key_count = _dense_ranks(key)
+        if key_count * span > MAX_KEY:
             column, span = _dense_ranks(column)
             low = 0
         key = key * span + (column.astype(np.int64) - low)
-        size *= span
+        key_count *= span
     return key
 
 
@@ -96,5 +96,5 @@ def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
     """
     counts = last - first + 1
     row = np.repeat(np.arange(len(first)), counts)
-    within = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
-    return row, first[row] + within
+    position = np.arange(len(row)) - np.repeat(np.cumsum(counts) - counts, counts)
+    return row, first[row] + position

@@ -118,8 +118,8 @@ def wait_at_barrier(name: str, *predicates: object) -> int:
     lane = current(f"cuda.{name}")
     caller = sys._getframe(2)
     frame = kernel_frame(caller)
-    value: int = lane.pause(Wait(name, instruction_key(caller, frame), 0, predicates, frame))
-    return value
+    result: int = lane.pause(Wait(name, instruction_key(caller, frame), 0, predicates, frame))
+    return result
 
 
 class SharedMemory:
@@ -162,14 +162,14 @@ class ConstantMemory:
 
     @staticmethod
     def array_like(ndarray: object) -> KernelArray:
-        """Return a global NumPy array of the program as a read-only array of the kernel."""
+        """Return a NumPy array that the kernel refers to as a Python global variable, as a read-only array."""
         if isinstance(ndarray, ConstantClosureArray):
             return ndarray.launch_view()
         if not isinstance(ndarray, KernelArray):
             raise lane_error(
                 UnknownWordError,
                 f"cuda.const.array_like of a {type(ndarray).__name__}",
-                "pass a global NumPy array of the program",
+                "pass a NumPy array that is a global variable of the program",
             )
         return ndarray
 
@@ -348,8 +348,8 @@ class CudaNamespace:
         lane = current("cuda.activemask")
         caller = sys._getframe(1)
         frame = kernel_frame(caller)
-        lanes: int = lane.pause(Wait("activemask", instruction_key(caller, frame), 1 << lane.laneid, (), frame))
-        return lanes
+        mask: int = lane.pause(Wait("activemask", instruction_key(caller, frame), 1 << lane.laneid, (), frame))
+        return mask
 
     @staticmethod
     def lanemask_lt() -> int:

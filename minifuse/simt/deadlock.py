@@ -1,4 +1,4 @@
-"""Errors of lanes that cannot continue: which lanes wait, where the others are, both lines, and a way to fix it."""
+"""Errors of lanes that cannot continue: which lanes wait, where the other lanes are, the source lines, and a fix."""
 
 import dis
 from collections.abc import Iterable
@@ -43,13 +43,13 @@ def grid_barrier_error(waiting: list[list[Lane]], blocks: list[list[Lane]]) -> S
 def warp_mismatch_error(warp: list[Lane], group: list[Lane]) -> SimtError:
     """Return the error for a warp operation that not all lanes of its mask reach."""
     wait = wait_of(group[0])
-    present = {lane.laneid for lane in group}
-    missing = [lane for lane in warp if wait.mask >> lane.laneid & 1 and lane.laneid not in present]
+    arrived_lanes = {lane.laneid for lane in group}
+    missing = [lane for lane in warp if wait.mask >> lane.laneid & 1 and lane.laneid not in arrived_lanes]
     other = missing[0]
     sentence, lines = describe_position(other, wait)
-    diverged = other.wait is not None and other.wait.mask
-    kind = DivergenceError if diverged else BarrierError
-    if diverged and wait_of(other).key == wait.key:
+    is_at_other_warp_operation = other.wait is not None and other.wait.mask
+    kind = DivergenceError if is_at_other_warp_operation else BarrierError
+    if is_at_other_warp_operation and wait_of(other).key == wait.key:
         sentence += f" with the mask {wait_of(other).mask:#010x}"
     return make_error(
         kind,
@@ -147,14 +147,14 @@ def format_wait(wait: Wait) -> str:
 
 
 def describe_position(lane: Lane, wait: Wait) -> tuple[str, list[Line]]:
-    """Describe where a lane is that is not at `wait`, in words and as lines."""
+    """Describe where a lane is that is not at `wait`. Also return the source lines."""
     if lane.wait is not None:
         return f"{lane.position} is at {format_wait(lane.wait)}", [lane.wait.line]
     code = wait.frame.f_code
-    returns = [line for line in return_lines(code) if line < wait.line[1]]
-    if not returns:
+    earlier_returns = [line for line in return_lines(code) if line < wait.line[1]]
+    if not earlier_returns:
         return f"{lane.position} has left the kernel", []
-    lines = [(code.co_filename, line) for line in returns]
+    lines = [(code.co_filename, line) for line in earlier_returns]
     locations = " or ".join(f"{file_name(file)}:{line}" for file, line in lines)
     return f"{lane.position} has left the kernel (return at {locations})", lines
 
@@ -170,7 +170,7 @@ def return_lines(code: CodeType) -> list[int]:
 
 
 def format_others(lanes: list[Lane]) -> str:
-    """Format how many more lanes have ended."""
+    """Format how many lanes besides the first have ended, or nothing if the first waits."""
     return (
         f", and so {'has' if len(lanes) == 2 else 'have'} {len(lanes) - 1} more"
         if len(lanes) > 1 and lanes[0].wait is None

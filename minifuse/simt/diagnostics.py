@@ -155,7 +155,7 @@ def _advice(race: Race, labels: EventLabels) -> str:
 
 
 def find_unwritten(labels: EventLabels) -> dict[str, int]:
-    """Count the elements that no thread wrote, for each global array that was written in part.
+    """Count the elements that no thread wrote, for each partly written array in global memory.
 
     This is a metric, not a hazard.
     """
@@ -169,7 +169,7 @@ def find_unwritten(labels: EventLabels) -> dict[str, int]:
     return counts
 
 
-def find_unwritten_errors(fresh: Iterable[str], labels: EventLabels) -> list[UnwrittenOutputError]:
+def find_unwritten_errors(uninitialized_names: Iterable[str], labels: EventLabels) -> list[UnwrittenOutputError]:
     """Return an error for each output that was written in part.
 
     An output is an array that was uninitialized when the launch began (`device_array`) and that the kernel wrote to. Other
@@ -177,7 +177,7 @@ def find_unwritten_errors(fresh: Iterable[str], labels: EventLabels) -> list[Unw
     does not write at all may be the output of another launch.
     """
     counts = find_unwritten(labels)
-    outputs = [info for info in labels.arrays if info.space == "global" and info.name in {*fresh} & {*counts}]
+    outputs = [info for info in labels.arrays if info.space == "global" and info.name in {*uninitialized_names} & {*counts}]
     return [_unwritten_error(info, counts[info.name], labels) for info in outputs]
 
 

@@ -31,7 +31,7 @@ ALWAYS: Final = -NEVER
 
 
 class _EventPoints(NamedTuple):
-    """Points in time of a launch, as columns of one length. Events have odd times, fences even times between them."""
+    """Points in time of a launch, as columns of equal length. Events have odd times, fences even times between them."""
 
     block: Ints
     lane: Ints
@@ -58,27 +58,28 @@ class ReleaseAcquireOrder:
         self._released: list[Ints] = []  # for each address: class -> time of the first atomic that releases its events
         self._acquired: list[Ints] = []  # for each address: class -> time of the last atomic that acquires for its events
         kinds = DEVICE_FENCES if between_blocks else (*DEVICE_FENCES, "threadfence_block")
-        lanes = int(events.thread.max(initial=0)) + WARP_SIZE
-        fences = _fences(collectives, kinds, lanes)
+        lanes_per_block = int(events.thread.max(initial=0)) + WARP_SIZE
+        fences = _fences(collectives, kinds, lanes_per_block)
         if not len(fences.time):
             return
         all_rows = np.arange(len(events.block))
         atomics = all_rows[events.kind == ATOMIC]
         is_release = (
-            _min_value_later(_points(events, atomics, lanes), _reversed(fences), -fences.time, backwards=True) > ALWAYS
+            _min_value_later(_points(events, atomics, lanes_per_block), _reversed(fences), -fences.time, backwards=True)
+            > ALWAYS
         )
         rows = np.unique(rows)
-        queried = _points(events, rows, lanes)
+        queried = _points(events, rows, lanes_per_block)
         columns: list[Ints] = []
         for address in np.unique(events.address[atomics[is_release]]):
             at_address = atomics[events.address[atomics] == address]
-            points = _points(events, at_address, lanes)
+            points = _points(events, at_address, lanes_per_block)
             release = _min_value_later(fences, points, points.time)
             columns.append(_min_value_later(queried, fences, release))
             columns.append(_min_value_later(queried, _reversed(points), -points.time, backwards=True))
         if columns:
-            classes, number = np.unique(np.stack(columns), axis=1, return_inverse=True)
-            self._class[rows] = number.reshape(-1)
+            classes, class_numbers = np.unique(np.stack(columns), axis=1, return_inverse=True)
+            self._class[rows] = class_numbers.reshape(-1)
             self._released, self._acquired = list(classes[::2]), list(classes[1::2])
 
     def __bool__(self) -> bool:
@@ -100,14 +101,16 @@ class ReleaseAcquireOrder:
         return is_ordered
 
 
-def _points(events: Events, rows: Ints, lanes: int) -> _EventPoints:
+def _points(events: Events, rows: Ints, lanes_per_block: int) -> _EventPoints:
     block = events.block[rows].astype(np.int64)
-    return _EventPoints(block, block * lanes + events.thread[rows], events.epoch[rows].astype(np.int64), 2 * rows + 1)
+    return _EventPoints(
+        block, block * lanes_per_block + events.thread[rows], events.epoch[rows].astype(np.int64), 2 * rows + 1
+    )
 
 
-def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes: int) -> _EventPoints:
+def _fences(collectives: Iterable[Collective], kinds: tuple[str, ...], lanes_per_block: int) -> _EventPoints:
     fences = [
-        (row.block, row.block * lanes + row.warp * WARP_SIZE + lane, row.epoch, 2 * row.position)
+        (row.block, row.block * lanes_per_block + row.warp * WARP_SIZE + lane, row.epoch, 2 * row.position)
         for row in collectives
         if row.kind in kinds and row.position >= 0
         for lane in range(WARP_SIZE)
@@ -121,16 +124,16 @@ def _reversed(points: _EventPoints) -> _EventPoints:
     return points._replace(epoch=-points.epoch, time=-points.time)
 
 
-def _min_value_later(start: _EventPoints, later: _EventPoints, value: Ints, *, backwards: bool = False) -> Ints:
+def _min_value_later(starts: _EventPoints, points: _EventPoints, values: Ints, *, backwards: bool = False) -> Ints:
     """Return the smallest value of the points after each start: later in the same lane, or in a later epoch of its block.
 
     The result is NEVER if there is none. With `backwards`, pass `_reversed` points and negated values; the result is the
     greatest value of the points before each start, or ALWAYS if there is none.
     """
     if backwards:
-        return -_min_value_later(_reversed(start), later, value)
-    in_lane = _min_value_after(start.lane, start.time, later.lane, later.time, value)
-    in_block = _min_value_after(start.block, start.epoch, later.block, later.epoch, value)
+        return -_min_value_later(_reversed(starts), points, values)
+    in_lane = _min_value_after(starts.lane, starts.time, points.lane, points.time, values)
+    in_block = _min_value_after(starts.block, starts.epoch, points.block, points.epoch, values)
     return np.minimum(in_lane, in_block)
 
 
@@ -145,6 +148,6 @@ def _min_value_after(segment: Ints, position: Ints, segments: Ints, positions: I
     # Shift the values of later segments above those of earlier ones, so that a minimum from the right stays in its segment.
     shift = run_numbers(run_starts(segments), len(segments)) * (4 * NEVER)
     minimum = np.minimum.accumulate((values + shift)[::-1])[::-1] - shift
-    after = np.searchsorted(key[order], queried, side="right")
-    nearest = np.minimum(after, len(segments) - 1)
-    return np.where((after < len(segments)) & (segments[nearest] == segment), minimum[nearest], NEVER)
+    next_row = np.searchsorted(key[order], queried, side="right")
+    clipped_row = np.minimum(next_row, len(segments) - 1)
+    return np.where((next_row < len(segments)) & (segments[clipped_row] == segment), minimum[clipped_row], NEVER)

@@ -33,13 +33,15 @@ class FragmentIndex(NamedTuple):
 
 def fragment_index(rows: list[NDArray[np.int64]], columns: list[NDArray[np.int64]]) -> FragmentIndex:
     """Build the index of a fragment from the rows and columns of its elements, each given for all lanes."""
-    return FragmentIndex(*[np.stack([np.broadcast_to(x, WARP_SIZE) for x in side], 1) for side in (rows, columns)])
+    return FragmentIndex(
+        *[np.stack([np.broadcast_to(x, WARP_SIZE) for x in coordinates], 1) for coordinates in (rows, columns)]
+    )
 
 
 LANE: Final = np.arange(WARP_SIZE)
 G: Final = LANE // 4
 T: Final = LANE % 4
-OPERAND_INDICES: Final = {  # of a and b
+OPERAND_INDICES: Final = {  # kind -> the fragment indices of a and b
     "tf32": (fragment_index([G, G + 8, G, G + 8], [T, T, T + 4, T + 4]), fragment_index([T, T + 4], [G, G])),
     "bf16": (
         fragment_index([G, G, G + 8, G + 8] * 2, [2 * T, 2 * T + 1] * 2 + [2 * T + 8, 2 * T + 9] * 2),

@@ -40,8 +40,8 @@ class LaunchState(Protocol):
     block_rank: int
     recorder: Recorder | None
     spins: int  # consecutive polls without progress
-    home: greenlet  # resumes the lanes
-    spaces: Any  # its AddressSpaces, whose module imports this one
+    home: greenlet  # the greenlet that resumes the lanes
+    spaces: Any  # an AddressSpaces; that module imports this one
 
     def report_hazard(self, error: SimtError) -> None:
         """Record a hazard that does not end the launch."""
@@ -95,9 +95,9 @@ class Lane:
         self.is_done = False
         self.runner: LaneRunner | None = None
         self.wait: Wait | None = None
-        self.result: int | None = None  # of the last barrier
-        self.locals: dict[InstructionKey, Any] | None = None  # KernelArrays, whose module imports this one
-        self.copies: list[list[CopyInFlight]] | None = None  # groups of copies
+        self.result: int | None = None  # the result of the last barrier
+        self.locals: dict[InstructionKey, Any] | None = None  # KernelArray values; that module imports this one
+        self.copies: list[list[CopyInFlight]] | None = None  # groups of asynchronous copies in flight
 
     def pause(self, wait: Wait) -> Any:
         """Suspend this lane until the machine has a result for it, and return the result."""

@@ -184,7 +184,7 @@ def trace(
     else:
         is_complete = True
     events, instructions, barriers, collectives = recorder.finish()
-    stored = np.unique(events.array[events.kind != LOAD]).tolist()
+    stored_rows = np.unique(events.array[events.kind != LOAD]).tolist()
     code = launch.kernel.source.__code__
     names, values = [name for name, _ in launch.arguments], tuple(value for _, value in launch.arguments)
     return Trace(
@@ -196,7 +196,7 @@ def trace(
         shared=launch.shared,
         seed=seed,
         arguments=select_scalar_arguments(names, values),
-        outputs={name: data for row, (name, data) in machine.spaces.arguments.items() if row in stored},
+        outputs={name: data for row, (name, data) in machine.spaces.arguments.items() if row in stored_rows},
         events=events,
         instructions=instructions,
         arrays=recorder.arrays,
@@ -250,14 +250,12 @@ def schedules(
     'different in 6 of 8 schedules; seed 1 replays it'
     """
     launch = prepare_launch(kernel, grid, block, arguments, shared)
-    before = [
-        (data, data.copy()) for _, value in launch.arguments for data in argument_memory(value) if data.flags.writeable
-    ]
+    saved = [(data, data.copy()) for _, value in launch.arguments for data in argument_memory(value) if data.flags.writeable]
     try:
         expected = run_outputs(launch, 0, loop_limit)
         different, failed, outputs = [], [], dict[str, int]()
         for seed in range(1, count):
-            restore_memory(before)
+            restore_memory(saved)
             try:
                 contents = run_outputs(launch, seed, loop_limit)
             except SimtError:
@@ -269,7 +267,7 @@ def schedules(
             for name in changed_arrays:
                 outputs.setdefault(name, seed)
     finally:
-        restore_memory(before)
+        restore_memory(saved)
     return Schedules(count, tuple(different), tuple(failed), outputs)
 
 
@@ -328,19 +326,19 @@ def is_launch_plan(value: object) -> TypeGuard[PlannedLaunch]:
 def check_sizes(value: Sizes | None, name: str) -> tuple[int, ...]:
     """Check a grid or block of one to three sizes, and return it as a tuple."""
     sizes: Sequence[object] = value if isinstance(value, Sequence) else (value,)
-    checked = tuple(int(size) for size in sizes if isinstance(size, int | np.integer) and size > 0)
-    if not 1 <= len(sizes) <= 3 or len(checked) < len(sizes):
+    valid_sizes = tuple(int(size) for size in sizes if isinstance(size, int | np.integer) and size > 0)
+    if not 1 <= len(sizes) <= 3 or len(valid_sizes) < len(sizes):
         raise SimtError(f"{name}: got {value}; expected a positive integer or a tuple of 1 to 3 positive integers")
-    return checked
+    return valid_sizes
 
 
 def name_arguments(rebound: ReboundKernel, arguments: tuple[object, ...]) -> list[tuple[str, object]]:
     """Return the arguments with the names of their parameters."""
     names, function = rebound.parameter_names, rebound.source
-    has_rest = function.__code__.co_flags & CO_VARARGS
-    needed = len(names) - len(function.__defaults__ or ())
-    if not needed <= len(arguments) or (len(arguments) > len(names) and not has_rest):
-        expected = str(len(names)) if needed == len(names) else f"{needed} to {len(names)}"
+    has_varargs = function.__code__.co_flags & CO_VARARGS
+    required_count = len(names) - len(function.__defaults__ or ())
+    if not required_count <= len(arguments) or (len(arguments) > len(names) and not has_varargs):
+        expected = str(len(names)) if required_count == len(names) else f"{required_count} to {len(names)}"
         raise SimtError(f"{function.__name__}({', '.join(names)}) takes {expected} arguments, got {len(arguments)}")
     extra_names = [f"argument {number}" for number in range(len(names), len(arguments))]
     return list(zip([*names, *extra_names], arguments, strict=False))

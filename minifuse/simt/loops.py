@@ -24,7 +24,7 @@ from .lanes import getcurrent
 CHUNK_SIZE: Final = 1024  # iterations between two checks of the limit
 CACHE_OP: Final = 0
 IS_KNOWN_LAYOUT: Final = sys.implementation.name == "cpython" and (3, 11) <= sys.version_info[:2] <= (3, 13)
-UNIT_BYTES: Final = 2  # of one instruction, one EXTENDED_ARG or one cache
+UNIT_BYTES: Final = 2  # bytes of a unit: one instruction, one EXTENDED_ARG or one cache
 MAX_ENTRY_UNITS: Final = 8  # units that one entry of the line table can describe
 NO_COLUMNS, WITH_COLUMNS, NO_LINE = 13, 14, 15  # kinds of entries of the line table
 
@@ -78,10 +78,10 @@ class BytecodeInstruction:
 
     opcode: int
     argument: int
-    caches: int
+    cache_count: int
     position: SourcePosition
-    target: "BytecodeInstruction | None" = None  # of a jump
-    prefixes: int = 0  # EXTENDED_ARGs that it needs
+    target: "BytecodeInstruction | None" = None  # the target of a jump
+    prefix_count: int = 0  # EXTENDED_ARGs that the argument needs
     offset: int = 0  # in bytes, in the code that it was decoded from
 
     @property
@@ -97,7 +97,7 @@ class BytecodeInstruction:
     @property
     def units(self) -> int:
         """The length of the instruction in units, with EXTENDED_ARGs and caches."""
-        return self.prefixes + 1 + self.caches
+        return self.prefix_count + 1 + self.cache_count
 
 
 def add_loop_counters(code: CodeType) -> CodeType:
@@ -111,7 +111,7 @@ def add_loop_counters(code: CodeType) -> CodeType:
         co_code=b"".join(map(encode_instruction, steps)),
         co_consts=(*constants, COUNTER),
         co_linetable=encode_line_table(steps, code.co_firstlineno),
-        co_exceptiontable=b"",  # kernels have no handlers, and offsets in it would be wrong
+        co_exceptiontable=b"",  # kernels have no exception handlers, and the offsets in the table would be wrong
         co_stacksize=code.co_stacksize + 2,
     )
 
@@ -119,47 +119,49 @@ def add_loop_counters(code: CodeType) -> CodeType:
 def decode_instructions(code: CodeType) -> list[BytecodeInstruction]:
     """Return the instructions of a function, each jump with its target instruction."""
     steps: list[BytecodeInstruction] = []
-    at_offset: dict[int, BytecodeInstruction] = {}  # offset -> instruction, also for the offset of its first EXTENDED_ARG
+    step_at_offset: dict[int, BytecodeInstruction] = {}  # also contains the offset of the first EXTENDED_ARG
     jumps: list[tuple[BytecodeInstruction, int]] = []
-    positions, raw = list(code.co_positions()), code.co_code
+    positions, bytecode = list(code.co_positions()), code.co_code
     first_offset = None
     for instruction in dis.get_instructions(code):
         first_offset = instruction.offset if first_offset is None else first_offset
         if instruction.opname == "EXTENDED_ARG":
             continue
         end = instruction.offset + UNIT_BYTES
-        while end < len(raw) and raw[end] == CACHE_OP:
+        while end < len(bytecode) and bytecode[end] == CACHE_OP:
             end += UNIT_BYTES
-        caches = (end - instruction.offset) // UNIT_BYTES - 1
+        cache_count = (end - instruction.offset) // UNIT_BYTES - 1
         position = positions[instruction.offset // UNIT_BYTES]
-        step = BytecodeInstruction(instruction.opcode, instruction.arg or 0, caches, position, offset=instruction.offset)
-        at_offset[first_offset] = at_offset[instruction.offset] = step
+        step = BytecodeInstruction(
+            instruction.opcode, instruction.arg or 0, cache_count, position, offset=instruction.offset
+        )
+        step_at_offset[first_offset] = step_at_offset[instruction.offset] = step
         if instruction.opcode in dis.hasjrel:
             jumps.append((step, instruction.argval))
         steps.append(step)
         first_offset = None
     for step, target in jumps:
-        step.target = at_offset[target]
+        step.target = step_at_offset[target]
     return steps
 
 
-def insert_counters(steps: list[BytecodeInstruction], constant: int) -> Iterator[BytecodeInstruction]:
+def insert_counters(steps: list[BytecodeInstruction], constant_index: int) -> Iterator[BytecodeInstruction]:
     """Yield the instructions, with a counter before each backward jump and after the entry."""
     for step, following in zip(steps, [*steps[1:], None], strict=True):
         if step.is_backward:
-            jump, (first, *others) = replace(step), counter_instructions(constant, step.position)
+            jump, (first, *others) = replace(step), counter_instructions(constant_index, step.position)
             vars(step).update(vars(first))  # whatever jumped to this jump now jumps to its counter
             yield from (step, *others, jump)
         else:
             yield step
             if step.name == "RESUME" and step.argument == 0:
-                yield from counter_instructions(constant, (following or step).position)
+                yield from counter_instructions(constant_index, (following or step).position)
 
 
-def counter_instructions(constant: int, position: SourcePosition) -> Iterator[BytecodeInstruction]:
+def counter_instructions(constant_index: int, position: SourcePosition) -> Iterator[BytecodeInstruction]:
     """Yield the instructions that take one element of the counter. Their source position adds no line in debuggers."""
     pop = BytecodeInstruction(dis.opmap["POP_TOP"], 0, 0, position)
-    yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant, 0, position)
+    yield BytecodeInstruction(dis.opmap["LOAD_CONST"], constant_index, 0, position)
     # COUNTER is never exhausted, so FOR_ITER never jumps
     yield BytecodeInstruction(dis.opmap["FOR_ITER"], 0, CACHES_OF_FOR_ITER, position, pop)
     yield pop
@@ -169,13 +171,13 @@ def counter_instructions(constant: int, position: SourcePosition) -> Iterator[By
 def loop_line(frame: FrameType) -> Line:
     """Return the file and line of the loop whose counter a frame is executing, or the line of the frame if there is none."""
     steps = decode_instructions(frame.f_code)
-    current = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
+    current_step = bisect_right(steps, frame.f_lasti, key=lambda step: step.offset) - 1
     lines = [frame.f_lineno]
-    jump = next((step for step in steps[current + 1 : current + 4] if step.is_backward), None)
+    jump = next((step for step in steps[current_step + 1 : current_step + 4] if step.is_backward), None)
     if jump is not None and jump.target is not None:
-        before = steps[max(0, steps.index(jump.target) - 1)]  # a NOP here is the line of a `while True`
-        parts = [jump.target, *([before] if before.name == "NOP" else [])]
-        lines += [step.position[0] for step in parts if step.position[0] is not None]
+        previous_step = steps[max(0, steps.index(jump.target) - 1)]  # a NOP here is the line of a `while True`
+        loop_steps = [jump.target, *([previous_step] if previous_step.name == "NOP" else [])]
+        lines += [step.position[0] for step in loop_steps if step.position[0] is not None]
     return frame.f_code.co_filename, min(lines)
 
 
@@ -186,7 +188,7 @@ def caches_of_for_iter() -> int:
         for _ in values:
             pass
 
-    return next((step.caches for step in decode_instructions(loop.__code__) if step.name == "FOR_ITER"), 0)
+    return next((step.cache_count for step in decode_instructions(loop.__code__) if step.name == "FOR_ITER"), 0)
 
 
 CACHES_OF_FOR_ITER: Final = caches_of_for_iter() if IS_KNOWN_LAYOUT else 0
@@ -203,40 +205,40 @@ def resolve_jumps(steps: list[BytecodeInstruction]) -> None:
         for step in steps:
             if step.target is not None:
                 step.argument = abs(ends[id(step.target)] - step.target.units - ends[id(step)])
-        needed = [max(step.prefixes, (step.argument.bit_length() - 1) // 8) for step in steps]
-        is_unchanged = all(step.prefixes == count for step, count in zip(steps, needed, strict=True))
-        for step, count in zip(steps, needed, strict=True):
-            step.prefixes = count
+        prefix_counts = [max(step.prefix_count, (step.argument.bit_length() - 1) // 8) for step in steps]
+        is_unchanged = all(step.prefix_count == count for step, count in zip(steps, prefix_counts, strict=True))
+        for step, count in zip(steps, prefix_counts, strict=True):
+            step.prefix_count = count
 
 
 def encode_instruction(step: BytecodeInstruction) -> bytes:
     """Return an instruction as bytes, with its EXTENDED_ARGs before it and its caches after it."""
-    *high, low = step.argument.to_bytes(1 + step.prefixes, "big")
+    *high, low = step.argument.to_bytes(1 + step.prefix_count, "big")
     prefixes = b"".join(bytes((dis.EXTENDED_ARG, part)) for part in high)
-    return prefixes + bytes((step.opcode, low)) + bytes(UNIT_BYTES * step.caches)
+    return prefixes + bytes((step.opcode, low)) + bytes(UNIT_BYTES * step.cache_count)
 
 
-def encode_line_table(steps: list[BytecodeInstruction], line: int) -> bytes:
-    """Return the table of source positions, of which the first is relative to `line`."""
+def encode_line_table(steps: list[BytecodeInstruction], previous_line: int) -> bytes:
+    """Return the table of source positions, the first relative to `previous_line`."""
     table = bytearray()
     for step in steps:
-        first, last, begin, end = step.position
+        first_line, last_line, first_column, last_column = step.position
         columns: tuple[int, ...] = ()
-        if first is not None and last is not None and begin is not None and end is not None:
-            columns = last - first, begin + 1, end + 1
+        if first_line is not None and last_line is not None and first_column is not None and last_column is not None:
+            columns = last_line - first_line, first_column + 1, last_column + 1
         for start in range(0, step.units, MAX_ENTRY_UNITS):
             length = min(MAX_ENTRY_UNITS, step.units - start)
-            kind = NO_LINE if first is None else WITH_COLUMNS if columns else NO_COLUMNS
+            kind = NO_LINE if first_line is None else WITH_COLUMNS if columns else NO_COLUMNS
             table.append(0x80 | kind << 3 | length - 1)
-            if first is not None:
-                delta, line = first - line, first
+            if first_line is not None:
+                delta, previous_line = first_line - previous_line, first_line
                 table += encode_varint(-delta << 1 | 1 if delta < 0 else delta << 1)
             table += b"".join(map(encode_varint, columns))
     return bytes(table)
 
 
 def encode_varint(value: int) -> bytes:
-    """Return a number in groups of six bits, lowest first."""
+    """Encode a number in groups of six bits, the lowest group first."""
     encoded = bytearray()
     while value >= 0x40:
         encoded.append(0x40 | value & 0x3F)

@@ -37,7 +37,7 @@ MAX_THREADS_PER_BLOCK: Final = 1024
 MAX_SPINS: Final = 100_000  # polls without progress before a deadlock is reported; about 0.3 s
 SPINS_PER_TURN: Final = 256  # polls after which other lanes run
 LOOP_LIMIT: Final = 3_000_000  # iterations and calls until a thread ends: 0.1 s for an empty loop, 3 s with accesses
-MAX_INTEGER_BITS: Final = 4096  # a GPU has 64; without a limit, an exact integer that grows would use all time and memory
+MAX_INTEGER_BITS: Final = 4096  # integers of GPUs have 64; an exact integer that grows would use all time and memory
 SPIN_WAIT: Final = "spin"  # the operation of a lane that is suspended while it polls
 
 
@@ -85,7 +85,7 @@ class Machine:
         self._kernel, self._is_cooperative = kernel, is_cooperative
         self._arguments = tuple(self.spaces.bind_argument(name, value) for name, value in arguments)
         self._shuffle = random.Random(seed).shuffle if seed else None
-        self._threads = all_positions(self.block)
+        self._thread_positions = all_positions(self.block)
         self._runners: list[LaneRunner] = []
         self._idle: list[LaneRunner] = []
         self._running: Lane | None = None
@@ -103,11 +103,11 @@ class Machine:
             if self._is_cooperative:
                 self._run_cooperative([self._make_lanes(*block) for block in blocks])
             else:
-                for number, position in blocks:
-                    lanes = self._make_lanes(number, position)
+                for block_number, position in blocks:
+                    lanes = self._make_lanes(block_number, position)
                     while self._run_to_barrier(lanes):
                         self._pass_barrier(lanes, "syncthreads")
-                    self.spaces.end_block(number)
+                    self.spaces.end_block(block_number)
         except LimitError as error:
             raise self._with_location(error) from None
         except SimtError:
@@ -172,28 +172,28 @@ class Machine:
             self._shuffle(items)
         return items
 
-    def _make_lanes(self, number: int, position: Dim3) -> list[Lane]:
-        return [Lane(self, number, thread, position, index) for thread, index in enumerate(self._threads)]
+    def _make_lanes(self, block_number: int, position: Dim3) -> list[Lane]:
+        return [Lane(self, block_number, thread, position, index) for thread, index in enumerate(self._thread_positions)]
 
     def _run_cooperative(self, blocks: list[list[Lane]]) -> None:
         """Run concurrent blocks, from one barrier of the grid to the next."""
-        waiting = blocks
-        while waiting:
-            for lanes in self._in_seed_order(waiting):
+        waiting_blocks = blocks
+        while waiting_blocks:
+            for lanes in self._in_seed_order(waiting_blocks):
                 while self._run_to_barrier(lanes):
                     if all(lane.wait is not None and lane.wait.operation == "grid.sync" for lane in lanes):
                         break
                     self._pass_barrier(lanes, "syncthreads")
-            waiting = [lanes for lanes in blocks if not lanes[0].is_done]
-            if waiting and len(waiting) < len(blocks):
-                raise grid_barrier_error(waiting, blocks)
-            for lanes in waiting:
+            waiting_blocks = [lanes for lanes in blocks if not lanes[0].is_done]
+            if waiting_blocks and len(waiting_blocks) < len(blocks):
+                raise grid_barrier_error(waiting_blocks, blocks)
+            for lanes in waiting_blocks:
                 self._pass_barrier(lanes, "grid")
 
     def _run_to_barrier(self, lanes: list[Lane]) -> bool:
         """Run the lanes of a block until each has ended or waits at a barrier. Return whether any lane waits."""
-        spinning = lanes
-        while spinning:
+        spinning_lanes = lanes
+        while spinning_lanes:
             for warp in self._in_seed_order([lanes[first : first + WARP_SIZE] for first in range(0, len(lanes), WARP_SIZE)]):
                 ready: list[tuple[Lane, object]] = [
                     (lane, lane.result) for lane in warp if lane.wait is None and not lane.is_done
@@ -202,8 +202,8 @@ class Machine:
                     for lane, result in self._in_seed_order(ready):
                         self._resume(lane, result)
                     ready = self._complete_collectives(warp)
-            spinning = [lane for lane in lanes if lane.wait is not None and lane.wait.operation == SPIN_WAIT]
-            for lane in spinning:
+            spinning_lanes = [lane for lane in lanes if lane.wait is not None and lane.wait.operation == SPIN_WAIT]
+            for lane in spinning_lanes:
                 lane.wait = lane.result = None
         return not all(lane.is_done for lane in lanes)
 
@@ -243,10 +243,10 @@ class Machine:
                 groups.setdefault((lane.wait.key, lane.wait.operation, lane.wait.mask), []).append(lane)
         if not groups:
             return []
-        present = sum(1 << lane.laneid for lane in warp)
+        present_mask = sum(1 << lane.laneid for lane in warp)
         ready: list[tuple[Lane, object]] = []
         for (_, operation, mask), lanes in groups.items():
-            if operation != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & present:
+            if operation != "activemask" and sum(1 << lane.laneid for lane in lanes) == mask & present_mask:
                 ready += self._complete_group(lanes, operation, mask)
         if ready:
             return ready
@@ -285,13 +285,13 @@ class Machine:
     def _pass_barrier(self, lanes: list[Lane], kind: str) -> None:
         """Let the lanes of a block pass the barrier at which they wait. Raise if not all of them wait at the same one."""
         waits = [lane.wait for lane in lanes]
-        first = waits[0]
-        if first is None or any(wait is None or wait.key != first.key for wait in waits):
+        first_wait = waits[0]
+        if first_wait is None or any(wait is None or wait.key != first_wait.key for wait in waits):
             raise barrier_mismatch_error(lanes)
-        value = barrier_result(first.operation, [wait.operands for wait in waits if wait is not None])
+        value = barrier_result(first_wait.operation, [wait.operands for wait in waits if wait is not None])
         if self.recorder is not None:
-            code_offset = (first.frame.f_code, first.frame.f_lasti)
-            operation = "grid" if kind == "grid" else first.operation
+            code_offset = (first_wait.frame.f_code, first_wait.frame.f_lasti)
+            operation = "grid" if kind == "grid" else first_wait.operation
             self.recorder.barriers.append((lanes[0].block, lanes[0].epoch, code_offset, operation, value))
         for lane in lanes:
             lane.epoch += 1
@@ -313,13 +313,13 @@ class Machine:
     def _as_simt_error(self, error: Exception) -> SimtError:
         """Convert a Python exception of a kernel to an error with its location."""
         location, lane = traceback_line(error.__traceback__), self._running
-        where = f" at {file_name(location[0])}:{location[1]}" if location else ""
+        location_text = f" at {file_name(location[0])}:{location[1]}" if location else ""
         if lane is None:
             return SimtError(f"{type(error).__name__}: {error}")
         if isinstance(error, RecursionError) and location:
             return recursion_error(lane, self._kernel.__name__, location)
         return SimtError(
-            f"{type(error).__name__} in {lane.position}{where}: {error}",
+            f"{type(error).__name__} in {lane.position}{location_text}: {error}",
             lines=(location,) if location else (),
             block=tuple(lane.blockIdx[: self.grid_rank]),
             threads=(tuple(lane.threadIdx[: self.block_rank]),),

@@ -20,7 +20,7 @@ from .record import ATOMIC, LOAD, STORE, pack_tag
 
 IndexPart = SupportsIndex | slice | EllipsisType
 ElementIndex = SupportsIndex | tuple[SupportsIndex, ...]
-ArrayIndex = IndexPart | tuple[IndexPart, ...]  # of one element or of a view
+ArrayIndex = IndexPart | tuple[IndexPart, ...]  # the index of one element or of a view
 
 UNWRITTEN_BYTE = b"\0"  # the byte of an unwritten element in the array of booleans
 
@@ -29,8 +29,8 @@ class MemoryBlock(NamedTuple):
     """A block of memory that several views share."""
 
     space: str  # 'global', 'shared', 'local' or 'const'
-    address: int  # in this process
-    base: int  # synthetic address
+    address: int  # the real address in this process
+    base: int  # the synthetic address in traces
 
 
 def base_array(data: np.ndarray) -> np.ndarray:
@@ -202,8 +202,8 @@ class KernelArray:
                 if type(row) is int and type(col) is int:
                     rows, cols = self.shape
                     if 0 <= row < rows and 0 <= col < cols:
-                        along_rows, along_cols = self.strides
-                        return self._origin + row * along_rows + col * along_cols
+                        row_stride, col_stride = self.strides
+                        return self._origin + row * row_stride + col * col_stride
         elif type(index) is int and self.ndim == 1 and 0 <= index < self.size:
             return self._origin + index * self.strides[0]
         return self._general_offset(index)
@@ -260,7 +260,7 @@ class KernelArray:
         return KernelArray(self._machine, data, self.name, self._allocation, self._row, written)
 
     def _fill(self, value: "LaneNumber | KernelArray") -> None:
-        """Store into every element, one event each."""
+        """Store a number, or the elements of an array, in every element of this view. Each store is an event."""
         if isinstance(value, KernelArray) and value.shape != self.shape:
             raise lane_error(
                 SimtError, f"{self}: a view of shape {self.shape} is set to shape {value.shape}", "use equal shapes"
@@ -357,15 +357,15 @@ class KernelArray:
     def __repr__(self) -> str:
         return f"{self._allocation.space} array '{self.name}' of shape {self.shape}"
 
-    def _no_arithmetic(self, *_: object) -> NoReturn:
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
         raise lane_error(
             UnknownWordError,
             f"{self}: arithmetic with a whole array",
             "compute with elements in a loop, or write np.add(x, y, out)",
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
+    __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
     def __getattr__(self, name: str) -> NoReturn:
         if name.startswith("__"):

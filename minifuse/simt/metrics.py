@@ -1,6 +1,6 @@
 """Metrics of memory accesses, computed from the columns of a trace: requests, sectors, wavefronts, divergence, reuse.
 
-Pure functions of `record.Events`. A warp request consists of the events with equal (block, warp, instruction, occurrence),
+All functions are pure. A warp request consists of the events with equal (block, warp, instruction, occurrence),
 and its cost follows from its addresses alone. Cache hits, latency, scheduling, and instructions that the compiler moves or
 merges are unknown and not estimated.
 
@@ -30,7 +30,7 @@ BANK_BYTES: Final = 4  # per bank and wavefront
 
 
 class Requests(NamedTuple):
-    """The warp requests of a trace, in the order of their first event: columns of one length."""
+    """The warp requests of a trace, in the order of their first event: columns of equal length."""
 
     block: Ints
     warp: Ints
@@ -75,29 +75,29 @@ def requests(events: Events, arrays: Sequence[ArrayInfo]) -> Requests:
     >>> [int(column[0]) for column in (request.lanes, request.sectors, request.ideal_sectors, request.lines)]
     [32, 8, 4, 2]
     """
-    group, first = number_requests(events)
-    count = len(first)
+    group, first_events = number_requests(events)
+    count = len(first_events)
     nbytes = np.bincount(group, events.nbytes, count).astype(np.int64)
     is_global, is_shared = (
         np.array([info.space == space for info in arrays], bool)[events.array] for space in ("global", "shared")
     )
-    is_global_request = is_global[first]
+    is_global_request = is_global[first_events]
     wavefronts, ideal_wavefronts = _wavefronts(
         group[is_shared], events.thread[is_shared] % WARP_SIZE, events.address[is_shared], events.nbytes[is_shared], count
     )
-    touched = group[is_global], events.address[is_global], events.nbytes[is_global]
+    global_accesses = group[is_global], events.address[is_global], events.nbytes[is_global]
     return Requests(
-        block=_at(events.block, first),
-        warp=_at(events.thread, first) // WARP_SIZE,
-        instruction=_at(events.instruction, first),
-        occurrence=_at(events.occurrence, first),
-        array=_at(events.array, first),
-        kind=_at(events.kind, first),
+        block=_select_rows(events.block, first_events),
+        warp=_select_rows(events.thread, first_events) // WARP_SIZE,
+        instruction=_select_rows(events.instruction, first_events),
+        occurrence=_select_rows(events.occurrence, first_events),
+        array=_select_rows(events.array, first_events),
+        kind=_select_rows(events.kind, first_events),
         lanes=np.bincount(group, minlength=count),
         nbytes=nbytes,
-        sectors=_distinct_units(*touched, SECTOR_BYTES, count),
+        sectors=_distinct_units(*global_accesses, SECTOR_BYTES, count),
         ideal_sectors=np.where(is_global_request, -(-nbytes // SECTOR_BYTES), 0),
-        lines=_distinct_units(*touched, CACHE_LINE_BYTES, count),
+        lines=_distinct_units(*global_accesses, CACHE_LINE_BYTES, count),
         wavefronts=wavefronts,
         ideal_wavefronts=ideal_wavefronts,
     )
@@ -119,13 +119,13 @@ def number_requests(events: Events) -> tuple[Ints, Ints]:
     return group, first[by_time]
 
 
-def _at(column: Column, rows: Ints) -> Ints:
+def _select_rows(column: Column, rows: Ints) -> Ints:
     return column[rows].astype(np.int64)
 
 
-def _distinct_units(group: Ints, address: Ints, nbytes: Column, unit: int, count: int) -> Ints:
+def _distinct_units(group: Ints, address: Ints, nbytes: Column, unit_bytes: int, count: int) -> Ints:
     """Count the distinct units of memory that each group touches."""
-    row, touched = expand_ranges(address // unit, (address + nbytes - 1) // unit)
+    row, touched = expand_ranges(address // unit_bytes, (address + nbytes - 1) // unit_bytes)
     return np.bincount(unique_pairs(group[row], touched)[0], minlength=count)
 
 
@@ -142,18 +142,18 @@ def _wavefronts(group: Ints, lane: Column, address: Ints, nbytes: Column, count:
     part = lane // np.maximum(BANK_COUNT * BANK_BYTES // width, 1)
     passes, pass_of = np.unique(group * WARP_SIZE + part, return_inverse=True)
     row, word = expand_ranges(address // BANK_BYTES, (address + nbytes - 1) // BANK_BYTES)
-    served, word = unique_pairs(pass_of[row], word)
-    bank = np.sort(served * BANK_COUNT + word % BANK_COUNT)
-    runs = run_starts(bank)
-    depth = np.diff(runs, append=len(bank))
-    deepest = np.maximum.reduceat(depth, run_starts(bank[runs] // BANK_COUNT))
-    wavefronts += np.bincount(passes // WARP_SIZE, deepest, count).astype(np.int64)
+    pass_row, word = unique_pairs(pass_of[row], word)
+    bank = np.sort(pass_row * BANK_COUNT + word % BANK_COUNT)
+    bank_starts = run_starts(bank)
+    word_counts = np.diff(bank_starts, append=len(bank))
+    max_word_counts = np.maximum.reduceat(word_counts, run_starts(bank[bank_starts] // BANK_COUNT))
+    wavefronts += np.bincount(passes // WARP_SIZE, max_word_counts, count).astype(np.int64)
     ideal += np.bincount(passes // WARP_SIZE, minlength=count)
     return wavefronts, ideal
 
 
 class Divergence(NamedTuple):
-    """The lanes that take part in the requests of each instruction: columns of one length, ordered by instruction."""
+    """The lanes that take part in the requests of each instruction: columns of equal length, ordered by instruction."""
 
     instruction: Ints
     requests: Ints
@@ -229,8 +229,8 @@ def reuse(events: Events, array: int, info: ArrayInfo) -> Reuse:
     is_load = (events.array == array) & (events.kind == LOAD)
     offset = events.address[is_load] - info.base
     row, element = expand_ranges(offset // info.itemsize, (offset + events.nbytes[is_load] - 1) // info.itemsize)
-    memory = events.block[is_load][row] if info.space == "shared" else np.zeros_like(element)
-    loads = np.unique(combine_keys(memory, element), return_counts=True)[1]
+    memory_number = events.block[is_load][row] if info.space == "shared" else np.zeros_like(element)
+    loads = np.unique(combine_keys(memory_number, element), return_counts=True)[1]
     if not len(loads):
         return Reuse(0, 0, 0, 0, 0.0)
     return Reuse(int(loads.sum()), len(loads), int(loads.min()), int(loads.max()), float(loads.mean()))
@@ -248,14 +248,14 @@ def unwritten_elements(events: Events, info: ArrayInfo) -> NDArray[np.int64]:
     >>> unwritten_elements(events, ArrayInfo("out", "global", 256, (4,), (4,), 4, "float32")).tolist()
     [1, 3]
     """
-    element: Ints = np.array(info.base, np.int64)
+    element_address: Ints = np.array(info.base, np.int64)
     for size, stride in zip(info.shape, info.strides, strict=True):
-        element = element[..., None] + np.arange(size) * stride
-    element = element.reshape(-1)
-    if not len(element):
-        return element
-    is_write = (events.kind != LOAD) & (events.address < element.max() + info.itemsize)
-    is_write &= events.address + events.nbytes > element.min()
+        element_address = element_address[..., None] + np.arange(size) * stride
+    element_address = element_address.reshape(-1)
+    if not len(element_address):
+        return element_address
+    is_write = (events.kind != LOAD) & (events.address < element_address.max() + info.itemsize)
+    is_write &= events.address + events.nbytes > element_address.min()
     address, nbytes = events.address[is_write], events.nbytes[is_write]
-    _, written = expand_ranges(address, address + nbytes - 1)
-    return np.flatnonzero(~np.isin(element, written))
+    _, written_addresses = expand_ranges(address, address + nbytes - 1)
+    return np.flatnonzero(~np.isin(element_address, written_addresses))

@@ -26,7 +26,9 @@ class Multiprocessor(NamedTuple):
     """The resources of a multiprocessor."""
 
     warps: int
+    """Most resident warps."""
     blocks: int
+    """Most resident blocks."""
     shared: int
     """Bytes of shared memory."""
     reserved: int
@@ -82,7 +84,7 @@ def occupancy(
     Raises
     ------
     SimtError
-        The compute capability is not in the table, or a number is impossible.
+        The compute capability is not in the table, there is no thread, or a size is negative.
 
     Notes
     -----

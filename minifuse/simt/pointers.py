@@ -58,9 +58,9 @@ class Pointer:
         if isinstance(data, int):
             if high is None or dtype is None:
                 raise ValueError("Pointer: an address needs high= and dtype=")
-            element = np.dtype(dtype)
-            self.misalignment = (data + low * element.itemsize) % 64
-            data = memory_at(data + low * element.itemsize, high - low, element)
+            element_dtype = np.dtype(dtype)
+            self.misalignment = (data + low * element_dtype.itemsize) % 64
+            data = memory_at(data + low * element_dtype.itemsize, high - low, element_dtype)
         if data.ndim != 1 or not data.flags.c_contiguous:
             raise ValueError(f"Pointer: expected 1-D contiguous memory, got shape {data.shape} and strides {data.strides}")
         if high is not None and high - low != data.size:
@@ -115,10 +115,10 @@ class Table(Pointer):
 def memory_at(address: int, count: int, dtype: np.dtype) -> np.ndarray:
     """Return the elements at an address of this process."""
 
-    class Raw:
+    class RawMemory:
         __array_interface__ = {"data": (address, False), "shape": (count,), "typestr": dtype.str, "version": 3}  # noqa: RUF012
 
-    return np.asarray(Raw()) if count else np.zeros(0, dtype)
+    return np.asarray(RawMemory()) if count else np.zeros(0, dtype)
 
 
 class OffsetArray(KernelArray):
@@ -188,5 +188,5 @@ class PointerTableArray(KernelArray):
         if target is None or target.dtype != dtype:
             actual = "no address" if target is None else f"the address of '{target.name}', of {target.dtype}"
             advice = f"expected the address of memory of {np.dtype(dtype)}"
-            raise lane_error(SimtError, f"{self}: element {index} followed as a pointer, which is {actual}", advice)
+            raise lane_error(SimtError, f"{self}: element {index} is loaded as a pointer, but is {actual}", advice)
         return target

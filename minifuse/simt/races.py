@@ -1,6 +1,6 @@
 """Find data races: two threads access one address, at least one of them writes, and nothing orders the accesses.
 
-Pure functions of the columns of a trace. Accesses are ordered by:
+All functions are pure functions of the columns of a trace. Accesses are ordered by:
 
     within a warp      a barrier of the block, a syncwarp
     within a block     a barrier of the block
@@ -44,7 +44,7 @@ class Race(NamedTuple):
 
 
 class Cells(NamedTuple):
-    """Accesses split into the smallest units of memory in which they differ: columns of one length, ordered by cell."""
+    """Accesses split into the smallest units of memory in which they differ: columns of equal length, ordered by cell."""
 
     event: Ints
     cell: Ints
@@ -52,7 +52,7 @@ class Cells(NamedTuple):
 
 
 class Conflicts(NamedTuple):
-    """Pairs of unordered accesses, one for each pair of access sites per cell and time: columns of one length."""
+    """Pairs of unordered accesses, one for each pair of access sites per cell and period: columns of equal length."""
 
     left: Ints
     right: Ints
@@ -88,7 +88,7 @@ def races(
     >>> races(events, arrays, [Instruction("k.py", "k", 3, 0, 0)])
     [Race(first=0, second=1, kind='write-write', scope='warp', elements=1, same_value=False)]
     """
-    cells = _contested(events, _cells(events, arrays))
+    cells = _contested_cells(events, _cells(events, arrays))
     if not len(cells.event):
         return []
     site = _access_sites(events, instructions)
@@ -96,7 +96,7 @@ def races(
     conflicts = []
     for scope, (period, agent) in zip(SCOPES, _periods_and_agents(events, barriers), strict=True):
         order = ReleaseAcquireOrder(events, collectives, cells.event, between_blocks=scope == "grid")
-        conflicts.append(_conflicts(events, cells, period, agent, site, value, order))
+        conflicts.append(_find_conflicts(events, cells, period, agent, site, value, order))
     return _summarize(events, arrays, conflicts, site, grid_phase(events, barriers))
 
 
@@ -125,26 +125,26 @@ def _cells(events: Events, arrays: Sequence[ArrayInfo]) -> Cells:
     low, high = np.full(count, NO_ROW), np.zeros(count, np.int64)
     np.minimum.at(low, events.array, events.address)
     np.maximum.at(high, events.array, events.address + events.nbytes)
-    unit = np.full(count, MAX_CELL_BYTES, np.int64)
+    cell_bytes = np.full(count, MAX_CELL_BYTES, np.int64)
     alignment = events.address | events.nbytes
-    np.minimum.at(unit, events.array, alignment & -alignment)
+    np.minimum.at(cell_bytes, events.array, alignment & -alignment)
     by_address = np.argsort(low, kind="stable")
     end = np.maximum.accumulate(high[by_address])
     is_disjoint = np.r_[True, low[by_address][1:] >= end[:-1]][:count]
     starts = np.flatnonzero(is_disjoint)
     if count:
-        unit[by_address] = np.minimum.reduceat(unit[by_address], starts)[run_numbers(starts, count)]
+        cell_bytes[by_address] = np.minimum.reduceat(cell_bytes[by_address], starts)[run_numbers(starts, count)]
     is_shared = np.array([info.space == "shared" for info in arrays], bool)
-    size = unit[events.array]
-    event, cell = expand_ranges(events.address // size, (events.address + events.nbytes - 1) // size)
+    event_cell_bytes = cell_bytes[events.array]
+    event, cell = expand_ranges(events.address // event_cell_bytes, (events.address + events.nbytes - 1) // event_cell_bytes)
     memory = np.where(is_shared[events.array], events.block + 1, 0)
-    address = cell * size[event]
+    address = cell * event_cell_bytes[event]
     key = combine_keys(memory[event], address)
     order = np.argsort(key, kind="stable")
     return Cells(event[order], run_numbers(run_starts(key[order]), len(key)), address[order])
 
 
-def _contested(events: Events, cells: Cells) -> Cells:
+def _contested_cells(events: Events, cells: Cells) -> Cells:
     """Return the cells that are written, and accessed by more than one thread."""
     if not len(cells.event):
         return cells
@@ -171,16 +171,16 @@ def _periods_and_agents(events: Events, barriers: Sequence[Barrier]) -> list[tup
 
 def grid_phase(events: Events, barriers: Sequence[Barrier]) -> Ints:
     """Return for each event how many barriers of the grid its block has passed."""
-    passed = np.array([(barrier.block, barrier.epoch) for barrier in barriers if barrier.kind == "grid"], np.int64).reshape(
-        -1, 2
-    )
-    span = int(max(events.epoch.max(initial=0), passed[:, 1].max(initial=0))) + 1
-    ends = np.sort(passed[:, 0] * span + passed[:, 1])
+    passed_barriers = np.array(
+        [(barrier.block, barrier.epoch) for barrier in barriers if barrier.kind == "grid"], np.int64
+    ).reshape(-1, 2)
+    span = int(max(events.epoch.max(initial=0), passed_barriers[:, 1].max(initial=0))) + 1
+    ends = np.sort(passed_barriers[:, 0] * span + passed_barriers[:, 1])
     block = events.block.astype(np.int64) * span
     return np.searchsorted(ends, block + events.epoch) - np.searchsorted(ends, block)
 
 
-def _conflicts(
+def _find_conflicts(
     events: Events,
     cells: Cells,
     period: Ints,
@@ -262,19 +262,19 @@ def _summarize(
     pair = np.unique(combine_keys(site[left], site[right]), return_inverse=True)[1]
     order = np.lexsort((np.minimum(left, right), np.maximum(left, right), -scope, pair))
     examples = order[run_starts(pair[order])]
-    elements = np.bincount(unique_pairs(pair, _elements(events, arrays, left, address))[0])
-    differing = np.bincount(pair, ~same_value)
+    elements = np.bincount(unique_pairs(pair, _element_numbers(events, arrays, left, address))[0])
+    differing_counts = np.bincount(pair, ~same_value)
     result = [
-        Race(first, second, kind, SCOPES[scope[row]], count, not different)
-        for row, count, different in zip(examples, elements.tolist(), differing.tolist(), strict=True)
-        for first, second, kind in _kinds(
+        Race(first, second, kind, SCOPES[scope[row]], count, not differing_count)
+        for row, count, differing_count in zip(examples, elements.tolist(), differing_counts.tolist(), strict=True)
+        for first, second, kind in _race_kinds(
             events, int(left[row]), int(right[row]), site, phase if scope[row] == 2 else events.epoch
         )
     ]
     return sorted(result, key=lambda race: (max(race.first, race.second), min(race.first, race.second), race.kind))
 
 
-def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address: Ints) -> Ints:
+def _element_numbers(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address: Ints) -> Ints:
     """Return a number for the element at the address, equal for equal elements of one memory."""
     array = events.array[event]
     base = np.array([info.base for info in arrays])[array]
@@ -283,7 +283,7 @@ def _elements(events: Events, arrays: Sequence[ArrayInfo], event: Ints, address:
     return combine_keys(np.where(is_shared, events.block[event] + 1, 0), base + (address - base) // itemsize * itemsize)
 
 
-def _kinds(events: Events, left: int, right: int, site: Ints, period: Column) -> list[tuple[int, int, str]]:
+def _race_kinds(events: Events, left: int, right: int, site: Ints, period: Column) -> list[tuple[int, int, str]]:
     """Return the kinds of race of two accesses as (first, second, kind), in the order of a thread's program."""
     if events.kind[left] != LOAD and events.kind[right] != LOAD:
         first, second = (left, right) if site[left] != site[right] else sorted((left, right))
@@ -297,9 +297,9 @@ def _kinds(events: Events, left: int, right: int, site: Ints, period: Column) ->
     return [(write, read, "write-read")] * is_before + [(read, write, "read-write")] * is_after
 
 
-def _happens_before(lane: Ints, early: Ints, late: Ints) -> bool:
+def _happens_before(lane: Ints, early_events: Ints, late_events: Ints) -> bool:
     """Return whether some lane executes an event of `early` before one of `late`. Both are ordered by time."""
-    early_lanes, first = np.unique(lane[early], return_index=True)
-    late_lanes, last = np.unique(lane[late][::-1], return_index=True)
+    early_lanes, first = np.unique(lane[early_events], return_index=True)
+    late_lanes, last = np.unique(lane[late_events][::-1], return_index=True)
     _, i, j = np.intersect1d(early_lanes, late_lanes, assume_unique=True, return_indices=True)
-    return bool(np.any(early[first[i]] < late[::-1][last[j]]))
+    return bool(np.any(early_events[first[i]] < late_events[::-1][last[j]]))

@@ -23,7 +23,7 @@ from .memory import KernelArray
 MASK_64 = (1 << 64) - 1
 JUMP_POLYNOMIAL = 0xD86B048B86AA9922_BEAC0467EBA5FACB  # if bit k is set, the jump xors the state k steps later
 STATE_DTYPE = np.dtype([("s0", np.uint64), ("s1", np.uint64)], align=True)
-UNIT_2_53 = 2.0**-53  # a float64 has 53 bits
+UNIT_SPACING = 2.0**-53  # the distance of the numbers that 53 bits represent in [0, 1)
 
 State = tuple[int, int]
 
@@ -60,7 +60,7 @@ def jump_by_steps(s0: int, s1: int) -> State:
 
 @cache
 def jump_tables() -> list[list[int]]:
-    """Return 16 tables of 256: the contribution of each byte of a state to the state 2**64 steps later.
+    """Return 16 tables of 256 entries: the contribution of each byte of a state to the state 2**64 steps later.
 
     A step only moves and xors bits, so steps and jumps are linear: a jump is the xor of the jumps of all bits that are set.
     Building the tables takes about 20 ms; a jump then takes 2 us instead of 100.
@@ -128,12 +128,12 @@ def advance(states: KernelArray, index: int) -> int:
 
 def uint64_to_unit_float64(x: int) -> np.float64:
     """Convert the upper 53 bits to a number in [0, 1)."""
-    return np.float64((int(x) >> 11) * UNIT_2_53)
+    return np.float64((int(x) >> 11) * UNIT_SPACING)
 
 
 def uint64_to_unit_float32(x: int) -> np.float32:
     """Convert the upper 53 bits to a number in [0, 1), rounded to float32. The result can be 1.0."""
-    return np.float32((int(x) >> 11) * UNIT_2_53)
+    return np.float32((int(x) >> 11) * UNIT_SPACING)
 
 
 @word

@@ -1,9 +1,9 @@
 """Rebind a function written for Numba to the interpreter: copy it with the interpreter's functions in place of Numba's.
 
-The original is never changed. The copy has counted loops, and other globals, closure, defaults and builtins. Functions that
-it calls are rebound as well. Each launch looks up the values of names again, so it uses the new value of a changed global;
+The original is never changed. The copy counts its loop iterations, and has its own globals, closure and builtins. Functions
+that it calls are rebound as well. Each launch looks up the values of names again, so a changed global has its new value.
 Numba keeps the value of its first compilation. A name that kernels cannot use raises UnknownWordError with the line that
-uses it.
+uses the name.
 """
 
 import builtins
@@ -30,7 +30,7 @@ from .lanes import KERNEL_BUILTINS, file_name, raise_unknown
 from .libdevice import LIBDEVICE
 from .loops import add_loop_counters
 
-NUMBA: Final = ("numba", "numba_cuda")
+NUMBA_PACKAGES: Final = ("numba", "numba_cuda")
 MAX_CACHED_KERNELS: Final = 256
 COOPERATIVE_NAMES: Final = {"cg", "this_grid"}
 PLAIN_TYPES: Final = (bool, int, float, complex, str, enum.Enum, enum.EnumType)
@@ -83,7 +83,7 @@ class ReboundKernel:
         self.function, self.source = function, source
         self.parameter_names = list(source.__code__.co_varnames[: source.__code__.co_argcount])
         self.is_cooperative = rebinder.is_cooperative
-        self._lookups, self._copied = rebinder.lookups, rebinder.copied
+        self._lookups, self._array_copies = rebinder.lookups, rebinder.array_copies
 
     def is_current(self) -> bool:
         """Return whether every global name still has the same value."""
@@ -95,7 +95,9 @@ class ReboundKernel:
     def changed_globals(self) -> list[str]:
         """Return the names whose value, or whose array elements, have changed since the kernel was rebound."""
         changed = [
-            name for name, array, copy in self._copied if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
+            name
+            for name, array, copy in self._array_copies
+            if not np.array_equal(array, copy, equal_nan=array.dtype.kind in "fc")
         ]
         for name, lookup, key, value in self._lookups:
             try:
@@ -113,9 +115,9 @@ class ReboundKernel:
 class ModuleProxy:
     """A module as a kernel uses it: names with known values, and names that are looked up on access."""
 
-    def __init__(self, find: Callable[[str], object], known: Mapping[str, object]) -> None:
+    def __init__(self, find: Callable[[str], object], known_names: Mapping[str, object]) -> None:
         self._find = find
-        vars(self).update(known)
+        vars(self).update(known_names)
 
     def __getattr__(self, name: str) -> object:
         return self._find(name)
@@ -132,7 +134,7 @@ class Rebinder:
 
     def __init__(self, copies_arrays: bool = False) -> None:
         self.lookups: list[GlobalLookup] = []
-        self.copied: list[tuple[str, np.ndarray, np.ndarray]] = []  # name, array, copy
+        self.array_copies: list[tuple[str, np.ndarray, np.ndarray]] = []  # name, array, copy
         self._copies_arrays = copies_arrays
         self.is_cooperative = False
         self._copies: dict[FunctionType, FunctionType] = {}
@@ -177,7 +179,7 @@ class Rebinder:
         If the kernel uses only an attribute of it, `attribute` is its name.
         """
         if isinstance(value, ModuleType) or value is cuda:
-            return self._module(value, name, location, attribute)
+            return self._rebind_module(value, name, location, attribute)
         if (
             value is None
             or isinstance(value, (*PLAIN_TYPES, np.dtype))
@@ -196,7 +198,7 @@ class Rebinder:
             parts = [self.rebind_value(part, f"{name}[{index}]", location) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
         if isinstance(value, np.ndarray):
-            return ConstantClosureArray(name, self._array(name, value))
+            return ConstantClosureArray(name, self._rebind_array(name, value))
         if is_device_memory(value):
             return DeviceClosureArray(name, value)
         if isinstance(value, np.generic):
@@ -208,18 +210,18 @@ class Rebinder:
             return value
         return raise_unknown_name(name, location, f" of type {type(value).__name__}" if value is not MISSING else "")
 
-    def _array(self, name: str, array: np.ndarray) -> np.ndarray:
+    def _rebind_array(self, name: str, array: np.ndarray) -> np.ndarray:
         """Return the global array that the kernel uses: the array itself, or its copy."""
         if not self._copies_arrays:
             return array
-        copied = next((copy for _, original, copy in self.copied if original is array), None)
+        copied = next((copy for _, original, copy in self.array_copies if original is array), None)
         if copied is None:
             copied = array.copy(order="K")
-            self.copied.append((name, array, copied))
+            self.array_copies.append((name, array, copied))
         return copied
 
-    def _module(self, module: ModuleType | CudaNamespace, name: str, location: Line, attribute: str | None) -> object:
-        table = TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
+    def _rebind_module(self, module: ModuleType | CudaNamespace, name: str, location: Line, attribute: str | None) -> object:
+        table = MODULE_TABLES.get(module.__name__) if isinstance(module, ModuleType) else None
         if table is not None:
             if attribute is not None and attribute not in table:
                 raise_unknown_name(f"{name}.{attribute}", location)
@@ -261,7 +263,7 @@ def rebind(kernel: object) -> ReboundKernel:
         return rebound
 
 
-TABLES: Final[Mapping[str, Mapping[str, object]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
+MODULE_TABLES: Final[Mapping[str, Mapping[str, object]]] = {"math": MATH, "cmath": CMATH, "numpy": NUMPY}
 CACHE: OrderedDict[FunctionType, ReboundKernel] = OrderedDict()
 LOCK: Final = threading.RLock()
 
@@ -303,11 +305,11 @@ def find_equivalent(value: Any) -> object:
     except TypeError:  # unhashable, so it has no equivalent
         return MISSING
     module = getattr(value, "__module__", None) or ""
-    if type(value).__module__.partition(".")[0] in NUMBA and isinstance(getattr(value, "name", None), str):
+    if type(value).__module__.partition(".")[0] in NUMBA_PACKAGES and isinstance(getattr(value, "name", None), str):
         return CASTS.get(DTYPE_ALIASES.get(value.name, value.name), MISSING)
-    if module.endswith("cuda.random") and module.partition(".")[0] in NUMBA:
+    if module.endswith("cuda.random") and module.partition(".")[0] in NUMBA_PACKAGES:
         return getattr(random, value.__name__, MISSING)
-    if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA:
+    if module.endswith("cuda.libdevice") and module.partition(".")[0] in NUMBA_PACKAGES:
         return LIBDEVICE.get(value.__name__, MISSING)
     numba_cuda = sys.modules.get("numba.cuda")
     if numba_cuda is not None:

@@ -61,7 +61,7 @@ class Collective(NamedTuple):
 
 
 class Events(NamedTuple):
-    """The accesses of a launch in the order of execution: columns of one length.
+    """The accesses of a launch in the order of execution: columns of equal length.
 
     A warp's request to memory consists of the events with equal (block, thread // 32, instruction, occurrence).
     """
@@ -102,7 +102,7 @@ class Recorder:
         self._chunks: list[tuple[np.ndarray, ...]] = []
         self._count = 0  # events in the chunks
         self._codes: dict[int, tuple[int, CodeType]] = {}  # id -> (number, code), kept alive so that the id stays valid
-        self._capacity = 0
+        self._log_capacity = 0
         self._set_capacity()
 
     def add_array(self, info: ArrayInfo, allocation_base: int) -> int:
@@ -119,7 +119,7 @@ class Recorder:
         """Record one access of the current lane, at a byte offset in the allocation of the array in `tag`."""
         log = self._log
         log += (code, offset_in_code, tag, offset, value)
-        if len(log) >= self._capacity:
+        if len(log) >= self._log_capacity:
             self._flush()
 
     @property
@@ -129,13 +129,13 @@ class Recorder:
 
     def _set_capacity(self) -> None:
         event_count = CHUNK_EVENTS if self.limit is None else min(CHUNK_EVENTS, self.limit + 1 - self._count)
-        self._capacity = VALUES_PER_EVENT * event_count
+        self._log_capacity = VALUES_PER_EVENT * event_count
 
     def _flush(self) -> None:
         """Convert the log to columns. Raise LimitError if there are more events than the limit."""
         log, segments = self._log, self._segments
-        is_over = self.limit is not None and self._count + len(log) // VALUES_PER_EVENT > self.limit
-        if is_over:
+        exceeds_limit = self.limit is not None and self._count + len(log) // VALUES_PER_EVENT > self.limit
+        if exceeds_limit:
             del log[-VALUES_PER_EVENT:]
         if log:
             self._chunks.append(self._columns(log, segments))
@@ -143,7 +143,7 @@ class Recorder:
             log.clear()
             self._segments = [(0, *segments[-1][1:])]
         self._set_capacity()
-        if is_over:
+        if exceeds_limit:
             raise LimitError(
                 f"more than {self.limit} events; trace a smaller grid, or raise limit= (about 50 bytes per event)"
             )
@@ -183,7 +183,7 @@ class Recorder:
             np.concatenate, zip(*chunks, strict=True)
         )
         del chunks
-        code_offset = self._at_instruction_starts(code_offset)
+        code_offset = self._move_to_instruction_starts(code_offset)
         synchronizations = [
             *(self._instruction_key(row[2]) for row in self.barriers),
             *(self._instruction_key(row[2]) for row in self.collectives),
@@ -202,7 +202,7 @@ class Recorder:
         barriers = [Barrier(*row[:2], row_of_key[self._instruction_key(row[2])], *row[3:]) for row in self.barriers]
         return events, instructions, barriers, self._collective_rows(row_of_key)
 
-    def _at_instruction_starts(self, code_offset: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _move_to_instruction_starts(self, code_offset: NDArray[np.int64]) -> NDArray[np.int64]:
         """Move each code offset to the start of its instruction."""
         codes = dict(self._codes.values())
         keys, inverse = np.unique(code_offset, return_inverse=True)
@@ -242,14 +242,14 @@ def round_to_dtype(value: NDArray[np.float64], array: NDArray[np.int64], arrays:
     """Round values to the dtype of their array: a value stored in a float32 array is rounded to float32."""
     for row, info in enumerate(arrays):
         dtype = np.dtype(info.dtype)
-        is_row = array == row
+        is_in_array = array == row
         if dtype.kind == "f" and dtype.itemsize < 8:
             with np.errstate(all="ignore"):
-                value[is_row] = value[is_row].astype(dtype)
+                value[is_in_array] = value[is_in_array].astype(dtype)
         elif dtype.kind in "iu":
-            value[is_row] = np.trunc(value[is_row])
+            value[is_in_array] = np.trunc(value[is_in_array])
         elif dtype.kind == "b":
-            value[is_row] = value[is_row] != 0
+            value[is_in_array] = value[is_in_array] != 0
     return value
 
 

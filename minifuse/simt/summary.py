@@ -69,8 +69,8 @@ def summarize(
     space_of = np.array([SPACES.index(info.space) for info in labels.arrays] or [0])
     spaces = _count(events, warp_requests, space_of[events.array], space_of[warp_requests.array], len(SPACES))
     arrays = _count(events, warp_requests, events.array.astype(np.int64), warp_requests.array, len(labels.arrays))
-    at_lines = _count(events, warp_requests, line_of[events.instruction], line_of[warp_requests.instruction], len(lines))
-    idle = _count_idle(divergence, line_of, len(lines))
+    line_counts = _count(events, warp_requests, line_of[events.instruction], line_of[warp_requests.instruction], len(lines))
+    idle_counts = _count_idle(divergence, line_of, len(lines))
     return {
         "grid": list(labels.grid),
         "block": list(labels.block),
@@ -82,7 +82,7 @@ def summarize(
         },
         "DERIVED": {
             "requests": len(warp_requests.block),
-            "partial_requests": sum(line["partial_requests"] for line in idle),
+            "partial_requests": sum(line["partial_requests"] for line in idle_counts),
             "hazards": dict(Counter(type(error).__name__ for error in hazards)),
         },
         "spaces": dict(zip(SPACES, spaces, strict=True)),
@@ -92,7 +92,7 @@ def summarize(
         ],
         "lines": [
             {"file": file, "line": line, "TRACED": counts["TRACED"], "DERIVED": {**counts["DERIVED"], **lanes}}
-            for (file, line), counts, lanes in zip(lines, at_lines, idle, strict=True)
+            for (file, line), counts, lanes in zip(lines, line_counts, idle_counts, strict=True)
             if counts["DERIVED"]["requests"]
         ],
         "not_modelled": list(NOT_MODELLED),
@@ -102,28 +102,31 @@ def summarize(
 def _count(events: Events, warp_requests: Requests, event_group: Ints, request_group: Ints, count: int) -> list[Counts]:
     """Return the numbers of each group, given the group of each event and of each request."""
 
-    def of_events(weight: Column) -> list[int]:
+    def sum_events(weight: Column) -> list[int]:
         return _totals(event_group, weight, count)
 
-    def of_requests(weight: Column) -> list[int]:
+    def sum_requests(weight: Column) -> list[int]:
         return _totals(request_group, weight, count)
 
     traced: dict[str, Sequence[int | float | None]] = {
-        "loads": of_events(events.kind == LOAD),
-        "stores": of_events(events.kind == STORE),
-        "atomics": of_events(events.kind == ATOMIC),
-        "bytes_requested": of_events(events.nbytes),
+        "loads": sum_events(events.kind == LOAD),
+        "stores": sum_events(events.kind == STORE),
+        "atomics": sum_events(events.kind == ATOMIC),
+        "bytes_requested": sum_events(events.nbytes),
     }
-    sectors, ideal = of_requests(warp_requests.sectors), of_requests(warp_requests.ideal_sectors)
+    sectors, ideal_sectors = sum_requests(warp_requests.sectors), sum_requests(warp_requests.ideal_sectors)
     derived: dict[str, Sequence[int | float | None]] = {
-        "requests": of_requests(np.ones_like(warp_requests.block)),
+        "requests": sum_requests(np.ones_like(warp_requests.block)),
         "sectors": sectors,
-        "ideal_sectors": ideal,
-        "efficiency": [least / moved if moved else None for least, moved in zip(ideal, sectors, strict=True)],
-        "cache_lines": of_requests(warp_requests.lines),
-        "bytes_moved": [SECTOR_BYTES * moved for moved in sectors],
-        "wavefronts": of_requests(warp_requests.wavefronts),
-        "bank_conflicts": of_requests(warp_requests.wavefronts - warp_requests.ideal_wavefronts),
+        "ideal_sectors": ideal_sectors,
+        "efficiency": [
+            ideal_count / moved_count if moved_count else None
+            for ideal_count, moved_count in zip(ideal_sectors, sectors, strict=True)
+        ],
+        "cache_lines": sum_requests(warp_requests.lines),
+        "bytes_moved": [SECTOR_BYTES * moved_count for moved_count in sectors],
+        "wavefronts": sum_requests(warp_requests.wavefronts),
+        "bank_conflicts": sum_requests(warp_requests.wavefronts - warp_requests.ideal_wavefronts),
     }
     return [{"TRACED": _row(traced, index), "DERIVED": _row(derived, index)} for index in range(count)]
 

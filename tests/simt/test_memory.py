@@ -377,7 +377,7 @@ def test_pointer_table_is_followed_to_its_arrays():
         simt.run(fill_behind, 1, 3, pointer_table(a, b), 1)
     with pytest.raises(OutOfBoundsError, match=r"'table'.*access to element 9"):
         simt.run(fill_behind, 1, 3, pointer_table(a, b), 9)
-    with pytest.raises(SimtError, match="element 0 followed as a pointer, which is no address"):
+    with pytest.raises(SimtError, match="element 0 is loaded as a pointer, but is no address"):
         simt.run(fill_behind, 1, 3, pointer_table(a, b), 0)
     with pytest.raises(SimtError, match=r"the address of 'out\[2\]', of int64.*expected the address of memory of float64"):
         simt.run(fill_behind, 1, 2, pointer_table(a, b, whole), 3)

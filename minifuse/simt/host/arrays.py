@@ -72,8 +72,8 @@ class DeviceAllocation:
     """A piece of device memory, shared by an array and its views."""
 
     handler: HazardReporter
-    line: Line  # of the script that allocated it
-    name: str = ""  # of the parameter that it was last passed to
+    line: Line  # the line of the script that allocated it
+    name: str = ""  # the kernel parameter that it was last passed to
 
 
 class DeviceArray:
@@ -268,13 +268,15 @@ class DeviceArray:
         self._check_compatible(source, "copy_to_device")
         self.squeeze()[...] = source.squeeze()
 
-    def _check_compatible(self, other: "np.ndarray | DeviceArray", verb: str) -> None:
+    def _check_compatible(self, other: "np.ndarray | DeviceArray", method: str) -> None:
         if other.dtype != self.dtype:
-            raise DTypeError(f"{verb}: the device array has {self.dtype}, the host array {other.dtype}; convert one of them")
+            raise DTypeError(
+                f"{method}: the device array has {self.dtype}, the host array {other.dtype}; convert one of them"
+            )
         if other.squeeze().shape != self.data.squeeze().shape:
-            raise ShapeError(f"{verb}: the device array has shape {self.shape}, the host array {other.shape}")
+            raise ShapeError(f"{method}: the device array has shape {self.shape}, the host array {other.shape}")
 
-    def check_written(self, key: ArrayIndex, verb: str) -> None:
+    def check_written(self, key: ArrayIndex, access: str) -> None:
         """Report a hazard if an element of `self[key]` was never written."""
         part = np.atleast_1d(self.written[key])
         if part.all():
@@ -284,8 +286,8 @@ class DeviceArray:
         element_text = f" element {first[0] if len(first) == 1 else first}" if first else ""
         count_text = f", and {count - 1} more of {part.size}" if count > 1 else ""
         error = UninitializedReadError(
-            f"device array {self.name}{element_text}{count_text}: {verb} at {format_line(line)}, but it was never written; "
-            f"allocated at {format_line(self.allocation.line)}, and device_array() does not initialize memory.",
+            f"device array {self.name}{element_text}{count_text}: {access} at {format_line(line)}, but it was never "
+            f"written; allocated at {format_line(self.allocation.line)}, and device_array() does not initialize memory.",
             lines=(line, self.allocation.line),
             array=self.allocation.name or None,
             element=first or None,
@@ -303,14 +305,14 @@ class DeviceArray:
             f"a device array has no attribute {name!r} in the interpreter; copy_to_host() returns a NumPy array"
         )
 
-    def _no_arithmetic(self, *_: object) -> NoReturn:
+    def _refuse_arithmetic(self, *_: object) -> NoReturn:
         raise DTypeError(
             f"arithmetic with {self!r} on the host: only kernels can compute with device memory; "
             "write a kernel, or call copy_to_host() first"
         )
 
-    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _no_arithmetic
-    __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _no_arithmetic
+    __add__ = __radd__ = __sub__ = __rsub__ = __mul__ = __rmul__ = __truediv__ = __rtruediv__ = _refuse_arithmetic
+    __floordiv__ = __mod__ = __pow__ = __matmul__ = __neg__ = __lt__ = __le__ = __gt__ = __ge__ = _refuse_arithmetic
 
 
 HostOrDevice = np.ndarray | DeviceArray
@@ -369,10 +371,14 @@ def allocate(
     if strides is None:
         data, written = np.empty(dims, kind, order), np.zeros(dims, bool, order)
     else:
-        steps = [step // kind.itemsize for step in strides]
-        count = 1 + sum((size - 1) * step for size, step in zip(dims, steps, strict=True)) if math.prod(dims) else 0
+        element_strides = [stride // kind.itemsize for stride in strides]
+        count = (
+            1 + sum((size - 1) * stride for size, stride in zip(dims, element_strides, strict=True))
+            if math.prod(dims)
+            else 0
+        )
         data = np.ndarray(dims, kind, np.empty(count, kind), strides=strides)
-        written = np.ndarray(dims, bool, np.zeros(count, bool), strides=steps)
+        written = np.ndarray(dims, bool, np.zeros(count, bool), strides=element_strides)
     data[...] = poison_value(kind)
     return DeviceArray(data, written, allocation)
 

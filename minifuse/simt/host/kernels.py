@@ -1,8 +1,8 @@
 """`cuda.jit`: kernels of a script, and their launches.
 
 A launch checks grid and block as the driver does, and copies NumPy arguments to the device and back as Numba does. A launch
-handler runs it. Nothing is compiled: compiler options are accepted and ignored, and
-requests for compiler output (`inspect_asm`, registers) are refused.
+handler runs the kernel. Nothing is compiled: compiler options are accepted and ignored, and requests for compiler output
+(`inspect_asm`, registers) are refused.
 """
 
 import functools
@@ -67,7 +67,7 @@ class ScriptLaunch(NamedTuple):
     block: Dims
     arguments: tuple[object, ...]  # converted for the interpreter
     shared: int  # bytes of dynamic shared memory
-    line: Line  # of the script
+    line: Line  # the line of the script that launches
 
 
 class LaunchHandler(Protocol):
@@ -111,7 +111,7 @@ class ScriptKernel:
     Launch it with `kernel[grid, block](...)`, `kernel[grid, block, stream, shared](...)` or `kernel.forall(n)(...)`.
     """
 
-    __name__: str  # of the function
+    __name__: str  # the name of the function
 
     def __init__(
         self,
@@ -205,10 +205,10 @@ class ConfiguredKernel:
             values = convert_arguments(values, kernel.signatures, kernel.py_func.__name__)
         names = [*parameters, *[f"argument {i}" for i in range(len(parameters), len(values))]]
         copies: list[tuple[np.ndarray, DeviceArray]] = []
-        passed = tuple(
+        kernel_arguments = tuple(
             to_kernel_argument(value, name, kernel.handler, line, copies) for name, value in zip(names, values, strict=False)
         )
-        kernel.handler.launch(ScriptLaunch(kernel, self.grid, self.block, passed, self.shared, line))
+        kernel.handler.launch(ScriptLaunch(kernel, self.grid, self.block, kernel_arguments, self.shared, line))
         for host, device in copies:
             host[...] = device.data
 

@@ -91,7 +91,7 @@ class HostFunctions:
         return obj if isinstance(obj, DeviceArray) else copy_from_host(obj, self._allocation(), copy=copy)
 
     def as_cuda_array(self, obj: object, sync: bool = True) -> DeviceArray:
-        """Return a view of a device array, or of one that the object exposes by `__cuda_array_interface__`."""
+        """Return a view of a device array, or of the memory that another object exposes by `__cuda_array_interface__`."""
         if not exposes_memory(obj):
             raise_unsupported(f"as_cuda_array({type(obj).__name__})", "only device arrays of the interpreter are supported")
         view: DeviceArray = exported_array(obj)[...]
@@ -194,12 +194,14 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
 
     host = HostFunctions(handler)
     host_functions = {name: getattr(host, name) for name in dir(host) if not name.startswith("_")}
-    states = {name: host_functions.pop(name) for name in list(host_functions) if "xoroshiro" in name}
-    generators = {name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))}
+    state_functions = {name: host_functions.pop(name) for name in list(host_functions) if "xoroshiro" in name}
+    generator_functions = {
+        name: value for name, value in vars(random).items() if name.startswith(("xoroshiro", "init", "uint64"))
+    }
     number_types = {name: getattr(types, name) for name in types.__all__ if isinstance(getattr(types, name), types.Type)}
-    errors = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
-    driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", make_failing_lookup("cudadrv.driver"), **errors)
-    error = StandInModule(f"{MODULE_NAME}.cudadrv.error", make_failing_lookup("cudadrv.error"), **errors)
+    error_classes = {"CudaAPIError": CudaError, "CudaSupportError": CudaError}
+    driver = StandInModule(f"{MODULE_NAME}.cudadrv.driver", make_failing_lookup("cudadrv.driver"), **error_classes)
+    error = StandInModule(f"{MODULE_NAME}.cudadrv.error", make_failing_lookup("cudadrv.error"), **error_classes)
     devicearray = StandInModule(
         f"{MODULE_NAME}.cudadrv.devicearray",
         make_failing_lookup("cudadrv.devicearray"),
@@ -212,7 +214,7 @@ def stand_in_modules(handler: LaunchHandler) -> dict[str, ModuleType]:
             make_failing_lookup("random"),
             xoroshiro128p_dtype=random.STATE_DTYPE,
             xoroshiro128p_type=numba.from_dtype(random.STATE_DTYPE),
-            **{**generators, **states},
+            **{**generator_functions, **state_functions},
         ),
         "libdevice": StandInModule(f"{MODULE_NAME}.libdevice", make_failing_lookup("libdevice"), **LIBDEVICE),
         "types": types,

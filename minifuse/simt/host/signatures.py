@@ -1,6 +1,6 @@
 """Signatures that a script passes to `cuda.jit`, and the conversion of arguments to them.
 
-Numba itself parses the signatures. A kernel with a signature converts numbers, and takes only arrays of exactly these types.
+Numba itself parses the signatures. A kernel with a signature converts numbers, and takes only arrays of its types.
 With a single signature, Numba does not check arrays, and reads float64 memory as float32. Here this is an error.
 Signatures of device functions are ignored.
 """
@@ -14,7 +14,7 @@ from ...core.errors import DTypeError
 if TYPE_CHECKING:
     from numba.core.types import Type
 
-Signature = tuple["Type", ...]  # of the parameters
+Signature = tuple["Type", ...]  # the types of the parameters
 
 
 def parse_signatures(signatures: object) -> tuple[Signature, ...]:
@@ -50,14 +50,14 @@ def convert_argument(value: Any, kind: "Type") -> object:
     from numba.core import types
     from numba.np.numpy_support import as_dtype
 
-    array = getattr(value, "value", value)  # cuda.In(array) and the like
+    unwrapped = getattr(value, "value", value)  # the value in cuda.In, cuda.Out or cuda.InOut
     if isinstance(kind, types.Array):
         expected = as_dtype(kind.dtype)
-        if not hasattr(array, "dtype") or getattr(array, "ndim", None) != kind.ndim or array.dtype != expected:
-            got = f"{array.dtype} of {array.ndim} dims" if hasattr(array, "ndim") else type(array).__name__
+        if not hasattr(unwrapped, "dtype") or getattr(unwrapped, "ndim", None) != kind.ndim or unwrapped.dtype != expected:
+            got = f"{unwrapped.dtype} of {unwrapped.ndim} dims" if hasattr(unwrapped, "ndim") else type(unwrapped).__name__
             raise DTypeError(f"expected an array of {expected} with {kind.ndim} dims, got {got}")
-        if kind.layout != "A" and not array.flags[f"{kind.layout}_CONTIGUOUS"]:
-            raise DTypeError(f"expected a contiguous array in order {kind.layout}, got strides {array.strides}")
+        if kind.layout != "A" and not unwrapped.flags[f"{kind.layout}_CONTIGUOUS"]:
+            raise DTypeError(f"expected a contiguous array in order {kind.layout}, got strides {unwrapped.strides}")
         return value
     if isinstance(kind, types.Number | types.Boolean):
         if not isinstance(value, int | float | complex | np.generic):

@@ -63,10 +63,10 @@ DEVICE_ATTRIBUTES = {
 class SimtStream:
     """A queue of work that is always empty."""
 
-    numbers = count(1)
+    handles = count(1)
 
     def __init__(self, name: str = "") -> None:
-        self.handle = 0 if name else next(SimtStream.numbers)
+        self.handle = 0 if name else next(SimtStream.handles)
         self.name = name or f"CUDA stream {self.handle}"
 
     def __int__(self) -> int:

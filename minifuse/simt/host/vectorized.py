@@ -49,8 +49,8 @@ class CudaUfunc:
         from numba.core import sigutils, types
         from numba.np.numpy_support import as_dtype
 
-        arguments, returned = sigutils.normalize_signature(signature)
-        kinds = list(arguments) if self.layout else [*arguments, returned]
+        arguments, return_type = sigutils.normalize_signature(signature)
+        kinds = list(arguments) if self.layout else [*arguments, return_type]
         are_arrays = tuple(isinstance(kind, types.Array) for kind in kinds)
         self.types.append(UfuncSignature(tuple(as_dtype(getattr(kind, "dtype", kind)) for kind in kinds), are_arrays))
 
@@ -79,18 +79,20 @@ class CudaUfunc:
             raise ShapeError(f"{self.__name__} at {format_line(line)} takes {len(inputs)} arrays, got {len(arguments)}")
         signature = self._select_signature(operands, arguments)
         sizes = sizes_by_dim(inputs, operands, self.__name__)
-        loop = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(operands, inputs, strict=True)))
+        loop_shape = np.broadcast_shapes(*(x.shape[: x.ndim - len(dims)] for x, dims in zip(operands, inputs, strict=True)))
         allocation = DeviceAllocation(self.handler, line, self.__name__)
         kernel_arguments = []
         for x, dims, dtype, is_array in zip(operands, inputs, *(part[: len(inputs)] for part in signature), strict=True):
-            core = tuple(sizes[dim] for dim in dims)
-            kernel_arguments.append(as_rows(x, loop, core, dtype, allocation, core or ((1,) if is_array else ())))
-        core = tuple(sizes[dim] for dim in outputs)
-        result = allocate((*loop, *core), signature.dtypes[-1], None, "C", allocation)
-        item_shape = core or ((1,) if self.layout else ())
-        kernel_arguments.append(result.reshape((prod(loop), *item_shape)))
-        if prod(loop):
-            self._get_kernel()[ceil(prod(loop) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
+            core_shape = tuple(sizes[dim] for dim in dims)
+            kernel_arguments.append(
+                as_rows(x, loop_shape, core_shape, dtype, allocation, core_shape or ((1,) if is_array else ()))
+            )
+        core_shape = tuple(sizes[dim] for dim in outputs)
+        result = allocate((*loop_shape, *core_shape), signature.dtypes[-1], None, "C", allocation)
+        item_shape = core_shape or ((1,) if self.layout else ())
+        kernel_arguments.append(result.reshape((prod(loop_shape), *item_shape)))
+        if prod(loop_shape):
+            self._get_kernel()[ceil(prod(loop_shape) / FORALL_BLOCK_SIZE), FORALL_BLOCK_SIZE](*kernel_arguments)
         return self._store_result(result, out, any(isinstance(x, DeviceArray) for x in operands))
 
     def reduce(self, array: HostOrDevice, axis: int = 0, stream: object = 0) -> np.generic | None:
@@ -156,8 +158,8 @@ def generalized_kernel(function: Callable[..., object]) -> Callable[..., None]:
 
 def as_rows(
     x: HostOrDevice,
-    loop: tuple[int, ...],
-    core: tuple[int, ...],
+    loop_shape: tuple[int, ...],
+    core_shape: tuple[int, ...],
     dtype: np.dtype,
     allocation: DeviceAllocation,
     item_shape: tuple[int, ...],
@@ -165,7 +167,7 @@ def as_rows(
     """Return an input as a device array with one row for each index of the loop dims."""
 
     def reshape_to_rows(array: np.ndarray) -> np.ndarray:
-        return np.broadcast_to(array, (*loop, *core)).reshape((prod(loop), *item_shape))
+        return np.broadcast_to(array, (*loop_shape, *core_shape)).reshape((prod(loop_shape), *item_shape))
 
     if isinstance(x, DeviceArray):
         return DeviceArray(reshape_to_rows(x.data).astype(dtype), reshape_to_rows(x.written).copy(), allocation)
@@ -174,10 +176,10 @@ def as_rows(
 
 def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:
     """Parse the dims of the inputs and of the output in `(m,n),(n,p)->(m,p)`."""
-    before, arrow, after = layout.partition("->")
+    inputs_text, arrow, outputs_text = layout.partition("->")
     inputs, outputs = (
         [tuple(map(str.strip, dims.split(","))) if dims.strip() else () for dims in DIMS_PATTERN.findall(part)]
-        for part in (before, after)
+        for part in (inputs_text, outputs_text)
     )
     if not arrow or len(outputs) != 1:
         raise ShapeError(f"guvectorize: got the layout {layout!r}; expected one output, as in '(m,n),(n,p)->(m,p)'")
@@ -206,14 +208,14 @@ def cuda_target(handler: LaunchHandler) -> Iterator[None]:
     """Register `target="cuda"` of Numba's decorators in a `with` block."""
     from numba.np.ufunc.decorators import GUVectorize, Vectorize
 
-    registries, before = (Vectorize.target_registry, GUVectorize.target_registry), []
+    registries, previous_targets = (Vectorize.target_registry, GUVectorize.target_registry), []
     for registry in registries:
-        before.append((registry.pop("cuda", None), registry.ondemand.pop("cuda", None)))
+        previous_targets.append((registry.pop("cuda", None), registry.ondemand.pop("cuda", None)))
         registry["cuda"] = functools.partial(CudaUfunc, handler)
     try:
         yield
     finally:
-        for registry, (target, factory) in zip(registries, before, strict=True):
+        for registry, (target, factory) in zip(registries, previous_targets, strict=True):
             registry.pop("cuda", None)
             if target is not None:
                 registry["cuda"] = target

@@ -83,7 +83,7 @@ class KernelScheduler(Scheduler):
                 self.record_refusal(groups[keys[before[0]]][0], groups[key][0], reason)
 
     def split_unrelated(self, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
-        """Split nodes by their inputs: outputs with a common input may share a kernel, others would gain nothing."""
+        """Split nodes by their inputs: nodes with a common input may share a kernel, others gain nothing from it."""
         groups = connected_components(self.shared_input_masks([[node] for node in nodes]))
         return [part for members in groups for part in partition_by_inputs(self.region, space, [nodes[k] for k in members])]
 
@@ -147,7 +147,7 @@ class KernelScheduler(Scheduler):
         self.add_unfused_step(step, node, "computed by the backend's own kernel for this op")
 
     def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """Add a kernel that stores those of the nodes that are not in memory, or several if one cannot store them all."""
+        """Add a kernel that stores the nodes that are not in memory yet, or several kernels if one cannot store them all."""
         nodes = [node for node in dict.fromkeys(nodes) if node not in self.buffers]
         if not nodes:
             return
@@ -197,7 +197,7 @@ class KernelScheduler(Scheduler):
         builder.note(EMITTED, pointwise + rows)
 
     def split_into_batches(self, space: IterationSpace, nodes: list[Node]) -> list[list[Node]]:
-        """Split nodes into batches, each a kernel: a materialized node is stored before others read a view of it."""
+        """Split nodes into batches, each a kernel: a materialized node is stored before others read views of it."""
         members = self.materialized.keys() & nodes
         if len(nodes) == 1 or not members:
             return [nodes]

@@ -49,7 +49,7 @@ class KernelBuilder:
     Parameters
     ----------
     scheduler : Scheduler
-        Contains the nodes in memory, and records refusals.
+        Has the buffers of the nodes in memory, and records refusals.
     space : IterationSpace
         The loops of the kernel.
     parameters : dict, optional
@@ -89,9 +89,9 @@ class KernelBuilder:
         self.reductions: list[Node] = []
         self.unmaterialized: list[Node] = []
         self.matmul: Node | None = None
-        self.roots: dict[Node, Expression] = {}  # the kernel's own reductions and its matmul
-        self.expressions: dict[Node, Expression] = {}  # of nodes that have the shape of the space
-        self.inlined: dict[Node, None] = {}  # in order
+        self.roots: dict[Node, Expression] = {}  # reductions of the kernel's rows, and its matmul
+        self.expressions: dict[Node, Expression] = {}  # expressions of nodes that have the shape of the space
+        self.inlined: dict[Node, None] = {}  # nodes that the kernel computes, in order, without the views under them
 
     def expression(self, root: Node, reindex: Reindex, consumer: Node | None = None) -> Task[Expression]:
         """Return a node as an expression.
@@ -128,7 +128,7 @@ class KernelBuilder:
         return found[root]
 
     def reindex_buffer(self, buffer: BufferView, shape: tuple[int, ...]) -> BufferView | None:
-        """Return the view of a buffer of a shape in which the kernel stores to it, or None if no strides describe it."""
+        """Return the view through which the kernel stores to a buffer of a shape; None if no strides describe it."""
         slot, layout = buffer
         try:
             layout = self.space.reindex_for(shape)(layout)
@@ -137,7 +137,7 @@ class KernelBuilder:
             return None
 
     def allocate_output(self, node: Node) -> BufferView:
-        """Allocate the buffer of an output, in the layout of the inputs by default. Return it in the shape of the loops."""
+        """Allocate the buffer of an output, by default in the inputs' layout. Return its view in the loops' shape."""
         scheduler = self.scheduler
         preassigned = scheduler.preassigned.pop(node, None)
         if preassigned is not None and (buffer := self.reindex_buffer(preassigned, node.shape)) is not None:
@@ -177,7 +177,7 @@ class KernelBuilder:
             log.note(kind, number, origins, reason)
 
     def mark_inlined(self, node: Node) -> None:
-        """Record that this kernel computes a node, and the nodes that it is a view of."""
+        """Record that this kernel computes a node, and all nodes of which that node is a view."""
         self.inlined[node] = None
         if self.number_in_log is not None and (source := strip_views(node)) not in self.computed:
             self.note(INLINED if source.is_pointwise else REDUCTION_FUSED, (source,))

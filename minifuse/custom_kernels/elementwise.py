@@ -31,7 +31,7 @@ from .scalar_tracer import ScalarTracer, trace_elements, tracing
 
 ElementFunction = Callable[..., Any]  # the user's function of elements: it returns an element, a tuple of elements, or None
 
-MAX_CACHED_RUNS = 1_000  # cached kinds of calls of one kernel
+MAX_CACHED_RUNS = 1_000  # cached functions per kernel, one for each kind of call
 
 
 class TracedArgument(metaclass=Interned):
@@ -54,7 +54,7 @@ class StaticArgument(metaclass=Interned):
 class ElementwiseCall(metaclass=Interned):
     """A function of elements, the closure and global state that it reads, and how a call passes its arguments.
 
-    Called on nodes it returns nodes. A plan is compiled for it, and it is a part of the plan's key.
+    Called on nodes, the object returns nodes. A plan is compiled for each object, which is a part of the plan's key.
     """
 
     __slots__ = ("__name__", "__weakref__", "arguments", "function", "names")
@@ -72,8 +72,8 @@ class ElementwiseCall(metaclass=Interned):
     def call(self, *inputs: object) -> Any:
         """Call the user's function with these values for the inputs."""
         values = [inputs[a.index] if isinstance(a, TracedArgument) else a.value for a in self.arguments]
-        count = len(values) - len(self.names)
-        return self.function(*values[:count], **dict(zip(self.names, values[count:], strict=True)))
+        positional_count = len(values) - len(self.names)
+        return self.function(*values[:positional_count], **dict(zip(self.names, values[positional_count:], strict=True)))
 
     def __call__(self, *inputs: Node | Number) -> Node | tuple[Node, ...]:
         """Trace the function on nodes; each result has the shape that the nodes broadcast to."""
@@ -105,7 +105,7 @@ class ElementwiseCall(metaclass=Interned):
 class Elementwise:
     """A function of elements that is called with arrays; `mf.elementwise` makes one.
 
-    Called with numbers only, it is the plain Python function.
+    A call with numbers only runs the plain Python function.
     """
 
     def __init__(self, function: ElementFunction, raw: Sequence[str] = ()) -> None:

@@ -48,13 +48,13 @@ if TYPE_CHECKING:
 class IndexedTrace:
     """The effects of a function of elements on its indexed arguments, in order."""
 
-    def __init__(self, inputs: int) -> None:
-        self.inputs, self.effects = inputs, list[IndexedAccess]()
+    def __init__(self, input_count: int) -> None:
+        self.input_count, self.effects = input_count, list[IndexedAccess]()
         self.positions: dict[int, IndexValue] = {}  # dim -> the index along it
 
     def index_along(self, d: int) -> IndexValue:
         """Return the index of the element along a dim: an input without memory, numbered after those with memory."""
-        return self.positions.setdefault(d, IndexValue(self.inputs + len(self.positions), int64))
+        return self.positions.setdefault(d, IndexValue(self.input_count + len(self.positions), int64))
 
 
 class IndexedOperand:
@@ -315,16 +315,19 @@ class IndexedPlan:
         """Number the operands that are used, and bind the kernel to their layouts."""
         numbering = OperandNumbering([*results, *self.trace.effects])
         changed = {e.index for e in self.trace.effects}
-        count = len(self.inputs)
-        along = {e.index: d for d, e in self.trace.positions.items()}
+        input_count = len(self.inputs)
+        dim_of_index = {e.index: d for d, e in self.trace.positions.items()}
         self.loads, self.raws, self.numbers = numbering.loads, numbering.raws, numbering.numbers
         self.changed = sorted(changed)
-        self.addresses = [k for k in self.loads if k < count]
+        self.addresses = [k for k in self.loads if k < input_count]
         self.index_starts = [0] * (len(self.loads) - len(self.addresses))  # every index starts at 0
         metas = self.metas
         check_inplace([], [metas[k] for k in self.changed])
-        inputs = [metas[k].layout.expand(*self.shape) if k < count else self.index_layout(along[k]) for k in self.loads]
-        read = [layout for k, layout in zip(self.loads, inputs, strict=True) if k < count]
+        inputs = [
+            metas[k].layout.expand(*self.shape) if k < input_count else self.index_layout(dim_of_index[k])
+            for k in self.loads
+        ]
+        read = [layout for k, layout in zip(self.loads, inputs, strict=True) if k < input_count]
         outputs = [dense_like(read, self.shape)] * len(results)
         self.outputs = [TensorMeta(x, e.dtype, self.backend, False) for x, e in zip(outputs, results, strict=True)]
         self.sizes = [round_to_size_class(meta.layout.size * meta.dtype.itemsize) for meta in self.outputs]
@@ -402,10 +405,10 @@ class OperandNumbering:
         self.raws = sorted({e.index for e in order if isinstance(e, IndexedAccess)})
         self.numbers: list[int | Constant] = []  # the index of an input, or a literal
         self.known: dict[tuple[int | Constant, DType], KernelParameter] = {}
-        new: dict[Expression, Expression] = {}
+        rebuilt: dict[Expression, Expression] = {}
         for e in order:
-            new[e] = self.renumber(e, tuple(new[x] for x in e.inputs))
-        self.expressions = [new[e] for e in roots]
+            rebuilt[e] = self.renumber(e, tuple(rebuilt[x] for x in e.inputs))
+        self.expressions = [rebuilt[e] for e in roots]
 
     def renumber(self, e: Expression, inputs: tuple[Expression, ...]) -> Expression:
         """Return an expression over these inputs, with its operand renumbered."""

@@ -34,7 +34,7 @@ DIFFERENTIABLE_COMBINES = "a + b, a * b, mf.maximum and mf.minimum"
 class ReductionCall(metaclass=Interned):
     """A reduction as one call uses it: its dims, and the closure and global state that it reads.
 
-    Called on nodes it returns a node.
+    Called on nodes, the object returns a node.
     """
 
     __slots__ = ("__name__", "__weakref__", "dims", "keepdim", "reduction")

@@ -1,7 +1,7 @@
 """Tracers of single elements: a user's function is called with them, once, to record what it computes.
 
-A tracer represents a node of a graph or an expression of a kernel, and an operator on tracers is applied to these. All
-other operations of arrays raise an error with the line of the user's code.
+A tracer represents a node of a graph or an expression of a kernel. An operator on tracers is applied to the nodes or
+expressions that they represent. All other operations of arrays raise an error with the line of the user's code.
 """
 
 from collections.abc import Callable, Iterator, Sequence

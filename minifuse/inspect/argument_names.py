@@ -16,9 +16,8 @@ from typing import Protocol
 
 from ..ir.array_methods import Array
 
-MAX_TENSORS_PER_OBJECT = 1000  # members of one object that get a name
-MAX_OBJECT_DEPTH = 3  # levels of nested objects
-
+MAX_MEMBERS_PER_OBJECT = 1000  # members of one object that get a name
+MAX_OBJECT_DEPTH = 3  # levels of nested objects whose members get names
 
 ArgumentTree = tuple[Sequence[object], dict[str, object]]  # arguments, named arguments
 
@@ -28,7 +27,7 @@ class Leaf(Protocol):
 
     @property
     def index(self) -> int:
-        """The number of the input."""
+        """The index of the input."""
 
 
 def name_inputs(
@@ -55,7 +54,7 @@ def name_inputs(
             else:
                 name_object(path, part, object_names)
     for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(item[1], "named_parameters")):
-        name_object(name, x, object_names)  # modules first: an optimizer would name its parameters params_0
+        name_object(name, x, object_names)  # modules come first: an optimizer would name their parameters params_0, ...
     return [paths.get(k) or object_names.get(id(x), "") for k, x in enumerate(values)]
 
 
@@ -100,16 +99,16 @@ def iter_closure(function: Callable[..., object]) -> Iterator[tuple[str, object]
     for name, cell in zip(code.co_freevars, function.__closure__ or (), strict=True):
         try:
             yield name, cell.cell_contents
-        except ValueError:  # the cell is empty so far
+        except ValueError:  # the variable has no value yet
             continue
     for name in code.co_names:
         if name in function.__globals__:
             yield name, function.__globals__[name]
 
 
-def name_object(name: str, x: object, known: dict[int, str], depth: int = MAX_OBJECT_DEPTH) -> None:
+def name_object(name: str, x: object, object_names: dict[int, str], depth: int = MAX_OBJECT_DEPTH) -> None:
     """Name an object and its contents: parameters of a module, entries of a container, attributes."""
-    known.setdefault(id(x), to_identifier(name))
+    object_names.setdefault(id(x), to_identifier(name))
     is_plain = type(x).__module__.split(".")[0] in ("builtins", "numpy") and not isinstance(x, dict | tuple | list)
     if is_plain or isinstance(x, FunctionType | Array) or not depth:
         return
@@ -119,11 +118,11 @@ def name_object(name: str, x: object, known: dict[int, str], depth: int = MAX_OB
         members = dict(enumerate(x))
     else:
         members = x if isinstance(x, dict) else attributes_of(x)
-    for key, part in islice(members.items(), MAX_TENSORS_PER_OBJECT):
+    for key, part in islice(members.items(), MAX_MEMBERS_PER_OBJECT):
         if isinstance(key, Array):  # state that an optimizer stores for a parameter
-            name_object(known.get(id(key), name), part, known, depth - 1)
+            name_object(object_names.get(id(key), name), part, object_names, depth - 1)
         elif isinstance(key, str | int):
-            name_object(f"{name}_{key}", part, known, depth - 1)
+            name_object(f"{name}_{key}", part, object_names, depth - 1)
 
 
 def attributes_of(x: object) -> dict[str, object]:

@@ -28,7 +28,7 @@ class RecordingDevice(SimulatedDevice):
     def __init__(self) -> None:
         super().__init__(0)
         self.plans: list[LaunchPlan] = []
-        self.memory: list[MemoryBuffer] = []  # every buffer: none is reused, so the launches can run later
+        self.memory: list[MemoryBuffer] = []  # every buffer of the pool: none is reused, so the launches can run later
         self.pool = Pool(partial(allocate_forever, self.memory))
 
     def launch(self, kernel: Callable[..., None], geometry: LaunchGeometry, shared: int, *arguments: KernelArgument) -> None:

@@ -39,7 +39,7 @@ from .fusion_log_text import StepFacts, describe_steps
 
 ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
 LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
-MAX_FORMULA_DEPTH = 3  # nested operations in the description of a node without a number
+MAX_FORMULA_DEPTH = 3  # nested operations that the description of a node without a number shows
 
 
 class TracedFunction(Protocol):
@@ -59,7 +59,7 @@ def explain_call(entry: TracedFunction, flat: Sequence[PlanInput]) -> Explanatio
             function_name(plan.function),
             str(plan.backend),
             graph.facts(),
-            pass_facts(plan, same=find_aliases(flat)),
+            pass_facts(plan, alias_of=find_aliases(flat)),
             unfused.forward(),
             backward_facts(plan, [*flat, *plan.hidden], unfused, graph),
             graph.refusals(),
@@ -74,17 +74,17 @@ def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:
     return {k: first.setdefault(key, k) for k, key in enumerate(keys)}
 
 
-def pass_facts(plan: Plan, names: Sequence[str] = (), same: Mapping[int, int] | None = None) -> PassFacts:
-    """Describe the kernels of a plan; `same` maps an input to the first input in the same memory."""
+def pass_facts(plan: Plan, names: Sequence[str] = (), alias_of: Mapping[int, int] | None = None) -> PassFacts:
+    """Describe the kernels of a plan; `alias_of` maps an input to the first input in the same memory."""
     names = names or plan.host.slot_names
-    kernels = tuple(kernel_facts(step, names, plan, same) for step in plan.steps)
+    kernels = tuple(kernel_facts(step, names, plan, alias_of) for step in plan.steps)
     peak = peak_bytes(plan.text, [kernel.scratch for kernel in kernels])
     return PassFacts(kernels, sum(x.nbytes for x in kernels), sum(x.launches for x in kernels), peak)
 
 
-def kernel_facts(step: Step, names: Sequence[str], plan: Plan, same: Mapping[int, int] | None = None) -> KernelFacts:
+def kernel_facts(step: Step, names: Sequence[str], plan: Plan, alias_of: Mapping[int, int] | None = None) -> KernelFacts:
     """Describe one step of a plan."""
-    traffic = step_traffic(step, plan.backend, same)
+    traffic = step_traffic(step, plan.backend, alias_of)
 
     def facts(operands: Sequence[OperandTraffic], known_names: Sequence[str]) -> tuple[OperandFacts, ...]:
         operand_facts = []
@@ -94,18 +94,18 @@ def kernel_facts(step: Step, names: Sequence[str], plan: Plan, same: Mapping[int
         return tuple(operand_facts)
 
     formula, form = pretty_print.format_step(step, names), pretty_print.describe_kernel(step)
-    written, read = pretty_print.operand_names(step, names)
-    read = [name for name, (slot, _) in zip(read, step.inputs, strict=True) if slot != NO_BUFFER]
-    reads, writes = facts(traffic.reads, read), facts(traffic.writes, written)
+    output_names, input_names = pretty_print.operand_names(step, names)
+    input_names = [name for name, (slot, _) in zip(input_names, step.inputs, strict=True) if slot != NO_BUFFER]
+    reads, writes = facts(traffic.reads, input_names), facts(traffic.writes, output_names)
     return KernelFacts(formula, form, reads, writes, traffic.nbytes, traffic.scratch, traffic.launches, traffic.flops)
 
 
-def peak_bytes(text: str, scratch: Sequence[int]) -> int:
-    """Return the most bytes that a host program has allocated at once, with the scratch memory of its launches."""
+def peak_bytes(text: str, scratch_nbytes: Sequence[int]) -> int:
+    """Return the most bytes that a host program has allocated at once, including the scratch memory of each launch."""
     peak = 0
     for line, live in iter_allocations(text):
         launched = LAUNCH_PATTERN.match(line)
-        used = scratch[int(launched[1])] if launched else sum(scratch) if line.startswith("launches(") else 0
+        used = scratch_nbytes[int(launched[1])] if launched else sum(scratch_nbytes) if line.startswith("launches(") else 0
         peak = max(peak, sum(live.values()) + used)
     return peak
 
@@ -142,7 +142,7 @@ class NumberedGraph:
         self.order = list(dict.fromkeys([*sorted(inputs, key=lambda x: x.function.index), *toposort(values, inputs_of)]))
         self.order = [x for x in self.order if not isinstance(x.function, Literal)]
         self.numbers = {node: k for k, node in enumerate(self.order)}
-        for node in reversed(self.order):  # operands without a line get the line of the operation that uses them
+        for node in reversed(self.order):  # an operand without a line gets the line of an operation that uses it
             for x in node.inputs:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
@@ -270,7 +270,7 @@ class UnfusedCalls:
             else:
                 eager = Plan(call.function, inputs, tuple(range(call.target_count)))
                 self.plans.append(eager)
-                self.steps.append((k, pass_facts(eager, same=dict(enumerate(call.alias_of)))))
+                self.steps.append((k, pass_facts(eager, alias_of=dict(enumerate(call.alias_of)))))
 
     def reachable_calls(self, calls: Sequence[int]) -> list[int]:
         """Return these calls and all calls that their inputs come from, the last first."""

@@ -11,7 +11,7 @@ from typing import Any
 from .fusion_log_text import StepFacts
 from .report import Column, InspectionReport, Paragraph, ReportTable, format_bytes, format_count, make_table, number_column
 
-MAX_SHOWN_NODES = 120  # nodes in the report
+MAX_SHOWN_NODES = 120  # nodes that the report lists
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class OperandFacts:
     shape: tuple[int, ...]
     """The shape as the kernel indexes it."""
     strides: tuple[int, ...]
-    """In elements."""
+    """Strides in elements."""
     dtype: str
     nbytes: int
     """Bytes of the distinct elements."""
@@ -38,11 +38,11 @@ class KernelFacts:
     reads: tuple[OperandFacts, ...]
     writes: tuple[OperandFacts, ...]
     nbytes: int
-    """Distinct bytes read plus distinct bytes written; scratch memory between its launches counts twice."""
+    """Distinct bytes read plus distinct bytes written; scratch memory of the step counts twice."""
     scratch: int
-    """Bytes that one of its launches stores for the next one."""
+    """Bytes that one launch of the step stores for the next launch."""
     launches: int
-    """Kernels that the backend starts."""
+    """How many kernels the backend launches for the step."""
     flops: int
     """Floating-point operations of a matmul; 0 for any other kernel."""
 
@@ -92,7 +92,7 @@ class BackwardFacts:
     kept: tuple[str, ...]
     """Inputs and results that stay in memory for the backward pass."""
     saved: tuple[tuple[str, int], ...]
-    """Intermediates that are stored for the backward pass: the value, its bytes."""
+    """Intermediates that are stored for the backward pass, as (value, bytes)."""
     again: tuple[str, ...]
     """Values of the forward pass that the backward pass recomputes."""
 
@@ -146,8 +146,8 @@ class Explanation:
 
 def format_headline(x: Explanation) -> str:
     """Summarize an explanation in one sentence."""
-    kernels, others = len(x.forward.kernels), len(x.unfused.kernels)
-    text = f"{x.function} on {x.backend}: {format_count(kernels, 'kernel')} instead of {others}, "
+    kernel_count, unfused_count = len(x.forward.kernels), len(x.unfused.kernels)
+    text = f"{x.function} on {x.backend}: {format_count(kernel_count, 'kernel')} instead of {unfused_count}, "
     text += f"{format_bytes(x.forward.nbytes)} moved instead of {format_bytes(x.unfused.nbytes)}"
     return f"{text}, {x.ratio:.3g} times fewer" if x.ratio > 1 else text
 
@@ -204,7 +204,7 @@ def group_refusals(refusals: Sequence[RefusalFacts]) -> dict[tuple[str, str, str
 
 
 def describe_backward(x: BackwardFacts) -> Iterator[Paragraph]:
-    """Yield the kernels of the backward pass, and where it gets the values that it needs."""
+    """Yield the kernels of the backward pass, and the values that are kept alive, saved or recomputed for it."""
     yield from describe_kernels(x.run.kernels)
     saved = [f"{value} ({format_bytes(nbytes)})" for value, nbytes in x.saved]
     for title, values in (("kept alive", x.kept), ("saved", saved), ("recomputed", x.again)):

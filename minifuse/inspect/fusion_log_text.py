@@ -20,7 +20,7 @@ from ..core.operators import detach
 from ..ir.array_functions import Full, Identity, Matmul
 from ..ir.graph import Node
 
-MAX_LISTED_VALUES = 3  # values named in a sentence
+MAX_LISTED_VALUES = 3  # values that a sentence names; the others are counted
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class StepFacts:
 def describe_steps(
     record: FusionLog, listed: Collection[Refusal], describe: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[StepFacts]:
-    """Yield the decisions of a log as sentences. Refusals not in `listed`, and nodes that compute nothing, are omitted."""
+    """Yield the decisions of a log as sentences. Omit refusals that are not in `listed`, and nodes that compute nothing."""
     launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
     targets: dict[int, frozenset[Node]] = {}
     matmul_kernels = set[int]()
@@ -107,7 +107,7 @@ def format_list(texts: Sequence[str]) -> str:
     >>> format_list(["a"]), format_list(["a", "b"]), format_list(["a", "b", "c", "d", "e"])
     ('a', 'a and b', 'a, b, c and 2 more')
     """
-    shown = list(texts[:MAX_LISTED_VALUES])
+    parts = list(texts[:MAX_LISTED_VALUES])
     if len(texts) > MAX_LISTED_VALUES:
-        shown.append(f"{len(texts) - MAX_LISTED_VALUES} more")
-    return " and ".join([", ".join(shown[:-1]), shown[-1]] if len(shown) > 1 else shown)
+        parts.append(f"{len(texts) - MAX_LISTED_VALUES} more")
+    return " and ".join([", ".join(parts[:-1]), parts[-1]] if len(parts) > 1 else parts)

@@ -1,6 +1,6 @@
 """Measure the limits of a machine: memory bandwidth by a copy, arithmetic throughput by matmuls.
 
-Each limit is measured once per process and backend, when it is first needed. That takes some tenths of a second.
+Each limit is measured once per process and backend, when it is first needed. A measurement takes some tenths of a second.
 """
 
 from dataclasses import dataclass, field
@@ -13,9 +13,9 @@ from ..core.layout import row_major
 from ..ir.kernel_ir import Kernel, Load
 from ..runtime.memory_pool import round_to_size_class
 
-TIMED_LAUNCHES = 5  # the fastest one counts
-COPY_ELEMENTS = 1 << 24  # four times as many on a GPU; much larger than the caches
-MATMUL_SIZE = 1024  # rows and columns of the square matrices, four times as many on a GPU
+TIMED_LAUNCHES = 5  # launches that are timed; the fastest counts
+COPY_ELEMENTS = 1 << 24  # float32 elements of the timed copy (four times as many on a GPU): more than the caches hold
+MATMUL_SIZE = 1024  # rows and columns of the matrices in the timed matmul (four times as many on a GPU)
 
 
 @dataclass(frozen=True)
@@ -61,10 +61,10 @@ def measure_matmul(backend: Backend, dtype: DType) -> float:
     return 2 * size**3 / time_launch(backend, launch, [layout.size * dtype.itemsize] * 3) / 1e3
 
 
-def time_launch(backend: Backend, launch: Launcher, sizes: list[int]) -> float:
+def time_launch(backend: Backend, launch: Launcher, buffer_nbytes: list[int]) -> float:
     """Return the shortest time of a launch in microseconds, on new buffers that are filled with zeros."""
-    buffers = [backend.allocate(round_to_size_class(nbytes)) for nbytes in sizes]
-    layouts = [row_major((nbytes // float32.itemsize,)) for nbytes in sizes]
+    buffers = [backend.allocate(round_to_size_class(nbytes)) for nbytes in buffer_nbytes]
+    layouts = [row_major((nbytes // float32.itemsize,)) for nbytes in buffer_nbytes]
     for buffer, layout in zip(buffers, layouts, strict=True):
         backend.fill(buffer, buffer.address, float32, layout, 0)
     addresses, clock = [buffer.address for buffer in buffers], backend.clock()

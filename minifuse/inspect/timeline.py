@@ -59,7 +59,7 @@ class CallEvent:
     start_us: float
     duration_us: float
     planning_us: float
-    """The part of the duration in which the plan was found, or traced, scheduled and compiled."""
+    """The part of the duration in which the plan was looked up, or traced, scheduled and compiled."""
 
 
 @dataclass(frozen=True)
@@ -68,15 +68,16 @@ class ProfileRow:
 
     work: LaunchWork
     count: int
+    """How many launches there were."""
     total_us: float
     share: float
-    """The fraction of the time of all launches."""
+    """`total_us` divided by the total time of all launches."""
     gbytes_per_s: float | None
     gflops: float | None
     """10^9 floating-point operations per second of a matmul."""
     roofline: float | None
-    """The least time that this machine needs for the bytes and the flops, divided by the measured time. It exceeds 1 if
-    data were in a cache.
+    """The least time in which this machine can move the bytes and compute the flops, divided by the measured time. The
+    ratio exceeds 1 if data were in a cache.
     """
 
 
@@ -98,16 +99,16 @@ def group_launches(events: Sequence[LaunchEvent]) -> list[ProfileRow]:
 
 def make_row(work: LaunchWork, count: int, total_us: float, all_us: float) -> ProfileRow:
     """Summarize the launches of one kernel in a row of the table."""
-    each_us, limits = total_us / count, work.limits()
-    speed = work.nbytes / each_us / 1e3 if work.nbytes is not None and each_us else None
-    gflops = work.flops / each_us / 1e3 if work.flops and each_us else None
+    mean_us, limits = total_us / count, work.limits()
+    gbytes_per_s = work.nbytes / mean_us / 1e3 if work.nbytes is not None and mean_us else None
+    gflops = work.flops / mean_us / 1e3 if work.flops and mean_us else None
     roofline = None
-    if limits is not None and each_us and work.nbytes is not None:
+    if limits is not None and mean_us and work.nbytes is not None:
         least_us = work.nbytes / limits.gbytes_per_s / 1e3
         peak = limits.peak(work.dtype) if work.flops else None
         least_us = max(least_us, work.flops / peak / 1e3) if peak else least_us
-        roofline = least_us / each_us
-    return ProfileRow(work, count, total_us, total_us / all_us, speed, gflops, roofline)
+        roofline = least_us / mean_us
+    return ProfileRow(work, count, total_us, total_us / all_us, gbytes_per_s, gflops, roofline)
 
 
 def profile_table(rows: Sequence[ProfileRow]) -> ReportTable:
@@ -133,9 +134,9 @@ def profile_table(rows: Sequence[ProfileRow]) -> ReportTable:
 def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent]) -> Iterator[dict[str, object]]:
     """Yield events in Chrome's trace format: a track of calls, and a track of kernels for each backend. Times are in us."""
     backends = sorted({str(event.work.backend) for event in events})
-    lines = {"host": 0} | {f"kernels on {name}": k for k, name in enumerate(backends, start=1)}
-    for name, line in lines.items():
-        yield {"ph": "M", "name": "thread_name", "pid": 1, "tid": line, "args": {"name": name}}
+    tracks = {"host": 0} | {f"kernels on {name}": k for k, name in enumerate(backends, start=1)}
+    for name, track in tracks.items():
+        yield {"ph": "M", "name": "thread_name", "pid": 1, "tid": track, "args": {"name": name}}
     for call in calls:
         span = {"ts": call.start_us, "dur": call.duration_us, "args": {"planning_us": call.planning_us}}
         yield {"ph": "X", "name": call.function, "cat": "call", "pid": 1, "tid": 0, **span}
@@ -143,5 +144,5 @@ def chrome_trace_events(events: Sequence[LaunchEvent], calls: Sequence[CallEvent
         work = event.work
         facts = {"formula": work.formula, "form": work.form, "bytes": work.nbytes, "flops": work.flops}
         span = {"ts": event.start_us, "dur": event.duration_us, "args": facts | {"GB/s": event.gbytes_per_s}}
-        line = lines[f"kernels on {work.backend}"]
-        yield {"ph": "X", "name": f"{work.function}: {work.formula[:60]}", "cat": "kernel", "pid": 1, "tid": line, **span}
+        track = tracks[f"kernels on {work.backend}"]
+        yield {"ph": "X", "name": f"{work.function}: {work.formula[:60]}", "cat": "kernel", "pid": 1, "tid": track, **span}

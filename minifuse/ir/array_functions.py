@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from .array_methods import Array
 
 ShapeDtype = tuple[Shape, DType]
-Gradients = tuple["Array | None", ...]  # of each input
+Gradients = tuple["Array | None", ...]  # the gradient of each input; None where there is no gradient
 A = TypeVar("A", bound="Array")
 
 
@@ -421,19 +421,19 @@ def overlap_add(g: "Array", shape: Shape, dim: int, size: int, step: int, dilati
     summed along it. The index in a window becomes the first dim, which keeps elements that are adjacent in memory adjacent.
     """
     *others, last = range(g.ndim)
-    n, count, reach = shape[dim], g.shape[dim], dilation * (size - 1)
+    n, count, extent = shape[dim], g.shape[dim], dilation * (size - 1)  # count: how many windows there are
     if count == 1 or size == 1 or (step == size and dilation == 1):
         y = g.permute(*others[: dim + 1], last, *others[dim + 1 :]).reshape(*shape[:dim], count * size, *shape[dim + 1 :])
         spacing = dilation if count == 1 else step if size == 1 else 1
         return y if count * size == n else PadSlice(shape, _slice_along(shape, dim, (0, spacing, count * size)))(y)
-    padded_shape = (size, *shape[:dim], n + reach, *shape[dim + 1 :])
-    padded = PadSlice(padded_shape, _slice_along(padded_shape, dim + 1, (reach, step, count)))(g.permute(last, *others))
-    return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, reach, n))(padded)).reshape(shape)
+    padded_shape = (size, *shape[:dim], n + extent, *shape[dim + 1 :])
+    padded = PadSlice(padded_shape, _slice_along(padded_shape, dim + 1, (extent, step, count)))(g.permute(last, *others))
+    return Reduce(add, (0,))(View("skew", (dim + 1, 0, -dilation, extent, n))(padded)).reshape(shape)
 
 
 def _skew_vjp(g: "Array", n: int, dim: int, along: int, slope: int, start: int) -> "Array":
     """Return the gradient of `Layout.skew`: pad with zeros, then skew back to the `n` original elements."""
-    shift = slope * (g.shape[along] - 1)  # of the last line
+    shift = slope * (g.shape[along] - 1)  # distance by which the last line is shifted
     before, after = max(0, start + max(0, shift)), max(0, n - g.shape[dim] - start - min(0, shift))
     shape = (*g.shape[:dim], before + g.shape[dim] + after, *g.shape[dim + 1 :])
     padded = PadSlice(shape, _slice_along(shape, dim, (before, 1, g.shape[dim])))(g) if before or after else g

@@ -11,7 +11,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
-MAX_NAME_PART = 40  # characters of the target's name in its temporary file's name, since names have at most 255 bytes
+MAX_NAME_PART = 40  # characters of the target's name that a temporary file's name contains; names have at most 255 bytes
 
 REMEDIES = {
     errno.ENOSPC: "free some space",
@@ -53,7 +53,7 @@ def replacement(path: str | os.PathLike[str], is_durable: bool = True) -> Iterat
     path : path
         The file to create or replace. A symbolic link is kept, and the file that it points to is replaced.
     is_durable : bool
-        Whether to wait until the file and its folder are on disk, so that a power failure leaves one of the two contents.
+        Whether to wait until the file and its folder are on disk, so that a power failure leaves the old or the new content.
 
     Yields
     ------

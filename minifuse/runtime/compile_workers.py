@@ -18,7 +18,7 @@ from threading import Event
 from ..core.errors import MinifuseError
 from .kernel_cache import MissingKernel, cache
 
-MIN_KERNELS_FOR_WORKERS = 4  # fewer kernels compile faster in this process than a worker starts
+MIN_KERNELS_FOR_WORKERS = 4  # this process compiles fewer kernels in less time than a worker needs to start
 WORKER_SCRIPT = "import sys; sys.path[:] = {path!r}; from minifuse.runtime.compile_workers import serve; serve()"
 
 
@@ -55,10 +55,10 @@ def compile_all(
         if len(jobs) < MIN_KERNELS_FOR_WORKERS:
             return done
         tried |= {job.name for job in jobs}
-        before = done
+        done_before = done
         for _ in compile_in_processes(jobs, processes):
             done += 1
-            report(done, before + len(jobs))
+            report(done, done_before + len(jobs))
 
 
 def import_path(job: MissingKernel) -> str | None:
@@ -113,13 +113,13 @@ def compile_in_processes(jobs: list[MissingKernel], processes: int) -> Iterator[
 
 
 def start_worker() -> "subprocess.Popen[str]":
-    """Start a process that runs `serve`, with the import path of this one."""
+    """Start a process that runs `serve`, with the import path of this process."""
     command = [sys.executable, "-c", WORKER_SCRIPT.format(path=sys.path)]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
 
 
 def serve() -> None:
-    """Run a worker: read [name, source, compiler] a line from stdin, and write [name, error or ""] to stdout."""
+    """Run a worker: read a [name, source, compiler] from each line of stdin, and write [name, error or ""] to stdout."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles Ctrl-C, and closes stdin to end a worker
     answers, sys.stdout = sys.stdout, sys.stderr
     for line in sys.stdin:

@@ -14,7 +14,7 @@ from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-LOCKED_BYTE = 1 << 30  # Windows forbids others to read a locked byte, so it is past the end of the content
+LOCKED_BYTE = 1 << 30  # offset of the locked byte: past the content, since Windows lets no one else read a locked byte
 OPEN_FLAGS = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)  # no symbolic links, since the content is overwritten
 MAX_CONTENT_BYTES = 4096  # bytes of a lock file that are read, since anyone may have written it
 
@@ -64,7 +64,7 @@ class FileLock:
                 if is_file_at(handle, self.path):  # otherwise the last owner removed the file after it was opened here
                     write_owner(handle)
                     self._release = weakref.finalize(self, release, handle, self.path, os.getpid())
-                    HELD.add(self)
+                    HELD_LOCKS.add(self)
                     return ""
             finally:
                 if not self.is_held:
@@ -83,7 +83,7 @@ class FileLock:
             os.close(handle)
 
 
-HELD: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
+HELD_LOCKS: "weakref.WeakSet[FileLock]" = weakref.WeakSet()
 
 
 def release(handle: int, path: Path, process: int) -> None:
@@ -98,7 +98,7 @@ def release(handle: int, path: Path, process: int) -> None:
 
 
 def try_lock(handle: int) -> bool:
-    """Lock an open file; return False if another open file of it holds the lock."""
+    """Lock an open file. Return False if the lock is held through another handle of the file."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -120,7 +120,7 @@ def try_lock(handle: int) -> bool:
 
 
 def is_file_at(handle: int, path: Path) -> bool:
-    """Return True if an open file is still the one at a path."""
+    """Return True if the file at a path is still the open file."""
     try:
         return os.path.samestat(os.fstat(handle), path.stat())
     except FileNotFoundError:
@@ -152,7 +152,7 @@ def owner_of(handle: int) -> str:
 
 def forget_all() -> None:
     """Forget all locks after a fork: they belong to the parent."""
-    for lock in list(HELD):
+    for lock in list(HELD_LOCKS):
         lock.forget()
 
 

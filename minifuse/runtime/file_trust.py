@@ -14,7 +14,7 @@ from pathlib import Path, PurePath
 
 MAX_LINKS = 40  # symbolic links in a path, as in Linux
 PRIVATE, OWN_FILE = 0o700, 0o644  # permissions of new folders and files, before the umask
-ACCESS_LIST = "system.posix_acl_access"  # the attribute that stores the permissions of further users on Linux
+ACCESS_LIST = "system.posix_acl_access"  # the file attribute in which Linux stores the permissions of further users
 HAS_OWNERS = hasattr(os, "geteuid")
 
 
@@ -24,7 +24,7 @@ def why_distrusted(folder: Path) -> str:
     Parameters
     ----------
     folder : Path
-        It need not exist, if this user could create it in a place where no one else can replace it.
+        The folder need not exist if this user could create it where no one else can replace it.
 
     Returns
     -------
@@ -38,7 +38,7 @@ def why_distrusted(folder: Path) -> str:
     """
     if not HAS_OWNERS:
         return ""
-    path, links = Path("/"), 0
+    path, link_count = Path("/"), 0
     try:
         system = {0, path.stat().st_uid}  # in a user namespace, root may have another number
         parts = list(reversed((folder if folder.is_absolute() else Path.cwd() / folder).parts[1:]))
@@ -48,8 +48,8 @@ def why_distrusted(folder: Path) -> str:
             path = path.parent if part == ".." else path / part
             status = path.lstat()
             if stat.S_ISLNK(status.st_mode):
-                links += 1
-                if links > MAX_LINKS:
+                link_count += 1
+                if link_count > MAX_LINKS:
                     raise OSError(errno.ELOOP, os.strerror(errno.ELOOP))
                 if status.st_uid not in {os.geteuid(), *system}:
                     return f"the link {path} belongs to user {status.st_uid}, not to user {os.geteuid()} or root"
@@ -71,7 +71,7 @@ def why_others_may_change(path: PurePath, status: os.stat_result, *, is_ancestor
     path : PurePath
     status : os.stat_result
     is_ancestor : bool
-        Whether it is a parent of the folder in question: then the system may own it, and it may have the sticky bit.
+        Whether `path` is a parent of the examined folder. If so, the system may own it, and it may have the sticky bit.
     system : set of int
         User numbers of the system.
     """

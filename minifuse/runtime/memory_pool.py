@@ -21,7 +21,7 @@ from ..core.layout import Layout
 
 PROBES_PER_ROUND = range(4)  # how many buffers of a size class are tested before the class is rotated
 PROBE_ROUNDS = range(2)  # how many rotations are tried before new memory is allocated
-# Bytes. When the pool grows past this size, or past twice the size after the last trim, it releases unused buffers.
+# A pool that exceeds this many bytes, and twice the bytes that were left after the last trim, releases unused buffers.
 TRIM_THRESHOLD = 1 << 30
 ALIGNMENT = 64  # bytes of a cache line, and of the widest vector register
 MIN_SIZE_CLASS = 64  # bytes of the smallest buffer
@@ -37,7 +37,7 @@ class VersionCounter:
 
 
 class MemoryBuffer:
-    """`nbytes` of memory at `address`; `owner` keeps it alive, and `version` counts in-place writes to it."""
+    """`nbytes` of memory at `address`. `owner` keeps the memory alive; `version` is the time of the last in-place write."""
 
     __slots__ = ("__weakref__", "address", "is_writable", "nbytes", "owner", "version")
 
@@ -88,7 +88,7 @@ def version_of(array: np.ndarray) -> VersionCounter:
 
 
 def base_of(owner: object) -> object:
-    """Return the object whose memory an array or a memoryview refers to; None if it owns its memory, or is another object.
+    """Return the object whose memory an array, a memoryview or a wrapper of an array refers to; None if there is none.
 
     Between a view of `np.lib.stride_tricks` and its base there is an object that is not an array, but has a `base`.
     """
@@ -123,9 +123,9 @@ class MemoryStats:
 
     in_use: int  # bytes of buffers that are not free
     free: int  # bytes of buffers that can be reused
-    peak: int  # largest sum of the two so far
-    buffers: int
-    new: int  # buffers allocated so far; all other requests reused one
+    peak: int  # largest sum of `in_use` and `free` so far
+    buffers: int  # how many buffers exist
+    new: int  # how many buffers were allocated so far; all other requests reused a buffer
     plans: int = 0  # estimated bytes of cached plans in main memory, for all backends together
 
 

@@ -1,9 +1,9 @@
 """Cache plans: least recently used eviction, with one limit in bytes for the plans of all tables.
 
 There is one table for single operations and one for each fused function. Each table also has `fast_path`, a plain dictionary
-from keys to functions that run a plan, so a repeated call costs one lookup. It does not record that the plan was used.
-Therefore all `fast_path` dictionaries are cleared from time to time: the next call of each kind finds its plan in the table,
-which records the use.
+from keys to functions that run a plan, so a repeated call costs one lookup. A lookup there does not record that the plan was
+used. Therefore all `fast_path` dictionaries are cleared from time to time: the next call of each kind finds its plan in the
+table, which records the use.
 
 The environment variable `MINIFUSE_PLAN_LIMIT_MB` sets the limit (default 256), and `set_limit` changes it. The size of an
 entry is an estimate.
@@ -20,7 +20,7 @@ from ..core.errors import MinifuseError
 DEFAULT_LIMIT_MB = 256
 # After every limit / CLEARS_PER_LIMIT added bytes, the size of all plans is checked and the fast paths are cleared.
 CLEARS_PER_LIMIT = 8
-MAX_FRACTION = 1 - 1 / CLEARS_PER_LIMIT  # a check evicts above this fraction of the limit: plans are added until the next
+MAX_FRACTION = 1 - 1 / CLEARS_PER_LIMIT  # a check evicts above this fraction of the limit, since more plans follow
 KEPT_FRACTION = 3 / 4  # an eviction shrinks the plans to this fraction of the limit
 
 V = TypeVar("V")
@@ -30,7 +30,9 @@ class PlanStats(NamedTuple):
     """Number and size of the plans of all tables."""
 
     plans: int
+    """How many plans are cached."""
     nbytes: int
+    """Estimated bytes of all plans together."""
     limit: int
     """Limit in bytes for all plans together."""
 
@@ -107,7 +109,7 @@ class PlanCache:
             ) from None
 
     def set_limit(self, megabytes: float | None) -> None:
-        """Set the limit for this process; None for that of the environment. Plans above it are evicted now."""
+        """Set the limit for this process; None for the environment variable's limit. Evict plans that exceed it."""
         try:
             self.own_limit = None if megabytes is None else to_nbytes(megabytes)
         except (ValueError, OverflowError, TypeError):

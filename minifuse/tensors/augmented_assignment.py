@@ -26,7 +26,7 @@ INPLACE_OPERATORS = {
 
 
 def assign(target: object, value: V) -> V:
-    """Return the value: the function that a plain store, `x[...] = y`, applies."""
+    """Return the value unchanged. The plain store `x[...] = y` applies this function where `x += y` applies an operator."""
     return value
 
 
@@ -37,8 +37,12 @@ def as_operand(x: Any) -> Any:
 
 def drop_leading_ones(value: Any, ndim: int) -> Any:
     """Remove leading dims of size 1 until `ndim` dims are left, as NumPy does in `x[...] = y`."""
-    extra = len(getattr(value, "shape", ())) - ndim
-    return value.reshape(value.shape[extra:]) if extra > 0 and value.shape[:extra] == (1,) * extra else value
+    extra_dims = len(getattr(value, "shape", ())) - ndim
+    return (
+        value.reshape(value.shape[extra_dims:])
+        if extra_dims > 0 and value.shape[:extra_dims] == (1,) * extra_dims
+        else value
+    )
 
 
 def inplace_method(name: str) -> "Callable[[Tensor, object], Tensor]":

@@ -20,10 +20,10 @@ from ..runtime.memory_pool import write_clock
 if TYPE_CHECKING:
     from .tensor import CallInput, Tensor
 
-    Inputs = Sequence[CallInput | None]  # of a call; None replaces an input that does not matter
+    Inputs = Sequence[CallInput | None]  # inputs of a call, with None in place of those that do not matter
 
 ONE_TARGET = (0,)  # `targets` of an operation that modifies its first operand
-DISTINCT_INPUTS = (0, 1)  # `same` of two operands that are different tensors
+DISTINCT_INPUTS = (0, 1)  # `alias_of` of two operands that are different tensors
 
 
 def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> None:
@@ -39,7 +39,7 @@ def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> 
     if (tracer := active_tracer()) is not None:
         tracer.store(function, targets, inputs)
         return
-    xs, same = [*targets, *inputs], list(range(len(targets) + len(inputs)))
+    xs, alias_of = [*targets, *inputs], list(range(len(targets) + len(inputs)))
     for target in targets:
         check_writable(target)
     for group in groups_sharing_buffers(xs):
@@ -51,10 +51,10 @@ def store(function: TraceableFunction, targets: Sequence[Any], *inputs: Any) -> 
                     shapes = f"shapes {target.shape} and {x.shape}"
                     raise OverlapError(f"in-place write to two tensors that share memory, {shapes}; write to one at a time")
                 if is_same:
-                    same[j] = k
+                    alias_of[j] = k
                 elif shares_memory(target, x):
                     xs[j] = group[j] = x.clone()
-    run_inplace_plan(function, tuple(range(len(targets))), tuple(same), *xs)
+    run_inplace_plan(function, tuple(range(len(targets))), tuple(alias_of), *xs)
 
 
 def check_writable(target: "Tensor") -> None:
@@ -63,15 +63,15 @@ def check_writable(target: "Tensor") -> None:
         raise OverlapError(f"in-place write to read-only memory (shape {target.shape}); write to x.clone()")
 
 
-def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], same: tuple[int, ...], *inputs: Any) -> None:
-    """Run the plan of an in-place operation. `same` contains for each input the first one that is the same tensor."""
-    run = runs.get((targets, same, *plan_key(function, inputs)))
+def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], alias_of: tuple[int, ...], *inputs: Any) -> None:
+    """Run the plan of an in-place operation. `alias_of[k]` is the first input that is the same tensor as input k."""
+    run = runs.get((targets, alias_of, *plan_key(function, inputs)))
     if run is None:
         hook = active_hook()
         if hook is not None:
-            run = hook.call_inplace(function, targets, same, inputs)
+            run = hook.call_inplace(function, targets, alias_of, inputs)
         else:
-            run = get_inplace_plan(function, targets, same, inputs).run
+            run = get_inplace_plan(function, targets, alias_of, inputs).run
     for k in targets:
         write_clock.record_write(inputs[k].buffer)  # before the run, which a signal may interrupt
     run(*inputs)
@@ -81,13 +81,17 @@ def store_in(function: TraceableFunction, target: "Tensor", value: Any) -> "Tens
     """Store `function(target, value)` in the memory of the target, and return the target: `a += b`.
 
     A call with a cached plan, whose operands are in different buffers, takes the fast path. While a function is traced,
-    the dispatch mode is another one, for which no plan is cached.
+    the dispatch mode differs, and no plan is cached for it.
     """
     meta = getattr(value, "meta", None)
     run = runs.get((ONE_TARGET, DISTINCT_INPUTS, function, mode.is_recording, target.meta, meta or type(value)))
     if run is not None and (memory := target.buffer).is_writable:
-        other = memory if meta is None else value.buffer
-        if meta is None or other.address + other.nbytes <= memory.address or memory.address + memory.nbytes <= other.address:
+        value_buffer = memory if meta is None else value.buffer
+        if (
+            meta is None
+            or value_buffer.address + value_buffer.nbytes <= memory.address
+            or memory.address + memory.nbytes <= value_buffer.address
+        ):
             write_clock.record_write(memory)
             run(target, value)
             return target
@@ -98,7 +102,7 @@ def store_in(function: TraceableFunction, target: "Tensor", value: Any) -> "Tens
 
 
 def groups_sharing_buffers(xs: "Inputs") -> "list[dict[int, Tensor]]":
-    """Return groups of tensors, each by its index, whose buffers share memory; most calls have none."""
+    """Return groups of tensors whose buffers share memory, as {index: tensor}; most calls have none."""
     buffers = [x.buffer for x in xs if isinstance(x, Array)]
     if are_disjoint([(memory.address, memory.address + memory.nbytes) for memory in buffers]):
         return []
@@ -120,7 +124,7 @@ def tensor_range(x: "Tensor") -> Interval:
 
 
 def overlapping_groups(xs: "Inputs") -> "list[dict[int, Tensor]]":
-    """Return groups of tensors, each by its index, whose ranges intersect and of which at least two share bytes.
+    """Return groups of tensors whose ranges intersect, and of which at least two share bytes, as {index: tensor}.
 
     A tensor that occurs several times is listed once.
     """

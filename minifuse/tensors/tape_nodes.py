@@ -17,7 +17,7 @@ class ViewBackward:
 
     def __init__(self, view: View, x: "Tensor") -> None:
         self.view, self.edges = view, (x.grad_fn or x,)
-        self.viewed_layout: Any = x.meta.layout  # passed to the VJP instead of x, of which it reads only the shape
+        self.viewed_layout: Any = x.meta.layout  # passed to the VJP in place of x, since the VJP reads only the shape
 
     def backward(self, gradients: "Sequence[Tensor]") -> Sequence[Any]:
         """Apply the VJP of the view."""

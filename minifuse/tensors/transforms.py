@@ -25,8 +25,8 @@ def grad(function: Callable[..., Any], argnums: int | Sequence[int] = 0) -> Call
     Returns
     -------
     function
-        Takes the same arguments, and returns the gradient, with the shape of the argument, or a tuple of gradients. You
-        can differentiate it again.
+        Takes the same arguments, and returns the gradient, with the shape of the argument, or a tuple of gradients. The
+        returned function can be differentiated again.
 
     Raises
     ------

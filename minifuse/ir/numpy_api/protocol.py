@@ -72,9 +72,9 @@ def on_ufunc(x: "Array", ufunc: np.ufunc, method: str, inputs: Sequence[object],
     if entry is not None and method == "__call__" and not named:
         return x.apply(entry, *[as_operand(i) for i in inputs])
     name = ufunc.__name__ + (f".{method}" if method != "__call__" else "")
-    outs = named.pop("out", (None,))
-    if any(out is not None for out in outs):
-        return store_ufunc_result(name, ufunc, method, inputs, outs, named)
+    out_tensors = named.pop("out", (None,))
+    if any(out is not None for out in out_tensors):
+        return store_ufunc_result(name, ufunc, method, inputs, out_tensors, named)
     options = {key: value for key, value in named.items() if key == "axis" or not is_neutral(key, value)}
     if method == "reduce" and ufunc in REDUCTIONS:
         return reduce_ufunc(name, ufunc, x, **options)

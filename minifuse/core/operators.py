@@ -12,8 +12,8 @@ Fields of an entry:
 * is_selection: the reduction returns one of its inputs, as max does. Its gradient compares x with y for equality, so it
   needs the exact bits that were reduced. They are saved, since recomputing under fast-math may change the last bit.
 * accepts and result: the accepted dtypes, and the dtype of the result.
-* cost: of one evaluation, in additions. The compiler uses it to decide between storing and recomputing a value, and a launch
-  to choose the number of threads.
+* cost: the cost of one evaluation, in additions. The compiler uses it to decide between storing and recomputing a value, and
+  a launch to choose the number of threads.
 * symbol and methods: how the operator is written in Python. `Traceable` gets its methods from here.
 
 To add an operator, add an entry. It then runs on every backend, has its gradient, fuses, is tested and is documented, since
@@ -173,11 +173,14 @@ def _prod_reduce_vjp(g, y, x, reduce):
     """
     is_zero = eq(x, 0)
     nonzero = where(is_zero, 1, x)
-    zeros, product = reduce(add, where(is_zero, 1.0, 0.0)), reduce(mul, nonzero)  # number of zeros, product of the others
+    zero_count, product = (
+        reduce(add, where(is_zero, 1.0, 0.0)),
+        reduce(mul, nonzero),
+    )  # number of zeros, product of the others
     sum_of_zeros = reduce(add, where(is_zero, x, 0))  # its value is 0, its derivative is 1
-    of_zero = where(eq(zeros, 1), product, where(eq(zeros, 2), (sum_of_zeros - x) * product, 0))
-    of_other = where(eq(zeros, 0), product / nonzero, where(eq(zeros, 1), sum_of_zeros * product / nonzero, 0))
-    return g * where(is_zero, of_zero, of_other)
+    zero_grad = where(eq(zero_count, 1), product, where(eq(zero_count, 2), (sum_of_zeros - x) * product, 0))
+    nonzero_grad = where(eq(zero_count, 0), product / nonzero, where(eq(zero_count, 1), sum_of_zeros * product / nonzero, 0))
+    return g * where(is_zero, zero_grad, nonzero_grad)
 
 
 @primitive(
@@ -254,7 +257,7 @@ def _select_vjp(wins):
 
 
 def _split_ties_vjp(g, y, x, reduce):
-    """Return the gradient of max or min: split equally among all elements equal to y. If there are NaNs, among those."""
+    """Return the gradient of max or min, split equally among all elements equal to y, or among the NaNs if there are any."""
     is_extreme = eq(x, y) | ne(x, x)
     return where(is_extreme, g, 0) / reduce(add, where(is_extreme, 1.0, 0.0))
 

@@ -26,8 +26,8 @@ from .reduction_bodies import argreduce, mean, reduce_dims, std, var
 from .softmax import log_softmax, logsumexp, softmax
 
 NO_CLIP_BOUNDS = "clip: got neither low nor high; give at least one of them"
-MAX_CACHED_CALLS = 10_000  # argument lists of a method whose views or bound function are cached
-HASHABLE_INDEX = {int, type(None)}  # types that start, stop and step of a slice may have in a cache key
+MAX_CACHED_CALLS = 10_000  # cached views or bound functions of each cached function, one per argument list
+SLICE_KEY_TYPES = {int, type(None)}  # types that the start, stop and step of a slice may have in a cache key
 IndexKeyEntry = int | None | EllipsisType | tuple[int | None, int | None, int | None]  # a slice is a tuple
 IndexKey = tuple[IndexKeyEntry, ...]
 R = TypeVar("R")
@@ -211,7 +211,7 @@ class Array(Traceable):
         return self._reduce(mul, dim, keepdim)
 
     def max(self, dim: Dims = None, keepdim: bool = False) -> Self:
-        """Return the largest element along dims, without its index; NaN if there is one. Ties share the gradient equally.
+        """Return the largest element along dims, without its index; NaN if one is NaN. Ties share the gradient equally.
 
         `values, indices = x.max(dim)`, as in PyTorch, raises ShapeError: the indices are `x.argmax(dim)`.
         """
@@ -220,7 +220,7 @@ class Array(Traceable):
         return self._reduce(maximum, dim, keepdim, "max")
 
     def min(self, dim: Dims = None, keepdim: bool = False) -> Self:
-        """Return the smallest element along dims, without its index; NaN if there is one. Ties share the gradient."""
+        """Return the smallest element along dims, without its index; NaN if one is NaN. Ties share the gradient."""
         if dim is not None:
             forbid_pair_unpacking("min")
         return self._reduce(minimum, dim, keepdim, "min")
@@ -323,7 +323,7 @@ def index_key(index: object) -> IndexKey | None:
     for entry in index if type(index) is tuple else (index,):
         if type(entry) is slice:
             start, stop, step = entry.start, entry.stop, entry.step
-            if type(start) not in HASHABLE_INDEX or type(stop) not in HASHABLE_INDEX or type(step) not in HASHABLE_INDEX:
+            if type(start) not in SLICE_KEY_TYPES or type(stop) not in SLICE_KEY_TYPES or type(step) not in SLICE_KEY_TYPES:
                 return None
             key.append((start, stop, step))
         elif type(entry) is int or entry is None or entry is Ellipsis:
@@ -341,10 +341,10 @@ def cached_views(shape: Shape, key: IndexKey) -> tuple[View, ...]:
 
 def index_views(shape: Shape, index: Index) -> tuple[View, ...]:
     """Return the views that compute x[index]: a slice, then a reshape if dims are added or removed."""
-    ranges, after = parse_index(shape, index)
-    sliced = tuple(size for _, _, size in ranges)
-    is_whole = all(r == (0, 1, n) for r, n in zip(ranges, shape, strict=True))
-    return (View("slice", ranges),) * (not is_whole) + (View("reshape", after),) * (after != sliced)
+    ranges, shape_after = parse_index(shape, index)
+    sliced_shape = tuple(size for _, _, size in ranges)
+    selects_all = all(r == (0, 1, n) for r, n in zip(ranges, shape, strict=True))
+    return (View("slice", ranges),) * (not selects_all) + (View("reshape", shape_after),) * (shape_after != sliced_shape)
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
@@ -352,15 +352,15 @@ def reduction(
     body: Callable[..., Array], ndim: int, keepdim: bool, parameters: tuple[Hashable, ...], *dims: Any
 ) -> BoundFunction:
     """Return the bound function of a reduction, given the dims of the call."""
-    reduced = normalize_dims(None if dims == (None,) else dims, ndim)
-    return BoundFunction(body, (tuple(sorted(reduced)), bool(keepdim), *parameters))
+    reduced_dims = normalize_dims(None if dims == (None,) else dims, ndim)
+    return BoundFunction(body, (tuple(sorted(reduced_dims)), bool(keepdim), *parameters))
 
 
 @lru_cache(MAX_CACHED_CALLS, typed=True)
-def reshape_view(old: Shape, *new: int) -> View | None:
+def reshape_view(old_shape: Shape, *new_sizes: int) -> View | None:
     """Return the view of a reshape, or None if the shape does not change."""
-    shape = infer_shape(math.prod(old), new)
-    return None if shape == old else View("reshape", shape)
+    shape = infer_shape(math.prod(old_shape), new_sizes)
+    return None if shape == old_shape else View("reshape", shape)
 
 
 def clip(x: T, low: T | Number | None = None, high: T | Number | None = None) -> T:

@@ -13,7 +13,7 @@ from typing import NoReturn
 from ..core.errors import ShapeError, users_line
 
 CACHE_OPCODE, UNPACK_OPCODE = opmap["CACHE"], opmap["UNPACK_SEQUENCE"]
-MAX_CACHED_SHAPES = 10_000
+MAX_CACHED_SHAPES = 10_000  # cached results of `size_of`, one per shape
 
 
 class Size(int):
@@ -23,8 +23,8 @@ class Size(int):
 
     def __call__(self, *dim: object) -> NoReturn:
         """Raise ShapeError: the size is not a method."""
-        instead = f"x.shape[{', '.join(map(str, dim))}]" if dim else "x.shape"
-        raise ShapeError(f"size: x.size is the number of elements, {self}, not a method; write {instead}")
+        expression = f"x.shape[{', '.join(map(str, dim))}]" if dim else "x.shape"
+        raise ShapeError(f"size: x.size is the number of elements, {self}, not a method; write {expression}")
 
     def __reduce__(self) -> tuple[type[int], tuple[int]]:
         return int, (int(self),)

@@ -28,10 +28,10 @@ from ..core.indexing import ShapeLike, shape_of
 from .tensor import Tensor, to_array
 
 DTypeLike = DType | str | type | None
-RandomState = dict[str, str | int | dict[str, int]]  # of NumPy's bit generator: its name, and integers
+RandomState = dict[str, str | int | dict[str, int]]  # state of NumPy's bit generator: the generator's name, and integers
 
 DTYPE_OF_KIND = {"f": float32, "i": int64, "b": bool_}  # dtypes of Python numbers
-DLPACK_CUDA = 2  # DLPack's number for CUDA devices
+DLPACK_CUDA = 2  # the device type of CUDA in DLPack
 
 
 def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = None, requires_grad: bool = False) -> Tensor:
@@ -44,9 +44,9 @@ def tensor(data: npt.ArrayLike, dtype: DTypeLike = None, backend: str | None = N
     dtype : DType, str or type, optional
         The element type.
     backend : str, optional
-        The backend that stores it. Default: the default backend.
+        The backend that stores the tensor. Default: the default backend.
     requires_grad : bool
-        Compute a gradient for it in `backward`.
+        Compute a gradient for the tensor in `backward`.
 
     Returns
     -------
@@ -335,7 +335,7 @@ def get_rng_state() -> RandomState:
 
     Notes
     -----
-    This is the state of NumPy's PCG64, the one generator of `rand`, `randn` and the initial values of layers. Data loaders
+    This is the state of NumPy's PCG64, the only generator of `rand`, `randn` and the initial values of layers. Data loaders
     have separate seeds.
 
     Examples
@@ -352,12 +352,12 @@ def get_rng_state() -> RandomState:
 
 
 def set_rng_state(state: Mapping[str, object]) -> None:
-    """Set the state of the random number generator to one that `get_rng_state` returned.
+    """Set the state of the random number generator to a state that `get_rng_state` returned.
 
     Raises
     ------
     DTypeError
-        The argument is not such a state. The generator is unchanged.
+        The argument is not a state of PCG64. The generator is unchanged.
 
     Examples
     --------
@@ -371,15 +371,15 @@ def set_rng_state(state: Mapping[str, object]) -> None:
     True
     """
     global _random
-    bits: Any = np.random.PCG64(0)
+    bit_generator: Any = np.random.PCG64(0)
     try:
-        bits.state = state
-        is_state = to_plain(bits.state) == to_plain(state)  # NumPy also accepts states that it ignores
+        bit_generator.state = state
+        is_state = to_plain(bit_generator.state) == to_plain(state)  # NumPy also accepts states that it ignores
     except (AttributeError, KeyError, OverflowError, TypeError, ValueError):
         is_state = False
     if not is_state:
         raise DTypeError(f"set_rng_state: expected a state of PCG64 from get_rng_state, got {state!r:.80}")
-    _random = np.random.Generator(bits)
+    _random = np.random.Generator(bit_generator)
 
 
 def to_plain(state: Any) -> Any:

@@ -1,8 +1,8 @@
 """Checkpoints: tensors by name in one safetensors file, which PyTorch can also read. Writing is atomic.
 
 The format is safetensors [1]_: a JSON header with the position of each tensor, followed by the elements. A file is
-written under a temporary name, flushed to the disk, and then renamed. If the process dies in between, or the disk is
-full, the old file is unchanged. The package `safetensors` reads and writes the format.
+written under a temporary name, flushed to the disk, and then renamed. If the process dies before the renaming, or the
+disk is full, the old file is unchanged. The package `safetensors` reads and writes the format.
 
 The metadata of a file contains a SHA-256 digest, which detects accidental damage when the file is loaded. It is not a
 signature.
@@ -43,7 +43,7 @@ DTYPE_NAMES = {
     "I32": "int32",
     "I64": "int64",
     "BOOL": "bool",
-}  # element type in the format -> name of our dtype
+}  # element type in the format -> name of minifuse's dtype
 STATE_KEY = "minifuse.state"  # key of the metadata that describes the tree of save_state
 
 
@@ -93,7 +93,7 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     for name, text in texts.items():
         if not (is_text(name) and is_text(text)):
             raise DTypeError(
-                f"save: metadata {name!r} is {text!r:.40}, expected a str for a str; encode other values with json.dumps"
+                f"save: metadata {name!r} is {text!r:.40}, expected str keys and values; encode other values with json.dumps"
             )
     for name, x in tensors.items():
         if not is_text(name) or name == "__metadata__":
@@ -102,8 +102,8 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
             raise DTypeError(f"save: {name!r} is {type(x).__name__}, expected a tensor; wrap it in mf.tensor")
         array = x.detach().numpy()
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0-d arrays 0-d
-    names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
-    specs = {name: (names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
+    format_names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
+    specs = {name: (format_names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
     write_file(import_safetensors().numpy.save(arrays, {**texts, DIGEST_KEY: digest_entry(arrays, specs, texts)}), path)
 
 

@@ -48,11 +48,11 @@ class Tensor(Array):
     dtype : DType
         float32, float64, int32, int64 or bool.
     backend : str
-        The backend that stores it and computes with it.
+        The name of the backend that stores the tensor and computes with it.
     requires_grad : bool
-        True if `backward` computes a gradient for it.
+        True if `backward` computes a gradient for the tensor.
     grad : Tensor or None
-        The sum of the gradients that it has received.
+        The sum of the gradients that `backward` has computed so far.
     """
 
     __slots__ = ("__weakref__", "address", "buffer", "grad", "grad_fn", "meta")
@@ -62,7 +62,7 @@ class Tensor(Array):
         self.grad: Tensor | None = None
         self.grad_fn: autograd.GradFn | None = None
 
-    apply = staticmethod(call)  # no method around it, since every operation calls it
+    apply = staticmethod(call)  # not wrapped in a method, since every operation calls it
 
     @classmethod
     def from_numpy(cls, array: NumpyArray, backend: Backend) -> "Tensor":
@@ -313,10 +313,10 @@ class Tensor(Array):
     def __repr__(self) -> str:
         text = np.array2string(self.numpy(), precision=4, suppress_small=True, separator=", ", prefix="tensor(")
         text = text if self.size else "[]" + f", shape={self.shape}" * (self.ndim > 1)
-        extra = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
-        extra += [f'backend="{self.meta.backend!r}"'] if self.backend != "parallel" else []
-        extra += ["requires_grad=True"] if self.requires_grad else []
-        return f"tensor({', '.join([text, *extra])})"
+        details = [f"dtype={self.dtype}"] if self.dtype.name not in ("float32", "int64", "bool") else []
+        details += [f'backend="{self.meta.backend!r}"'] if self.backend != "parallel" else []
+        details += ["requires_grad=True"] if self.requires_grad else []
+        return f"tensor({', '.join([text, *details])})"
 
     # In-place operations.
 

@@ -111,7 +111,7 @@ def test_metadata(tmp_path):
         ({"x": 1.0}, None, "'x' is float"),
         ({3: mf.ones(1)}, None, "got 3 as the name of a tensor"),
         ({"__metadata__": mf.ones(1)}, None, "got '__metadata__' as the name"),
-        ({}, {"epoch": 3}, "metadata 'epoch' is 3, expected a str for a str; encode other values with json.dumps"),
+        ({}, {"epoch": 3}, "metadata 'epoch' is 3, expected str keys and values; encode other values with json.dumps"),
         ({}, {3: "epoch"}, "metadata 3 is 'epoch'"),
     ],
 )
@@ -471,7 +471,7 @@ def test_a_pipe_is_refused_and_not_waited_for(tmp_path):
 def test_text_without_a_utf8_encoding_is_an_error(tmp_path):
     with pytest.raises(DTypeError, match=r"got '\\ud800' as the name"):
         mf.save({"\ud800": mf.ones(1)}, tmp_path / "a")
-    with pytest.raises(DTypeError, match=r"metadata 'a' is '\\udcff', expected a str for a str"):
+    with pytest.raises(DTypeError, match=r"metadata 'a' is '\\udcff', expected str keys and values"):
         mf.save({}, tmp_path / "a", {"a": "\udcff"})
     assert names(tmp_path) == []
 

@@ -37,7 +37,7 @@ Layouts = Sequence[Layout]
 
 
 class TracedMemory:
-    """Memory of floats that are value IDs; stored values are kept by address."""
+    """Memory whose floats are value IDs. Values that are stored in it are kept in a dict by address."""
 
     def __init__(self, log: ProvenanceLog, address: int, within: Interval, stored: dict[int, ValueId]) -> None:
         self.log, self.address, self.within, self.stored = log, address, within, stored
@@ -67,18 +67,18 @@ class LaunchRecorder:
 
 
 class RecordingPythonBackend(LaunchRecorder, PythonBackend):
-    """The python backend, recording its loops."""
+    """The python backend; it records its loops instead of running them."""
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
-        """Record a map."""
+        """Record the launch of a map."""
         self.record_loop(PythonBackend.map, op, [a], out, ())
 
     def zip(self, op: ScalarFunction, a: Operand, b: Operand, out: Operand) -> None:
-        """Record a zip."""
+        """Record the launch of a zip."""
         self.record_loop(PythonBackend.zip, op, [a, b], out, ())
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """Record a reduction."""
+        """Record the launch of a reduction."""
         self.record_loop(PythonBackend.reduce, op, [a], out, tuple(dims))
 
     def record_loop(
@@ -100,7 +100,7 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
 
 
 def traced_operator(log: ProvenanceLog, op: ScalarFunction) -> ScalarFunction:
-    """Return an operator that is logged; other functions, which only move a value, are returned unchanged."""
+    """Return an operator whose calls are logged. Other functions only move a value, and are returned unchanged."""
     if not isinstance(op, Operator):
         return op
     traced = copy.copy(op)
@@ -121,7 +121,7 @@ def operand_of_element(
 
 
 class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
-    """The parallel backend, recording its kernels: one per array, since a cell belongs to one array."""
+    """The parallel backend; it records its kernels, one per array, since a traced element belongs to one array."""
 
     has_multi_tensor = False
 

@@ -22,11 +22,13 @@ from .recorded_launches import ITEMSIZE, ElementRead, LaunchTrace, RecordedLaunc
 from .traced_values import ProvenanceLog, ThreadId, ValueId, decode_id
 
 MAX_TRACED_ACCESSES = 250_000  # accesses to memory in the trace of one launch
-MAX_LANES_RUN_WHOLE = 1 << 13  # a launch with more lanes runs only the blocks that are likely to be needed
+MAX_LANES_TO_RUN_ALL = (
+    1 << 13
+)  # lanes of a launch; with more, at first only the blocks that probably compute the element run
 
 
 class RecordingCudaBackend(RecordingBackend):
-    """The cuda backend, recording its launches: one per array, since a cell belongs to one array."""
+    """The cuda backend; it records its launches, one per array, since a traced element belongs to one array."""
 
     has_multi_tensor = False
 
@@ -107,7 +109,7 @@ def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
     """Run the blocks of a launch that compute some elements."""
     total, ranges = prod(plan.grid), output_ranges(plan)
     all_blocks = set(range(total))
-    if total * prod(plan.block) > MAX_LANES_RUN_WHOLE:
+    if total * prod(plan.block) > MAX_LANES_TO_RUN_ALL:
         written = [(low, high) for at in requested for low, high in ranges if low <= at < high]
         likely = {(at - low) * total // (high - low) for at, (low, high) in zip(requested, written, strict=True)}
         trace = run_blocks(plan, likely, requested)
@@ -169,7 +171,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
 
 
 def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType:
-    """Return a kernel, and the functions that it calls, with operators that are logged."""
+    """Return a kernel in which all operators are logged, also in the functions that it calls."""
     names, replacements = function.__globals__, {**log.traced_operators(), "cuda": TracedCudaModule(log.float_type)}
     namespace = {name: replacements.get(name, value) for name, value in names.items()}
 
@@ -186,7 +188,7 @@ def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType
 def iter_loads(
     trace: simt.Trace, rows: list[int], lows: list[int], requested: set[int | None], computing: set[ThreadId]
 ) -> Iterator[ElementRead]:
-    """Yield the loads of elements at these addresses, by threads that took part in computing the cell."""
+    """Yield the loads of elements at these addresses by the threads that helped to compute the traced element."""
     events, turns = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
         thread, row = (int(events.block[k]), int(events.thread[k])), events.array[k]

@@ -58,7 +58,7 @@ def _round(x: "Array", decimals: int) -> "Array":
 
 @implements(np.isclose, operands=4)
 def isclose(a: "Array", b: "Array", rtol: Operand = 1e-5, atol: Operand = 1e-8, equal_nan: bool = False) -> "Array":
-    """Return where |a - b| <= atol + rtol * |b|, or a == b."""
+    """Return True for each element with |a - b| <= atol + rtol * |b|, or a == b."""
     a, b = promote_to_float(a, b)
     is_close = ((abs(a - b) <= atol + rtol * abs(b)) & isfinite(b)) | eq(a, b)
     return is_close | (isnan(a) & isnan(b)) if equal_nan else is_close
@@ -85,7 +85,7 @@ def _array_equal(a: "Array", b: "Array", equal_nan: bool) -> "Array":
 
 @implements(np.nan_to_num)
 def nan_to_num(x: "Array", nan: object = 0.0, posinf: object = None, neginf: object = None) -> "Array":
-    """Replace NaN by 0, and infinities by the largest and the smallest number of the dtype."""
+    """Replace NaN and infinities; by default, by 0 and by the largest and the smallest number of the dtype."""
     if not x.dtype.is_float:
         return x.clone()
     limits = np.finfo(x.dtype.numpy)
@@ -104,23 +104,24 @@ define(np.tril, lambda m, k=0: _triangle(m, k, False), "Return the part on and b
 def _triangle(x: "Array", k: int, is_upper: bool) -> "Array":
     if x.ndim == 0:
         raise ShapeError("np.triu and np.tril: a 0-d array has no diagonal; expected a matrix")
-    rows, columns = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]  # a vector is repeated as the rows of a square
-    distance = x.positions(columns) - x.positions(rows).reshape(rows, 1)
+    # A vector is repeated as the rows of a square.
+    row_count, column_count = (x.shape[-1],) * 2 if x.ndim == 1 else x.shape[-2:]
+    distance = x.positions(column_count) - x.positions(row_count).reshape(row_count, 1)
     return where(distance >= k if is_upper else distance <= k, x, False)  # False is a zero of any dtype
 
 
 @implements(np.diff)
 def diff(a: "Array", n: int = 1, axis: int = -1) -> "Array":
-    """Return the differences of neighboring elements, n times. For bools, return where neighbors differ."""
+    """Return the differences of neighboring elements, n times. For bools, return whether neighbors differ."""
     if n < 0:
         raise ShapeError(f"np.diff: n is {n}; expected 0 or more")
     return call_once(_diff, a, parameters=(int(n), normalize_dim(axis, a.ndim))) if n else a
 
 
 def _diff(x: "Array", n: int, dim: int) -> "Array":
-    before = (slice(None),) * dim
+    outer_slices = (slice(None),) * dim
     for _ in range(n):
-        right, left = x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
+        right, left = x[(*outer_slices, slice(1, None))], x[(*outer_slices, slice(None, -1))]
         x = ne(right, left) if x.dtype is bool_ else right - left
     return x
 

@@ -37,7 +37,7 @@ def reduction(method: str) -> "Callable[..., Array]":
     return lambda a, axis=None, keepdims=False: reduce_by_method(a, method, axis, None, bool(keepdims))
 
 
-def reduction_as(method: str) -> "Callable[..., Array]":
+def typed_reduction(method: str) -> "Callable[..., Array]":
     """Return the entry of a reduction that may convert to another dtype first."""
     return lambda a, axis=None, dtype=None, keepdims=False: reduce_by_method(a, method, axis, dtype, bool(keepdims))
 
@@ -58,12 +58,14 @@ def variance(method: str) -> "Callable[..., Array]":
     return entry
 
 
-define(np.sum, reduction_as("sum"), "Sum by `a.sum(axis, keepdims)`. The sum of integers and bools is an int64.")
-define(np.prod, reduction_as("prod"), "Multiply by `a.prod(axis, keepdims)`. The product of integers and bools is an int64.")
-define(np.mean, reduction_as("mean"), "Average by `a.mean(axis, keepdims)`. The mean of integers and bools is a float64.")
+define(np.sum, typed_reduction("sum"), "Sum by `a.sum(axis, keepdims)`. The sum of integers and bools is an int64.")
+define(
+    np.prod, typed_reduction("prod"), "Multiply by `a.prod(axis, keepdims)`. A product of integers and bools is an int64."
+)
+define(np.mean, typed_reduction("mean"), "Average by `a.mean(axis, keepdims)`. A mean of integers and bools is a float64.")
 define(np.average, reduction("mean"), "Return the mean, without weights.")
-define((np.max, np.amax), reduction("max"), "Return `a.max(axis, keepdims)`; NaN if there is one.")
-define((np.min, np.amin), reduction("min"), "Return `a.min(axis, keepdims)`; NaN if there is one.")
+define((np.max, np.amax), reduction("max"), "Return `a.max(axis, keepdims)`; NaN if an element is NaN.")
+define((np.min, np.amin), reduction("min"), "Return `a.min(axis, keepdims)`; NaN if an element is NaN.")
 define(np.any, reduction("any"), "Return `a.any(axis, keepdims)`.")
 define(np.all, reduction("all"), "Return `a.all(axis, keepdims)`.")
 define(np.var, variance("var"), "Return `a.var(axis, ddof, keepdims)`: the divisor is the number of elements minus ddof.")
@@ -78,9 +80,10 @@ def is_odd(a: "Array", axis: Dims = None, keepdims: bool = False) -> "Array":
 
 
 REDUCTIONS: "dict[np.ufunc, Callable[..., Array]]" = {  # ufunc -> its method `reduce`
-    np.add: reduction_as("sum"), np.multiply: reduction_as("prod"),
-    np.maximum: reduction_as("max"), np.minimum: reduction_as("min"),
-    np.logical_and: reduction_as("all"), np.logical_or: reduction_as("any"), np.logical_xor: one_call(is_odd, operands=1),
+    np.add: typed_reduction("sum"), np.multiply: typed_reduction("prod"),
+    np.maximum: typed_reduction("max"), np.minimum: typed_reduction("min"),
+    np.logical_and: typed_reduction("all"), np.logical_or: typed_reduction("any"),
+    np.logical_xor: one_call(is_odd, operands=1),
 }  # fmt: skip
 
 

@@ -55,13 +55,14 @@ define(np.swapaxes, lambda a, axis1, axis2: a.transpose(axis1, axis2), "`a.trans
 @implements(np.moveaxis)
 def moveaxis(a: "Array", source: Dims, destination: Dims) -> "Array":
     """Move some dims to other positions, and keep the order of the others."""
-    old, new = normalize_dims(source, a.ndim), normalize_dims(destination, a.ndim)
-    if len(old) != len(new):
+    from_dims, to_dims = normalize_dims(source, a.ndim), normalize_dims(destination, a.ndim)
+    if len(from_dims) != len(to_dims):
         raise ShapeError(
-            f"np.moveaxis: got {len(old)} dims {source} and {len(new)} destinations {destination}; name a destination each"
+            f"np.moveaxis: got {len(from_dims)} dims {source} and {len(to_dims)} destinations {destination}; "
+            "name a destination each"
         )
-    order = [d for d in range(a.ndim) if d not in old]
-    for position, d in sorted(zip(new, old, strict=True)):
+    order = [d for d in range(a.ndim) if d not in from_dims]
+    for position, d in sorted(zip(to_dims, from_dims, strict=True)):
         order.insert(position, d)
     return a.permute(tuple(order))
 
@@ -87,10 +88,10 @@ def squeeze(a: "Array", axis: Dims = None) -> "Array":
 @implements(np.expand_dims)
 def expand_dims(a: "Array", axis: Dims) -> "Array":
     """Insert dims of size 1, at these positions of the result."""
-    count = len(axis) if isinstance(axis, tuple | list) else 1
-    new = normalize_dims(axis, a.ndim + count)
+    new_dim_count = len(axis) if isinstance(axis, tuple | list) else 1
+    new_dims = normalize_dims(axis, a.ndim + new_dim_count)
     sizes = iter(a.shape)
-    return a.reshape(tuple(1 if d in new else next(sizes) for d in range(a.ndim + count)))
+    return a.reshape(tuple(1 if d in new_dims else next(sizes) for d in range(a.ndim + new_dim_count)))
 
 
 define(
@@ -101,8 +102,8 @@ define(
 @implements(np.broadcast_arrays)
 def broadcast_arrays(args: Sequence[Any]) -> tuple[object, ...]:
     """Expand all arrays to their common shape."""
-    common = broadcast(*map(np.shape, args))
-    return tuple(x.expand(common) if isinstance(x, Traceable) else np.broadcast_to(x, common) for x in args)
+    common_shape = broadcast(*map(np.shape, args))
+    return tuple(x.expand(common_shape) if isinstance(x, Traceable) else np.broadcast_to(x, common_shape) for x in args)
 
 
 @implements(np.flip)
@@ -124,8 +125,8 @@ def pad_each(numpy_function: NumpyFunction, dims_to_add: Callable[[int], tuple[i
     def pad(x: object) -> object:
         if not isinstance(x, Traceable):
             return numpy_function(x)
-        before, after = dims_to_add(x.ndim)
-        return x.reshape((1,) * before + x.shape + (1,) * after)
+        leading_ones, trailing_ones = dims_to_add(x.ndim)
+        return x.reshape((1,) * leading_ones + x.shape + (1,) * trailing_ones)
 
     def entry(arys: Sequence[object]) -> object:
         return pad(arys[0]) if len(arys) == 1 else tuple(map(pad, arys))
@@ -165,8 +166,8 @@ def array_split(ary: "Array", indices_or_sections: int | Iterable[int], axis: in
         indices = [k * size + min(k, remainder) for k in range(1, sections)]
     else:
         indices = [int(k) for k in sections]
-    before = (slice(None),) * dim
-    return [ary[(*before, slice(*ends))] for ends in pairwise([0, *indices, None])]
+    outer_slices = (slice(None),) * dim
+    return [ary[(*outer_slices, slice(*ends))] for ends in pairwise([0, *indices, None])]
 
 
 # Copies, and new arrays.

@@ -58,7 +58,7 @@ def implements(*functions: NumpyFunction | None, operands: int = 0) -> Callable[
 
 
 def one_call(body: Callable[..., R], operands: int) -> Callable[..., R]:
-    """Return a function of named arguments that passes the first `operands` of them to one call of `body`, others bound."""
+    """Return a function of named arguments. It makes one call of `body` on the first `operands`; the others are bound."""
     defaults = [(name, parameter.default) for name, parameter in signature(body).parameters.items()]
 
     @wraps(body)

@@ -38,7 +38,7 @@ __all__ = [
     "identity_for",
 ]
 
-Launcher = Callable[..., None]  # it may have a method `fast_entry`, which returns a faster function for the same launch
+Launcher = Callable[..., None]  # a launcher may have a method `fast_entry`, which returns a faster function for its launch
 
 
 def fastest_entry(launch: Launcher) -> Launcher:
@@ -61,7 +61,7 @@ class HostClock:
     """Clock of the host, for backends whose launches return when they are done."""
 
     def mark(self) -> int:
-        """Return the current time."""
+        """Return the current time in nanoseconds."""
         return perf_counter_ns()
 
     def read(self, marks: Sequence[int]) -> list[float]:
@@ -73,8 +73,8 @@ class Backend:
     """Run kernels on one device. A subclass must define map, zip, reduce and matmul; the rest has defaults."""
 
     name = "base"
-    is_host = True  # whether its memory is host memory, which NumPy can access
-    has_roofline = False  # whether hardware limits its speed (not an interpreter), so that a roofline makes sense
+    is_host = True  # whether the backend's memory is host memory, which NumPy can access
+    has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
     has_multi_tensor = False  # whether `bind_multi_tensor` is defined
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
     can_join_launches = False  # whether `bind_sequence` may return a launcher
@@ -104,9 +104,9 @@ class Backend:
     # Memory. A backend on a device overrides these; the defaults share host memory with NumPy.
 
     def from_numpy(self, array: np.ndarray) -> tuple[MemoryBuffer, int, Layout]:
-        """Return an array as memory of this backend: buffer, address of the first element, layout from there."""
+        """Return an array as memory of this backend: buffer, address of the first element, layout from that address on."""
         strides = tuple(stride // array.itemsize for stride in array.strides)
-        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)  # NumPy has no strides if empty
+        layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)  # or arbitrary strides
         return MemoryBuffer.from_array(array), array.ctypes.data, layout
 
     def to_numpy(self, buffer: MemoryBuffer, address: int, dtype: DType, layout: Layout) -> np.ndarray:
@@ -212,15 +212,15 @@ class Backend:
         self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> tuple[int, int]:
         """Return the number of launches of a fused matmul, and the bytes of intermediate arrays between them."""
-        is_plain = [
+        plain_flags = [  # whether a, b and out have no prologue or epilogue
             isinstance(kernel.a, Load),
             isinstance(kernel.b, Load),
             kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),),
         ]
         a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
         sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
-        scratch = sum(size for size, plain in zip(sizes, is_plain, strict=True) if not plain)
-        return 1 + is_plain.count(False), scratch * kernel.a.dtype.itemsize
+        scratch = sum(size for size, is_plain in zip(sizes, plain_flags, strict=True) if not is_plain)
+        return 1 + plain_flags.count(False), scratch * kernel.a.dtype.itemsize
 
     def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
         """Return the source text of a fused matmul, or a comment if there is no text."""
@@ -232,15 +232,15 @@ class Backend:
     ) -> Launcher:
         """Prepare one launch of a pointwise kernel over several tensors: launch(*addresses of each in turn, *numbers).
 
-        Each tensor has a shape, and layouts of its outputs and inputs, as in `bind`. The largest one is first. Their axes
-        collapse to one axis, along which an operand has stride 1 or 0, the same stride in all tensors.
+        Each tensor has a shape, and layouts of its outputs and inputs, as in `bind`. The largest tensor is first. The axes
+        of each tensor collapse to one axis, along which an operand has stride 1 or 0, the same stride in all tensors.
         """
         raise NotImplementedError
 
     def multi_tensor_source(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
     ) -> str:
-        """Return the source text. By default, it is that of `source` for the first tensor."""
+        """Return the source text of a launch over several tensors: by default, the text of `source` for the first tensor."""
         return self.source(kernel, shapes[0], (), *layouts[0])
 
     def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:

@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 class PointwiseStage(NamedTuple):
-    """A prologue or an epilogue: its launch, and the indices of the inputs and of the numbers that it takes."""
+    """A prologue or an epilogue: its launcher, and which inputs and numbers of the matmul (by index) the launcher takes."""
 
     launcher: "Launcher"
     inputs: Sequence[int]
     numbers: Sequence[int]
 
     def launch(self, outputs: Sequence[int], inputs: Sequence[int], numbers: Sequence[float]) -> None:
-        """Launch it, given all inputs and numbers of the matmul."""
+        """Launch this stage, given all inputs and numbers of the matmul."""
         self.launcher(*outputs, *[inputs[k] for k in self.inputs], *[numbers[k] for k in self.numbers])
 
 
@@ -56,12 +56,14 @@ class FallbackMatmul:
     def __init__(
         self, backend: "Backend", kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> None:
-        self.backend, self.kernel, self.count = backend, kernel, len(outputs)
+        self.backend, self.kernel, self.output_count = backend, kernel, len(outputs)
         self.parameters = kernel.parameters()
         loads = kernel.loads()
         shapes = [inputs[group[0].index].shape for group in loads[:2]]
         dtype = kernel.a.dtype
-        self.operands: list[tuple[int | PointwiseStage, Layout]] = [  # a and b: index of an input, or a prologue; layout
+        self.operands: list[
+            tuple[int | PointwiseStage, Layout]
+        ] = [  # for a and b: (index of an input or a prologue, layout)
             (loads[k][0].index, inputs[loads[k][0].index])
             if isinstance(e, Load)
             else (self.bind_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
@@ -80,18 +82,18 @@ class FallbackMatmul:
         self, elements: tuple[Expression, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> PointwiseStage:
         """Bind a prologue or an epilogue."""
-        new, used = renumber_operands(elements)
-        part = Kernel(new, ())
-        numbers = part.find_all(KernelParameter)
+        expressions, input_indices = renumber_operands(elements)
+        numbers = Kernel(expressions, ()).find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
-        part = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in new), ())
-        launch = self.backend.bind(part, outputs[0].shape, (), outputs, [inputs[k] for k in used])
-        return PointwiseStage(launch, used, [p.index for p in numbers])
+        stage = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in expressions), ())
+        launch = self.backend.bind(stage, outputs[0].shape, (), outputs, [inputs[k] for k in input_indices])
+        return PointwiseStage(launch, input_indices, [p.index for p in numbers])
 
     def launch(self, *values: Any) -> None:
         """Launch the prologues, then the matmul, then the epilogue."""
-        split = len(values) - len(self.parameters)
-        outputs, inputs, numbers = values[: self.count], list(values[self.count : split]), values[split:]
+        first_number = len(values) - len(self.parameters)
+        outputs, numbers = values[: self.output_count], values[first_number:]
+        inputs = list(values[self.output_count : first_number])
         temporaries, addresses = list[MemoryBuffer](), list[int]()
         for source, layout in self.operands:
             if isinstance(source, int):
@@ -113,7 +115,7 @@ class FallbackMatmul:
 
 
 class FallbackKernel:
-    """A kernel as a sequence of map, zip and reduce, each over the whole space or over one value per row."""
+    """A kernel as a sequence of map, zip and reduce, each over the whole iteration space or over one element per row."""
 
     def __init__(
         self,
@@ -128,7 +130,8 @@ class FallbackKernel:
         self.backend, self.kernel, self.shape, self.dims = backend, kernel, shape, dims
         self.outputs, self.inputs, self.raws, self.is_empty = outputs, inputs, raws, 0 in shape
         first_raw = len(outputs) + len(inputs)
-        self.starts = len(outputs), first_raw, first_raw + len(raws)  # first input, indexed operand, number
+        # Index of the first input, the first indexed operand and the first number among the values of a launch.
+        self.starts = len(outputs), first_raw, first_raw + len(raws)
         self.row_shape = tuple(1 if d in dims else n for d, n in enumerate(shape))
         self.shapes: dict[Expression, Shape] = {}  # expression -> the shape of the whole space, or of one value per row
         for e in kernel.expressions():
@@ -171,21 +174,23 @@ class FallbackKernel:
         positions = np.full(self.shapes[e], operand.layout.offset)
         for d, (x, n, stride) in enumerate(zip(e.inputs, layout.shape, layout.strides, strict=False)):
             index = np.broadcast_to(results[x].array(), self.shapes[e])
-            outside = index[(index < 0) | (index >= n)]
-            if outside.size:
+            out_of_bounds = index[(index < 0) | (index >= n)]
+            if out_of_bounds.size:
                 bounds = f"it must be at least 0 and less than {n}"
-                raise IndexingError(f"index {outside[0]} along dim {d} of a raw argument of shape {layout.shape}: {bounds}")
+                raise IndexingError(
+                    f"index {out_of_bounds[0]} along dim {d} of a raw argument of shape {layout.shape}: {bounds}"
+                )
             positions += index * stride
         return operand, positions
 
     def apply_store(self, e: IndexedAccess, results: dict[Expression, Operand], values: tuple[Any, ...]) -> None:
         """Apply an indexed store or an atomic add at every point."""
         operand, positions = self.locate(e, results, values)
-        new = np.broadcast_to(results[e.inputs[-1]].array(), self.shapes[e])
+        stored = np.broadcast_to(results[e.inputs[-1]].array(), self.shapes[e])
         if isinstance(e, AtomicAdd):
-            np.add.at(operand.data, positions, new)
+            np.add.at(operand.data, positions, stored)
         else:
-            operand.data[positions] = new
+            operand.data[positions] = stored
 
     def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
         """Return the expressions to evaluate before an expression: none before a reduction of an empty space."""
@@ -236,8 +241,8 @@ class FallbackKernel:
             self.backend.zip(op, xs[0], xs[1], out)
         else:
             c, a, b = xs
-            chosen, other = [Operand(np.empty_like(out.data), out.layout) for _ in range(2)]
+            from_a, from_b = [Operand(np.empty_like(out.data), out.layout) for _ in range(2)]
             zero = -0.0 if out.data.dtype.kind == "f" else 0
-            self.backend.zip(lambda c, a: a if c else zero, c, a, chosen)
-            self.backend.zip(lambda c, b: zero if c else b, c, b, other)
-            self.backend.zip(add, chosen, other, out)
+            self.backend.zip(lambda c, a: a if c else zero, c, a, from_a)
+            self.backend.zip(lambda c, b: zero if c else b, c, b, from_b)
+            self.backend.zip(add, from_a, from_b, out)

@@ -34,14 +34,14 @@ class Driver(NamedTuple):
 
     launch: int
     stream: int
-    use: int = 0  # cuCtxSetCurrent; 0 if there is only one GPU
+    set_context: int = 0  # cuCtxSetCurrent; 0 if there is only one GPU
     context: int = 0
 
 
 class CallValue(NamedTuple):
     """An argument that is a value of the call plus an offset: in bytes for an address, else in units of the value."""
 
-    value: int
+    value_index: int
     offset: int = 0
 
 
@@ -85,7 +85,7 @@ def make_fast_launch(
     launches : sequence of FastLaunch
         The launches, in the order of execution.
     fallback : function of the values
-        Called instead of the driver in unusual cases. Its result or error is that of the launch.
+        Called instead of the driver in unusual cases. The launch returns its result or raises its error.
     aligned_addresses : ints
         Indices of values that are addresses whose alignment is checked.
     aligned_value : int, optional
@@ -120,7 +120,7 @@ def make_fast_run(
     kernel : int
         Address of a C function `void(int64 start, int64 stop, int64 *args)`.
     count : int
-        The size of its first axis.
+        The size of the kernel's first axis.
     kinds : sequence of str
         The type of each value: f64, or any type that is passed as an integer.
     constants : sequence of int

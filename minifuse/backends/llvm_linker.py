@@ -1,6 +1,6 @@
 """Link LLVM text into this process, and wrap its functions as Python functions.
 
-The text may call the C API of Python, so this needs no C compiler and installs nothing. Linked code stays in memory until
+The text may call the C API of Python, so no C compiler is needed and nothing is installed. Linked code stays in memory until
 the process ends.
 """
 

@@ -8,9 +8,9 @@ import struct
 
 ELF64_LITTLE_ENDIAN = b"\x7fELF\x02\x01"
 SYMBOL_TABLE = 2  # type of an ELF section
-UNDEFINED = 0  # index of the section of a symbol that another file defines
-DEFINED_BY_LINKER = {"", "_GLOBAL_OFFSET_TABLE_"}
-DECLARED = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
+UNDEFINED = 0  # section index of a symbol that another file defines
+LINKER_SYMBOLS = {"", "_GLOBAL_OFFSET_TABLE_"}
+DECLARATION = re.compile(r"^declare [^@]*@\"?([\w.$]+)", re.MULTILINE)
 
 
 def needed_symbols(code: bytes, text: str) -> list[str]:
@@ -30,7 +30,7 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
     ['sin']
     """
     if not code.startswith(ELF64_LITTLE_ENDIAN):
-        return [name for name in DECLARED.findall(text) if not name.startswith("llvm.")]
+        return [name for name in DECLARATION.findall(text) if not name.startswith("llvm.")]
     (table,) = struct.unpack_from("<Q", code, 0x28)
     entry_bytes, count = struct.unpack_from("<2H", code, 0x3A)
     # Fields of a section header: name, type, flags, address, offset, size, linked section, info, alignment, entry size.
@@ -38,10 +38,10 @@ def needed_symbols(code: bytes, text: str) -> list[str]:
     names = []
     for section in sections:
         if section[1] == SYMBOL_TABLE:
-            begin, nbytes, strings = section[4], section[5], sections[section[6]][4]
+            begin, nbytes, strings_offset = section[4], section[5], sections[section[6]][4]
             # Fields of a symbol: name, type, visibility, section, address, size.
-            for name, _, _, defined_in, _, _ in struct.iter_unpack("<I2BH2Q", code[begin : begin + nbytes]):
-                if defined_in == UNDEFINED:
-                    start = strings + name
+            for name_offset, _, _, section_index, _, _ in struct.iter_unpack("<I2BH2Q", code[begin : begin + nbytes]):
+                if section_index == UNDEFINED:
+                    start = strings_offset + name_offset
                     names.append(code[start : code.index(b"\0", start)].decode())
-    return [name for name in names if name not in DEFINED_BY_LINKER]
+    return [name for name in names if name not in LINKER_SYMBOLS]

@@ -40,13 +40,13 @@ class Operand(NamedTuple):
     @classmethod
     def from_array(cls, array: np.ndarray) -> "Operand":
         """Wrap a NumPy array without a copy."""
-        size = array.itemsize
-        strides = tuple(stride // size for stride in array.strides)
+        itemsize = array.itemsize
+        strides = tuple(stride // itemsize for stride in array.strides)
         layout = Layout(array.shape, strides, 0) if array.size else row_major(array.shape)
         low, high = layout.span()
         directions = [slice(None, None, -1 if stride < 0 else 1) for stride in array.strides]
-        lowest: tuple[slice | EllipsisType, ...] = (*directions, ...)
-        flat = np.lib.stride_tricks.as_strided(array[lowest], (high - low,), (size,))
+        ascending: tuple[slice | EllipsisType, ...] = (*directions, ...)
+        flat = np.lib.stride_tricks.as_strided(array[ascending], (high - low,), (itemsize,))
         return cls(flat, Layout(layout.shape, layout.strides, -low))
 
     @property
@@ -56,10 +56,11 @@ class Operand(NamedTuple):
 
     def array(self) -> np.ndarray:
         """Return the elements as a NumPy array of the layout's shape, without a copy."""
-        size, layout = self.data.itemsize, self.layout
+        itemsize, layout = self.data.itemsize, self.layout
         if layout.size == 0:  # the strides and the offset of an empty layout may point anywhere
             return np.empty(layout.shape, self.data.dtype)
-        return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * size, [s * size for s in layout.strides])
+        strides = [s * itemsize for s in layout.strides]
+        return np.ndarray(layout.shape, self.data.dtype, self.data, layout.offset * itemsize, strides)
 
 
 def index_values(layout: Layout, first: int) -> Operand:

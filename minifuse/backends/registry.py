@@ -25,12 +25,12 @@ def _parallel() -> Backend:
 
 
 def _cuda(index: int = 0) -> Callable[[], Backend]:
-    def make() -> Backend:
+    def create_backend() -> Backend:
         from .cuda.backend import CudaBackend
 
         return CudaBackend(index)
 
-    return make
+    return create_backend
 
 
 class Registry:
@@ -179,9 +179,9 @@ def use_backend(name: str) -> Iterator[None]:
     ...     mf.zeros(2).backend
     'python'
     """
-    before = registry.default
+    previous = registry.default
     set_default_backend(name)
     try:
         yield
     finally:
-        registry.default = before
+        registry.default = previous

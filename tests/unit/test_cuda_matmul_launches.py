@@ -525,10 +525,10 @@ def test_pieces_fit_a_grid_and_cover_the_product(product):
     assert len(found) > 1
     for p in found:
         for shape, (M, N) in choices((LARGE, SMALL, NARROW), ((p.M, p.N), (p.N, p.M))):
-            assert max(ceil_div(M, shape.tile[0]), p.matrices) <= MAX_GRID_YZ, N
+            assert max(ceil_div(M, shape.tile[0]), p.matrix_count) <= MAX_GRID_YZ, N
         assert len(p.batch) <= 2
         assert ceil_div(max(p.M, p.N), 4) <= MAX_GRID_YZ
-    assert sum(p.matrices * p.M * p.N for p in found) == product.matrices * product.M * product.N
+    assert sum(p.matrix_count * p.M * p.N for p in found) == product.matrix_count * product.M * product.N
     assert len({(p.out.start, p.a.start, p.b.start) for p in found}) == len(found)
 
     def last(p):
@@ -562,8 +562,8 @@ def test_a_swapped_product_is_its_transpose():
     q = p.transposed()
     assert (q.M, q.N, q.K, q.batch, q.cost_a, q.cost_b) == (3, 2, 5, (4,), 0, 6)
     assert q.out.matrix == (1, 30)
-    assert (q.a.m, q.a.k, q.a.batch, q.a.value) == (2, 7, (300,), 2)
-    assert (q.b.k, q.b.n, q.b.batch, q.b.value) == (1, 50, (200,), 1)
+    assert (q.a.m, q.a.k, q.a.batch, q.a.address_index) == (2, 7, (300,), 2)
+    assert (q.b.k, q.b.n, q.b.batch, q.b.address_index) == (1, 50, (200,), 1)
     assert q.is_transposed
     assert q.transposed() == p
 

@@ -56,7 +56,7 @@ def test_the_elements_of_a_range_are_stored_and_no_others(word, start, size, off
 def run(kernel, shape, dims, arrays, dtypes, limit, monkeypatch):
     """The outputs of a kernel over dense arrays, and whether they were streamed."""
     with monkeypatch.context() as patch:
-        patch.setattr(nontemporal_stores, "STREAM_BYTES", limit)
+        patch.setattr(nontemporal_stores, "MIN_STREAM_BYTES", limit)
         patch.setattr(backend_module, "count_chunks", lambda count, work: min(count, 5))
         rows = [1 if d in dims else size for d, size in enumerate(shape)]
         outs = [np.zeros(shape if k < len(kernel.pointwise_outputs) else rows, dtype) for k, dtype in enumerate(dtypes)]
@@ -92,11 +92,11 @@ def test_every_result_is_that_of_ordinary_stores(kernel, shape, dims, dtypes, mo
 
 def header(kernel, shape, layouts, dims=()):
     """What `stream_kernel` would be told."""
-    return nontemporal_stores.stream_arguments(kernel, LoopNest(shape, dims, layouts), address=5, words=9)
+    return nontemporal_stores.stream_arguments(kernel, LoopNest(shape, dims, layouts), address=5, argument_count=9)
 
 
 def test_large_outputs_are_stored_past_the_caches():
-    n = nontemporal_stores.STREAM_BYTES // 4
+    n = nontemporal_stores.MIN_STREAM_BYTES // 4
     add = Kernel((Op(op.add, (A, B), float32),), ())
     dense = row_major((n,))
     assert header(add, (n,), [dense] * 3) == [5, 9, 1, nontemporal_stores.BUFFER_BYTES // 4, 4]
@@ -124,7 +124,7 @@ def test_a_size_that_is_streamed_compiles_nothing(monkeypatch):
 
 
 def test_a_large_tensor_is_streamed_and_right():
-    n = nontemporal_stores.STREAM_BYTES // 4 + 3
+    n = nontemporal_stores.MIN_STREAM_BYTES // 4 + 3
     x = mf.arange(n, dtype=mf.float32, backend="parallel") % 1000
     y = (x * 2 + 1).numpy()
     np.testing.assert_array_equal(y, np.arange(n, dtype=np.float32) % 1000 * 2 + 1)

@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 from minifuse.backends.parallel import driver as driver_module
 from minifuse.backends.parallel.compiler import compile_kernel_text, link
 from minifuse.backends.parallel.driver import (
-    CHUNK_WORK,
     CHUNKS_PER_THREAD,
+    MAX_CHUNK_WORK,
     PARALLEL_WORK,
     THREADS,
     count_chunks,
@@ -131,8 +131,8 @@ def test_work_is_cut_only_where_that_pays():
 
 
 def test_long_work_is_cut_so_that_signals_are_handled_between_chunks():
-    assert count_chunks(10**6, 1e4 * CHUNK_WORK) == 10**4
-    assert count_chunks(100, 1e4 * CHUNK_WORK) == 100
+    assert count_chunks(10**6, 1e4 * MAX_CHUNK_WORK) == 10**4
+    assert count_chunks(100, 1e4 * MAX_CHUNK_WORK) == 100
 
 
 @pytest.mark.parametrize(("variables", "threads"), [("3 5", 3), (" 5", 5), ("1000 ", 256), ("1 8", 1)])

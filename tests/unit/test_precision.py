@@ -9,7 +9,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.tensor_core_heuristics import tensor_core_configs
-from minifuse.backends.matmul.search import cheapest
+from minifuse.backends.matmul.search import find_cheapest
 from minifuse.core.dispatch import mode
 from minifuse.core.dtypes import PRECISIONS
 from minifuse.ir.array_functions import Matmul
@@ -24,7 +24,7 @@ def _highest(monkeypatch):
     monkeypatch.setattr(
         planning,
         "choose_rounded_config",
-        lambda p, gpu: cheapest(p, partial(tensor_core_configs, gpu=gpu)),
+        lambda p, gpu: find_cheapest(p, partial(tensor_core_configs, gpu=gpu)),
     )
     yield
     mf.set_float32_matmul_precision("highest")

@@ -1,8 +1,8 @@
 """Emit the source of a loop nest for a kernel, given the kinds of its strides and the dialect of a backend.
 
-A row is processed in *passes*. A pass is one loop along the row. It accumulates every reduction whose input is known by
-then, and stores every pointwise output that is known by then. Softmax has three passes: a maximum, a sum, a store. Values
-that are constant along the row are computed once, between passes. A pointwise kernel has one pass.
+A row is processed in *passes*. A pass is one loop along the row. It accumulates every reduction whose input the
+earlier passes determine, and stores every pointwise output that they determine. Softmax has three passes: a maximum, a
+sum, a store. Values that are constant along the row are computed once, between passes. A pointwise kernel has one pass.
 
 If memory is contiguous across rows (a sum over dim 0), the loops are interchanged: the inner loop runs over a block of
 columns, and each reduction has one accumulator per column.
@@ -35,9 +35,9 @@ from ...ir.kernel_ir import (
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
 MAX_LINE_DEPTH = 8  # nested operators in one line
-# Emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
+# Operators that are emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
 WRAPPING_OPS = {"add", "sub", "mul"}
-EXPENSIVE = 8  # cost in additions above which a value may be spilled for a later pass instead of being recomputed
+MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
 
 
 class Dialect:
@@ -148,8 +148,10 @@ class LoopEmitter:
         if not isinstance(e, IndexedLoad):
             return self.stride_kinds[self.operand(e)][-1]
         index = self.contiguous_index(e)
-        part = Kernel(tuple(x for x in e.inputs if x is not index), ())
-        varies = part.find_all(ReadOutput) or any(self.stride_kinds[operand_name(x)][-1] != "0" for x in part.find_all(Load))
+        others = Kernel(tuple(x for x in e.inputs if x is not index), ())
+        varies = others.find_all(ReadOutput) or any(
+            self.stride_kinds[operand_name(x)][-1] != "0" for x in others.find_all(Load)
+        )
         return "s" if varies else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
 
     # Expressions.
@@ -176,10 +178,10 @@ class LoopEmitter:
         name = f"raw{e.index}"
         pairs = list(zip(e.inputs, self.raws[name], strict=False))
         kinds = ["0" if isinstance(x, Constant) and x.value == 0 else kind for x, kind in pairs]
-        is_alone = kinds.count("0") == len(kinds) - 1 and "1" in kinds
+        is_only_term = kinds.count("0") == len(kinds) - 1 and "1" in kinds
 
         def index(x: Expression, kind: str) -> str:  # a sum inside a sum needs no parentheses
-            return self.bare(x) if is_alone or (isinstance(x, IndexValue) and kind == "1") else self.text(x)
+            return self.bare(x) if is_only_term or (isinstance(x, IndexValue) and kind == "1") else self.text(x)
 
         return position_text(name, [index(x, kind) for (x, _), kind in zip(pairs, kinds, strict=True)], kinds)
 
@@ -340,16 +342,16 @@ class LoopEmitter:
         Output k is stored in the last pass that needs the value.
         """
         spills: dict[int, Expression] = {}
-        last = self.last_passes()
+        last_pass = self.last_passes()
         inputs = {e for reduction in reductions for e in inputs_in_pass(reduction.inputs[0])}
         for k, element in enumerate(self.kernel.pointwise_outputs):
             if self.pass_index[element] > index and k not in self.spilled and not self.kernel.find_all(ReadOutput):
-                taken = {element, *spills.values(), *self.spilled.values()}
-                shared = (inputs & set(inputs_in_pass(element))) - taken
-                fits = [e for e in self.order if e in shared and e.dtype is element.dtype and is_expensive(e)]
-                fits = [e for e in fits if last[e] == self.pass_index[element]]
-                if fits:
-                    spills[k] = fits[-1]
+                excluded = {element, *spills.values(), *self.spilled.values()}
+                shared = (inputs & set(inputs_in_pass(element))) - excluded
+                candidates = [e for e in self.order if e in shared and e.dtype is element.dtype and is_expensive(e)]
+                candidates = [e for e in candidates if last_pass[e] == self.pass_index[element]]
+                if candidates:
+                    spills[k] = candidates[-1]
         self.spilled |= spills
         return spills
 
@@ -369,10 +371,10 @@ class LoopEmitter:
         names_before = dict(self.names)
         totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in reductions}
         self.start(totals)
-        along = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
+        loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_tiled:
-            along = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE_SIZE}, n{self.rows})):"]
-        with self.block(*along), self.columns():
+            loops = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE_SIZE}, n{self.rows})):"]
+        with self.block(*loops), self.columns():
             self.emit_stores()
             reloaded = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
             for e in reloaded:  # loaded before the output overwrites it
@@ -413,7 +415,7 @@ class LoopEmitter:
 
 
 def operand_name(e: Load) -> str:
-    """Return the name of an input in the kernel: of its array, or, for index values, of the first value."""
+    """Return the name in the kernel of an input's array or, for index values, of the first value."""
     return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
 
 
@@ -436,7 +438,7 @@ def inputs_in_pass(root: Expression) -> list[Expression]:
 
 def is_expensive(e: Expression) -> bool:
     """Return True if recomputing a value costs more than storing and loading it."""
-    return isinstance(e, Op) and e.operator is not None and e.operator.cost > EXPENSIVE
+    return isinstance(e, Op) and e.operator is not None and e.operator.cost > MAX_RECOMPUTED_COST
 
 
 def literal(value: float, dtype: DType) -> str:

@@ -214,7 +214,10 @@ def compile_lto_cubin(
 def compiler_fingerprint(cc: tuple[int, int]) -> str:
     """Return everything that determines the machine code, except the text of the kernel."""
     folder = Path(__file__).parent
-    files = [*sorted(folder.rglob("*.py")), *sorted(folder.parent.glob("*.py"))]  # the second: shared by the backends
+    files = [
+        *sorted(folder.rglob("*.py")),
+        *sorted(folder.parent.glob("*.py")),
+    ]  # the second list: files that the backends share
     sources = b"".join(path.read_bytes() for path in files)
     packages = ("numba-cuda", "llvmlite", "cuda-core", "cuda-bindings", "nvidia-nvvm", "nvidia-nvjitlink")
     versions = [f"{package} {version_of(package)}" for package in packages]

@@ -217,10 +217,10 @@ class CudaMatmulLauncher:
         self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
         self.number_dtypes = [p.dtype for p in kernel.parameters()]
         problem = matmul_problem(kernel, outputs, inputs)
-        self.index_values = {x.value for x in problem.fused if not x.in_memory}  # operands without address
-        epilogue_operands = [x.value for x in problem.fused if x.space == "out" and x.in_memory]
+        self.index_values = {x.address_index for x in problem.fused if not x.in_memory}  # operands without address
+        epilogue_operands = [x.address_index for x in problem.fused if x.space == "out" and x.in_memory]
         vectors = [k for k in epilogue_operands if 1 in layouts[k].strides[-2:]]
-        self.aligned_operands = (OUT, *vectors), (problem.a.value,), (problem.b.value,)
+        self.aligned_operands = (OUT, *vectors), (problem.a.address_index,), (problem.b.address_index,)
         self.prepared: dict[AlignmentFlags, tuple[list[tuple[DeviceLaunch, GpuGemmLaunch]], int]] = {}
         self.fast_paths: dict[AlignmentFlags, Launcher] = {}  # fast launch paths by alignment
         self.prepare(ALL_ALIGNED)

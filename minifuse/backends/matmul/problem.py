@@ -12,7 +12,7 @@ from ...ir.kernel_ir import IndexValue, Kernel, Load, MatmulKernel, ReadOutput
 class MatmulOperand(NamedTuple):
     """An operand of a matmul: its strides along M, N, K and the batch, in elements, 0 where it is constant."""
 
-    value: int  # index among the addresses of a launch: outputs, then inputs
+    address_index: int  # index among the addresses of a launch: outputs, then inputs
     space: str  # "out", "a" or "b": it has elements over (M, N), (M, K) or (K, N)
     m: int
     n: int
@@ -23,13 +23,13 @@ class MatmulOperand(NamedTuple):
     start: int = 0  # position of its first element
 
     @property
-    def matrix(self) -> tuple[int, int]:
-        """The strides of one matrix: those of its rows and of its columns."""
+    def matrix_strides(self) -> tuple[int, int]:
+        """The stride from row to row of one matrix, and the stride from column to column."""
         return {"out": (self.m, self.n), "a": (self.m, self.k), "b": (self.k, self.n)}[self.space]
 
     @property
     def offsets(self) -> tuple[int, ...]:
-        """The start, and the strides from one matrix to another."""
+        """The position of the first element, and the strides along the batch."""
         return self.start, *self.batch
 
 
@@ -55,7 +55,7 @@ class MatmulProblem(NamedTuple):
     is_transposed: bool = False  # whether it is out.T = b.T @ a.T, so a is the original b
 
     @property
-    def matrices(self) -> int:
+    def matrix_count(self) -> int:
         """The number of matrices in the batch."""
         return prod(self.batch)
 
@@ -77,19 +77,19 @@ def plain_problem(dtype: DType, out: Layout, a: Layout, b: Layout) -> MatmulProb
 
 
 def matmul_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> MatmulProblem:
-    """Return the problem of a kernel. Its a and b are the first loads of the prologues that are matrices, not vectors.
+    """Return the problem of a kernel. Its a and b are the first load in each prologue that is a matrix, not a vector.
 
-    The first output is fused, too, if the epilogue reads it.
+    If the epilogue reads the first output, this output is also one of the fused operands.
     """
-    count, (loads_a, loads_b, others) = len(outputs), kernel.loads()
+    output_count, (loads_a, loads_b, others) = len(outputs), kernel.loads()
     a, b = (max(loads, key=lambda x: main_load_priority(x, inputs)) for loads in (loads_a, loads_b))
     is_read = any(e.index == 0 for e in Kernel(kernel.pointwise_outputs, ()).find_all(ReadOutput))
     operands = [(0, "out", True, outputs[0])]
-    operands += [(count + x.index, space, True, inputs[x.index]) for x, space in ((a, "a"), (b, "b"))]
+    operands += [(output_count + x.index, space, True, inputs[x.index]) for x, space in ((a, "a"), (b, "b"))]
     operands += [(k, "out", True, layout) for k, layout in enumerate(outputs) if k or is_read]
     for space, loads in (("out", others), ("a", loads_a), ("b", loads_b)):
         fused = [x for x in loads if x not in (a, b)]
-        operands += [(count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in fused]
+        operands += [(output_count + x.index, space, not isinstance(x, IndexValue), inputs[x.index]) for x in fused]
     return problem_from_operands(kernel.a.dtype, operands)._replace(precision=kernel.precision)
 
 
@@ -104,7 +104,7 @@ def is_matrix(layout: Layout) -> bool:
 
 
 def problem_from_operands(dtype: DType, operands: Sequence[tuple[int, str, bool, Layout]]) -> MatmulProblem:
-    """Return the problem for operands in the order out, a, b, others. Each has a value, a space, in_memory, and a layout.
+    """Return the problem for operands (address_index, space, in_memory, layout), in the order out, a, b, others.
 
     Batch axes along which b and its prologue are constant become rows of one larger matmul, if strides allow it.
 
@@ -125,9 +125,10 @@ def problem_from_operands(dtype: DType, operands: Sequence[tuple[int, str, bool,
     are_rows = bool(axes) and not any(stride for stride, b in zip(axes[-1][1], is_b, strict=True) if b)
     rows, along_m = axes.pop() if are_rows else (1, (0,) * len(operands))
     converted = []
-    for k, (value, space, in_memory, _) in enumerate(operands):
+    for k, (address_index, space, in_memory, _) in enumerate(operands):
         along_n = 0 if space == "a" else strides[k][-1]
         along_k = {"out": 0, "a": strides[k][-1], "b": strides[k][-2]}[space]
-        converted.append(MatmulOperand(value, space, along_m[k], along_n, along_k, tuple(s[k] for _, s in axes), in_memory))
+        batch_strides = tuple(s[k] for _, s in axes)
+        converted.append(MatmulOperand(address_index, space, along_m[k], along_n, along_k, batch_strides, in_memory))
     out, a, b, *fused = converted
     return MatmulProblem(dtype, rows, columns, depth, out, a, b, tuple(size for size, _ in axes), tuple(fused))

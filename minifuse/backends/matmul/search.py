@@ -1,4 +1,4 @@
-"""The search for the configuration of a matmul: that with the least estimated time.
+"""The search for the configuration of a matmul with the least estimated time.
 
 Each device has its own configurations and cost model. It passes generators of candidates, and caches the result.
 """
@@ -14,14 +14,14 @@ class Configuration(Protocol):
 
     @property
     def cycles(self) -> float:
-        """The estimated time."""
+        """The estimated time in clock cycles."""
 
 
 ConfigurationT = TypeVar("ConfigurationT", bound=Configuration)
 Candidates = Callable[[MatmulProblem], Iterable[ConfigurationT]]
 
 
-def cheapest(problem: MatmulProblem, *candidates: Candidates[ConfigurationT]) -> ConfigurationT:
-    """Return the configuration with the fewest cycles, for the problem or its transpose; the first of several equal ones."""
+def find_cheapest(problem: MatmulProblem, *candidates: Candidates[ConfigurationT]) -> ConfigurationT:
+    """Return the configuration with the fewest cycles, for the problem or its transpose; if several tie, the first."""
     orientations = problem, problem.transposed()
     return min((x for generate in candidates for p in orientations for x in generate(p)), key=lambda x: x.cycles)

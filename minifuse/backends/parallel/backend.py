@@ -68,24 +68,24 @@ class ParallelBackend(Backend):
         nest = LoopNest(shape, dims, [*outputs, *inputs])
         if nest.is_empty:
             return lambda *values: None
-        addresses, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
+        address_count, numbers = len(outputs) + len(inputs) + len(raws), kernel.find_all(KernelParameter)
         strides = [*nest.runtime_strides(), *[s for x in raws for s in x.strides if stride_kind(s) == "s"]]
-        if (scatter := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
-            address, constants = compile_kernel_text(scatter.source), [*scatter.sizes, *strides]
-            return CpuKernelLauncher(address, scatter.count, scatter.chunks, addresses, numbers, constants)
+        if (launch := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
+            address, constants = compile_kernel_text(launch.source), [*launch.sizes, *strides]
+            return CpuKernelLauncher(address, launch.count, launch.chunks, address_count, numbers, constants)
         if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
             return transpose_copy.bind_transpose(kernel, nest, *axes)
-        if (count := split_launches.count_pieces(kernel, nest, dims)) > 1:
-            return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, count)
+        if (piece_count := split_launches.count_pieces(kernel, nest, dims)) > 1:
+            return split_launches.bind_pieces(self.bind, kernel, shape, outputs, inputs, raws, piece_count)
         address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws)))
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         constants = [*nest.sizes[1:], *strides]
         header: list[int] = []
         if chunks > 1:
-            words = addresses + len(numbers) + len(constants)
-            header = nontemporal_stores.stream_arguments(kernel, nest, address, words)
+            argument_count = address_count + len(numbers) + len(constants)
+            header = nontemporal_stores.stream_arguments(kernel, nest, address, argument_count)
             address = nontemporal_stores.stream_kernel() if header else address
-        return CpuKernelLauncher(address, nest.sizes[0], chunks, addresses, numbers, constants, header)
+        return CpuKernelLauncher(address, nest.sizes[0], chunks, address_count, numbers, constants, header)
 
     def bind_multi_tensor(
         self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
@@ -93,9 +93,10 @@ class ParallelBackend(Backend):
         """Prepare one launch over several tensors. Threads share their elements as if they were one tensor."""
         nests = [LoopNest(shape, (), [*outputs, *inputs]) for shape, (outputs, inputs) in zip(shapes, layouts, strict=True)]
         compiled = compile_kernel_text(kernel_text(kernel, nests[0].row_axes, nests[0].stride_kinds, ()))
-        width, numbers = len(nests[0].stride_kinds), kernel.find_all(KernelParameter)
-        address, count, chunks, header = make_job(compiled, [nest.points for nest in nests], width, numbers, kernel.cost())
-        return CpuKernelLauncher(address, count, chunks, width * len(nests), numbers, [], header)
+        operand_count, numbers = len(nests[0].stride_kinds), kernel.find_all(KernelParameter)
+        sizes = [nest.points for nest in nests]
+        address, count, chunks, header = make_job(compiled, sizes, operand_count, numbers, kernel.cost())
+        return CpuKernelLauncher(address, count, chunks, operand_count * len(nests), numbers, [], header)
 
     def source(
         self,
@@ -108,8 +109,8 @@ class ParallelBackend(Backend):
     ) -> str:
         """Return the source text of the kernel."""
         nest = LoopNest(shape, dims, [*outputs, *inputs])
-        if not nest.is_empty and (scatter := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
-            return scatter.source
+        if not nest.is_empty and (launch := segment_sum.plan_segment_sum(kernel, nest, stride_kinds_of(raws))) is not None:
+            return launch.source
         if transpose_copy.transposed_axes(kernel, nest) is not None:
             return transpose_copy.source(kernel)
         return kernel_text(kernel, nest.row_axes, nest.stride_kinds, stride_kinds_of(raws))

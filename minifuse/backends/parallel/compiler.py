@@ -89,7 +89,10 @@ def complete_source(text: str) -> str:
 def compiler_fingerprint() -> str:
     """Return everything that determines the machine code, except the text of the kernel."""
     folder = Path(__file__).parent
-    files = [*sorted(folder.rglob("*.py")), *sorted(folder.parent.glob("*.py"))]  # the second: shared by the backends
+    files = [
+        *sorted(folder.rglob("*.py")),
+        *sorted(folder.parent.glob("*.py")),
+    ]  # the second list: files that the backends share
     sources = b"".join(path.read_bytes() for path in files)
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
     settings = [f"{name}={os.environ[name]}" for name in NUMBA_SETTINGS.split() if name in os.environ]

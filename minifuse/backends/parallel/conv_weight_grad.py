@@ -22,14 +22,14 @@ from ..base import Launcher
 from . import implicit_gemm_conv
 from .compiler import compile_kernel_text
 from .driver import THREADS, address_of_stop_check
-from .gemm import ELEMENTS, LONG_COST, PARALLEL_COST
+from .gemm import ELEMENTS, PARALLEL_CYCLES, SIGNAL_CHECK_CYCLES
 from .gemm_config import DOT_COLUMNS, lanes_of
 from .implicit_gemm_conv import ConvParameters
 from .launcher import CpuKernelLauncher
 
-NAME = "window_gradient"
+NAME = "window_gradient"  # of the composite op that this module computes
 ELEMENTS_PER_BLOCK = 1024  # elements of a run that are multiplied before a tile of sums is added to the result
-MIN_VECTORS_PER_RUN = 8  # with fewer, adding up the lanes takes longer than the products
+MIN_VECTORS_PER_RUN = 8  # with fewer vectors in a run, adding up their lanes takes longer than the products
 
 LOOPS = """
 from numba.core.types import {element} as element
@@ -75,8 +75,8 @@ def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -
     """Return True if this module should compute a weight gradient: its runs are long, and its convolution is profitable."""
     _, step, _, dtype = parameters
     places = implicit_gemm_conv.window_origins(row_major(shapes[1]), parameters).shape
-    run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
-    return implicit_gemm_conv.is_profitable(parameters, shapes) and run >= MIN_VECTORS_PER_RUN * lanes_of(dtype)
+    run_length = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
+    return implicit_gemm_conv.is_profitable(parameters, shapes) and run_length >= MIN_VECTORS_PER_RUN * lanes_of(dtype)
 
 
 def bind(
@@ -114,17 +114,27 @@ def bind(
     z_strides = (z.strides[0], *[gap * stride for gap, stride in zip(dilation, z.strides[1:], strict=False)])
     axes = [(n, s, o * out.strides[2]) for n, s, o in zip((channels, *size), z_strides, result_strides, strict=True)]
     longest = max(range(len(axes)), key=lambda k: axes[k][0])
-    axis = axes.pop(0 if channels >= DOT_COLUMNS else longest)  # iterated by its stride; the others by the table
+    strided_axis = axes.pop(0 if channels >= DOT_COLUMNS else longest)  # the other axes are iterated by the table
     table = zip(offsets([(n, s) for n, s, _ in axes]), offsets([(n, o) for n, _, o in axes]), strict=True)
     entries = prod(n for n, _, _ in axes)
     cycles = groups * rows * channels * prod(size) * columns.size / (2 * lanes_of(dtype))
-    threads = THREADS if cycles > PARALLEL_COST else 1
+    threads = THREADS if cycles > PARALLEL_CYCLES else 1
     parts = min(entries, -(-threads // groups))
     items = groups * parts
     offsets_at = len(NAMES) + 3 * len(run_axes)
-    numbers = [rows, axis[0], run, prod(n for n, *_ in run_axes), entries, parts, out.strides[1], axis[2], x.strides[1]]
-    numbers += [axis[1], out.strides[0], x.strides[0], channels * z.strides[0], len(run_axes), offsets_at]
-    chunks = max(items if threads > 1 else 1, 2 if cycles > LONG_COST else 1)
+    numbers = [
+        rows,
+        strided_axis[0],
+        run,
+        prod(n for n, *_ in run_axes),
+        entries,
+        parts,
+        out.strides[1],
+        strided_axis[2],
+        x.strides[1],
+    ]
+    numbers += [strided_axis[1], out.strides[0], x.strides[0], channels * z.strides[0], len(run_axes), offsets_at]
+    chunks = max(items if threads > 1 else 1, 2 if cycles > SIGNAL_CHECK_CYCLES else 1)
     numbers += [offsets_at + 2 * entries, address_of_stop_check() if chunks > 1 else 0]
     numbers += [*itertools.chain(*run_axes), *itertools.chain(*table)]
     return CpuKernelLauncher(compile_gradient(dtype), items, chunks, 3, header=numbers)

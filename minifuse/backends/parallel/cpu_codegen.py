@@ -34,10 +34,10 @@ def kernel_text(kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Se
     return begin_kernel(emitter, range(1, emitter.axes)) + emitter.emit()
 
 
-def begin_kernel(emitter: LoopEmitter, sizes: Iterable[int]) -> str:
+def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int]) -> str:
     """Return the first line of a kernel. Its functions and the unpacking of its arguments become the first body lines.
 
-    `sizes` are the axes whose sizes are passed as arguments.
+    The sizes of `sized_axes` are passed as arguments.
     """
     kernel = emitter.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
@@ -45,7 +45,7 @@ def begin_kernel(emitter: LoopEmitter, sizes: Iterable[int]) -> str:
     operands = zip([*emitter.stride_kinds, *emitter.raws], dtypes, strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
-    unpack += [(f"n{axis}", "args[{}]") for axis in sizes]
+    unpack += [(f"n{axis}", "args[{}]") for axis in sized_axes]
     unpack += [
         (f"{name}_{axis}", "args[{}]")
         for name, c in (emitter.stride_kinds | emitter.raws).items()

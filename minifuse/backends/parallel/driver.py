@@ -21,10 +21,10 @@ from .thread_pool_llvm import pool_text
 Drive = Callable[[int, int, int, bytes], None]
 
 MAX_THREADS = 256  # entries in the tables of the pool
-MAX_PROCESSORS = 1024  # bits of the affinity mask of the threads
+AFFINITY_MASK_BITS = 1024  # processors in the affinity mask of the threads
 PARALLEL_WORK = 1 << 20  # points times cost (about 50 us) above which waking threads saves time
 CHUNKS_PER_THREAD = 4  # so that a thread which starts late, or shares its core with another process, can take fewer
-CHUNK_WORK = 1 << 25  # points times cost (2 to 50 ms) of the longest chunk, since signals are handled between chunks
+MAX_CHUNK_WORK = 1 << 25  # points times cost (2 to 50 ms) of a chunk, since signals are handled between chunks
 
 
 def count_threads(root: Path = Path("/")) -> int:
@@ -64,7 +64,7 @@ def count_chunks(count: int, work: float) -> int:
     """
     if work <= PARALLEL_WORK or count <= 1:
         return 1
-    return min(count, max(CHUNKS_PER_THREAD * THREADS, int(work / CHUNK_WORK)))
+    return min(count, max(CHUNKS_PER_THREAD * THREADS, int(work / MAX_CHUNK_WORK)))
 
 
 @cache
@@ -81,10 +81,11 @@ def driver() -> Drive:
 
     Notes
     -----
-    Workers start at the first call with several chunks. After a call they poll for the next one for 50 us, then sleep.
-    Waking one takes the caller 5 us, and the worker starts up to 50 us later. A call does not wait for workers that took no
-    chunk. On Linux, a worker that last ran on the caller's processor is moved to another one (2.5 us). The pool serves one
-    call at a time: if it is busy, a call runs its chunks alone, since the processors are busy, too.
+    Workers start at the first call with several chunks. After a call they poll for the next call for 50 us, then sleep.
+    Waking a worker takes the caller 5 us, and the worker starts up to 50 us later. A call does not wait for workers that
+    took no chunk. On Linux, a worker that last ran on the caller's processor is moved to another one (2.5 us). The pool
+    serves one call at a time: if the pool is busy, the caller runs all chunks of its call itself, since the processors are
+    busy, too.
 
     Between chunks, about 50 times a second, Python's main thread runs the handlers of signals that arrived. If a handler
     raises an error such as KeyboardInterrupt, the remaining chunks are skipped and the call raises it. A call with one chunk
@@ -161,17 +162,21 @@ class _Pool:
             self._word("started").value = 1
 
     def _set_processors(self) -> int:
-        """Store in the pool on which processors its threads may run, and how to move them. Return how many it may move.
+        """Store the processors of the threads, and the functions that move threads. Return how many workers may be moved.
 
         The result is one less than the number of processors, since the caller uses one; 0 if the system cannot move threads.
         """
-        c = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
-        if c is None or not hasattr(c, "sched_getcpu") or max(processors := os.sched_getaffinity(0)) >= MAX_PROCESSORS:
+        libc = ctypes.CDLL(None) if hasattr(os, "sched_getaffinity") else None
+        if (
+            libc is None
+            or not hasattr(libc, "sched_getcpu")
+            or max(processors := os.sched_getaffinity(0)) >= AFFINITY_MASK_BITS
+        ):
             return 0
         bits = sum(1 << processor for processor in processors)
-        for k in range(MAX_PROCESSORS // 64):
+        for k in range(AFFINITY_MASK_BITS // 64):
             self._word("processors", k).value = bits >> 64 * k
-        for name, function in (("get_cpu", c.sched_getcpu), ("set_affinity", c.sched_setaffinity)):
+        for name, function in (("get_cpu", libc.sched_getcpu), ("set_affinity", libc.sched_setaffinity)):
             self._word(name).value = ctypes.cast(function, ctypes.c_void_p).value or 0
         return len(processors) - 1
 

@@ -2,8 +2,8 @@
 
 These kernels are called *stages*: a prologue computes a block of an operand before it is multiplied, an epilogue processes a
 strip of sums while it is in the cache. A stage is emitted and compiled like any pointwise kernel. The loops call it by its
-address, for one part of its iteration space after the other. So they are compiled once for each element type, for any
-stages. A call takes about 20 ns, for a part of some thousand points.
+address, for one part of its iteration space after the other. So the loops are compiled once for each element type, for
+any stages. A call takes about 20 ns, for a part of some thousand points.
 
 Until the epilogue runs, unfinished sums are stored in an output, which the epilogue then modifies in place. If no output can
 store them, they are in a thread-local array. An operand that a prologue computes is never stored as a whole.
@@ -40,10 +40,10 @@ from .gemm_config import ceil_div, choose_config, lanes_of, with_stored_operands
 from .launcher import CpuKernelLauncher
 
 THREAD_LOCAL = -1  # index of the thread-local operand of a stage: a block of a or b, or unfinished sums
-ARGUMENT_BYTES = 2048  # for operands, numbers and strides of a stage, 8 bytes each
-LAUNCH_COST = 9000  # cycles (3.5 us) of a separate launch, including memory for its output
-RELOAD_COST = 0.2  # cycles to store an element of its output and to load it again
-MAX_SLOWDOWN = 1.03  # a fused prologue may take this much longer, since it needs no memory for its result
+ARGUMENT_BYTES = 2048  # size of the arguments of a stage: operands, numbers and strides, 8 bytes each
+LAUNCH_CYCLES = 9000  # (3.5 us) of a prologue's separate launch, including the allocation of its output
+RELOAD_CYCLES = 0.2  # to store and reload one element of the output of a prologue's separate launch
+MAX_SLOWDOWN = 1.03  # a matmul may take this much longer with a fused prologue, which needs no memory for its result
 
 PART_TEXT = """
 from minifuse.backends.parallel.fused_gemm import ARGUMENT_BYTES
@@ -113,7 +113,7 @@ class FusedMatmul:
     outputs, inputs : sequence of Layout
         The layouts, as in `Backend.bind_fused_matmul`; no output is empty.
     threads : int
-        Use at most this many threads; work of less than about 50 us uses one.
+        Use at most this many threads; work of less than about 50 us uses one thread.
 
     Notes
     -----
@@ -128,14 +128,14 @@ class FusedMatmul:
         self.units = [e.dtype.itemsize for e in kernel.pointwise_outputs]  # bytes of an element; index values count elements
         self.units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for group in kernel.loads() for e in group]
         p = matmul_problem(kernel, outputs, inputs)
-        self.operands = {x.value: x for x in sorted((p.out, p.a, p.b, *p.fused))}
+        self.operands = {x.address_index: x for x in sorted((p.out, p.a, p.b, *p.fused))}
 
-        self.sums = self.accumulator_output()
-        out = self.operands[max(self.sums, 0)]._replace(in_memory=self.sums != THREAD_LOCAL)
-        self.a, self.b, self.epilogue = make_stages(kernel, self.sums)
+        self.sums_output = self.accumulator_output()
+        out = self.operands[max(self.sums_output, 0)]._replace(in_memory=self.sums_output != THREAD_LOCAL)
+        self.a, self.b, self.epilogue = make_stages(kernel, self.sums_output)
         costs = [stage.cost(self.dtype) if stage else 0 for stage in (self.a, self.b, self.epilogue)]
         p = with_unit_strides(p._replace(out=out, fused=(), cost_a=costs[0], cost_b=costs[1], cost_out=costs[2]))
-        strides = {space: [x.matrix for x in self.operands.values() if x.space == space] for space in ("a", "b")}
+        strides = {space: [x.matrix_strides for x in self.operands.values() if x.space == space] for space in ("a", "b")}
         if self.a:
             m, k = contiguous_strides(strides["a"], (p.M, p.K))
             p = p._replace(a=p.a._replace(m=m, k=k))
@@ -145,14 +145,14 @@ class FusedMatmul:
         self.problem, self.plan = p, plan_gemm(p, threads)
 
     def accumulator_output(self) -> int:
-        """Return an output that can store the sums until the epilogue, preferably the result itself; else THREAD_LOCAL."""
+        """Return the index of an output that can store the sums until the epilogue, preferably theirs; else THREAD_LOCAL."""
         elements = self.kernel.pointwise_outputs
-        read = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
-        fits = [k for k, e in enumerate(elements) if e.dtype is self.dtype and k not in read]
-        fits = [k for k in fits if isinstance(elements[k], Accumulator) or 1 in self.operands[k].matrix]
-        return min(fits, key=lambda k: not isinstance(elements[k], Accumulator), default=THREAD_LOCAL)
+        read_outputs = {old.index for old in Kernel(elements, ()).find_all(ReadOutput)}
+        candidates = [k for k, e in enumerate(elements) if e.dtype is self.dtype and k not in read_outputs]
+        candidates = [k for k in candidates if isinstance(elements[k], Accumulator) or 1 in self.operands[k].matrix_strides]
+        return min(candidates, key=lambda k: not isinstance(elements[k], Accumulator), default=THREAD_LOCAL)
 
-    # Whether stages should be fused.
+    # The decision whether stages are fused.
 
     def why_too_many_arguments(self) -> str:
         """Return why a stage has too many arguments to run inside the matmul; "" if no stage has."""
@@ -171,7 +171,7 @@ class FusedMatmul:
 
         A prologue is computed again for each block of columns, or for each tile, that reads the operand. Fusing it saves
         only a launch, and storing and loading each element. So two estimates are compared: this plan, and a plain matmul
-        plus LAUNCH_COST, RELOAD_COST and one computation of each element.
+        plus LAUNCH_CYCLES, RELOAD_CYCLES and one computation of each element.
 
         Measured on an AVX-512 processor with relu, gelu and a mask: if each element is computed once, a fused prologue took
         0.3 to 0.9 of the time of two launches that take less than 100 us, and 0.9 to 1.05 of longer ones. At 512 x 512 x
@@ -183,21 +183,23 @@ class FusedMatmul:
         a, b = (self.b, self.a) if p.is_transposed else (self.a, self.b)
         times_a = ceil_div(p.N, self.plan.tile_n) * ceil_div(self.plan.tile_n, config.block_n)
         times_b = ceil_div(p.M, self.plan.tile_m)
-        recomputing = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (times_b - 1) * p.cost_b * p.K * p.N
-        separate = choose_config(with_stored_operands(self.problem)).cycles * p.matrices
+        recompute_cycles = (times_a - ceil_div(p.N, config.block_n)) * p.cost_a * p.M * p.K + (
+            times_b - 1
+        ) * p.cost_b * p.K * p.N
+        separate_cycles = choose_config(with_stored_operands(self.problem)).cycles * p.matrix_count
         for stage, cost, size in ((a, p.cost_a, p.M * p.K), (b, p.cost_b, p.K * p.N)):
             if stage:
                 batches = [self.operands[v].batch for v in stage.operands if v != THREAD_LOCAL]
                 copies = prod(n for n, *strides in zip(p.batch, *batches, strict=True) if any(strides))
-                separate += LAUNCH_COST + (cost + RELOAD_COST) * size * copies
-        if (config.cycles + recomputing) * p.matrices <= MAX_SLOWDOWN * separate:
+                separate_cycles += LAUNCH_CYCLES + (cost + RELOAD_CYCLES) * size * copies
+        if (config.cycles + recompute_cycles) * p.matrix_count <= MAX_SLOWDOWN * separate_cycles:
             return ""
         times = max(times_a if a else 1, times_b if b else 1)
-        if times > 1 or p.matrices > 1:
-            return f"it would be computed {times * p.matrices} times, once for each block of the output that reads it"
+        if times > 1 or p.matrix_count > 1:
+            return f"it would be computed {times * p.matrix_count} times, once for each block of the output that reads it"
         return "with so few rows or columns, a matmul of operands in memory is faster"
 
-    # How stages run.
+    # The loops of stages.
 
     def traversals(self) -> tuple[StageTraversal | None, ...]:
         """Return the loops of the prologues of the configuration's a and b, and of the epilogue; None if there is none."""
@@ -207,16 +209,18 @@ class FusedMatmul:
         return (
             a and self.traverse(a, (p.a.m, p.a.k), (p.M, p.K), config.block_k >= p.K),
             b and self.traverse(b, (p.b.k, p.b.n), (p.K, p.N), is_one_block),
-            self.epilogue and self.traverse(self.epilogue, p.out.matrix, (p.M, p.N), is_one_block),
+            self.epilogue and self.traverse(self.epilogue, p.out.matrix_strides, (p.M, p.N), is_one_block),
         )
 
     def traverse(
-        self, stage: FusedStage, local: tuple[int, int], size: tuple[int, int], has_whole_rows: bool
+        self, stage: FusedStage, local_strides: tuple[int, int], size: tuple[int, int], has_whole_rows: bool
     ) -> StageTraversal:
-        """Return the loops of one stage. `local`: strides of the thread-local array. `size`: rows and columns in all."""
+        """Return the loops of a stage over `size` rows and columns. The thread-local array has `local_strides`."""
         direction = -1 if self.plan.problem.is_transposed else 1
-        matrix_strides = [local if v == THREAD_LOCAL else self.operands[v].matrix[::direction] for v in stage.operands]
-        strides = [(outer if size[0] > 1 else 0, inner if size[1] > 1 else 0) for outer, inner in matrix_strides]
+        strides = []
+        for v in stage.operands:
+            outer, inner = local_strides if v == THREAD_LOCAL else self.operands[v].matrix_strides[::direction]
+            strides.append((outer if size[0] > 1 else 0, inner if size[1] > 1 else 0))
         stored = [*zip(*strides[: len(stage.kernel.pointwise_outputs)], strict=True)]
         if size[1] == 1 or (1 in stored[0] and 1 not in stored[1]):
             return StageTraversal(stage, tuple((inner, outer) for outer, inner in strides), is_transposed=True)
@@ -254,27 +258,30 @@ class FusedMatmul:
 
 
 @lru_cache(1024)
-def make_stages(kernel: MatmulKernel, sums: int) -> tuple[FusedStage | None, FusedStage | None, FusedStage | None]:
-    """Return the prologues of a and b, and the epilogue of sums in output `sums` or THREAD_LOCAL; None if there is none."""
-    outputs, inputs = len(kernel.pointwise_outputs), sum(map(len, kernel.loads()))
+def make_stages(kernel: MatmulKernel, sums_output: int) -> tuple[FusedStage | None, FusedStage | None, FusedStage | None]:
+    """Return the prologues of a and b, and the epilogue; None if there is none. Output `sums_output` stores the sums."""
+    output_count, input_count = len(kernel.pointwise_outputs), sum(map(len, kernel.loads()))
 
     def stage(elements: Sequence[Expression], stored: Sequence[int]) -> FusedStage:
-        """Return a stage with renumbered loads and numbers. Load number `inputs` reads the sums."""
-        new, used = renumber_operands(elements)
-        numbers = Kernel(new, ()).find_all(KernelParameter)
+        """Return a stage with renumbered loads and numbers. Load number `input_count` reads the sums."""
+        expressions, input_indices = renumber_operands(elements)
+        numbers = Kernel(expressions, ()).find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
-        pointwise = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in new), ())
-        read = [outputs + k if k < inputs else sums for k in used]
-        return FusedStage(pointwise, (*stored, *read), tuple(outputs + inputs + p.index for p in numbers))
+        pointwise = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in expressions), ())
+        loaded = [output_count + k if k < input_count else sums_output for k in input_indices]
+        return FusedStage(pointwise, (*stored, *loaded), tuple(output_count + input_count + p.index for p in numbers))
 
     a, b = [None if isinstance(e, Load) else stage([e], [THREAD_LOCAL]) for e in (kernel.a, kernel.b)]
-    elements = {k: e for k, e in enumerate(kernel.pointwise_outputs) if k != sums or not isinstance(e, Accumulator)}
+    elements = {k: e for k, e in enumerate(kernel.pointwise_outputs) if k != sums_output or not isinstance(e, Accumulator)}
     if not elements:
         return a, b, None
     stored = [*elements]
-    dot = ReadOutput(stored.index(sums), kernel.a.dtype) if sums in elements else Load(inputs, kernel.a.dtype)
-    moved = [replace(e, ReadOutput, lambda old: ReadOutput(stored.index(old.index), old.dtype)) for e in elements.values()]
-    return a, b, stage([replace(e, Accumulator, lambda _: dot) for e in moved], stored)
+    is_stored = sums_output in elements
+    total = ReadOutput(stored.index(sums_output), kernel.a.dtype) if is_stored else Load(input_count, kernel.a.dtype)
+    renumbered = [
+        replace(e, ReadOutput, lambda old: ReadOutput(stored.index(old.index), old.dtype)) for e in elements.values()
+    ]
+    return a, b, stage([replace(e, Accumulator, lambda _: total) for e in renumbered], stored)
 
 
 compile_stage = lru_cache(1024)(compile_kernel_text)  # cached by text, since each new size binds its stages again
@@ -287,6 +294,6 @@ def part_kernel() -> int:
 
 
 def contiguous_strides(strides: Sequence[tuple[int, int]], size: tuple[int, int]) -> tuple[int, int]:
-    """Return strides with the order of the operands': (1, 2) if they are contiguous along columns, else (2, 1)."""
+    """Return (1, 2) if the first operand with two different strides has the smaller one along axis 0, else (2, 1)."""
     first = next(((abs(x), abs(y)) for x, y in strides if x and y and x != y), (2, 1))
     return (1, 2) if size[1] == 1 or (size[0] > 1 and first[0] < first[1]) else (2, 1)

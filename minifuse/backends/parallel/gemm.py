@@ -28,8 +28,8 @@ from .launcher import CpuKernelLauncher
 
 Launch = Callable[[int, int, int], None]  # arguments: the addresses of out, a and b
 
-PARALLEL_COST = 180_000  # cycles (50 us) above which waking threads saves time
-LONG_COST = 100 * PARALLEL_COST  # cycles above which a launch on one thread checks for signals, too
+PARALLEL_CYCLES = 180_000  # (50 us) above this many, waking threads saves time
+SIGNAL_CHECK_CYCLES = 100 * PARALLEL_CYCLES  # above this many, a launch on one thread also checks for signals
 ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int64", bool_: "uint8"}
 
 LOOPS = """
@@ -151,12 +151,13 @@ class GemmPlan(NamedTuple):
         axes = [*chain(*reversed([*zip(p.batch, *[x.batch for x in operands], strict=True)]))]  # innermost first
         *starts, values = accumulate(map(len, stages), initial=len(ARGUMENT_NAMES) + len(axes))
         begins = [start if words else 0 for start, words in zip(starts, stages, strict=True)]
-        strides = *out.matrix, *(a.m, a.k), *(b.k, b.n)
+        strides = *out.matrix_strides, *(a.m, a.k), *(b.k, b.n)
         config: tuple[int, ...] = self.config[2:]
-        check = address_of_stop_check() if self.chunks > 1 else 0
+        stop_check = address_of_stop_check() if self.chunks > 1 else 0
         sizes = self.tile_m, self.tile_n, len(p.batch)
-        named = p.M, p.N, p.K, *strides, not out.in_memory, *config, *sizes, *begins, values, *[x.value for x in operands]
-        return (*named, check, *axes, *chain.from_iterable(stages))
+        address_indices = [x.address_index for x in operands]
+        named = p.M, p.N, p.K, *strides, not out.in_memory, *config, *sizes, *begins, values, *address_indices
+        return (*named, stop_check, *axes, *chain.from_iterable(stages))
 
 
 ARGUMENT_NAMES = (  # names of the first arguments of LOOPS
@@ -185,14 +186,14 @@ def plan_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
 def plan_gemm(problem: MatmulProblem, threads: int = THREADS) -> GemmPlan:
     """Plan a matmul for an output that is not empty."""
     config = choose_config(problem)
-    p, cycles = config.problem, config.cycles * config.problem.matrices
-    threads = threads if cycles > PARALLEL_COST else 1
+    p, cycles = config.problem, config.cycles * config.problem.matrix_count
+    threads = threads if cycles > PARALLEL_CYCLES else 1
     tile_m, tile_n = choose_tile(config, threads)
     if not p.out.in_memory:
         tile_m = min(tile_m, max_accumulated_rows(config))
-    tiles = p.matrices * ceil_div(p.M, tile_m) * ceil_div(p.N, tile_n)
+    tiles = p.matrix_count * ceil_div(p.M, tile_m) * ceil_div(p.N, tile_n)
     chunks = min(tiles, threads * CHUNKS_PER_THREAD) if threads > 1 else 1
-    chunks = max(chunks, 2) if cycles > LONG_COST else chunks  # for one tile: an empty chunk, then all
+    chunks = max(chunks, 2) if cycles > SIGNAL_CHECK_CYCLES else chunks  # for one tile: an empty chunk, then all
     return GemmPlan(config, tile_m, tile_n, tiles, chunks)
 
 
@@ -207,7 +208,7 @@ def bind_matmul(dtype: DType, out: Layout, a: Layout, b: Layout, threads: int = 
         Shapes (..., M, N), (..., M, K) and (..., K, N), with offset 0; batch dims of a and b broadcast to those of out.
         Strides are arbitrary, but elements of out may not overlap each other, nor those of a and b.
     threads : int
-        Use at most this many threads; work of less than about 50 us uses one.
+        Use at most this many threads; work of less than about 50 us uses one thread.
 
     Returns
     -------

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ...core.dtypes import DType
 from ..llvm_linker import VECTOR_BYTES
 from ..matmul.problem import MatmulOperand, MatmulProblem
-from ..matmul.search import cheapest
+from ..matmul.search import find_cheapest
 from .driver import CHUNKS_PER_THREAD
 
 ROWS = 8 if VECTOR_BYTES == 64 else 4  # ROWS * VECTORS sums fill most of the 32 or 16 vector registers
@@ -60,7 +60,7 @@ def choose_config(problem: MatmulProblem) -> GemmConfig:
     configuration's strides are those of the block that the prologue writes. If no output can store the sums, they are in a
     thread-local array.
     """
-    return cheapest(problem, candidate_configs)
+    return find_cheapest(problem, candidate_configs)
 
 
 def with_unit_strides(p: MatmulProblem) -> MatmulProblem:
@@ -173,7 +173,7 @@ def max_accumulated_rows(config: GemmConfig) -> int:
 def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
     """Return a tile size that keeps all threads busy and rereads little of a and b: a few square tiles for each thread."""
     p = config.problem
-    batches, lanes = p.matrices, lanes_of(p.dtype)
+    batches, lanes = p.matrix_count, lanes_of(p.dtype)
     if threads == 1 or batches >= CHUNKS_PER_THREAD * threads:
         return p.M, p.N
 

@@ -3,9 +3,9 @@
     out[g, m, place, n] = bias[g, m] + sum over c, t of weight[g, m, c, t] * z[g, c, place * step + t * dilation, n]
 
 In memory, the matrix would be larger than the images by a factor of the number of elements of a window. But its row for
-channel c and window element t is z with an offset: that of c plus that of t, from a short table. So panels of sums are
-computed as in any matmul, from rows of z. These rows are usually in the caches, since all elements of a window read nearly
-the same memory. Columns are processed in *runs*, along which the elements of a row are contiguous in z.
+channel c and window element t is z at an offset: the offset of c plus the offset of t, which is in a short table. So panels
+of sums are computed as in any matmul, from rows of z. These rows are usually in the caches, since all elements of a window
+read nearly the same memory. Columns are processed in *runs*, along which the elements of a row are contiguous in z.
 
 Limit: runs must fill a vector (`is_profitable`). Otherwise the matrix is stored, and multiplied like any other.
 """
@@ -23,11 +23,11 @@ from ...ir.kernel_ir import Kernel, Load, Shape
 from ..base import Launcher
 from .compiler import compile_kernel_text
 from .driver import PARALLEL_WORK, count_chunks
-from .gemm import ELEMENTS, PARALLEL_COST
+from .gemm import ELEMENTS, PARALLEL_CYCLES
 from .gemm_config import VECTORS, lanes_of
 from .launcher import CpuKernelLauncher
 
-NAME = "window_product"
+NAME = "window_product"  # of the composite op that this module computes
 ConvParameters = tuple[Shape, Shape, Shape, DType]  # sizes, steps and dilations of windows, by dim of an image; the dtype
 PANELS_PER_ITEM = 4  # panels of columns that one step of the first axis computes, for all rows of the weight
 
@@ -79,9 +79,9 @@ def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -
     """Return True if this module should compute a convolution: several windows of several elements each, with long runs."""
     size, step, _, dtype = parameters
     places = window_origins(row_major(shapes[1]), parameters).shape
-    run = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
-    is_long = dtype in (float32, float64) and run >= lanes_of(dtype)
-    return is_long and prod(size) > 1 and prod(places) > 1 and 0 not in shapes[0]
+    run_length = shapes[1][-1] * (places[-1] if step[-1] == 1 else 1)
+    fills_vectors = dtype in (float32, float64) and run_length >= lanes_of(dtype)
+    return fills_vectors and prod(size) > 1 and prod(places) > 1 and 0 not in shapes[0]
 
 
 def window_origins(z: Layout, parameters: ConvParameters) -> Layout:
@@ -130,7 +130,7 @@ def bind(
     strip = PANELS_PER_ITEM * VECTORS * lanes_of(dtype)
     items = -(-run // strip) * prod(axis[0] for axis in axes)
     cycles = groups * rows * depth * columns.size / (2 * lanes_of(dtype))
-    chunks = count_chunks(items, cycles * PARALLEL_WORK / PARALLEL_COST)
+    chunks = count_chunks(items, cycles * PARALLEL_WORK / PARALLEL_CYCLES)
     taps_at = len(NAMES) + 5 * len(axes)
     numbers = [rows, run, depth, len(taps), out.strides[1], out_n, w.strides[1], w.strides[2], z.strides[0], bias_m]
     numbers += [len(bias), len(axes), taps_at, taps_at + len(taps), *itertools.chain(*axes), *taps]

@@ -1,8 +1,8 @@
-"""Emit LLVM instructions with Python arithmetic: the functions that CPU kernels call are written with it.
+"""Emit LLVM instructions with Python arithmetic, for the functions that CPU kernels call.
 
 These functions are plain Python over `LlvmValue`s, and become Numba intrinsics: a call in a kernel inlines their
-instructions. That takes 1 ms, while Numba would take 50 ms to compile a separate function. Each instruction has exactly the
-flags that it needs.
+instructions. Inlining takes 1 ms, while Numba would take 50 ms to compile a separate function. Each instruction has exactly
+the flags that it needs.
 
 LLVM never reassociates the sums and products emitted here. The rest of a kernel may be reassociated by its fast-math flags,
 which would undo the error corrections of a polynomial. Numba adds the kernel's flags only to instructions without flags.
@@ -34,22 +34,22 @@ LlvmOperand = Union["LlvmValue", float]  # a Python number takes the type of the
 KernelFunction = Callable[..., Any]  # a Numba intrinsic, which only compiled code can call
 
 LLVM_TYPES = {f32: ir.FloatType(), f64: ir.DoubleType(), i32: ir.IntType(32), i64: ir.IntType(64), bool_: ir.IntType(1)}
-STRICT_FLAGS = ("afn",)  # has no effect on a sum, a product or a comparison, but it is a flag, so Numba adds none
+STRICT_FLAGS = ("afn",)  # "afn" does not change sums, products or comparisons; Numba adds no flags where one is set
 
 
 class FloatFormat(NamedTuple):
     """The bits of a floating-point type: a sign, an exponent, a fraction."""
 
-    integer: types.Type  # the integer type of equal width
-    fraction: int  # number of fraction bits
-    one: int  # the bits of 1.0
-    sign: int  # the sign bit
-    smallest: float  # smallest normal number
+    integer_type: types.Type  # the integer type of equal width
+    fraction_bits: int
+    one_bits: int  # the bits of 1.0
+    sign_mask: int  # the sign bit
+    smallest_normal: float
 
     @property
     def rounder(self) -> float:
         """A constant for rounding: the lowest bits of x + rounder are the nearest integer to x."""
-        return 1.5 * 2.0**self.fraction
+        return 1.5 * 2.0**self.fraction_bits
 
 
 FORMATS = {
@@ -102,8 +102,8 @@ class LlvmValue:
     def libm(self, name: str, *others: LlvmOperand) -> "LlvmValue":
         """Call an LLVM intrinsic that becomes a call of libm, without the fast-math flags of the kernel.
 
-        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer. It belongs
-        to a compiler's runtime library, which may not be loaded.
+        With these flags LLVM may call another function, such as `__powidf2` for a power with a converted integer. This
+        function belongs to a compiler's runtime library, which may not be loaded.
         """
         result = self.call(name, *others)
         result.value.fastmath = NoFastMath()
@@ -119,9 +119,9 @@ class LlvmValue:
             name = "sitofp" if kind in FORMATS else "sext" if kind is i64 else "trunc"
         return LlvmValue(self.builder, kind, getattr(self.builder, name)(self.value, LLVM_TYPES[kind]))
 
-    def binary(self, of_floats: str, of_integers: str, a: LlvmOperand, b: LlvmOperand) -> "LlvmValue":
+    def binary(self, float_instruction: str, integer_instruction: str, a: LlvmOperand, b: LlvmOperand) -> "LlvmValue":
         """Emit an instruction with two operands of this type."""
-        emit = getattr(self.builder, of_floats if self.is_float else of_integers)
+        emit = getattr(self.builder, float_instruction if self.is_float else integer_instruction)
         value = emit(self.number(a).value, self.number(b).value, flags=STRICT_FLAGS * self.is_float)
         return LlvmValue(self.builder, self.type, value)
 
@@ -221,7 +221,7 @@ def horner(x: LlvmValue, coefficients: Sequence[float]) -> LlvmValue:
 
 def bits(x: LlvmValue) -> LlvmValue:
     """Return the bits of a float as an integer of equal width."""
-    kind = x.format.integer
+    kind = x.format.integer_type
     return LlvmValue(x.builder, kind, x.builder.bitcast(x.value, LLVM_TYPES[kind]))
 
 
@@ -231,16 +231,16 @@ def from_bits(n: LlvmValue) -> LlvmValue:
     return LlvmValue(n.builder, kind, n.builder.bitcast(n.value, LLVM_TYPES[kind]))
 
 
-def common_type(typing: Context, arguments: Sequence[types.Type], floats: bool = False) -> types.Type | None:
-    """Return the type to which arguments are promoted; None if there is none. With `floats`, integers become float64."""
+def common_type(typing: Context, arguments: Sequence[types.Type], to_float: bool = False) -> types.Type | None:
+    """Return the type to which arguments are promoted; None if there is none. If `to_float`, integers become float64."""
     kind = typing.unify_types(*arguments)
-    return f64 if floats and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM_TYPES else None
+    return f64 if to_float and isinstance(kind, types.Integer | types.Boolean) else kind if kind in LLVM_TYPES else None
 
 
-def kernel_function(*, floats: bool = False, returns: types.Type | None = None) -> Callable[[Body], KernelFunction]:
+def kernel_function(*, to_float: bool = False, returns: types.Type | None = None) -> Callable[[Body], KernelFunction]:
     """Decorate a function of `LlvmValue`s, so that kernels can call it.
 
-    The arguments are promoted to their common type, as in NumPy; with `floats`, integers are promoted to float64. The result
+    The arguments are promoted to their common type, as in NumPy; if `to_float`, integers are promoted to float64. The result
     has this type, too, unless `returns` is another one. An argument named `condition` is a bool.
     """
 
@@ -249,7 +249,7 @@ def kernel_function(*, floats: bool = False, returns: types.Type | None = None) 
         is_bool = [p.name == "condition" for p in parameters]
 
         def define(typing: Context, *arguments: types.Type) -> tuple[Signature, Lowering] | None:
-            kind = common_type(typing, [t for t, b in zip(arguments, is_bool, strict=True) if not b], floats)
+            kind = common_type(typing, [t for t, b in zip(arguments, is_bool, strict=True) if not b], to_float)
 
             def emit(context: BaseContext, builder: ir.IRBuilder, signature: Signature, values: Sequence[Value]) -> Value:
                 return body(*map(LlvmValue, [builder] * len(values), signature.args, values)).value

@@ -4,9 +4,10 @@ The loops of `gemm` iterate over tiles, blocks and panels, and call these functi
 panel of sums of products: `multiply_outer` with vectors along n, `multiply_dot` with vectors along k, `multiply_row` for a
 single row. The other functions copy elements.
 
-As Numba loops, they would take three times as long to compile, and LLVM might vectorize another loop. The element type is
-that of the pointers. Numbers are multiplied and added (integers wrap around), bools are combined by `and` and `or`. A sum
-has exactly the terms of the matmul and no padding, so NaN and infinity only affect sums of which they are a term.
+If these functions were Numba loops, they would take three times as long to compile, and LLVM might vectorize another loop.
+The element type is that of the pointers. Numbers are multiplied and added (integers wrap around), bools are combined by
+`and` and `or`. A sum has exactly the terms of the matmul and no padding, so NaN and infinity only affect sums of which they
+are a term.
 
 References
 ----------
@@ -28,7 +29,7 @@ from .gemm_config import DOT_COLUMNS, DOT_ROWS, ROW_STEP, ROWS, VECTORS
 from .vector_emitter import Lowering, VectorEmitter, const_i64, emitted_function
 
 MAX_SQUARE = 16  # side of the largest square that is transposed in registers
-PREFETCH_VECTORS = 16  # distance of prefetches in vectors; the processor's prefetcher stops at the end of a page
+PREFETCH_VECTORS = 16  # how far `multiply_dot` prefetches; the processor's prefetcher stops at the end of a page
 
 
 @intrinsic
@@ -50,7 +51,7 @@ def shift(typing: Context, base: types.Type, count: types.Type) -> tuple[Signatu
 
 @intrinsic(prefer_literal=True)
 def scratch(typing: Context, like: types.Type, nbytes: types.IntegerLiteral) -> tuple[Signature, Lowering]:
-    """Return memory on the stack, aligned to a cache line, valid until the kernel returns."""
+    """Return `nbytes` of stack memory, aligned to a cache line, valid until the kernel returns. `like` has its type."""
 
     def emit(context: BaseContext, builder: ir.IRBuilder, _: Signature, values: Sequence[Value]) -> Value:
         with builder.goto_entry_block():
@@ -65,7 +66,7 @@ def scratch(typing: Context, like: types.Type, nbytes: types.IntegerLiteral) -> 
 def multiply_outer(
     v: VectorEmitter,
     vectors: Value,
-    to: Value,
+    out: Value,
     step: Value,
     x: Value,
     x_m: Value,
@@ -75,7 +76,7 @@ def multiply_outer(
     y_k: Value,
     depth: Value,
 ) -> None:
-    """Compute to[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
+    """Compute out[i * step + j] = sum over k of x[i, k] * y[k, j], for ROWS rows and 1 to VECTORS vectors of columns.
 
     All sums stay in registers. x has any strides and is read element by element. y has unit stride along n. If x has fewer
     rows, its last row is repeated.
@@ -86,14 +87,14 @@ def multiply_outer(
         rows_of_x, columns = v.row_pointers(x, x_m, rows, ROWS), [const_i64(j * v.lanes) for j in range(width)]
 
         def add_outer_product(k: Value, totals: list[Value]) -> list[Value]:
-            row_of_y = v.at(y, (k, y_k))
+            row_of_y = v.advance(y, (k, y_k))
             ys = [v.load(b.gep(row_of_y, [j])) for j in columns]
-            xs = [v.broadcast(b.load(v.at(row, (k, x_k)))) for row in rows_of_x]
+            xs = [v.broadcast(b.load(v.advance(row, (k, x_k)))) for row in rows_of_x]
             return v.add_products(totals, xs, ys)
 
         _, totals = v.loop(const_i64(0), depth, const_i64(1), [v.zeros] * (ROWS * width), add_outer_product)
         for n, total in enumerate(totals):
-            v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [columns[n % width]]))
+            v.store(total, b.gep(v.advance(out, (const_i64(n // width), step)), [columns[n % width]]))
 
     for width in range(VECTORS, 0, -1):
         with b.if_then(b.icmp_signed("==", vectors, const_i64(width))):
@@ -103,7 +104,7 @@ def multiply_outer(
 @emitted_function
 def multiply_dot(
     v: VectorEmitter,
-    to: Value,
+    out: Value,
     step: Value,
     x: Value,
     x_m: Value,
@@ -132,7 +133,7 @@ def multiply_dot(
 
         k, totals = v.loop(const_i64(0), depth, const_i64(v.lanes), [v.zeros] * (height * DOT_COLUMNS), add_products)
         for n, total in enumerate(v.sum_lanes(add_products(k, totals, v.first_lanes(b.sub(depth, k))))):
-            b.store(total, b.gep(v.at(to, (const_i64(n // DOT_COLUMNS), step)), [const_i64(n % DOT_COLUMNS)]))
+            b.store(total, b.gep(v.advance(out, (const_i64(n // DOT_COLUMNS), step)), [const_i64(n % DOT_COLUMNS)]))
 
     with b.if_else(b.icmp_signed("==", rows, const_i64(1))) as (is_single, otherwise):
         with is_single:
@@ -143,7 +144,7 @@ def multiply_dot(
 
 @emitted_function
 def multiply_row(
-    v: VectorEmitter, to: Value, x: Value, x_k: Value, y: Value, y_k: Value, columns: Value, depth: Value
+    v: VectorEmitter, out: Value, x: Value, x_k: Value, y: Value, y_k: Value, columns: Value, depth: Value
 ) -> None:
     """Compute the sums of `multiply_outer` for a single row.
 
@@ -153,17 +154,17 @@ def multiply_row(
 
     def add_rows(k: Value, count: int) -> None:
         ks = [b.add(k, const_i64(i)) for i in range(count)]
-        factors, rows = [v.broadcast(b.load(v.at(x, (i, x_k)))) for i in ks], [v.at(y, (i, y_k)) for i in ks]
+        factors, rows = [v.broadcast(b.load(v.advance(x, (i, x_k)))) for i in ks], [v.advance(y, (i, y_k)) for i in ks]
 
         def add_vector(j: Value, mask: Value | None) -> None:
-            total = v.load(b.gep(to, [j]), mask)
+            total = v.load(b.gep(out, [j]), mask)
             for factor, row in zip(factors, rows, strict=True):
                 total = v.add_product(total, factor, v.load(b.gep(row, [j]), mask))
-            v.store(total, b.gep(to, [j]), mask)
+            v.store(total, b.gep(out, [j]), mask)
 
         v.for_each_vector(columns, add_vector)
 
-    v.for_each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(to, [j]), mask))
+    v.for_each_vector(columns, lambda j, mask: v.store(v.zeros, b.gep(out, [j]), mask))
     k = v.for_each(const_i64(0), depth, const_i64(ROW_STEP), lambda k: add_rows(k, ROW_STEP))
     v.for_each(k, depth, const_i64(1), lambda k: add_rows(k, 1))
 
@@ -172,7 +173,7 @@ def multiply_row(
 def multiply_windows(
     v: VectorEmitter,
     vectors: Value,
-    to: Value,
+    out: Value,
     step: Value,
     x: Value,
     x_m: Value,
@@ -187,7 +188,7 @@ def multiply_windows(
     bias: Value,
     bias_m: Value,
 ) -> None:
-    """Compute to[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
+    """Compute out[i * step + j] = bias[i] + sum over c, t of x[i, c * window + t] * z[c * z_c + taps[t] + j].
 
     There are ROWS rows or one row, and 1 to VECTORS vectors of columns. If the last vector is not full, z is not read past
     its end. All sums stay in registers. If x has fewer rows, its last row is repeated.
@@ -200,12 +201,12 @@ def multiply_windows(
         masks = [None] * (width - 1) + [v.first_lanes(b.sub(columns, places[-1]))]
 
         def add_channel(k: Value, totals: list[Value]) -> list[Value]:
-            channel = v.at(z, (b.sdiv(k, window), z_c))
+            channel = v.advance(z, (b.sdiv(k, window), z_c))
 
             def add_element(t: Value, totals: list[Value]) -> list[Value]:
                 row = b.gep(channel, [b.load(b.gep(taps, [t]))])
                 ys = [v.load(b.gep(row, [j]), mask) for j, mask in zip(places, masks, strict=True)]
-                xs = [v.broadcast(b.load(v.at(line, (b.add(k, t), x_k)))) for line in rows_of_x]
+                xs = [v.broadcast(b.load(v.advance(line, (b.add(k, t), x_k)))) for line in rows_of_x]
                 return v.add_products(totals, xs, ys)
 
             return v.loop(const_i64(0), window, const_i64(1), totals, add_element)[1]
@@ -213,7 +214,7 @@ def multiply_windows(
         totals = [v.broadcast(b.load(begin)) for begin in begins for _ in places]
         _, totals = v.loop(const_i64(0), depth, window, totals, add_channel)
         for n, total in enumerate(totals):
-            v.store(total, b.gep(v.at(to, (const_i64(n // width), step)), [places[n % width]]))
+            v.store(total, b.gep(v.advance(out, (const_i64(n // width), step)), [places[n % width]]))
 
     for height in (ROWS, 1):
         fits = b.icmp_signed(">" if height > 1 else "==", rows, const_i64(1))
@@ -224,7 +225,7 @@ def multiply_windows(
 
 @emitted_function
 def pack(
-    v: VectorEmitter, to: Value, width: Value, y: Value, y_k: Value, y_n: Value, columns: Value, depth: Value, height: Value
+    v: VectorEmitter, out: Value, width: Value, y: Value, y_k: Value, y_n: Value, columns: Value, depth: Value, height: Value
 ) -> None:
     """Pack y, of any strides, into consecutive panels of `width` columns and `height` rows. `depth` rows are copied.
 
@@ -234,7 +235,11 @@ def pack(
 
     def copy_row(k: Value) -> None:
         def copy_panel(p: Value) -> None:
-            row, source, rest = v.at(to, (p, height), (k, width)), b.gep(v.at(y, (k, y_k)), [p]), b.sub(columns, p)
+            row, source, rest = (
+                v.advance(out, (p, height), (k, width)),
+                b.gep(v.advance(y, (k, y_k)), [p]),
+                b.sub(columns, p),
+            )
 
             def copy_vector(j: Value) -> None:
                 v.store(v.load(b.gep(source, [j]), v.first_lanes(b.sub(rest, j))), b.gep(row, [j]))
@@ -245,17 +250,17 @@ def pack(
 
     def copy_columns(j: Value) -> None:
         column_in_panel = b.srem(j, width)
-        panel = b.gep(v.at(to, (b.sub(j, column_in_panel), height)), [column_in_panel])
+        panel = b.gep(v.advance(out, (b.sub(j, column_in_panel), height)), [column_in_panel])
 
         def copy_square(k: Value) -> None:
-            columns_of_y = [v.load(b.gep(v.at(y, (b.add(j, const_i64(i)), y_n)), [k]), lanes=side) for i in range(side)]
+            columns_of_y = [v.load(b.gep(v.advance(y, (b.add(j, const_i64(i)), y_n)), [k]), lanes=side) for i in range(side)]
             for i, row in enumerate(v.transpose(columns_of_y)):
-                v.store(row, v.at(panel, (b.add(k, const_i64(i)), width)))
+                v.store(row, v.advance(panel, (b.add(k, const_i64(i)), width)))
 
         def copy_elements(k: Value) -> None:
             for i in range(side):
                 column = v.minimum(b.add(j, const_i64(i)), last)
-                b.store(b.load(v.at(y, (k, y_k), (column, y_n))), b.gep(v.at(panel, (k, width)), [const_i64(i)]))
+                b.store(b.load(v.advance(y, (k, y_k), (column, y_n))), b.gep(v.advance(panel, (k, width)), [const_i64(i)]))
 
         is_square = b.and_(b.icmp_signed("==", y_k, const_i64(1)), b.icmp_signed("<=", b.add(j, const_i64(side)), columns))
         k = v.for_each(const_i64(0), b.select(is_square, depth, const_i64(0)), const_i64(side), copy_square)
@@ -269,7 +274,7 @@ def pack(
 
 
 @emitted_function
-def pack_rows(v: VectorEmitter, to: Value, x: Value, x_k: Value, rows: Value, depth: Value) -> None:
+def pack_rows(v: VectorEmitter, out: Value, x: Value, x_k: Value, rows: Value, depth: Value) -> None:
     """Pack x, of unit stride along m, into consecutive panels of ROWS rows, each in column-major order.
 
     Rows that do not fill a panel are not packed.
@@ -278,7 +283,7 @@ def pack_rows(v: VectorEmitter, to: Value, x: Value, x_k: Value, rows: Value, de
 
     def copy_column(k: Value) -> None:
         def copy_panel(i: Value) -> None:
-            v.store(v.load(b.gep(v.at(x, (k, x_k)), [i]), lanes=ROWS), v.at(to, (i, depth), (k, const_i64(ROWS))))
+            v.store(v.load(b.gep(v.advance(x, (k, x_k)), [i]), lanes=ROWS), v.advance(out, (i, depth), (k, const_i64(ROWS))))
 
         v.for_each(const_i64(0), rows, const_i64(ROWS), copy_panel)
 
@@ -286,13 +291,13 @@ def pack_rows(v: VectorEmitter, to: Value, x: Value, x_k: Value, rows: Value, de
 
 
 @emitted_function
-def gather(v: VectorEmitter, to: Value, x: Value, x_m: Value, x_k: Value, rows: Value, depth: Value) -> None:
-    """Copy rows of any strides to contiguous rows: to[i * depth + k] = x[i, k]."""
+def gather(v: VectorEmitter, out: Value, x: Value, x_m: Value, x_k: Value, rows: Value, depth: Value) -> None:
+    """Copy rows of any strides to contiguous rows: out[i * depth + k] = x[i, k]."""
     b = v.builder
 
     def copy_row(i: Value) -> None:
-        row, source = v.at(to, (i, depth)), v.at(x, (i, x_m))
-        v.for_range(depth, const_i64(1), lambda k: b.store(b.load(v.at(source, (k, x_k))), b.gep(row, [k])))
+        row, source = v.advance(out, (i, depth)), v.advance(x, (i, x_m))
+        v.for_range(depth, const_i64(1), lambda k: b.store(b.load(v.advance(source, (k, x_k))), b.gep(row, [k])))
 
     v.for_range(rows, const_i64(1), copy_row)
 
@@ -302,7 +307,7 @@ def prefetch(v: VectorEmitter, out: Value, out_m: Value, rows: Value, columns: V
     """Prefetch the cache lines of a panel, of unit stride along n, that will be written."""
 
     def prefetch_row(i: Value) -> None:
-        row = v.at(out, (i, out_m))
+        row = v.advance(out, (i, out_m))
         v.for_range(columns, const_i64(v.lanes), lambda j: v.prefetch(v.builder.gep(row, [j]), is_written=True))
 
     v.for_range(rows, const_i64(1), prefetch_row)
@@ -331,17 +336,17 @@ def store(
                 store(x, target)
 
     def store_row(i: Value) -> None:
-        to, source = v.at(out, (i, out_m)), v.at(tile, (i, step))
+        row, source = v.advance(out, (i, out_m)), v.advance(tile, (i, step))
 
         def store_vector(j: Value, mask: Value | None) -> None:
-            x, target = v.load(b.gep(source, [j])), b.gep(to, [j])
+            x, target = v.load(b.gep(source, [j])), b.gep(row, [j])
             write(x, target, lambda target: v.load(target, mask), lambda x, target: v.store(x, target, mask))
 
         v.for_each_vector(columns, store_vector)
 
     def store_column(j: Value) -> None:
         def store_element(i: Value) -> None:
-            x, target = b.load(b.gep(v.at(tile, (i, step)), [j])), v.at(out, (i, out_m), (j, out_n))
+            x, target = b.load(b.gep(v.advance(tile, (i, step)), [j])), v.advance(out, (i, out_m), (j, out_n))
             write(x, target, b.load, b.store)
 
         v.for_range(rows, const_i64(1), store_element)
@@ -354,12 +359,13 @@ def store(
 
 
 @emitted_function
-def turn(v: VectorEmitter, to: Value, step: Value, x: Value, x_step: Value, rows: Value, columns: Value) -> None:
-    """Copy to[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
+def turn(v: VectorEmitter, out: Value, step: Value, x: Value, x_step: Value, rows: Value, columns: Value) -> None:
+    """Copy out[i * step + j] = x[j * x_step + i], for at most as many rows i and columns j as a vector has lanes.
 
-    Memory past the last element is not accessed. Rows past the last one are stored at its address, and overwritten by it.
+    Memory past the last element is not accessed. Rows past the last one are stored at the address of the last row, which
+    overwrites them.
     """
     loaded, stored = v.first_lanes(rows), v.first_lanes(columns)
     square = [v.load(line, loaded) for line in v.row_pointers(x, x_step, columns, v.lanes)]
-    for row, line in reversed([*zip(v.transpose(square), v.row_pointers(to, step, rows, v.lanes), strict=True)]):
+    for row, line in reversed([*zip(v.transpose(square), v.row_pointers(out, step, rows, v.lanes), strict=True)]):
         v.store(row, line, stored)

@@ -91,7 +91,7 @@ def multi_tensor_kernel() -> int:
 
 
 def make_job(
-    kernel: int, points: list[int], width: int, numbers: list[KernelParameter], cost: float
+    kernel: int, sizes: list[int], address_count: int, numbers: list[KernelParameter], cost: float
 ) -> tuple[int, int, int, list[int]]:
     """Return the arguments of `CpuKernelLauncher` for a compiled kernel over several tensors.
 
@@ -99,9 +99,9 @@ def make_job(
     ----------
     kernel : int
         Address of the compiled kernel.
-    points : list of int
+    sizes : list of int
         Number of elements of each tensor.
-    width : int
+    address_count : int
         Number of addresses of each tensor.
     numbers : list of KernelParameter
         The numbers that the kernel takes.
@@ -111,9 +111,9 @@ def make_job(
     Returns
     -------
     (address, count, chunks, header)
-        The address of the kernel that runs the given one, the number of elements, the number of chunks, and the arguments
+        The address of the kernel that runs `kernel`, the number of elements, the number of chunks, and the arguments
         before the values of a call.
     """
-    ends = list(accumulate(points))
-    header = [kernel, len(points), width, len(numbers), *ends]
+    ends = list(accumulate(sizes))
+    header = [kernel, len(sizes), address_count, len(numbers), *ends]
     return multi_tensor_kernel(), ends[-1], count_chunks(ends[-1], ends[-1] * cost), header

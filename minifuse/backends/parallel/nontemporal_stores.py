@@ -12,9 +12,9 @@ from math import prod
 from ...ir.kernel_ir import Kernel, LoopNest, ReadOutput
 from ..llvm_linker import link_text
 
-STREAM_BYTES = 1 << 25  # outputs of this size leave the cache before another kernel reads them
-BUFFER_BYTES = 2048
-MAX_OUTPUTS = 8  # with more, their buffers would fill the L1 cache
+MIN_STREAM_BYTES = 1 << 25  # outputs of this total size leave the cache before another kernel reads them
+BUFFER_BYTES = 2048  # size of the buffer of one output
+MAX_OUTPUTS = 8  # the buffers of more outputs would fill the L1 cache
 
 STREAM_TEXT = """
 ; Runs another kernel. args: its address, number of its arguments, number of streamed outputs, number of points of a block (a
@@ -157,22 +157,22 @@ return:
 """
 
 
-def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, words: int) -> list[int]:
-    """Return the arguments of `stream_kernel` that precede those of a kernel; [] if its outputs should not be streamed.
+def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, argument_count: int) -> list[int]:
+    """Return the arguments of `stream_kernel` that precede those of the kernel; [] if its outputs should not be streamed.
 
     Pointwise outputs are streamed if they are contiguous in the order of the loops, and too large for the caches.
     Outputs that are modified in place are not streamed, since their lines are in the cache already.
     """
     elements = kernel.pointwise_outputs
     nbytes = [nest.points * e.dtype.itemsize for e in elements]
-    if sum(nbytes) < STREAM_BYTES or len(elements) > MAX_OUTPUTS or kernel.find_all(ReadOutput):
+    if sum(nbytes) < MIN_STREAM_BYTES or len(elements) > MAX_OUTPUTS or kernel.find_all(ReadOutput):
         return []
     dense = tuple(prod(nest.sizes[axis + 1 :]) for axis in range(len(nest.sizes)))
     if any(strides != dense for strides in nest.strides[: len(elements)]):
         return []
     pitches = [dense[0] * e.dtype.itemsize for e in elements]
     points = BUFFER_BYTES // max(pitches)
-    return [address, words, len(pitches), 1 << (points.bit_length() - 1), *pitches] if points else []
+    return [address, argument_count, len(pitches), 1 << (points.bit_length() - 1), *pitches] if points else []
 
 
 @cache

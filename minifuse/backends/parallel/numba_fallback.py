@@ -1,8 +1,8 @@
 """Run Python functions of numbers that cannot be traced, since they branch on values or call methods of numbers.
 
-Numba compiles them as they are. They run in plain loops over flat copies, and are not cached on disk. A loop processes a
-part of the elements at a time; between parts Python handles signals. Numba assumes that int64 arithmetic does not overflow:
-it may compile x + 1 > x to true. Numba is imported inside functions, since few programs need it.
+Numba compiles these functions unchanged. They run in plain loops over flat copies, and are not cached on disk. A loop
+processes a part of the elements at a time; between parts Python handles signals. Numba assumes that int64 arithmetic does
+not overflow: it may compile x + 1 > x to true. Numba is imported inside functions, since few programs need it.
 """
 
 from collections.abc import Callable, Sequence

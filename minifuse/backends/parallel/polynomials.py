@@ -70,13 +70,13 @@ def magnitude(x: LlvmValue) -> LlvmValue:
 
 
 def with_sign(x: LlvmValue, y: LlvmValue) -> LlvmValue:
-    """Return x >= 0 with the sign of y. It combines bits, since fast-math may lose the sign of a zero."""
-    return from_bits(bits(x) | (bits(y) & x.format.sign))
+    """Return x >= 0 with the sign of y. The bits are combined, since fast-math may lose the sign of a zero."""
+    return from_bits(bits(x) | (bits(y) & x.format.sign_mask))
 
 
 def power_of_two(n: LlvmValue, form: FloatFormat) -> LlvmValue:
     """Return 2 ** n, which must be a normal number. Only the lowest bits of n are used."""
-    return from_bits((n << form.fraction) + form.one)
+    return from_bits((n << form.fraction_bits) + form.one_bits)
 
 
 def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
@@ -88,7 +88,7 @@ def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 
 def exponential(x: LlvmValue, largest: float | None = None) -> LlvmValue:
-    """Return e ** min(x, largest). It multiplies by 2 ** n in two factors, since 2 ** n may not be a normal number."""
+    """Return e ** min(x, largest). 2 ** n is multiplied in as two factors, since 2 ** n may not be a normal number."""
     low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # outside, the result is 0 or inf
     high = largest or high
     x = select(x < low, low, x)  # NaN passes this select and the next one
@@ -123,8 +123,8 @@ def error_function(x: LlvmValue) -> LlvmValue:
 
 def exponent_and_fraction(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
     """Return n and m with x = m 2 ** n and sqrt(1/2) <= m < sqrt(2), for normal x > 0."""
-    n = (bits(x) - SQRT_HALF[x.type]) >> x.format.fraction
-    return n, from_bits(bits(x) - (n << x.format.fraction))
+    n = (bits(x) - SQRT_HALF[x.type]) >> x.format.fraction_bits
+    return n, from_bits(bits(x) - (n << x.format.fraction_bits))
 
 
 def scaled_logarithm(n: LlvmValue, f: LlvmValue) -> LlvmValue:
@@ -141,7 +141,7 @@ def scaled_logarithm(n: LlvmValue, f: LlvmValue) -> LlvmValue:
 
 def logarithm(x: LlvmValue) -> LlvmValue:
     """Return log(x), also for subnormal x."""
-    is_tiny = x < x.format.smallest
+    is_tiny = x < x.format.smallest_normal
     n, m = exponent_and_fraction(select(is_tiny, x * 2.0**64, x))
     y = scaled_logarithm(select(is_tiny, n - 64, n), m - 1.0)
     return select(x > 0.0, select(x < inf, y, x), select(x == 0.0, -inf, x.number(nan)))
@@ -194,6 +194,6 @@ def power(x: LlvmValue, y: LlvmValue) -> LlvmValue:
     is_odd = is_integer & (half != half.call("llvm.floor"))
     z = exponential(y.convert(f64) * logarithm(absolute.convert(f64))).convert(f32)
     z = select((x < 0.0) & (absolute < inf) & ~is_integer, nan, z)
-    z = select(is_odd, from_bits(bits(z) ^ (bits(x) & x.format.sign)), z)
+    z = select(is_odd, from_bits(bits(z) ^ (bits(x) & x.format.sign_mask)), z)
     z = select((absolute == 1.0) & (magnitude(y) == inf), 1.0, z)
     return select((x == 1.0) | (y == 0.0), 1.0, z)

@@ -1,8 +1,9 @@
 """Count the processors that this process may use, limited by its affinity mask and the CPU quota of its control groups.
 
-A container often has a quota: a number of microseconds of CPU time in each period, on any processors. With more threads than
-that, all are paused for the rest of each period. Linux stores quotas in a tree of control groups (cgroups). The quotas of
-the group of this process and of all its parents apply. They are read from files, before the first thread starts.
+A container often has a quota: a number of microseconds of CPU time in each period, on any processors. If more threads run
+than the quota allows, all are paused for the rest of each period. Linux stores quotas in a tree of control groups (cgroups).
+The quotas of the group of this process and of all its parents apply. They are read from
+files, before the first thread starts.
 
 References
 ----------
@@ -17,7 +18,7 @@ from typing import NamedTuple
 
 QUOTA_FILES = {"cgroup2": ("cpu.max",), "cgroup": ("cpu.cfs_quota_us", "cpu.cfs_period_us")}  # by type of file system
 
-MAX_PROCESSORS = 1 << 16  # more than any machine has, used if there is no quota
+UNLIMITED = 1 << 16  # processors, more than any machine has; used if there is no quota
 
 
 class Group(NamedTuple):
@@ -38,7 +39,7 @@ def count_processors(root: Path = Path("/")) -> int:
     """
     allowed = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     quota = cpu_quota(root)
-    return min(allowed or 1, math.ceil(quota) if quota else MAX_PROCESSORS)
+    return min(allowed or 1, math.ceil(quota) if quota else UNLIMITED)
 
 
 def cpu_quota(root: Path = Path("/")) -> float | None:

@@ -1,8 +1,9 @@
 """Segment sums on the CPU: loop over the keys, and add each value to the row that its key selects.
 
-As a reduction, the gradient of a gather compares all N keys with each of its V rows: V * N * D steps. With interchanged
-loops, the value of each key is added to one row: N * D steps. A thread owns some columns of all rows and processes all keys
-in order. So no two threads add to one sum, and the order of additions does not depend on the number of threads.
+As a reduction, the gradient of a gather compares all N keys with each of its V rows of D elements: V * N * D steps. With
+interchanged loops, the value of each key is added to one row: N * D steps. A thread owns some columns of all rows and
+processes all keys in order. So no two threads add to one sum, and the order of additions does not depend on the number of
+threads.
 """
 
 from collections.abc import Sequence

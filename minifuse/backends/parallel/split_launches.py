@@ -9,15 +9,15 @@ from collections.abc import Callable, Sequence
 from ...core.layout import Layout
 from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, Shape
 from ..base import Launcher
-from .driver import CHUNK_WORK
+from .driver import MAX_CHUNK_WORK
 
-MAX_CHUNKS_PER_ROW = 2  # a row with more work than this many times CHUNK_WORK is split
+MAX_CHUNKS_PER_ROW = 2  # a row with more work than this many times MAX_CHUNK_WORK is split
 
 
 def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
     """Return into how many pieces to split a kernel: 1 if it reduces, or if the driver's chunks are short enough."""
     work = nest.points * kernel.cost() / nest.sizes[0]
-    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * CHUNK_WORK))
+    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * MAX_CHUNK_WORK))
 
 
 def bind_pieces(
@@ -27,7 +27,7 @@ def bind_pieces(
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
     raws: Sequence[Layout],
-    pieces: int,
+    max_pieces: int,
 ) -> Launcher:
     """Return launch(*addresses of outputs, inputs and indexed operands, *numbers), which runs the kernel piece by piece.
 
@@ -36,8 +36,8 @@ def bind_pieces(
     bind : function of (kernel, shape, dims, outputs, inputs, raws)
         Binds the kernel to a piece.
     shape, outputs, inputs, raws
-        Those of the whole kernel, as for `Backend.bind`.
-    pieces : int
+        The arguments of `Backend.bind` for the unsplit kernel.
+    max_pieces : int
         Split into at most this many pieces.
     """
     d = max(range(len(shape)), key=shape.__getitem__)
@@ -45,7 +45,7 @@ def bind_pieces(
     units = [e.dtype.itemsize for e in kernel.outputs]
     units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for e in loads]
     steps = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
-    length = -(-shape[d] // pieces)
+    length = -(-shape[d] // max_pieces)
 
     def resize(layout: Layout, size: int) -> Layout:
         return Layout((*layout.shape[:d], size, *layout.shape[d + 1 :]), layout.strides, layout.offset)
@@ -55,8 +55,8 @@ def bind_pieces(
         return bind(kernel, (*shape[:d], size, *shape[d + 1 :]), (), *layouts, raws)
 
     starts = range(0, shape[d], length)
-    full, last = bind_piece(length), bind_piece(shape[d] - starts[-1])
-    launches = [(full if start < starts[-1] else last, [start * step for step in steps]) for start in starts]
+    launch_full, launch_last = bind_piece(length), bind_piece(shape[d] - starts[-1])
+    launches = [(launch_full if start < starts[-1] else launch_last, [start * step for step in steps]) for start in starts]
 
     def launch_all(*values: float) -> None:
         for launch, offsets in launches:

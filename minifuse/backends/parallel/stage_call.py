@@ -39,8 +39,8 @@ def call_stage(
 ) -> None:
     """Run a stage on `rows` by `columns` points of a matrix of the batch, from (row, column) on.
 
-    `place` points to element (row, column) of the stage's thread-local operand, if it has one. All arguments are written to
-    `part`, which is passed to the kernel whose address is the first of the words.
+    `place` points to element (row, column) of the stage's thread-local operand, if it has one. `words` is the
+    encoded stage. All arguments are written to `part`, which is passed to the kernel whose address is the first word.
     """
     b = v.builder
     addresses = [b.ptrtoint(x, I64) for x in (values, words, place)]

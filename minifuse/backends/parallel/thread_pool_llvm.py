@@ -24,20 +24,23 @@ import platform
 
 from .signals_llvm import signals_text
 
+# Hints to the processor in polling loops.
 X86_PAUSE, ARM_YIELD = "call void @llvm.x86.sse2.pause()", "call void @llvm.aarch64.hint(i32 1)"
-PAUSE = {"x86_64": X86_PAUSE, "AMD64": X86_PAUSE, "aarch64": ARM_YIELD, "arm64": ARM_YIELD}  # a hint in polling loops
+PAUSE_INSTRUCTIONS = {"x86_64": X86_PAUSE, "AMD64": X86_PAUSE, "aarch64": ARM_YIELD, "arm64": ARM_YIELD}
 
-LOOK_US = 20_000  # microseconds between two checks for signals while the caller waits for the last chunks
+SIGNAL_CHECK_US = 20_000  # between two checks for signals, while the caller waits for the last chunks
 
 
 def pool_text() -> str:
     """Return the LLVM text for this machine."""
-    text = POOL_TEXT.replace("PAUSE", PAUSE.get(platform.machine(), "")).replace("LOOK_US", str(LOOK_US))
+    text = POOL_TEXT.replace("PAUSE", PAUSE_INSTRUCTIONS.get(platform.machine(), "")).replace(
+        "SIGNAL_CHECK_US", str(SIGNAL_CHECK_US)
+    )
     return signals_text() + text
 
 
 POOL_TEXT = """
-@kernel   = internal global ptr null, align 64           ; of the job
+@kernel   = internal global ptr null, align 64           ; kernel of the job
 @args     = internal global ptr null
 @count    = internal global i64 0
 @chunks   = internal global i64 0
@@ -181,7 +184,7 @@ again:
   br i1 %is_enough, label %wait, label %look
 wait:
   %done = load ptr, ptr @done
-  %result = call i32 @PyThread_acquire_lock_timed(ptr %done, i64 LOOK_US, i32 0)
+  %result = call i32 @PyThread_acquire_lock_timed(ptr %done, i64 SIGNAL_CHECK_US, i32 0)
   %is_released = icmp eq i32 %result, 1
   br i1 %is_released, label %free, label %look_for_signals
 look_for_signals:

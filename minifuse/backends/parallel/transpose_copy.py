@@ -19,7 +19,7 @@ from .gemm import ELEMENTS
 from .gemm_config import lanes_of
 from .launcher import CpuKernelLauncher
 
-MIN_SIDE = 4  # smallest size of both axes; smaller squares would be nearly empty
+MIN_SIDE = 4  # smallest size of each of the two axes; with less, squares would be nearly empty
 DTYPE_BY_SIZE = {4: float32, 8: float64}  # element size in bytes -> the dtype as which elements are copied
 
 LOOPS = """

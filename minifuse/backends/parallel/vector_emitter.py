@@ -1,4 +1,4 @@
-"""Emit LLVM vector instructions and loops. `micro_kernel` and `stage_call` are written with it."""
+"""Emit LLVM vector instructions and loops, for `micro_kernel` and `stage_call`."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import wraps
@@ -92,16 +92,16 @@ class VectorEmitter:
         numbers = ir.Constant(ir.VectorType(I32, self.lanes), list(range(self.lanes)))
         return self.builder.icmp_signed("<", numbers, self.broadcast(self.builder.trunc(count, I32)))
 
-    def at(self, base: Value, *steps: tuple[Value, Value]) -> Value:
+    def advance(self, base: Value, *steps: tuple[Value, Value]) -> Value:
         """Return the pointer to an element: base plus index * stride, summed over pairs (index, stride)."""
         for index, stride in steps:
             base = self.builder.gep(base, [self.builder.mul(index, stride)])
         return base
 
-    def row_pointers(self, base: Value, stride: Value, count: Value, number: int) -> list[Value]:
-        """Return pointers to `number` rows or columns. If `count` is smaller, repeat the last valid pointer."""
-        last = self.builder.sub(count, const_i64(1))
-        return [self.at(base, (self.minimum(const_i64(i), last), stride)) for i in range(number)]
+    def row_pointers(self, base: Value, stride: Value, valid_count: Value, count: int) -> list[Value]:
+        """Return pointers to `count` rows or columns. If only `valid_count` exist, repeat the last pointer."""
+        last = self.builder.sub(valid_count, const_i64(1))
+        return [self.advance(base, (self.minimum(const_i64(i), last), stride)) for i in range(count)]
 
     def minimum(self, x: Value, y: Value) -> Value:
         """Return the smaller of two int64 values."""
@@ -146,7 +146,7 @@ class VectorEmitter:
         body: Callable[[Value, list[Value]], Iterable[Value]],
     ) -> tuple[Value, list[Value]]:
         """Emit `while k + step <= stop: values = body(k, values); k += step` in registers; return the last k and values."""
-        builder, before = self.builder, self.builder.block
+        builder, entry_block = self.builder, self.builder.block
         head, inside, after = [builder.append_basic_block(name) for name in ("head", "inside", "after")]
         builder.branch(head)
         builder.position_at_end(head)
@@ -156,7 +156,7 @@ class VectorEmitter:
         builder.position_at_end(inside)
         following = [*body(k, current)]
         for phi, x, y in zip(phis, (start, *values), (next_k, *following), strict=True):
-            phi.add_incoming(x, before)
+            phi.add_incoming(x, entry_block)
             phi.add_incoming(y, builder.block)
         builder.branch(head)
         builder.position_at_end(after)

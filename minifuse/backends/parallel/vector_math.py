@@ -141,7 +141,7 @@ def floor(x: LlvmValue) -> LlvmValue:
     return x.call("llvm.floor") if x.is_float else x
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def sqrt(x: LlvmValue) -> LlvmValue:
     """Return the square root, correctly rounded; NaN below 0.
 
@@ -154,7 +154,7 @@ def sqrt(x: LlvmValue) -> LlvmValue:
     return select((x == 0.0) | (x == inf), x, x.call("llvm.sqrt"))
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def rsqrt(x: LlvmValue) -> LlvmValue:
     """Return 1 / sqrt(x); inf at 0, NaN below. Error at most 1.5 ULP in float32, 1.5 ULP in float64."""
     return 1.0 / x.call("llvm.sqrt")
@@ -215,50 +215,50 @@ def atomic_add(
     return (types.void(target, position, value), emit) if element in (f32, f64, i32, i64) else None
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def exp(x: LlvmValue) -> LlvmValue:
     """Return e ** x. Error at most 0.95 ULP in float32, 0.95 ULP in float64."""
     return polynomials.exponential(x)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def log(x: LlvmValue) -> LlvmValue:
     """Return the natural logarithm; -inf at 0, NaN below. Error at most 0.85 ULP in float32, 0.85 ULP in float64."""
     return polynomials.logarithm(x)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def log1p(x: LlvmValue) -> LlvmValue:
     """Return log(1 + x); -inf at -1, NaN below. Error at most 1.45 ULP in float32, 1.45 ULP in float64."""
     return polynomials.logarithm_of_one_plus(x)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def tanh(x: LlvmValue) -> LlvmValue:
     """Return the hyperbolic tangent. Error at most 2.6 ULP in float32, 2.6 ULP in float64."""
     return polynomials.hyperbolic_tangent(x)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def sigmoid(x: LlvmValue) -> LlvmValue:
     """Return 1 / (1 + e ** -x). Error at most 2.45 ULP in float32, 2.45 ULP in float64."""
     e = polynomials.exponential(x, largest=40.0)  # above 40 the result is 1
     return e / (e + 1.0)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def erf(x: LlvmValue) -> LlvmValue:
     """Return the error function. Error at most 1.9 ULP in float32, 1.9 ULP in float64."""
     return polynomials.error_function(x)
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def sin(x: LlvmValue) -> LlvmValue:
     """Return the sine of x radians. Error at most 0.51 ULP in float32; float64 uses libm."""
     return x.libm("llvm.sin") if x.type is f64 else select(x == 0.0, x, polynomials.sine(x, quarters=0))
 
 
-@kernel_function(floats=True)
+@kernel_function(to_float=True)
 def cos(x: LlvmValue) -> LlvmValue:
     """Return the cosine of x radians. Error at most 0.51 ULP in float32; float64 uses libm."""
     return x.libm("llvm.cos") if x.type is f64 else polynomials.sine(x, quarters=1)

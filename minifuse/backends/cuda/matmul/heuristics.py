@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import DType, float64
 from ...matmul.problem import MatmulProblem
-from ...matmul.search import Candidates, cheapest
+from ...matmul.search import Candidates, find_cheapest
 from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
 from ..tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE, GpuKernel, TileShape
 from .element_types import element_name
@@ -87,12 +87,12 @@ class GpuGemmConfig(NamedTuple):
 @lru_cache(1024)
 def choose_config(problem: MatmulProblem, gpu: GpuLimits) -> GpuGemmConfig:
     """Choose the fastest configuration without rounding of operands, in either orientation."""
-    return cheapest(problem, *exact_configs(problem, gpu))
+    return find_cheapest(problem, *exact_configs(problem, gpu))
 
 
 def exact_configs(p: MatmulProblem, gpu: GpuLimits) -> list[Candidates[GpuGemmConfig]]:
     """Return the generators of configurations that do not round operands."""
-    may_transpose = p.dtype.itemsize == 4 and p.matrices * p.M * p.N * p.K >= MIN_TRANSPOSE_WORK
+    may_transpose = p.dtype.itemsize == 4 and p.matrix_count * p.M * p.N * p.K >= MIN_TRANSPOSE_WORK
     return [partial(f, gpu=gpu) for f in (candidate_configs, transposed_configs)[: 1 + may_transpose]]
 
 
@@ -143,12 +143,12 @@ def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfi
             estimate_cycles(shape, throughput, p, multiprocessors, 1, p.K), p, shape, 1, p.K, is_wide, kernel
         )
         BM, BN, BK = shape.tile
-        tiles = ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrices
+        tiles = ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrix_count
         for parts in SPLIT_COUNTS:
             part_K = ceil_div(p.K, parts * BK) * BK
             if (
                 tiles * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-                or p.matrices * parts > MAX_GRID_YZ
+                or p.matrix_count * parts > MAX_GRID_YZ
                 or part_K < 2 * BK
             ):
                 break
@@ -225,7 +225,7 @@ def estimate_cycles(
 ) -> float:
     """Estimate the cycles of a product; `throughput` is that of a multiprocessor with 1, 2, ... blocks."""
     BM, BN, BK = shape.tile
-    max_blocks = ceil_div(ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrices * parts, multiprocessors)
+    max_blocks = ceil_div(ceil_div(p.M, BM) * ceil_div(p.N, BN) * p.matrix_count * parts, multiprocessors)
     depth = ceil_div(part_K, BK) * BK
     cycles = (
         STARTUP_CYCLES
@@ -233,7 +233,7 @@ def estimate_cycles(
         + max_blocks * BM * BN * depth / (128 * throughput[min(max_blocks, len(throughput)) - 1])
     )
     cycles += max_blocks * part_K * prologue_cycles(shape, p)
-    size = p.matrices * p.M * p.N
+    size = p.matrix_count * p.M * p.N
     stores = 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0  # one sector per element
     return (
         cycles

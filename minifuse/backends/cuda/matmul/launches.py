@@ -100,7 +100,7 @@ def plan_matmul(
 
 def split_for_grid(p: MatmulProblem) -> Iterator[MatmulProblem]:
     """Split a product into pieces that fit one grid, each with MAX_BATCH_AXES axes of a batch."""
-    if len(p.batch) > MAX_BATCH_AXES or p.matrices > MAX_GRID_YZ:
+    if len(p.batch) > MAX_BATCH_AXES or p.matrix_count > MAX_GRID_YZ:
         count, *inner = p.batch
         step = max(1, MAX_GRID_YZ // prod(inner)) if len(p.batch) <= MAX_BATCH_AXES else 1
         for i in range(0, count, step):
@@ -130,14 +130,14 @@ def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig
         return
     p, dtype = config.problem, config.problem.dtype
     BM, BN, _ = config.shape.tile
-    is_split, size = config.parts > 1, p.matrices * p.M * p.N
+    is_split, size = config.parts > 1, p.matrix_count * p.M * p.N
     hooks, extra = hooks_and_arguments(matmul, p, True, not is_split)
     stored, a, b = dense_output(p) if is_split else p.out, p.a, p.b
     target = OperandAddress(WORKSPACE if is_split else OUT, stored.start)
-    sources = [OperandAddress(a.value, a.start), OperandAddress(b.value, b.start)]
+    sources = [OperandAddress(a.address_index, a.start), OperandAddress(b.address_index, b.start)]
     offset = config.parts * size if is_split else 0  # in the workspace, which begins with the parts
     for transpose in config.transposes:
-        source = OperandAddress((a, b)[transpose.is_b].value, transpose.start)
+        source = OperandAddress((a, b)[transpose.is_b].address_index, transpose.start)
         sources[transpose.is_b] = copy = OperandAddress(WORKSPACE, offset)
         yield GpuGemmLaunch(make_transpose(dtype), transpose.grid, (*LANES, 1), (copy, source, *transpose.numbers))
         offset += transpose.size
@@ -147,7 +147,7 @@ def launches_of_config(matmul: MatmulKernel, config: GpuGemmConfig | WgmmaConfig
     alpha = 1.0 if dtype.is_float else 1
     store_numbers = () if config.shape.is_thin else (int(is_wide), alpha)
     numbers = p.M, p.N, p.K, *strides, config.parts, config.part_K, size, p.batch[1], *inner, *outer, *store_numbers
-    grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrices * config.parts
+    grid = ceil_div(p.N, BN), ceil_div(p.M, BM), p.matrix_count * config.parts
     yield GpuGemmLaunch(kernel, grid, (kernel.threads, 1, 1), (target, *sources, *numbers, *extra))
     if is_split:
         yield sum_parts_launch(matmul, p, target, config.parts, config.is_wide)
@@ -158,5 +158,5 @@ def workspace_bytes(config: GpuGemmConfig | WgmmaConfig) -> int:
     if isinstance(config, WgmmaConfig):
         return wgmma_workspace_bytes(config)
     p = config.problem
-    parts = config.parts * p.matrices * p.M * p.N if config.parts > 1 else 0
+    parts = config.parts * p.matrix_count * p.M * p.N if config.parts > 1 else 0
     return (parts + sum(transpose.size for transpose in config.transposes)) * p.dtype.itemsize

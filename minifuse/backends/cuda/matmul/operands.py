@@ -103,14 +103,14 @@ def hooks_and_arguments(
     arguments_by_name, stride_kinds = dict[str, OperandAddress | NumberArgument | int](), list[tuple[str, str]]()
     count, (a, b) = len(kernel.pointwise_outputs), (p.b, p.a) if p.is_transposed else (p.a, p.b)
     for x in p.fused:
-        load = (Load if x.in_memory else IndexValue)(x.value - count, int64)
-        name, strides = f"out{x.value}" if x.value < count else operand_name(load), (*x.batch, x.m, x.n, x.k)
-        arguments_by_name[name] = OperandAddress(x.value, x.start)
+        load = (Load if x.in_memory else IndexValue)(x.address_index - count, int64)
+        name, strides = f"out{x.address_index}" if x.address_index < count else operand_name(load), (*x.batch, x.m, x.n, x.k)
+        arguments_by_name[name] = OperandAddress(x.address_index, x.start)
         arguments_by_name |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
         if is_last if x.space == "out" else is_first:
             stride_kinds.append((name, "".join(map(stride_kind, strides))))
     arguments_by_name |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
-    mains = a.value - count, b.value - count  # the loads of the kernel itself
+    mains = a.address_index - count, b.address_index - count  # the loads of the kernel itself
     hooks = build_hooks(hook_expressions(kernel, mains, p.is_transposed, is_first, is_last), tuple(stride_kinds))
     return hooks, [arguments_by_name[name] for name in hooks.extra]
 
@@ -132,11 +132,11 @@ def sum_parts_launch(
     matmul: MatmulKernel, p: MatmulProblem, parts: OperandAddress, count: int, is_wide: bool
 ) -> GpuGemmLaunch:
     """Return the launch that sums the parts of a product with a split K and applies the epilogue."""
-    (outer, inner), size = p.out.batch, p.matrices * p.M * p.N
+    (outer, inner), size = p.out.batch, p.matrix_count * p.M * p.N
     target = p.out.m, p.out.n, p.batch[1], inner, outer
     across, down = ceil_div(p.N, 4 * SUM_PARTS_BLOCK[0]), ceil_div(p.M, SUM_PARTS_BLOCK[1])
-    is_tall = count >= MIN_TALL_PARTS and across * down * p.matrices <= MAX_TALL_BLOCKS
-    grid = across, min(p.M if is_tall else down, MAX_GRID_YZ), p.matrices
+    is_tall = count >= MIN_TALL_PARTS and across * down * p.matrix_count <= MAX_TALL_BLOCKS
+    grid = across, min(p.M if is_tall else down, MAX_GRID_YZ), p.matrix_count
     hooks, extra = hooks_and_arguments(matmul, p, False, True)
     arguments = OperandAddress(OUT, p.out.start), parts, count, size, p.M, p.N, *target, int(is_wide), *extra
     return GpuGemmLaunch(make_sum_parts(matmul.a.dtype, is_tall, hooks), grid, SUM_PARTS_BLOCK, arguments)

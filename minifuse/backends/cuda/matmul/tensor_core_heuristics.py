@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import HIGH
 from ...matmul.problem import MatmulOperand, MatmulProblem
-from ...matmul.search import Candidates, cheapest
+from ...matmul.search import Candidates, find_cheapest
 from ..device.tensor_maps import ITEMSIZE
 from ..geometry import MAX_GRID_YZ, ceil_div
 from ..intrinsics.wgmma import ROW_BYTES
@@ -84,7 +84,7 @@ class WgmmaConfig(NamedTuple):
 def choose_rounded_config(problem: MatmulProblem, gpu: GpuLimits) -> GpuGemmConfig | WgmmaConfig:
     """Choose the fastest configuration: on tensor cores or, if these have too little to do, in float32."""
     rounded: Candidates[GpuGemmConfig | WgmmaConfig] = partial(tensor_core_configs, gpu=gpu)
-    return cheapest(problem, rounded, *exact_configs(problem, gpu))
+    return find_cheapest(problem, rounded, *exact_configs(problem, gpu))
 
 
 def tensor_core_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig | WgmmaConfig]:
@@ -142,8 +142,8 @@ def wgmma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[WgmmaConfig]:
 
 def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     """Estimate the cycles of a configuration with this number of tiles per matrix."""
-    p, size = config.problem, config.problem.matrices * config.problem.M * config.problem.N
-    max_tiles = ceil_div(tiles * p.matrices * config.parts, config.multiprocessors)
+    p, size = config.problem, config.problem.matrix_count * config.problem.M * config.problem.N
+    max_tiles = ceil_div(tiles * p.matrix_count * config.parts, config.multiprocessors)
     rate = (
         PEAK_FMA_PER_CYCLE[config.kind]
         * SUSTAINED_FACTOR[config.kind]
@@ -153,7 +153,7 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     startup = WGMMA_STARTUP_CYCLES + LEFT_ROWS * config.right / WGMMA_SUMS_STORED_PER_CYCLE
     cycles = startup + max_tiles * LEFT_ROWS * config.right * config.part_K / rate
     for mode, rows in ((config.a, p.M), (config.b, p.N)):
-        cycles += pack_cycles(rows * p.K * p.matrices, config.multiprocessors) if mode == "packed" else 0
+        cycles += pack_cycles(rows * p.K * p.matrix_count, config.multiprocessors) if mode == "packed" else 0
     cycles += 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0
     cycles = max(cycles, startup + MEMORY_BOUND_SLOWDOWN["wgmma"] * read_cycles(p, config.multiprocessors))
     if config.parts > 1:
@@ -171,8 +171,8 @@ def split_k_choices(p: MatmulProblem, tiles: int, k_step: int, multiprocessors: 
     for parts in SPLIT_COUNTS:
         part_K = ceil_div(p.K, parts * k_step) * k_step
         if (
-            tiles * p.matrices * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
-            or p.matrices * parts > MAX_GRID_YZ
+            tiles * p.matrix_count * parts > MAX_SPLIT_BLOCKS_PER_SM * multiprocessors
+            or p.matrix_count * parts > MAX_GRID_YZ
             or part_K < 2 * k_step
         ):
             return
@@ -198,7 +198,7 @@ def wgmma_operand_mode(kind: str, x: int, operand: MatmulOperand, prologue_cost:
 
 def read_cycles(p: MatmulProblem, multiprocessors: int) -> float:
     """Estimate the cycles of reading both operands once."""
-    return 4 * p.matrices * (p.M + p.N) * p.K / (MEMORY_BYTES_PER_CYCLE * multiprocessors)
+    return 4 * p.matrix_count * (p.M + p.N) * p.K / (MEMORY_BYTES_PER_CYCLE * multiprocessors)
 
 
 def pack_cycles(size: int, multiprocessors: int) -> float:

@@ -61,7 +61,7 @@ def wgmma_operands(config: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
 def wgmma_workspace_bytes(config: WgmmaConfig) -> int:
     """Return the bytes of workspace for packed operands and parts."""
     p = config.problem
-    parts = config.parts * p.matrices * p.M * p.N if config.parts > 1 else 0
+    parts = config.parts * p.matrix_count * p.M * p.N if config.parts > 1 else 0
     return 4 * (sum(operand.workspace_floats(p.K, config.kind) for operand in wgmma_operands(config)) + parts)
 
 
@@ -70,7 +70,7 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
     p, offset = config.problem, 0
     maps = {}
     for operand in wgmma_operands(config):
-        address = OperandAddress(operand.source.value, operand.source.start)
+        address = OperandAddress(operand.source.address_index, operand.source.start)
         if operand.mode == "packed":
             packed = OperandAddress(WORKSPACE, offset)
             yield pack_launch(matmul, config, operand, packed, address)
@@ -81,7 +81,7 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
             TensorMapArgument(address, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right)),
             operand,
         )
-    is_split, size = config.parts > 1, p.matrices * p.M * p.N
+    is_split, size = config.parts > 1, p.matrix_count * p.M * p.N
     parts = OperandAddress(WORKSPACE, offset)
     hooks, extra = hooks_and_arguments(matmul, p, False, not is_split)
     kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
@@ -90,9 +90,9 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
     down, across = [ceil_div(n, tile) for n, tile in zip((p.M, p.N), config.tile, strict=True)]
     flags = [int(n > 1) for operand in (left_operand, right_operand) for n in reversed(operand.sizes)]
     is_wide = p.N % 4 == 0 if is_split else config.is_wide
-    numbers = p.M, p.N, p.K, stored.m, stored.n, config.parts, config.part_K, size, p.matrices
+    numbers = p.M, p.N, p.K, stored.m, stored.n, config.parts, config.part_K, size, p.matrix_count
     batch = p.batch[1], *reversed(stored.batch), *flags, down, across, int(is_wide)
-    blocks = min(config.multiprocessors, down * across * config.parts * p.matrices)
+    blocks = min(config.multiprocessors, down * across * config.parts * p.matrix_count)
     arguments = (parts if is_split else OperandAddress(OUT, stored.start)), left, right, *numbers, *batch, *extra
     yield GpuGemmLaunch(kernel, (blocks, 1, 1), (THREADS, 1, 1), arguments)
     if is_split:

@@ -21,7 +21,7 @@ def take(monkeypatch, name, parts=1, right=None):
         if way.parts != parts:
             return False
         if isinstance(way, WgmmaConfig):
-            return WGMMA[name](way) and right in (None, way.right)
+            return WGMMA[name](way) and right in (None, way.right_rows)
         return name in MMA and way.shape is MMA[name]
 
     def way_of(p, gpu):

@@ -70,7 +70,7 @@ def test_products_are_outer_products_of_16_byte_loads(name):
 @on_each
 def test_memory_is_reached_past_the_registers_and_in_16_bytes(name):
     known, tile, width, along = CASES[name]
-    ptx, matrices = ptx_of(name), known.outputs - (known.products == 2)
+    ptx, matrices = ptx_of(name), known.output_count - (known.products == 2)
     assert {int(n) for n in re.findall(r"cp\.async\.c[ag]\.shared\.global \[%r\d+\], \[%rd\d+\], (\d+)", ptx)} == (
         {4, 16} if along == "x4" else {4}
     )

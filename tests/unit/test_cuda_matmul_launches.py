@@ -72,7 +72,7 @@ def traces(plan, out, a, b, is_traced=False):
     """Do the launches of a plan; gives a trace of each, if asked for."""
     workspace = np.full(plan.workspace // out.itemsize, 77, out.dtype)
     pointer = pointers_to((out, a, b, workspace))
-    return [(simt.trace if is_traced else simt.run)(launch.at(pointer)) for launch in plan.launches]
+    return [(simt.trace if is_traced else simt.run)(launch.make_plan(pointer)) for launch in plan.launches]
 
 
 def empty_for(a, b):
@@ -561,7 +561,7 @@ def test_a_swapped_product_is_its_transpose():
     p = problem_of((2, 3, 5), (30, 1, 100), (50, 1, 200), (7, 2, 300), (4,))._replace(cost_a=6)
     q = p.transposed()
     assert (q.M, q.N, q.K, q.batch, q.cost_a, q.cost_b) == (3, 2, 5, (4,), 0, 6)
-    assert q.out.matrix == (1, 30)
+    assert q.out.matrix_strides == (1, 30)
     assert (q.a.m, q.a.k, q.a.batch, q.a.address_index) == (2, 7, (300,), 2)
     assert (q.b.k, q.b.n, q.b.batch, q.b.address_index) == (1, 50, (200,), 1)
     assert q.is_transposed

@@ -60,7 +60,7 @@ def play(launch, memory):
     M, N, K, out_row, out_col, parts, part_K, out_part, matrices, inner, out_inner, out_outer, *flags = numbers[:16]
     down, across, wide = numbers[16:19]
     _, is_crosswise, is_turned, tile, _ = launch.kernel.constants
-    x, y = [read_by(m.box, memory[m.place.operand], m.place.offset) for m in (left, right)]
+    x, y = [read_by(m.box, memory[m.address.operand], m.address.offset) for m in (left, right)]
     assert left.box.box[1] == (32 if is_crosswise else LEFT_ROWS)
     assert right.box.box[1] == tile
     BM, BN = (tile, LEFT_ROWS) if is_turned else (LEFT_ROWS, tile)
@@ -100,7 +100,7 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
             play(launch, memory)
         else:
             is_half = launch.kernel.signature[0] == "*i32"  # two bf16 in 32 bits
-            simt.run(launch.at(pointers_to([*bases, room.view(np.int32) if is_half else room])))
+            simt.run(launch.make_plan(pointers_to([*bases, room.view(np.int32) if is_half else room])))
     return out, [launch.kernel.name for launch in plan.launches]
 
 

@@ -327,7 +327,7 @@ def test_where_sums_wait():
     for epilogue in EPILOGUES:
         kernel, *types = kernel_of(float32, epilogue=epilogue)
         outputs = [like((5, 6), e.dtype) for e in kernel.pointwise_outputs]
-        waiting[epilogue] = product_of(kernel, outputs, operands_of(rng, float32, types, (5, 6, 7))).sums
+        waiting[epilogue] = product_of(kernel, outputs, operands_of(rng, float32, types, (5, 6, 7))).sums_output
     assert waiting == {
         "sums": 0,
         "relu": 0,

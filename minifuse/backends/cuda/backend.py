@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 
 
 class CudaBackend(Backend):
-    """Numba CUDA on GPU number `index`, or the interpreter if there is no GPU."""
+    """Kernels of Numba CUDA on GPU number `index`, or in the interpreter if there is no GPU."""
 
     is_host = False
 
@@ -96,27 +96,29 @@ class CudaBackend(Backend):
         nest = LoopNest(shape, dims, layouts)
         if nest.is_empty or not (nest.points or kernel.row_outputs):
             return do_nothing
-        rows = tuple(1 if d in dims else n for d, n in enumerate(shape))
+        row_shape = tuple(1 if d in dims else n for d, n in enumerate(shape))
         if not nest.points:
-            return self._bind_empty_reduction(kernel, rows, layouts, raws)
-        return CudaKernelLauncher(self.device, kernel, nest, layouts, rows, functions, raws)
+            return self._bind_empty_reduction(kernel, row_shape, layouts, raws)
+        return CudaKernelLauncher(self.device, kernel, nest, layouts, row_shape, functions, raws)
 
     def _bind_empty_reduction(
-        self, kernel: Kernel, rows: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
+        self, kernel: Kernel, row_shape: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
     ) -> Launcher:
         """Bind a kernel whose rows are empty: each reduction is its identity, and the rest is computed once per row."""
-        new, loads = renumber_operands([replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs])
-        row_kernel, used = renumber_indexed_operands(Kernel(new, ()))
+        expressions, input_indices = renumber_operands(
+            [replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs]
+        )
+        row_kernel, indexed_operands = renumber_indexed_operands(Kernel(expressions, ()))
         first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
-        operands = [*range(first, count), *[count + k for k in loads]]
+        operands = [*range(first, count), *[count + k for k in input_indices]]
         numbers = [
             len(layouts) + len(raws) + kernel.find_all(KernelParameter).index(p)
             for p in row_kernel.find_all(KernelParameter)
         ]
-        row_layouts = [Layout(rows, layouts[k].strides, 0) for k in operands]
+        row_layouts = [Layout(row_shape, layouts[k].strides, 0) for k in operands]
         outputs, inputs = row_layouts[: count - first], row_layouts[count - first :]
-        launch = self.bind(row_kernel, rows, (), outputs, inputs, [raws[k] for k in used])
-        indexed = [len(layouts) + k for k in used]
+        launch = self.bind(row_kernel, row_shape, (), outputs, inputs, [raws[k] for k in indexed_operands])
+        indexed = [len(layouts) + k for k in indexed_operands]
         return lambda *values: launch(*[values[k] for k in operands + indexed + numbers])
 
     def source(

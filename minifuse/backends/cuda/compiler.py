@@ -65,7 +65,7 @@ def compile_ptx(
     kernel
         A Python function that calls `intrinsics`.
     signature : sequence of str
-        A type for each argument: f32, f64, i32, i64, u8, or a pointer to it, *f32. Types beyond the named parameters are
+        A type for each argument: f32, f64, i32, i64, u8, or a pointer such as *f32. Types beyond the named parameters are
         those of `*extra`.
     threads, blocks
         The maximum number of threads per block and the minimum number of blocks per multiprocessor, which limit the
@@ -98,7 +98,7 @@ def compile_with_numba(
         except (ImportError, OSError, missing_library_error()) as error:  # a library of the toolkit, or libdevice
             raise MissingPartError(f"a library of the CUDA toolkit is missing ({error}); run: {INSTALL_COMMAND}") from error
         _device_functions[cc] = {
-            function: new for function, new in device_functions.items() if hasattr(function, "is_device")
+            function: compiled for function, compiled in device_functions.items() if hasattr(function, "is_device")
         }
     return code
 
@@ -124,12 +124,12 @@ def compiling_for(cc: Capability) -> Iterator[None]:
     from numba.cuda import dispatcher as module
 
     dispatcher: Any = module
-    before, token = dispatcher.get_current_device, compile_target.set(cc)
+    get_device, token = dispatcher.get_current_device, compile_target.set(cc)
     dispatcher.get_current_device = lambda: SimpleNamespace(compute_capability=cc)
     try:
         yield
     finally:
-        dispatcher.get_current_device = before
+        dispatcher.get_current_device = get_device
         compile_target.reset(token)
 
 
@@ -155,9 +155,9 @@ def rebind_for_numba(function: FunctionType, device_functions: dict[FunctionType
     cells = tuple(CellType(_numba_object(cell.cell_contents, device_functions)) for cell in function.__closure__ or ())
     for name in _global_names(function.__code__) & function.__globals__.keys():
         names[name] = _numba_object(function.__globals__[name], device_functions)
-    new = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
-    new.__module__ = function.__module__
-    return new
+    rebound = FunctionType(function.__code__, names, function.__name__, function.__defaults__, cells or None)
+    rebound.__module__ = function.__module__
+    return rebound
 
 
 def _global_names(code: CodeType) -> set[str]:

@@ -12,7 +12,7 @@ from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
 from .codegen.segment_sum_blocked import ROWS
 from .codegen.transpose import LANES, SIDE
 
-THREADS = 256  # per block
+THREADS = 256  # threads of a block
 MAX_ROW_ELEMENTS_PER_THREAD = 40
 MAX_ELEMENTS_PER_THREAD_SMALL_GRID = 8
 MAX_CACHED_BYTES_PER_THREAD = 160  # bytes of a row in shared memory
@@ -25,7 +25,7 @@ MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
 MAX_REGISTER_BYTES = 128  # bytes of a row per thread: half of its registers if 1,024 threads are active
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
-MAX_SHARED_BYTES = 227 * 1024  # per block on compute capability 9.0; older GPUs have less and read long rows again
+MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0; older GPUs have less and read long rows again
 
 
 class RowPartition(NamedTuple):
@@ -44,43 +44,49 @@ class LaunchGeometry(NamedTuple):
 
 
 def geometry_of(
-    form: str, sizes: Sequence[int], rows: int, counted: int, each: int, across: int | None = None, held: int = 0
+    form: str,
+    sizes: Sequence[int],
+    rows: int,
+    grid_axes: int,
+    thread_elements: int,
+    tile_axis: int | None = None,
+    cached_bytes: int = 0,
 ) -> LaunchGeometry:
     """Return the grid of a kernel of a form over axes of these sizes.
 
-    The first `rows` axes are rows, and the grid covers the first `counted` of them. A thread takes `each` elements along the
-    last axis. For tiles, `across` is the other axis of a tile. For rows, `held` bytes per element are cached in shared
-    memory.
+    The first `rows` axes are rows, and the grid covers the first `grid_axes` of them. A thread takes `thread_elements` along
+    the last axis. For tiles, `tile_axis` is the other axis of a tile. For rows, shared memory caches `cached_bytes` bytes of
+    each element.
     """
-    count, last = prod(sizes[:counted]), sizes[-1]
-    if across is not None:
-        return tiled_geometry(prod(sizes[:-1]) // sizes[across], sizes[across], last)
+    count, last_size = prod(sizes[:grid_axes]), sizes[-1]
+    if tile_axis is not None:
+        return tiled_geometry(prod(sizes[:-1]) // sizes[tile_axis], sizes[tile_axis], last_size)
     if form == "rows":
-        return row_geometry(count, last, each > 1, held)
+        return row_geometry(count, last_size, thread_elements > 1, cached_bytes)
     if form == "bands":
         threads = clamp(power_of_two(sizes[1]), WARP, THREADS)
         return LaunchGeometry((1, *split_grid_yz(ceil_div(sizes[0], ROWS))), (threads, 1, 1))
     if form == "columns":
-        return column_geometry(count, sizes[rows - 1], last)
-    return pointwise_geometry(count, last, each) if counted else line_geometry(last, each)
+        return column_geometry(count, sizes[rows - 1], last_size)
+    return pointwise_geometry(count, last_size, thread_elements) if grid_axes else line_geometry(last_size, thread_elements)
 
 
-def line_geometry(last: int, each: int) -> LaunchGeometry:
-    """Return a grid with one thread for every `each` elements of a single axis."""
-    x = clamp(power_of_two(ceil_div(last, each)), WARP, max_threads(each))
-    return LaunchGeometry((ceil_div(last, x * each), 1, 1), (x, 1, 1))
+def line_geometry(last_size: int, thread_elements: int) -> LaunchGeometry:
+    """Return a grid with one thread for every `thread_elements` of a single axis."""
+    x = clamp(power_of_two(ceil_div(last_size, thread_elements)), WARP, max_threads(thread_elements))
+    return LaunchGeometry((ceil_div(last_size, x * thread_elements), 1, 1), (x, 1, 1))
 
 
-def pointwise_geometry(count: int, last: int, each: int) -> LaunchGeometry:
-    """Return a grid with one thread for every `each` elements of the last axis; rows are along y, and z if necessary."""
-    x = clamp(power_of_two(ceil_div(last, each)), 1, max_threads(each))
-    y = clamp(power_of_two(count), ceil_div(WARP, x), max_threads(each) // x)
-    return LaunchGeometry((ceil_div(last, x * each), *split_grid_yz(ceil_div(count, y))), (x, y, 1))
+def pointwise_geometry(count: int, last_size: int, thread_elements: int) -> LaunchGeometry:
+    """Return a grid with one thread for every `thread_elements` of the last axis; rows are along y, and z if necessary."""
+    x = clamp(power_of_two(ceil_div(last_size, thread_elements)), 1, max_threads(thread_elements))
+    y = clamp(power_of_two(count), ceil_div(WARP, x), max_threads(thread_elements) // x)
+    return LaunchGeometry((ceil_div(last_size, x * thread_elements), *split_grid_yz(ceil_div(count, y))), (x, y, 1))
 
 
-def max_threads(each: int) -> int:
-    """Return the threads of a block: half as many if each takes two groups of four, which is 1 to 4 % faster on an H200."""
-    return THREADS // 2 if each > VECTOR_WIDTH else THREADS
+def max_threads(thread_elements: int) -> int:
+    """Return the threads of a block: half of THREADS if a thread takes two groups of four, 1 to 4 % faster on an H200."""
+    return THREADS // 2 if thread_elements > VECTOR_WIDTH else THREADS
 
 
 def tiled_geometry(matrices: int, height: int, width: int) -> LaunchGeometry:
@@ -88,7 +94,7 @@ def tiled_geometry(matrices: int, height: int, width: int) -> LaunchGeometry:
     return LaunchGeometry((ceil_div(width, SIDE), *split_grid_yz(matrices * ceil_div(height, SIDE))), (*LANES, 1))
 
 
-def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeometry:
+def row_geometry(count: int, last_size: int, is_wide: bool, cached_bytes: int) -> LaunchGeometry:
     """Return a grid with a thread for 20 to 40 elements of a row, and loads of at least 128 adjacent bytes.
 
     Short rows share a block. The more bytes of each element are cached in shared memory, the fewer elements a thread gets,
@@ -96,21 +102,26 @@ def row_geometry(count: int, last: int, is_wide: bool, held: int) -> LaunchGeome
     """
     per_thread = MAX_ELEMENTS_PER_THREAD_SMALL_GRID
     if count >= MIN_BUSY_BLOCKS:
-        per_thread = min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(held, 1))
-    is_vectorized = is_wide and last % VECTOR_WIDTH == 0
-    min_x = clamp(power_of_two(last // VECTOR_WIDTH if is_vectorized else last), 1, LINE_THREADS if is_vectorized else WARP)
-    x = clamp(power_of_two(ceil_div(last, max(per_thread, 1))), min_x, MAX_ROW_THREADS)
+        per_thread = min(MAX_ROW_ELEMENTS_PER_THREAD, MAX_CACHED_BYTES_PER_THREAD // max(cached_bytes, 1))
+    is_vectorized = is_wide and last_size % VECTOR_WIDTH == 0
+    min_x = clamp(
+        power_of_two(last_size // VECTOR_WIDTH if is_vectorized else last_size), 1, LINE_THREADS if is_vectorized else WARP
+    )
+    x = clamp(power_of_two(ceil_div(last_size, max(per_thread, 1))), min_x, MAX_ROW_THREADS)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (x, y, 1))
 
 
-def partition_row(count: int, last: int, is_wide: bool, nbytes: int) -> RowPartition | None:
+def partition_row(count: int, last_size: int, is_wide: bool, nbytes: int) -> RowPartition | None:
     """Partition rows of `nbytes` per element so that they fit in registers, or return None if they are too long.
 
     A thread has at most 128 bytes, or half as many if it loads single elements, or fewer if there are few rows.
     """
     width = VECTOR_WIDTH if is_wide else 1
-    group_count, max_groups = ceil_div(last, width), max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1)
+    group_count, max_groups = (
+        ceil_div(last_size, width),
+        max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1),
+    )
     min_threads = clamp(power_of_two(group_count), 1, LINE_THREADS if is_wide else WARP)
     groups = max_groups if count >= MIN_BUSY_BLOCKS else max(max_groups // 4, 1)
     threads = clamp(power_of_two(ceil_div(group_count, groups)), min_threads, MAX_ROW_THREADS)
@@ -118,7 +129,7 @@ def partition_row(count: int, last: int, is_wide: bool, nbytes: int) -> RowParti
     return RowPartition(threads, groups, width) if groups <= max_groups else None
 
 
-def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
+def partition_long_row(count: int, last_size: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
     """Partition a row that does not fit in registers into chunks, or return None if shared memory is faster.
 
     Reading twice beats caching only if the row fills a multiprocessor and is loaded by single elements, or does not fit at
@@ -126,8 +137,12 @@ def partition_long_row(count: int, last: int, is_wide: bool, nbytes: int, is_rea
     """
     width = VECTOR_WIDTH if is_wide else 1
     if is_read_twice:
-        fits = cached_row_pitch(nbytes, last, 1, MAX_SHARED_BYTES) if is_wide else nbytes * last <= EXCLUSIVE_ROW_BYTES
-        if fits:
+        is_cached_faster = (
+            cached_row_pitch(nbytes, last_size, 1, MAX_SHARED_BYTES)
+            if is_wide
+            else nbytes * last_size <= EXCLUSIVE_ROW_BYTES
+        )
+        if is_cached_faster:
             return None
     threads = LONG_ROW_THREADS if is_read_twice or count < MIN_BUSY_BLOCKS else THREADS
     return RowPartition(threads, max(CHUNK_BYTES * (1 + is_read_twice) // nbytes // width, 1), width)
@@ -139,14 +154,14 @@ def partitioned_row_geometry(count: int, threads: int) -> LaunchGeometry:
     return LaunchGeometry((ceil_div(count, y), 1, 1), (threads, y, 1))
 
 
-def cached_row_pitch(nbytes: int, last: int, rows: int, max_shared_bytes: int) -> int:
-    """Return the elements from row to row in shared memory, a multiple of four, or 0 if `rows` rows do not fit."""
-    pitch = ceil_div(last, VECTOR_WIDTH) * VECTOR_WIDTH
+def cached_row_pitch(nbytes: int, last_size: int, rows: int, max_shared_bytes: int) -> int:
+    """Return the number of elements from row to row in shared memory, a multiple of 4; 0 if `rows` rows do not fit."""
+    pitch = ceil_div(last_size, VECTOR_WIDTH) * VECTOR_WIDTH
     return pitch if pitch * nbytes * rows <= max_shared_bytes - REDUCTION_BYTES else 0
 
 
 def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
-    """Return a grid with 32 columns per block, shared by 4 threads each, or by up to 8 if there are few columns.
+    """Return a grid with 32 columns per block, each processed by 4 threads, or by up to 8 if there are few columns.
 
     Short columns need fewer threads.
     """
@@ -157,7 +172,7 @@ def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
 
 
 def vec4_column_geometry(count: int, columns: int) -> LaunchGeometry:
-    """Return a grid of 256 threads per block, 32 of them along columns, four columns each; fewer if blocks are few."""
+    """Return a grid of 256 threads per block, of which 32 (fewer if blocks are few) are along columns, four columns each."""
     x = WARP
     while x > LINE_THREADS and ceil_div(columns, VECTOR_WIDTH * x) * count < MIN_BUSY_BLOCKS // 2:
         x //= 2

@@ -253,7 +253,7 @@ class CudaMatmulLauncher:
         return self.fast_path(ALL_ALIGNED, self.launch_by_alignment)
 
     def launch_by_alignment(self, *values: Any) -> None:
-        """Launch by the fast path for this alignment. If all addresses are aligned, that has failed; use the slow path."""
+        """Launch by the fast path for this alignment. If all addresses are aligned, it has failed: use the slow path."""
         aligned = self.alignment(values)
         if aligned == ALL_ALIGNED:
             self(*values)
@@ -264,7 +264,7 @@ class CudaMatmulLauncher:
         launch(*values)
 
     def fast_path(self, aligned: AlignmentFlags, fallback: Launcher) -> Launcher:
-        """Return the fast launch path for this alignment. It appends a workspace and tensor maps to the values of a call."""
+        """Return the fast launch path for this alignment. This path appends a workspace and tensor maps to the values."""
         if aligned not in self.prepared:
             self.prepare(aligned)
         runs, workspace = self.prepared[aligned]
@@ -293,7 +293,7 @@ class CudaMatmulLauncher:
         if launch is None:
             return self
         allocate, nbytes = self.device.pool.allocate, round_to_size_class(workspace)
-        mapped = [(x.box, x.place.operand, self.byte_offset(x.place)) for x in maps]
+        map_addresses = [(x.box, x.address.operand, self.byte_offset(x.address)) for x in maps]
 
         def launch_with_extras(*values: Any) -> None:
             bits = 0
@@ -304,19 +304,19 @@ class CudaMatmulLauncher:
                 return
             buffer = allocate(nbytes)  # reused in stream order, so only after the last launch
             bases = *values, buffer.address
-            tensor_maps = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in mapped]
+            tensor_maps = [self.device.tensor_maps.find(box, bases[k] + start) for box, k, start in map_addresses]
             launch(*bases, *[x.address for x in tensor_maps])
 
         return launch_with_extras
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""
-        numbers, ready = self.typed_numbers(values), []
+        numbers, ready = self.convert_numbers(values), []
         for run, launch, pointer, owner in self.bound_launches(values):
             kinds, maps = launch.kernel.signature, dict[TensorMapArgument, MemoryBuffer]()
             for x in launch.arguments:
                 if isinstance(x, TensorMapArgument):
-                    address = pointer(x.place)
+                    address = pointer(x.address)
                     assert isinstance(address, int)
                     maps[x] = self.device.tensor_maps.find(x.box, address)
             resolved = [maps[x].address if isinstance(x, TensorMapArgument) else x for x in launch.arguments]
@@ -326,10 +326,10 @@ class CudaMatmulLauncher:
 
     def plans(self, *values: Any) -> list[LaunchPlan]:
         """Return the launches without running them."""
-        numbers = self.typed_numbers(values)
-        return [launch.at(pointer, numbers) for _, launch, pointer, _ in self.bound_launches(values)]
+        numbers = self.convert_numbers(values)
+        return [launch.make_plan(pointer, numbers) for _, launch, pointer, _ in self.bound_launches(values)]
 
-    def typed_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
+    def convert_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
         """Convert the numbers of a call to the types of the kernel's parameters."""
         return [to_kernel_number(x, dtype) for x, dtype in zip(values[len(self.spans) :], self.number_dtypes, strict=True)]
 

@@ -4,9 +4,9 @@
     table    one row per array: the addresses of its operands, its number of elements, the number of these that are processed
              four at a time, and the number of blocks of the arrays before it
 
-A table is valid for the addresses of one call. If a call repeats the addresses of an earlier one, its table is already on
-the GPU; otherwise a new one is copied before the launch, in the same stream. No table is modified while it may be needed: an
-enqueued kernel or a replayed graph may read it later.
+A table is valid for the addresses of one call. If a call repeats the addresses of an earlier call, its table is already on
+the GPU; otherwise a new table is copied before the launch, in the same stream. No table is modified while it may be needed:
+an enqueued kernel or a replayed graph may read it later.
 """
 
 from collections.abc import Sequence
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .device import CudaDevice
 
 MAX_CACHED_TABLES = 8  # one table per set of addresses
-VECTORIZED_COUNT = 1  # index among an array's sizes of the number of elements processed four at a time
+VECTORIZED_COUNT_INDEX = 1  # index, in a row of `array_sizes`, of the number of elements processed four at a time
 
 
 class CudaMultiTensorLauncher:
@@ -58,8 +58,9 @@ class CudaMultiTensorLauncher:
         sizes = np.array([nest.points for nest in nests])
         x = line_geometry(nests[0].points, text.each).block[0]
         blocks = -(-sizes // (x * text.each))
-        fours = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.vector_operands)  # if the addresses are aligned
-        self.array_sizes = np.stack([sizes, *fours, np.cumsum(blocks) - blocks], axis=1)
+        # Numbers of elements processed four at a time, if the addresses are aligned.
+        vectorized_counts = [sizes // VECTOR_WIDTH * VECTOR_WIDTH] * bool(self.vector_operands)
+        self.array_sizes = np.stack([sizes, *vectorized_counts, np.cumsum(blocks) - blocks], axis=1)
         self.arrays = self.copy_to_device(np.repeat(np.arange(len(nests), dtype=np.int32), blocks))
         self.geometry = LaunchGeometry((int(blocks.sum()), 1, 1), (x, 1, 1))
         self.argument_types = tuple(kind for _, kind in text.parameters)
@@ -141,7 +142,7 @@ class CudaMultiTensorLauncher:
         rows[:, len(self.names) :] = self.array_sizes
         if self.vector_operands:
             bits = np.bitwise_or.reduce(rows[:, self.vector_operands], axis=1)
-            rows[bits & ALIGNMENT_MASK != 0, len(self.names) + VECTORIZED_COUNT] = 0
+            rows[bits & ALIGNMENT_MASK != 0, len(self.names) + VECTORIZED_COUNT_INDEX] = 0
         return rows
 
     def copy_to_device(self, flat: NDArray[np.integer]) -> MemoryBuffer:

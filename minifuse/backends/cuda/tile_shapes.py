@@ -19,7 +19,7 @@ class GpuKernel(NamedTuple):
     constants: tuple[Hashable, ...]
     function: Callable[..., None]
     signature: tuple[str, ...]  # types of the arguments; pointers start with *
-    threads: int  # maximum per block
+    threads: int  # maximum in a block
     blocks: int = 1  # minimum per multiprocessor: bounds the registers of a thread
     shared: int = 0  # bytes of dynamic shared memory
     text: str = ""  # source of its generated functions
@@ -32,13 +32,13 @@ class GpuKernel(NamedTuple):
 
 
 class TileShape(NamedTuple):
-    """Tiling of a matrix product: a block computes one `tile`, and a warp, a grid of `lanes`, a part of size `warp`."""
+    """Tiling of a matrix product. A block computes a `tile`; a warp, a grid of `lanes`, computes a `warp` part of it."""
 
     tile: tuple[int, int, int]  # sizes along M and N, and the step along K
-    stages: int  # tiles in flight from memory at once
+    stages: int  # tiles of each operand that shared memory contains at once
     warp: tuple[int, int]
     lanes: tuple[int, int]
-    blocks: int  # per multiprocessor
+    blocks: int  # minimum per multiprocessor
 
     @property
     def threads(self) -> int:

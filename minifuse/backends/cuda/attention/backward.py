@@ -1,10 +1,10 @@
-"""Attention on a GPU, backward: the gradients of q, k and v, again without writing scores to memory.
+"""Attention on a GPU, backward: the gradients of q, k and v, without writing scores to memory.
 
 With s = scale * q @ k.T, p = softmax(s) and y = p @ v, and g the gradient of y, the rules are
 
     dv = p.T @ g        dp = g @ v.T        ds = p * (dp - delta)        dq = scale * ds @ k        dk = scale * ds.T @ q
 
-where delta, the sum of g * y over each row, is computed before by a generated kernel. p was not stored: it is recomputed as
+where delta is the sum of g * y over each row, which a generated kernel computes first. p was not stored: it is recomputed as
 exp(s - sums), where `attention` stored sums, the log of the sum of exp(s) in each row. That costs one more product, but no
 layer keeps its scores in memory until its backward pass.
 
@@ -25,8 +25,8 @@ from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
 from .forward import LANES_ACROSS, LANES_DOWN, NO_LIMIT, PAD, UNROLLED_STEPS, AttentionTile, signature_of
 
-SHORT_TILE = AttentionTile(1, 16, 32, 4)  # for few rows
-# by width of a row
+SHORT_TILE = AttentionTile(1, 16, 32, 4)  # the tile for few rows
+# Tiles by width of a row.
 QUERY_TILES = {32: AttentionTile(4, 32, 32, 2), 64: AttentionTile(4, 16, 64, 2), 128: AttentionTile(4, 16, 32, 1)}
 KEY_TILES = {32: AttentionTile(8, 16, 64, 1), 64: AttentionTile(8, 16, 64, 1), 128: AttentionTile(4, 16, 32, 1)}
 
@@ -46,7 +46,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
     R, C, H = len(rows), len(columns), len(outputs)
-    pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: queries, and keys
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # floats from row to row of transposed tiles of queries, and of keys
     start_g = width * pitch_m
     start_k = start_g + width * pitch_m
     start_v = start_k + width * pitch_n
@@ -63,19 +63,19 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
 
     def query_gradient(
-        dq, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
+        dq, q, k, v, g, sums, delta, M, N, D, max_ahead, scale, inner, wide,
         dq_row, q_row, k_row, v_row, g_row, sums_row, delta_row, dq_col, q_col, k_col, v_col, g_col,
         dq_inner, q_inner, k_inner, v_inner, g_inner, sums_inner, delta_inner,
         dq_outer, q_outer, k_outer, v_outer, g_outer, sums_outer, delta_outer,
     ):  # fmt: skip
         S = cuda.shared.array(0, f32, 16)
-        shift = cuda.local.array(R, f32)
-        mean = cuda.local.array(R, f32)
+        shifts = cuda.local.array(R, f32)
+        deltas = cuda.local.array(R, f32)
         t = u32(cuda.threadIdx.x)
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
-        end = min(N, row0 + BM + reach)
+        end = min(N, row0 + BM + max_ahead)
         steps = (end + BN - 1) // BN
         xm, km = locate_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gk)
         xn, kn = locate_n(t)
@@ -96,11 +96,11 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         scale2 = scale * f32(LOG2E)
         for r in range(R):
             row = row0 + m + rows[r]
-            shift[r] = f32(0)
-            mean[r] = f32(0)
+            shifts[r] = f32(0)
+            deltas[r] = f32(0)
             if row < M:
-                shift[r] = sums[i * sums_inner + o * sums_outer + row * sums_row] * f32(LOG2E)
-                mean[r] = delta[i * delta_inner + o * delta_outer + row * delta_row]
+                shifts[r] = sums[i * sums_inner + o * sums_outer + row * sums_row] * f32(LOG2E)
+                deltas[r] = delta[i * delta_inner + o * delta_outer + row * delta_row]
         acc = zero_sums()
         copy_m(S, sm, q, gq, q_row, q_col, xm, km, M - row0, D, False)
         copy_m(S, start_g + sm, g, gg, g_row, g_col, xm, km, M - row0, D, False)
@@ -109,7 +109,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
         commit()
         for step in range(steps):
             col0 = step * BN
-            is_unmasked = col0 <= last + reach
+            is_unmasked = col0 <= last + max_ahead
             wait_copies()
             cuda.syncthreads()  # transposed k and v are visible to all threads; untransposed k may be overwritten
             copy_w(S, sw, k, gw, k_col, k_row, xw, kw, D, N - col0, False)
@@ -121,10 +121,10 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
                     weights = multiply_rows(weights, S, m + d * pitch_m, S, start_k + n + d * pitch_n)
                 for d in range(0, width, UNROLLED_STEPS):
                     gradients = multiply_rows(gradients, S, start_g + m + d * pitch_m, S, start_v + n + d * pitch_n)
-                if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    weights = apply_mask(weights, row0 + m, col0 + n, N, -NO_LIMIT, reach)
-                weights = weights_of(weights, scale2, shift)
-                store_scores(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, mean))
+                if col0 + BN > N or col0 + BN - 1 > first + max_ahead:
+                    weights = apply_mask(weights, row0 + m, col0 + n, N, -NO_LIMIT, max_ahead)
+                weights = weights_of(weights, scale2, shifts)
+                store_scores(S, start_s + m + n * pitch_m, gradients_of(weights, gradients, deltas))
             wait_copies()
             cuda.syncthreads()  # untransposed k is visible to all threads; transposed k and v may be overwritten
             if step + 1 < steps:
@@ -165,8 +165,8 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     """Return the kernel for dk = scale * ds.T @ q and dv = p.T @ g.
 
     A block processes rows of k and v and iterates over q and g. Scores are transposed here: rows are keys, columns are
-    queries. Shared memory contains k, v, q and g transposed, q and g as stored, and first p, then ds, transposed. Of p and
-    ds, each warp reads only the rows that it wrote.
+    queries. Shared memory contains k, v, q and g transposed, q and g as stored, and first p, then ds, transposed. Each
+    warp reads only those rows of p and ds that it wrote itself.
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
@@ -176,7 +176,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         lane_indices(width // LANES_ACROSS, LANES_ACROSS),
     )
     R, C, H = len(rows), len(columns), len(outputs)
-    pitch_m, pitch_n = BM + PAD, BN + PAD  # of transposed tiles: keys, and queries
+    pitch_m, pitch_n = BM + PAD, BN + PAD  # floats from row to row of transposed tiles of keys, and of queries
     start_v = width * pitch_m
     start_q = start_v + width * pitch_m
     start_g = start_q + width * pitch_n
@@ -199,19 +199,19 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
 
     def key_gradient(
-        dk, dv, q, k, v, g, sums, delta, M, N, D, reach, scale, inner, wide,
+        dk, dv, q, k, v, g, sums, delta, M, N, D, max_ahead, scale, inner, wide,
         dk_row, dv_row, q_row, k_row, v_row, g_row, sums_row, delta_row, dk_col, dv_col, q_col, k_col, v_col, g_col,
         dk_inner, dv_inner, q_inner, k_inner, v_inner, g_inner, sums_inner, delta_inner,
         dk_outer, dv_outer, q_outer, k_outer, v_outer, g_outer, sums_outer, delta_outer,
     ):  # fmt: skip
         S = cuda.shared.array(0, f32, 16)
-        shift = cuda.local.array(C, f32)
-        mean = cuda.local.array(C, f32)
+        shifts = cuda.local.array(C, f32)
+        deltas = cuda.local.array(C, f32)
         t = u32(cuda.threadIdx.x)
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         row0 = cuda.blockIdx.x * BM
-        begin = max(0, row0 - reach) // BN * BN  # the first tile of queries that attend to one of these keys
+        begin = max(0, row0 - max_ahead) // BN * BN  # the first tile of queries that attend to one of these keys
         xm, km = locate_m(t)  # the thread's first copied element: position in a tile, in shared memory (sn), in memory (gq)
         xn, kn = locate_n(t)
         xw, kw = locate_w(t)
@@ -243,7 +243,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
             copy_one(S, start_sums + BN + e, delta, gd + e * delta_row, begin + e < M)
         commit()
         for col0 in range(begin, M, BN):
-            is_unmasked = col0 + BN - 1 + reach >= first
+            is_unmasked = col0 + BN - 1 + max_ahead >= first
             rest = M - col0
             wait_copies()
             cuda.syncthreads()  # transposed q and g are visible to all threads; untransposed ones may be overwritten
@@ -261,12 +261,12 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                 for c in range(0, C, 4):
                     a, b = load4(S, start_sums + n + columns[c]), load4(S, start_sums + BN + n + columns[c])
                     for e in range(4):
-                        shift[c + e] = a[e] * f32(LOG2E)
-                        mean[c + e] = b[e]
-                if col0 + reach < last:
-                    weights = apply_mask(weights, row0 + m, col0 + n, M, -reach, NO_LIMIT)
-                weights = weights_of(weights, scale2, shift)
-                gradients = gradients_of(weights, gradients, mean)
+                        shifts[c + e] = a[e] * f32(LOG2E)
+                        deltas[c + e] = b[e]
+                if col0 + max_ahead < last:
+                    weights = apply_mask(weights, row0 + m, col0 + n, M, -max_ahead, NO_LIMIT)
+                weights = weights_of(weights, scale2, shifts)
+                gradients = gradients_of(weights, gradients, deltas)
                 store_scores(S, start_p + m + n * pitch_m, weights)
             wait_copies()
             cuda.syncthreads()  # untransposed q and g are visible to all threads; transposed ones may be overwritten

@@ -6,7 +6,7 @@ end. But sums that were computed for the largest score so far can be corrected l
 is enough, and the state of a row is its output so far, its largest score, and its sum [2]_ [3]_.
 
 Besides the output, the kernel stores one number per row, log(sum(exp(scores))), from which the backward kernels recompute
-the weights. Supports any strides and sizes, float32, and rows of up to 128 elements.
+the weights. The kernel supports float32, any strides and sizes, and rows of up to 128 elements.
 
 References
 ----------
@@ -40,7 +40,7 @@ class AttentionTile(NamedTuple):
     warps: int
     rows: int  # of a warp: a lane has rows / LANES_DOWN of them, in groups of four
     columns: int  # of a tile; the block iterates over tiles of keys, or of queries
-    blocks: int  # per multiprocessor
+    blocks: int  # minimum per multiprocessor
 
     @property
     def threads(self) -> int:
@@ -53,15 +53,15 @@ class AttentionTile(NamedTuple):
         return self.warps * self.rows
 
 
-SHORT_TILE = AttentionTile(1, 32, 32, 6)  # for few rows
-# by width of a row
+SHORT_TILE = AttentionTile(1, 32, 32, 6)  # the tile for few rows
+# Tiles by width of a row.
 TILES = {32: AttentionTile(4, 32, 64, 2), 64: AttentionTile(4, 16, 64, 3), 128: AttentionTile(4, 16, 32, 2)}
 WIDTHS = tuple(TILES)
 
 
 @device
 def reduce_row(op, x):
-    """Reduce a value over the lanes that share a row; each of them gets the result."""
+    """Reduce a value over the lanes that share a row; each lane gets the result."""
     for distance in (16, 8, 4):
         x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
     return x
@@ -84,8 +84,8 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     Rows of q, k and v have D <= `width` elements; missing ones count as 0. `along` is the copy mode of v: "x4" copies 16
     bytes at once, which needs contiguous rows that start at multiples of 16 bytes; otherwise "x".
 
-    Row i attends to columns up to i + `reach`: 0 for causal attention, NO_LIMIT for any other. Tiles that are masked for all
-    rows of a block are not loaded; tiles that are masked for all rows of a warp are not multiplied.
+    Row i attends to columns up to i + `max_ahead`: 0 for causal attention, NO_LIMIT for any other. Tiles that are masked for
+    all rows of a block are not loaded; tiles that are masked for all rows of a warp are not multiplied.
 
     Shared memory contains q and k transposed, v as stored, and the weights transposed. While one product runs, the operands
     of the next are copied. Each barrier of the loop ends one product and publishes the operands copied for the other.
@@ -114,20 +114,20 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     store = store_tile(rows, outputs, True)
 
     def attention(
-        out, sums, q, k, v, M, N, D, reach, scale, inner, wide, out_row, sums_row, q_row, k_row, v_row,
+        out, sums, q, k, v, M, N, D, max_ahead, scale, inner, wide, out_row, sums_row, q_row, k_row, v_row,
         out_col, q_col, k_col, v_col, out_inner, sums_inner, q_inner, k_inner, v_inner,
         out_outer, sums_outer, q_outer, k_outer, v_outer,
     ):  # fmt: skip
         S = cuda.shared.array(0, f32, 16)
-        largest = cuda.local.array(R, f32)  # of each row so far
-        total = cuda.local.array(R, f32)  # of its exponentials so far, in this lane's columns
-        shift = cuda.local.array(R, f32)
-        factor = cuda.local.array(R, f32)
+        maxima = cuda.local.array(R, f32)  # the maximum of each row so far
+        totals = cuda.local.array(R, f32)  # the sum of its exponentials so far, in this lane's columns
+        shifts = cuda.local.array(R, f32)
+        factors = cuda.local.array(R, f32)
         t = u32(cuda.threadIdx.x)
         batch = u32(cuda.blockIdx.y)
         i, o = i32(batch % u32(inner)), i32(batch // u32(inner))
         row0 = (cuda.gridDim.x - 1 - cuda.blockIdx.x) * BM  # rows with the most unmasked columns come first
-        end = min(N, row0 + BM + reach)
+        end = min(N, row0 + BM + max_ahead)
         steps = (end + BN - 1) // BN
         xq, kq = locate_q(t)  # the thread's first copied element: position in a tile, in shared memory (sk), in memory (gk)
         xk, kk = locate_k(t)
@@ -143,15 +143,15 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
         last = first + WM - 1
         scale2 = scale * f32(LOG2E)
         for r in range(R):
-            largest[r] = f32(-inf)
-            total[r] = f32(0)
+            maxima[r] = f32(-inf)
+            totals[r] = f32(0)
         acc = zero_sums()
         copy_q(S, kq * pitch_q + xq, q, gq, q_row, q_col, xq, kq, M - row0, D, False)
         copy_k(S, sk, k, gk, k_row, k_col, xk, kk, N, D, False)
         commit()
         for step in range(steps):
             col0 = step * BN
-            is_unmasked = col0 <= last + reach
+            is_unmasked = col0 <= last + max_ahead
             wait_copies()
             cuda.syncthreads()  # k is visible to all threads, and v may be overwritten
             copy_v(S, sv, v, gv, v_col, v_row, xv, kv, D, N - col0, False)
@@ -161,19 +161,19 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
                 scores = zero_scores()
                 for d in range(0, width, UNROLLED_STEPS):
                     scores = multiply_qk(scores, S, m + d * pitch_q, S, start_k + n + d * pitch_k)
-                if col0 + BN > N or col0 + BN - 1 > first + reach:
-                    scores = apply_mask(scores, row0 + m, col0 + n, N, -NO_LIMIT, reach)
+                if col0 + BN > N or col0 + BN - 1 > first + max_ahead:
+                    scores = apply_mask(scores, row0 + m, col0 + n, N, -NO_LIMIT, max_ahead)
                 for r in range(R):
-                    factor[r] = largest[r]
-                update_maxima(largest, scores)
+                    factors[r] = maxima[r]
+                update_maxima(maxima, scores)
                 for r in range(R):
-                    largest[r] = reduce_row(maximum, largest[r])
-                    factor[r] = exp2((factor[r] - largest[r]) * scale2)
-                    total[r] *= factor[r]
-                    shift[r] = largest[r] * scale2
-                scores = weights_of(scores, scale2, shift)
-                add_sums(total, scores)
-                acc = rescale(acc, factor)
+                    maxima[r] = reduce_row(maximum, maxima[r])
+                    factors[r] = exp2((factors[r] - maxima[r]) * scale2)
+                    totals[r] *= factors[r]
+                    shifts[r] = maxima[r] * scale2
+                scores = weights_of(scores, scale2, shifts)
+                add_sums(totals, scores)
+                acc = rescale(acc, factors)
                 store_scores(S, start_p + m + n * pitch_p, scores)
             wait_copies()
             cuda.syncthreads()  # v and the weights are visible to all threads, and k may be overwritten
@@ -186,12 +186,12 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
                     acc = multiply_pv(acc, S, start_p + m + c * pitch_p, S, start_v + n + c * width)
         sums_start = i * sums_inner + o * sums_outer
         for r in range(R):
-            total[r] = reduce_row(add, total[r])
-            factor[r] = f32(1) / total[r]
+            totals[r] = reduce_row(add, totals[r])
+            factors[r] = f32(1) / totals[r]
             row = row0 + m + rows[r]
             if n == 0 and row < M:
-                sums[sums_start + row * sums_row] = largest[r] * scale + log(total[r])
-        acc = rescale(acc, factor)
+                sums[sums_start + row * sums_row] = maxima[r] * scale + log(totals[r])
+        acc = rescale(acc, factors)
         start = i * out_inner + o * out_outer
         store(
             out,

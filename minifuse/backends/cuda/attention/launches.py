@@ -26,8 +26,8 @@ from .forward import NO_LIMIT, WIDTHS, AttentionTile
 if TYPE_CHECKING:
     from ..device import CudaDevice
 
-MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row
-ITEMSIZE = 4  # of float32
+MIN_WIDTH, MAX_WIDTH = 16, 128  # elements of a row of q, k and v
+ITEMSIZE = 4  # bytes of a float32
 MAX_BATCH_AXES = 2  # axes of a batch that one launch iterates over
 
 
@@ -36,11 +36,11 @@ class AttentionKernel(NamedTuple):
 
     make: Callable[..., GpuKernel]
     tiles: dict[int, AttentionTile]  # by width of a row
-    short_tile: AttentionTile  # for few rows
-    outputs: int  # number of outputs
+    short_tile: AttentionTile  # the tile for few rows
+    output_count: int
     rows_operand: int  # the operand whose rows are distributed over blocks
-    untransposed: tuple[int, ...]  # operands copied without transposing, 16 bytes at once if their layout allows it
-    products: int  # matrix products per pair of rows of q and k
+    untransposed_operands: tuple[int, ...]  # operands copied without transposing, 16 bytes at once if their layout allows it
+    products: int  # dot products for each pair of rows of q and k
 
 
 ATTENTION_KERNELS = {
@@ -57,7 +57,7 @@ class AttentionLaunch(NamedTuple):
 
     kernel: GpuKernel
     grid: tuple[int, int, int]
-    starts: tuple[int, ...]  # the start within each operand, in elements
+    starts: tuple[int, ...]  # position in each operand, in elements, where this launch starts
     numbers: tuple[int | np.float32, ...]
 
     @property
@@ -93,15 +93,15 @@ def plan_attention(
     is_short = rows <= definition.short_tile.height and width < MAX_WIDTH
     tile = definition.short_tile if is_short else definition.tiles[width]
     has_vec4 = [is_aligned and D % 4 == 0 and has_vec4_rows(x, nest, e) for e, x in enumerate(operands)]
-    kernel = definition.make(tile, width, "x4" if all(has_vec4[e] for e in definition.untransposed) else "x")
+    kernel = definition.make(tile, width, "x4" if all(has_vec4[e] for e in definition.untransposed_operands) else "x")
     can_store4 = all(has_vec4[e] for e, x in enumerate(outputs) if len(x.shape) == len(q.shape))
     row_strides = [x.strides[len(batch)] for x in operands]
     column_strides = [x.strides[-1] for x in matrices]
-    reach = 0 if is_causal else NO_LIMIT
+    max_ahead = 0 if is_causal else NO_LIMIT
     launches = []
     for sizes, strides, starts in split_batch(nest.sizes, list(zip(*nest.strides, strict=True)), (0,) * len(operands)):
         outer, inner = [(0,) * len(operands)] * (MAX_BATCH_AXES - len(sizes)) + strides
-        constants = M, N, D, reach, np.float32(scale), sizes[-1], int(can_store4)
+        constants = M, N, D, max_ahead, np.float32(scale), sizes[-1], int(can_store4)
         numbers: tuple[int | np.float32, ...] = *constants, *row_strides, *column_strides, *inner, *outer
         launches.append(AttentionLaunch(kernel, (ceil_div(rows, tile.height), prod(sizes), 1), starts, numbers))
     return tuple(launches)
@@ -119,12 +119,12 @@ Strides = tuple[int, ...]  # of all operands, along one axis
 def split_batch(
     sizes: Sequence[int], strides: Sequence[Strides], starts: Strides
 ) -> Iterator[tuple[list[int], list[Strides], Strides]]:
-    """Split the axes of a batch into pieces that fit one grid, and yield (sizes, strides, start of each operand)."""
+    """Split the axes of a batch into pieces that fit one grid. Yield (sizes, strides, start of each operand) for each."""
     if len(sizes) <= MAX_BATCH_AXES and prod(sizes) <= MAX_GRID_YZ:
         yield list(sizes), list(strides), starts
         return
-    inside = prod(sizes[1:])
-    step = max(1, MAX_GRID_YZ // inside) if len(sizes) <= MAX_BATCH_AXES else 1
+    inner_count = prod(sizes[1:])
+    step = max(1, MAX_GRID_YZ // inner_count) if len(sizes) <= MAX_BATCH_AXES else 1
     for i in range(0, sizes[0], step):
         size = min(step, sizes[0] - i)
         piece_starts = tuple(start + i * stride for start, stride in zip(starts, strides[0], strict=True))
@@ -171,27 +171,27 @@ class CudaAttentionLauncher:
 
     def fast_entry(self) -> Launcher:
         """Return the fast launch path, which requires that all addresses are multiples of 16."""
-        count, runs = len(self.spans), []
+        count, launches = len(self.spans), []
         for run, launch in self.prepared[True]:
             addresses = [CallValue(k, ITEMSIZE * start) for k, start in enumerate(launch.starts)]
             numbers = map(encode_argument, launch.kernel.signature[count:], launch.numbers)
             arguments: list[CallValue | int] = [*addresses, *numbers]
-            runs.append((run, arguments))
-        return self.device.fast_entry(runs, ["i64"] * count, self, range(count)) or self
+            launches.append((run, arguments))
+        return self.device.fast_entry(launches, ["i64"] * count, self, range(count)) or self
 
     def ready_launches(self, *addresses: int) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""
-        runs = self.runs(addresses)
+        runs = self.prepared_launches(addresses)
         return [ReadyLaunch(run, launch.kernel.signature, self.arguments(launch, addresses)) for run, launch in runs]
 
     def plans(self, *addresses: int) -> list[LaunchPlan]:
         """Return the launches without running them."""
         return [
             LaunchPlan(x.kernel.function, x.grid, x.block, tuple(self.arguments(x, addresses)), x.kernel.shared)
-            for _, x in self.runs(addresses)
+            for _, x in self.prepared_launches(addresses)
         ]
 
-    def runs(self, addresses: Sequence[int]) -> list[tuple[DeviceLaunch, AttentionLaunch]]:
+    def prepared_launches(self, addresses: Sequence[int]) -> list[tuple[DeviceLaunch, AttentionLaunch]]:
         """Return the prepared launches for the alignment of these addresses."""
         is_aligned = not any(address & ALIGNMENT_MASK for address in addresses)
         if is_aligned not in self.prepared:

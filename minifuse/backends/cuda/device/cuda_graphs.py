@@ -35,7 +35,7 @@ if TYPE_CHECKING:
     from .gpu import GpuDevice
 
 MAX_CACHED_REPLAYS = 8  # also the number of recent values without a replay that are remembered
-SLOT_BYTES = 8  # per argument
+SLOT_BYTES = 8  # memory of one argument
 MAX_MISSES = 32  # consecutive calls without a replay, after which no more are built
 
 
@@ -47,7 +47,7 @@ class KernelLauncher(Protocol):
     """A launcher of kernels only, whose launches can be nodes of a graph."""
 
     def __call__(self, *values: Any) -> None:
-        """Launch."""
+        """Launch the kernels."""
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launches for use in a graph."""
@@ -87,10 +87,10 @@ class GraphKernelNode:
 
     def set_arguments(self, arguments: Sequence[KernelArgument]) -> bool:
         """Set new arguments. Return False if they are bitwise equal to the current ones."""
-        new = struct.pack(self.format, *arguments)
-        if new == self.bytes:
+        packed = struct.pack(self.format, *arguments)
+        if packed == self.bytes:
             return False
-        self.bytes, self.slots.raw = new, new
+        self.bytes, self.slots.raw = packed, packed
         return True
 
 
@@ -102,10 +102,10 @@ class GraphReplay:
         self.nodes = [[GraphKernelNode(self.bindings, launch) for launch in part] for part in ready]
         self.owners = [[launch.owner for launch in part] for part in ready]
         graph = driver.check(self.bindings.cuGraphCreate(0))
-        last: list[CUgraphNode | None] = []
+        previous: list[CUgraphNode | None] = []
         for node in [node for part in self.nodes for node in part]:
-            node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, last, len(last), node.params))
-            last = [node.handle]
+            node.handle = driver.check(self.bindings.cuGraphAddKernelNode(graph, previous, len(previous), node.params))
+            previous = [node.handle]
         self.handle = driver.check(self.bindings.cuGraphInstantiate(graph, 0))
         weakref.finalize(self, destroy, self.bindings, self.handle, graph).atexit = False  # not at exit: the driver ends
 
@@ -145,7 +145,7 @@ class GraphLauncher:
         self.lock = Lock()
 
     def __call__(self, *values: Number) -> None:
-        """Launch all."""
+        """Launch all launches with the values of a call."""
         key = values if 0 not in values else (*values, *[copysign(1, x) for x in values if x == 0])  # 0.0 == -0.0
         with self.lock:
             self.device.use()
@@ -180,8 +180,8 @@ class GraphLauncher:
 
     def changed_launches(self, old: Values, new: Values) -> list[int]:
         """Return the indices of the launches whose values differ."""
-        signs = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
-        return [k for k, span in enumerate(self.slices) if old[span] != new[span] or (signs and 0 in new[span])]
+        is_sign_changed = old[self.slices[-1].stop :] != new[self.slices[-1].stop :]
+        return [k for k, span in enumerate(self.slices) if old[span] != new[span] or (is_sign_changed and 0 in new[span])]
 
     def build_replay(self, key: Values) -> GraphReplay:
         """Build a replay. If there are MAX_CACHED_REPLAYS already, discard the least recently used one."""

@@ -15,9 +15,11 @@ from ....core.errors import DTypeError
 from ....core.layout import Layout, row_major
 from .gpu import DeviceBuffer
 
-DLPACK_CUDA, LEGACY_STREAM = 2, 1  # numbers in DLPack and in the interface
+DLPACK_CUDA = 2  # device type in DLPack
+LEGACY_STREAM = 1  # number of the legacy default stream in `__cuda_array_interface__`
 UNCLAIMED_NAME = b"dltensor"  # name of a capsule that no library has consumed
-UNCLAIMED_REFERENCES = 3  # from the dict entry, the loop variable, and the argument of getrefcount
+# References to an unclaimed capsule: from the dict entry, the loop variable, and the argument of getrefcount.
+UNCLAIMED_REFERENCES = 3
 DLPACK_TYPE_CODES = {"i": 0, "f": 2, "b": 6}  # by NumPy's kind
 
 
@@ -65,7 +67,7 @@ def _release_export(managed: "ctypes._Pointer[DLManagedTensor]") -> None:
     exported_capsules.pop(ctypes.addressof(managed.contents), None)
 
 
-release_export = DELETER(_release_export)  # lives as long as the module
+release_export = DELETER(_release_export)  # must exist as long as any exported struct
 
 
 def export_capsule(
@@ -75,11 +77,11 @@ def export_capsule(
     release_unclaimed()
     ndim = len(layout.shape)
     shape, strides = (ctypes.c_int64 * ndim)(*layout.shape), (ctypes.c_int64 * ndim)(*layout.strides)
-    number = DLDataType(DLPACK_TYPE_CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
-    managed = DLManagedTensor(address, DLDevice(kind, device), ndim, number, shape, strides, 0, None, release_export)
-    make = ctypes.pythonapi.PyCapsule_New
-    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
-    capsule = make(ctypes.addressof(managed), UNCLAIMED_NAME, None)
+    data_type = DLDataType(DLPACK_TYPE_CODES[dtype.numpy.kind], 8 * dtype.itemsize, 1)
+    managed = DLManagedTensor(address, DLDevice(kind, device), ndim, data_type, shape, strides, 0, None, release_export)
+    new_capsule = ctypes.pythonapi.PyCapsule_New
+    new_capsule.restype, new_capsule.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    capsule = new_capsule(ctypes.addressof(managed), UNCLAIMED_NAME, None)
     exported_capsules[ctypes.addressof(managed)] = ExportedCapsule(capsule, (managed, shape, strides, owner))
     return capsule
 

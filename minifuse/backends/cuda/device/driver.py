@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 MIN_DRIVER_VERSION = 12000  # in the driver's numbering: 1000 x major + 10 x minor
 EXTRAS = {13: "cuda13", 12: "cuda12"}  # extra of minifuse by major version
-NO_DEVICE = 100
+NO_DEVICE = 100  # CUDA_ERROR_NO_DEVICE, a status of cuInit
 TOO_NEW_NUMPY = "2.5"  # this version removed np.row_stack, which numba-cuda calls
 NUMPY_INSTALL_COMMAND = f'pip install "numpy<{TOO_NEW_NUMPY}"'
 SIMULATE_VARIABLE = "MINIFUSE_CUDA"  # if "simulated", kernels run in the interpreter even if there is a GPU

@@ -43,7 +43,7 @@ class SimulatedDevice:
         ctypes.memmove(array.ctypes.data, address, array.nbytes)
 
     def fill(self, address: int, count: int, value: np.generic) -> bool:
-        """Set `count` adjacent elements to a number."""
+        """Set `count` adjacent elements to a number. Return True, since any number is possible."""
         flat = np.full(count, value)
         ctypes.memmove(address, flat.ctypes.data, flat.nbytes)
         return True

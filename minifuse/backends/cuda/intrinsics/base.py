@@ -60,7 +60,7 @@ def device(function: Function) -> Function:
 
 
 def intrinsic(name: str, *operands: object) -> Callable[[Callable[..., Result]], Intrinsic[Result]]:
-    """Return a decorator that makes an Intrinsic of its Python implementation.
+    """Return a decorator that turns a Python implementation into an Intrinsic.
 
     `name` is "module.function", a function in this folder. Called with `operands`, it returns a Numba intrinsic, which emits
     the instructions.
@@ -73,7 +73,7 @@ def intrinsic(name: str, *operands: object) -> Callable[[Callable[..., Result]],
     return lambda python_semantics: Intrinsic(python_semantics, build)
 
 
-def _type(name: str) -> Callable[[], object]:
+def _numba_type_getter(name: str) -> Callable[[], object]:
     def build() -> object:
         from numba.core import types
 
@@ -82,10 +82,10 @@ def _type(name: str) -> Callable[[], object]:
     return build
 
 
-f32, f64 = Intrinsic(np.float32, _type("float32")), Intrinsic(np.float64, _type("float64"))
-i32, i64 = Intrinsic(np.int32, _type("int32")), Intrinsic(np.int64, _type("int64"))
-u8, u32 = Intrinsic(np.uint8, _type("uint8")), Intrinsic(np.uint32, _type("uint32"))
-u64 = Intrinsic(np.uint64, _type("uint64"))
+f32, f64 = Intrinsic(np.float32, _numba_type_getter("float32")), Intrinsic(np.float64, _numba_type_getter("float64"))
+i32, i64 = Intrinsic(np.int32, _numba_type_getter("int32")), Intrinsic(np.int64, _numba_type_getter("int64"))
+u8, u32 = Intrinsic(np.uint8, _numba_type_getter("uint8")), Intrinsic(np.uint32, _numba_type_getter("uint32"))
+u64 = Intrinsic(np.uint64, _numba_type_getter("uint64"))
 
 
 # Memory: vectors of four elements.
@@ -209,10 +209,10 @@ def floordiv(a, b):
         quotient -= one
     if quotient == zero:
         return math.copysign(zero, ratio)
-    whole = floor(quotient)
-    if quotient - whole > like(a, 0.5):
-        whole += one
-    return whole
+    rounded = floor(quotient)
+    if quotient - rounded > like(a, 0.5):
+        rounded += one
+    return rounded
 
 
 # Transposing a matrix in 64 x 64 tiles whose rows start PITCH elements apart.
@@ -238,13 +238,13 @@ def copy_tile(tile, source, start, stride, height, width, is_wide):
     """Copy up to 64 x 64 elements by 8 x 32 threads: tile[65 * row + column] = source[start + row * stride + column].
 
     All loads are issued before the first store waits for one. Past the edge, the last elements inside are loaded again, so
-    no load needs a condition. Nothing reads these copies.
+    no load needs a condition. These copies are never read.
     """
-    below, beside = height - 1, width - 4
+    last_row, last_group = height - 1, width - 4
     if is_wide and width > 0:
         row, column = cuda.threadIdx.y, 4 * cuda.threadIdx.x
-        upper, lower = start + min(row, below) * stride, start + min(row + 32, below) * stride
-        left, right = min(column, beside), min(column + 32, beside)
+        upper, lower = start + min(row, last_row) * stride, start + min(row + 32, last_row) * stride
+        left, right = min(column, last_group), min(column + 32, last_group)
         a, b = load4(source, upper + left), load4(source, upper + right)
         c, d = load4(source, lower + left), load4(source, lower + right)
         put4(tile, 65 * row + column, a)
@@ -256,8 +256,8 @@ def copy_tile(tile, source, start, stride, height, width, is_wide):
         column = thread % 64
         first = start + min(column, width - 1)
         for row in range(thread // 64, 64, 16):
-            a, b = source[first + min(row, below) * stride], source[first + min(row + 4, below) * stride]
-            c, d = source[first + min(row + 8, below) * stride], source[first + min(row + 12, below) * stride]
+            a, b = source[first + min(row, last_row) * stride], source[first + min(row + 4, last_row) * stride]
+            c, d = source[first + min(row + 8, last_row) * stride], source[first + min(row + 12, last_row) * stride]
             p = 65 * row + column
             tile[p], tile[p + 4 * 65], tile[p + 8 * 65], tile[p + 12 * 65] = a, b, c, d
 
@@ -269,7 +269,7 @@ def copy_tile(tile, source, start, stride, height, width, is_wide):
 def fold_among(op, x, distance):
     """Reduce a value over 2 * `distance` lanes; each lane gets the result.
 
-    A lane combines its value with that of the lane `distance` away, then half as far, and so on.
+    A lane combines its value with the value of the lane at `distance`, then at half this distance, and so on.
     """
     for step in (16, 8, 4, 2, 1):
         if step <= distance:

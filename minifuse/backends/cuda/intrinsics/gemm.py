@@ -3,8 +3,8 @@
 Each is an `Intrinsic`: this file contains its Python implementation, `gemm_llvm` the code that Numba compiles. In the
 interpreter, the accumulators of a lane are a NumPy array, which a kernel only passes from one intrinsic to the next.
 
-An asynchronous copy is complete only after a wait. The interpreter writes it at once, to detect races with readers. But
-it counts it as unwritten until its lane has waited: a kernel that forgets to wait reads uninitialized memory.
+An asynchronous copy is complete only after a wait. The interpreter writes the copy at once, to detect races with readers,
+but counts it as unwritten until its lane has waited: a kernel that forgets to wait reads uninitialized memory.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,7 +17,7 @@ from ....simt.lanes import CopyInFlight
 from ..tile_shapes import swizzle
 from .base import Intrinsic, intrinsic
 
-Accumulators = np.ndarray  # of a lane: (rows, columns), of a dtype of ACCUMULATOR_DTYPES
+Accumulators = np.ndarray  # the sums of a lane: (rows, columns), with a dtype of ACCUMULATOR_DTYPES
 ACCUMULATOR_DTYPES = {
     name: np.dtype(kind) for name, kind in {"f32": "f4", "f64": "f8", "i32": "i4", "i64": "i8", "u8": "i4"}.items()
 }
@@ -107,9 +107,9 @@ def outer_products(
     """
     is_a_swizzled, is_b_swizzled = are_swizzled
     # products of float32 are exact in float64
-    exact = np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
-    read_a = tile_reader(rows, steps, pitch_a, is_a_swizzled, exact)
-    read_b = tile_reader(columns, steps, pitch_b, is_b_swizzled, exact)
+    exact_dtype = np.dtype(np.float64) if element == "f32" else ACCUMULATOR_DTYPES[element]
+    read_a = tile_reader(rows, steps, pitch_a, is_a_swizzled, exact_dtype)
+    read_b = tile_reader(columns, steps, pitch_b, is_b_swizzled, exact_dtype)
 
     @intrinsic("gemm_llvm.outer_products", rows, columns, steps, pitch_a, pitch_b, element, are_swizzled)
     @word
@@ -119,21 +119,21 @@ def outer_products(
             return acc | np.bitwise_or.reduce(x & y)
         acc = acc.copy()
         for product in x * y:
-            np.add(acc, product, out=acc, dtype=exact, casting="same_kind")
+            np.add(acc, product, out=acc, dtype=exact_dtype, casting="same_kind")
         return acc
 
     return multiply
 
 
 def tile_reader(
-    lines: Sequence[int], steps: int, pitch: int, is_swizzled: bool, exact: np.dtype
+    lines: Sequence[int], steps: int, pitch: int, is_swizzled: bool, exact_dtype: np.dtype
 ) -> Callable[[Array, int], Accumulators]:
     """Return a function that reads one operand of a lane's products from a tile, four elements at a time: (steps, lines)."""
     places = np.add.outer(np.arange(steps) * pitch, lines[::4]).reshape(-1)
     order = np.arange(len(lines)) ^ swizzle(np.arange(steps))[:, None]
 
     def read(tile: Array, i: int) -> Accumulators:
-        elements = tile.gather(i + places, 4).astype(exact).reshape(steps, len(lines))
+        elements = tile.gather(i + places, 4).astype(exact_dtype).reshape(steps, len(lines))
         return np.take_along_axis(elements, order, 1) if is_swizzled else elements
 
     return read

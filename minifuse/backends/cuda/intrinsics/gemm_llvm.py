@@ -22,7 +22,7 @@ from .base_llvm import I32, I64, Memory, Typed, Values, address
 I8 = ir.IntType(8)
 SHARED_SPACE = 3  # number of the address space in LLVM
 MIN_ASYNC_COPY_CC = (8, 0)  # first compute capability with asynchronous copies
-MAX_ASYNC_COPY_BYTES = 16  # size of one asynchronous copy; the minimum is 4
+MAX_ASYNC_COPY_BYTES = 16  # largest size of one asynchronous copy; the smallest is 4 bytes
 
 
 class ElementType(NamedTuple):
@@ -45,7 +45,7 @@ class ElementType(NamedTuple):
             return builder.or_(total, product) if self.is_bool else builder.add(total, product)
         return builder.fma(x, y, total)
 
-    def scaled(self, builder: ir.IRBuilder, alpha: ir.Value, total: ir.Value) -> ir.Value:
+    def scale(self, builder: ir.IRBuilder, alpha: ir.Value, total: ir.Value) -> ir.Value:
         """Return alpha * total for floats; integers are returned unchanged."""
         return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
 
@@ -59,7 +59,7 @@ ELEMENTS = {
 }
 
 
-def vector_at(builder: ir.IRBuilder, pointer: ir.Value, element: ElementType, width: int = 4) -> ir.Value:
+def vector_pointer(builder: ir.IRBuilder, pointer: ir.Value, element: ElementType, width: int = 4) -> ir.Value:
     """Cast an address to a pointer to a vector of elements."""
     return builder.bitcast(pointer, ir.VectorType(element.memory, width).as_pointer())
 
@@ -102,7 +102,7 @@ def copy_async(width: int, name: str) -> object:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])
             if compile_target.get() < MIN_ASYNC_COPY_CC or nbytes < 4:
-                places = vector_at(builder, to, element, width), vector_at(builder, at, element, width)
+                places = vector_pointer(builder, to, element, width), vector_pointer(builder, at, element, width)
                 copy_through_registers(builder, *places, values[4], min(nbytes, MAX_ASYNC_COPY_BYTES))
             else:
                 to = builder.ptrtoint(builder.addrspacecast(to, ir.PointerType(element.memory, SHARED_SPACE)), I32)
@@ -117,15 +117,15 @@ def copy_async(width: int, name: str) -> object:
     return copy
 
 
-def copy_through_registers(builder: ir.IRBuilder, to: ir.Value, at: ir.Value, valid: ir.Value, align: int) -> None:
+def copy_through_registers(builder: ir.IRBuilder, target: ir.Value, source: ir.Value, valid: ir.Value, align: int) -> None:
     """Copy through registers: used for single bytes, and on GPUs without asynchronous copies."""
-    before = builder.block
+    entry_block = builder.block
     with builder.if_then(valid):
-        then_block, loaded = builder.block, builder.load(at, align=align)
+        then_block, loaded = builder.block, builder.load(source, align=align)
     value = builder.phi(loaded.type)
-    value.add_incoming(ir.Constant(loaded.type, None), before)
+    value.add_incoming(ir.Constant(loaded.type, None), entry_block)
     value.add_incoming(loaded, then_block)
-    builder.store(value, to, align=align)
+    builder.store(value, target, align=align)
 
 
 def zeros(count: int, name: str) -> object:
@@ -161,8 +161,8 @@ def outer_products(
 
     def load(builder: ir.IRBuilder, base: ir.Value, places: Iterator[int], order: int) -> Iterator[ir.Value]:
         for place in places:
-            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
-            vector = builder.load(at, align=vector_alignment(element.nbytes))
+            pointer = vector_pointer(builder, builder.gep(base, [ir.Constant(I32, place)]), element)
+            vector = builder.load(pointer, align=vector_alignment(element.nbytes))
             for lane in range(4):
                 value = builder.extract_element(vector, ir.Constant(I32, lane ^ order))
                 yield builder.zext(value, element.sum) if element.is_bool else value
@@ -197,7 +197,7 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
     """
     double, text = ir.DoubleType(), "mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {$0, $1}, {$2}, {$3}, {$4, $5};"
     kind = ir.FunctionType(ir.LiteralStructType([double] * 2), [double] * 4)
-    instruction = ir.InlineAsm(kind, text, "=d,=d,d,d,d,d")  # no side effects, so it may move
+    instruction = ir.InlineAsm(kind, text, "=d,=d,d,d,d,d")  # without side effects, so LLVM may move it
     (ax, ak), (bx, bk) = steps_a, steps_b
 
     @intrinsic
@@ -276,13 +276,13 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                 return builder.and_(after, builder.icmp_signed("<", index, end)) if guarded else after
 
             def scaled(r: int, c: int) -> ir.Value:
-                return element.scaled(builder, alpha, builder.extract_value(acc, r * column_count + c))
+                return element.scale(builder, alpha, builder.extract_value(acc, r * column_count + c))
 
-            def one(r: int, c: int) -> ir.Value:
+            def single_result(r: int, c: int) -> ir.Value:
                 result = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
                 return context.cast(builder, result, one_type.return_type, out.dtype)
 
-            def four(r: int, c: int) -> ir.Value:
+            def vector_result(r: int, c: int) -> ir.Value:
                 sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
                 results = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
                 vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
@@ -300,13 +300,13 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                     with at_once:
                         for c in range(0, column_count, 4):
                             with builder.if_then(is_column[c]):
-                                to = vector_at(builder, builder.gep(line, [columns_of_out[c]]), target_element)
-                                builder.store(four(r, c), to, align=vector_alignment(target_element.nbytes))
+                                to = vector_pointer(builder, builder.gep(line, [columns_of_out[c]]), target_element)
+                                builder.store(vector_result(r, c), to, align=vector_alignment(target_element.nbytes))
                     with one_by_one:
                         for c in range(column_count):
                             with builder.if_then(is_column[c]):
                                 to = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
-                                builder.store(one(r, c), to)
+                                builder.store(single_result(r, c), to)
             return context.get_dummy_value()
 
         arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, epilogue, epilogue4, at)

@@ -8,13 +8,13 @@ from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..tile_shapes import MMA_DEPTH
 from .base_llvm import F32, I32, Memory, Typed, Values, address
-from .gemm_llvm import ELEMENTS, vector_at
+from .gemm_llvm import ELEMENTS, vector_pointer
 
 FLOAT = types.float32
 PACK = ir.InlineAsm(ir.FunctionType(I32, [F32, F32]), "cvt.rn.bf16x2.f32 $0, $1, $2;", "=r,f,f")  # $1 becomes the upper half
 ROUND = ir.InlineAsm(ir.FunctionType(I32, [F32]), "cvt.rna.tf32.f32 $0, $1;", "=r,f")
 SHAPES = {"tf32": "m16n8k8.row.col.f32.tf32.tf32.f32", "bf16": "m16n8k16.row.col.f32.bf16.bf16.f32"}
-MULTIPLY = {  # no side effects: it may move, so loads of the next operands can come before it
+MULTIPLY = {  # without side effects, so LLVM may move loads of the next operands before it
     kind: ir.InlineAsm(
         ir.FunctionType(ir.LiteralStructType([F32] * 4), [I32] * 6 + [F32] * 4),
         f"mma.sync.aligned.{shape} {{$0,$1,$2,$3}}, {{$4,$5,$6,$7}}, {{$8,$9}}, {{$10,$11,$12,$13}};",
@@ -47,8 +47,8 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
         """Load two adjacent elements at each k of the lane in this step, as registers of the instruction."""
         pairs = []
         for k in range(0, MMA_DEPTH[kind], 4):
-            at = vector_at(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
-            vector = builder.load(at, align=8)
+            pointer = vector_pointer(builder, builder.gep(base, [ir.Constant(I32, start + k * pitch)]), ELEMENTS["f32"], 2)
+            vector = builder.load(pointer, align=8)
             pairs.append([builder.extract_element(vector, ir.Constant(I32, e)) for e in range(2)])
         lines = list(zip(*pairs, strict=True))
         if kind == "tf32":

@@ -12,7 +12,7 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from .base_llvm import F32, I32, I64, Memory, Typed, Values, address
-from .gemm_llvm import ELEMENTS, vector_at
+from .gemm_llvm import ELEMENTS, vector_pointer
 
 BinaryEmitter = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
 MINUS_INF = ir.Constant(F32, float("-inf"))
@@ -194,7 +194,7 @@ def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) ->
                         x = builder.extract_value(values[2], (r + q) * column_count + c)
                         vector = builder.insert_element(vector, x, ir.Constant(I32, q))
                     pointer = builder.gep(base, [ir.Constant(I64, column * pitch + rows[r])])
-                    builder.store(vector, vector_at(builder, pointer, element), align=16)
+                    builder.store(vector, vector_pointer(builder, pointer, element), align=16)
             return context.get_dummy_value()
 
         return types.void(tile, i, acc), codegen

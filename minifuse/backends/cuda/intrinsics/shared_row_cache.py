@@ -1,6 +1,6 @@
 """Device functions that cache a row in shared memory, so that multi-pass kernels read it from memory once.
 
-Whether a row fits is known at the launch only, so these functions handle rows of any length. Each thread copies the elements
+Only a launch determines whether its rows fit, so these functions handle rows of any length. Each thread copies the elements
 that it reads itself, at the same positions in every pass. No other thread reads them, so no barrier is needed.
 """
 

@@ -39,10 +39,10 @@ def fold_of_column(
     parts[place], parts[place + step], parts[place + 2 * step], parts[place + 3 * step] = a, b, c, d
     cuda.syncthreads()
     place = (y & 3) * step + x
-    found = parts[place]
+    total = parts[place]
     for k in range(1, cuda.blockDim.y):
-        found = op(found, parts[4 * k * step + place])
-    return found
+        total = op(total, parts[4 * k * step + place])
+    return total
 
 
 DEVICE_FUNCTIONS: dict[str, object] = {

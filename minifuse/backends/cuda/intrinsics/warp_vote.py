@@ -7,9 +7,9 @@ from .base import ALL_LANES, device, i64
 
 
 @device
-def lanes_where(holds: bool) -> np.signedinteger:
+def lanes_where(condition: bool) -> np.signedinteger:
     """Return the lanes of the warp for which a condition is true, as bits of an int64. All lanes must call it."""
-    return i64(cuda.ballot_sync(ALL_LANES, holds)) & ALL_LANES
+    return i64(cuda.ballot_sync(ALL_LANES, condition)) & ALL_LANES
 
 
 @device
@@ -20,11 +20,11 @@ def note_own(notes: Array, start: int, count: int, place: int, end: int, row: in
     New notes start at notes[start + count].
     """
     lane = cuda.threadIdx.x & 31
-    is_own = place + lane < end and 0 <= row < rows
-    own = lanes_where(is_own)
-    if is_own:
-        notes[start + count + cuda.popc(own & ((1 << lane) - 1))] = (place + lane) * rows + row
-    return count + cuda.popc(own)
+    is_match = place + lane < end and 0 <= row < rows
+    matches = lanes_where(is_match)
+    if is_match:
+        notes[start + count + cuda.popc(matches & ((1 << lane) - 1))] = (place + lane) * rows + row
+    return count + cuda.popc(matches)
 
 
 @device
@@ -39,8 +39,8 @@ def sort_notes(notes: Array, room: int, counts: Array, begins: Array, places: Ar
         count = i64(0)
         for w in range(warps):
             for first in range(0, counts[w], 32):
-                is_own = first + lane < counts[w] and notes[room * w + first + lane] % rows == row
-                count += cuda.popc(lanes_where(is_own))
+                is_match = first + lane < counts[w] and notes[room * w + first + lane] % rows == row
+                count += cuda.popc(lanes_where(is_match))
         if lane == 0:
             begins[row + 1] = count
     cuda.syncthreads()
@@ -50,15 +50,15 @@ def sort_notes(notes: Array, room: int, counts: Array, begins: Array, places: Ar
             begins[row + 1] += begins[row]
     cuda.syncthreads()
     for row in range(warp, rows, warps):
-        at = begins[row]
+        next_place = begins[row]
         for w in range(warps):
             for first in range(0, counts[w], 32):
                 note = room * w + first + lane
-                is_own = first + lane < counts[w] and notes[note] % rows == row
-                own = lanes_where(is_own)
-                if is_own:
-                    places[at + cuda.popc(own & ((1 << lane) - 1))] = notes[note] // rows
-                at += cuda.popc(own)
+                is_match = first + lane < counts[w] and notes[note] % rows == row
+                matches = lanes_where(is_match)
+                if is_match:
+                    places[next_place + cuda.popc(matches & ((1 << lane) - 1))] = notes[note] // rows
+                next_place += cuda.popc(matches)
     cuda.syncthreads()
 
 

@@ -3,8 +3,8 @@
 They exist on compute capability 9.0 only and do not run in the interpreter, whose tensor cores are those of `mma`.
 `wgmma_llvm` contains the code that Numba compiles.
 
-A barrier here is 8 bytes of shared memory. It counts arrivals and pending bytes; when all have arrived it changes its phase,
-between 0 and 1, and threads that wait for the end of the phase continue.
+A barrier here is 8 bytes of shared memory. It counts arrivals and pending bytes. When all of them have arrived, the barrier
+changes its phase, between 0 and 1, and threads that wait for the end of the phase continue.
 """
 
 from collections.abc import Sequence
@@ -33,15 +33,19 @@ def hopper_intrinsic(name: str, maker: str, *operands: object) -> Intrinsic[Any]
 
 # Barriers.
 
-make_barrier = hopper_intrinsic("make_barrier", "on_two", "mbarrier.init.shared::cta.b64 [$0], $1;")
+make_barrier = hopper_intrinsic(
+    "make_barrier", "statement_with_address_and_number", "mbarrier.init.shared::cta.b64 [$0], $1;"
+)
 publish_barriers = hopper_intrinsic(
     "publish_barriers", "statement", "fence.mbarrier_init.release.cluster; fence.proxy.async.shared::cta;"
 )
-expect_bytes = hopper_intrinsic("expect_bytes", "on_two", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;")
-arrive = hopper_intrinsic("arrive", "on_one", "mbarrier.arrive.shared::cta.b64 _, [$0];")
+expect_bytes = hopper_intrinsic(
+    "expect_bytes", "statement_with_address_and_number", "mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;"
+)
+arrive = hopper_intrinsic("arrive", "statement_with_address", "mbarrier.arrive.shared::cta.b64 _, [$0];")
 wait_barrier = hopper_intrinsic(  # labels are local to the enclosing braces
     "wait_barrier",
-    "on_two",
+    "statement_with_address_and_number",
     "{.reg .pred done; again: mbarrier.try_wait.parity.shared::cta.b64 done, [$0], $1; @!done bra again;}",
 )
 
@@ -68,12 +72,12 @@ def multiply_from_registers(columns: int) -> Intrinsic[Accumulators]:
 
 
 def exchange_pairs(pairs: Sequence[int], lanes: int) -> Intrinsic[Accumulators]:
-    """Return an intrinsic that exchanges sums between adjacent lanes, so that each lane has four adjacent columns of out."""
+    """Return an intrinsic that exchanges sums with the lane xor `lanes`, to give each lane four adjacent columns of out."""
     return hopper_intrinsic("exchange_pairs", "exchange_pairs", tuple(pairs), lanes)
 
 
 def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> Intrinsic[None]:
-    """Return an intrinsic that stores sums in groups of four, at `places`: rows and columns relative to the lane's first."""
+    """Return an intrinsic that stores sums in groups of four, at `places`: (row, column) relative to the lane's first."""
     return hopper_intrinsic("store_vectors", "store_vectors", tuple(places), stored)
 
 

@@ -15,10 +15,10 @@ from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from .base import ALL_LANES, vector_alignment
 from .base_llvm import F32, I32, I64, CodeGenerator, Memory, Typed, Values, address
-from .gemm_llvm import ELEMENTS, SHARED_SPACE, vector_at
+from .gemm_llvm import ELEMENTS, SHARED_SPACE, vector_pointer
 from .wgmma import ROW_BYTES
 
-U32, I64_, FLOAT = types.uint32, types.int64, types.float32
+U32, INT64, FLOAT = types.uint32, types.int64, types.float32
 INSTRUCTIONS = {  # the instruction's k and types, and flags for operands contiguous along k, which tf32 implies
     "tf32": ("k8.f32.tf32.tf32", "1, 1"),
     "bf16": ("k16.f32.bf16.bf16", "1, 1, 0, 0"),
@@ -48,7 +48,7 @@ def statement(text: str) -> object:
     return emit
 
 
-def on_one(text: str) -> object:
+def statement_with_address(text: str) -> object:
     """Return an intrinsic for a statement with one operand: an address in shared memory."""
 
     @intrinsic
@@ -58,7 +58,7 @@ def on_one(text: str) -> object:
     return emit
 
 
-def on_two(text: str) -> object:
+def statement_with_address_and_number(text: str) -> object:
     """Return an intrinsic for a statement with two operands: an address in shared memory and a number."""
 
     @intrinsic
@@ -151,7 +151,7 @@ def multiply_shared(kind: str, columns: int) -> object:
 
     @intrinsic
     def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, a: types.Integer, b: types.Integer) -> Typed:
-        return acc(acc, I64_, I64_), accumulator_asm(start_product(text), "l l")
+        return acc(acc, INT64, INT64), accumulator_asm(start_product(text), "l l")
 
     return multiply
 
@@ -169,7 +169,7 @@ def multiply_from_registers(columns: int) -> object:
 
     @intrinsic
     def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, fragments: types.UniTuple, b: types.Integer) -> Typed:
-        return acc(acc, fragments, I64_), accumulator_asm(start_product(text), constraints)
+        return acc(acc, fragments, INT64), accumulator_asm(start_product(text), constraints)
 
     return multiply
 
@@ -249,8 +249,8 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
         acc: types.UniTuple, epilogue: types.Callable, epilogue4: types.Callable, at: types.BaseTuple,
     ) -> Typed:  # fmt: skip
         four_sums = types.UniTuple(FLOAT, 4)
-        one_type = epilogue.get_call_type(typingctx, (FLOAT, I64_, I64_, at), {})
-        four_type = epilogue4.get_call_type(typingctx, (four_sums, I64_, I64_, at), {})
+        one_type = epilogue.get_call_type(typingctx, (FLOAT, INT64, INT64, at), {})
+        four_type = epilogue4.get_call_type(typingctx, (four_sums, INT64, INT64, at), {})
         assert one_type is not None
         assert four_type is not None
 
@@ -274,7 +274,7 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
                             number = builder.extract_value(results, q)
                             number = context.cast(builder, number, four_type.return_type[q], out.dtype)
                             vector = builder.insert_element(vector, number, ir.Constant(I32, q))
-                        to = vector_at(builder, builder.gep(line, [column]), target)
+                        to = vector_pointer(builder, builder.gep(line, [column]), target)
                         builder.store(vector, to, align=vector_alignment(target.nbytes))
                     with one_by_one:
                         for q in range(4):
@@ -286,7 +286,7 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
             return context.get_dummy_value()
 
         return types.void(
-            out, start, I64_, I64_, M, N, row_step, column_step, types.boolean, acc, epilogue, epilogue4, at
+            out, start, INT64, INT64, M, N, row_step, column_step, types.boolean, acc, epilogue, epilogue4, at
         ), codegen
 
     return store

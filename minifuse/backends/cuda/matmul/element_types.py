@@ -15,7 +15,8 @@ from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
 SUM_PARTS_BLOCK = (32, 8, 1)  # threads of a block, along columns and rows
-MIN_TALL_PARTS, MAX_TALL_BLOCKS = 16, 64  # within these limits, the threads of a block share out the parts
+# If there are at least this many parts and at most this many blocks, the threads of a block share out the parts of a row.
+MIN_TALL_PARTS, MAX_TALL_BLOCKS = 16, 64
 
 
 def element_name(dtype: DType) -> str:
@@ -57,8 +58,8 @@ def make_sum_parts(dtype: DType, is_tall: bool = False, hooks: GemmHooks = NO_HO
     """Return the kernel that sums the parts of a product with a split K and applies the epilogue.
 
     The number of parts fixes the order of the sum. A block has SUM_PARTS_BLOCK threads of four columns each, loaded at once
-    if `wide`, which needs a suitable N and aligned addresses. The threads along y process different rows. If `is_tall`, with
-    many parts of a small output, they share a row instead: each sums every eighth part.
+    if `wide`, which needs an N that is a multiple of four, and aligned addresses. The threads along y process different
+    rows. If `is_tall`, with many parts of a small output, they share a row instead: each sums every eighth part.
     """
     name = element_name(dtype)
     element = getattr(base, name)

@@ -29,8 +29,8 @@ from ..intrinsics.base import device
 AXES = ("outer", "inner", "row", "col", "k")  # two axes of the batch, and those of the product
 COL = AXES.index("col")
 
-Numbers = tuple[RealNumber, ...]  # four of them
-HookPosition = tuple[int, int, tuple[int | RealNumber | Array, ...]]  # of a matrix in the batch, and `extra`
+Numbers = tuple[RealNumber, ...]  # four adjacent elements
+HookPosition = tuple[int, int, tuple[int | RealNumber | Array, ...]]  # indices of a matrix in the batch, and `extra`
 Hook = Callable[[Any, int, int, HookPosition], Any]  # from and to a number of the kernel's element type
 
 
@@ -60,7 +60,7 @@ class GemmHooks(NamedTuple):
     prologue_a: Hook = identity_prologue
     prologue_b: Hook = identity_prologue
     text: str = ""
-    stored: str = ""  # type of the first output in memory; empty if it is that of the sums
+    stored: str = ""  # type of the first output in memory; empty if the sums have the same type
     extra: tuple[str, ...] = ()  # names of the arguments that follow the kernel's own
     types: tuple[str, ...] = ()  # types of these arguments
 
@@ -72,7 +72,7 @@ HOOK_OF_NAME = {"finish": "epilogue", "finish_four": "epilogue4", "change_a": "p
 class HookExpressions(NamedTuple):
     """The parts of a matmul kernel that one launch computes: the prologues of its a and b, and the epilogue.
 
-    A prologue is an expression and the index of the main load, which the kernel itself does.
+    A prologue is an expression and the index of its main load, which the kernel itself executes.
     """
 
     a: tuple[Expression, int] | None
@@ -81,31 +81,33 @@ class HookExpressions(NamedTuple):
 
 
 def hook_expressions(
-    kernel: MatmulKernel, mains: tuple[int, int], is_transposed: bool, is_first: bool = True, is_last: bool = True
+    kernel: MatmulKernel, main_loads: tuple[int, int], is_transposed: bool, is_first: bool = True, is_last: bool = True
 ) -> HookExpressions:
     """Return the prologues of a kernel if it multiplies (`is_first`), and the epilogue if it stores outputs (`is_last`).
 
-    `mains` are the indices of the main loads of a and b. If `is_transposed`, the product is computed as out.T = b.T @ a.T:
-    the operand that the device kernel calls a is b.
+    `main_loads` are the indices of the main loads of a and b. If `is_transposed`, the product is computed as out.T = b.T @
+    a.T: the operand that the device kernel calls a is b.
     """
     a, b = (
         None if isinstance(e, Load) or not is_first else (e, main)
-        for e, main in zip((kernel.a, kernel.b), mains, strict=True)
+        for e, main in zip((kernel.a, kernel.b), main_loads, strict=True)
     )
-    is_kept = kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),) or not is_last
-    return HookExpressions(b if is_transposed else a, a if is_transposed else b, () if is_kept else kernel.pointwise_outputs)
+    has_no_epilogue = kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),) or not is_last
+    return HookExpressions(
+        b if is_transposed else a, a if is_transposed else b, () if has_no_epilogue else kernel.pointwise_outputs
+    )
 
 
 @lru_cache(1024)
-def build_hooks(sides: HookExpressions, stride_kinds: tuple[tuple[str, str], ...]) -> GemmHooks:
+def build_hooks(hook_parts: HookExpressions, stride_kinds: tuple[tuple[str, str], ...]) -> GemmHooks:
     """Return the device functions of a kernel's prologues and epilogue.
 
     Parameters
     ----------
     sides : HookExpressions
-        The expressions that they compute.
+        The expressions that the functions compute.
     stride_kinds : tuple of (str, str)
-        Each operand that they read or store, such as in2 or out1, and the kinds of its strides along AXES.
+        Each operand that the functions read or store, such as in2 or out1, and the kinds of its strides along AXES.
 
     Notes
     -----
@@ -140,29 +142,29 @@ def build_hooks(sides: HookExpressions, stride_kinds: tuple[tuple[str, str], ...
         )
     <BLANKLINE>
     """
-    if sides == (None, None, ()):
+    if hook_parts == (None, None, ()):
         return NO_HOOKS
-    source = HookEmitter(sides, dict(stride_kinds))
+    source = HookEmitter(hook_parts, dict(stride_kinds))
     functions = {**source.prologues(), **source.epilogues()}
     text = "\n\n".join(functions.values())
     compiled = functions_from_text(text)
     hooks = {hook: device(compiled[name]) for name, hook in HOOK_OF_NAME.items() if name in functions}
-    stored = storage_of(sides.elements[0].dtype) if sides.elements else ""
+    stored = storage_of(hook_parts.elements[0].dtype) if hook_parts.elements else ""
     return GemmHooks(**hooks, text=text, stored=stored, extra=tuple(source.extra), types=tuple(source.extra.values()))
 
 
 class HookEmitter(CudaSource):
-    """An emitter of the functions; `extra` maps the names of the arguments that they read to types."""
+    """An emitter of prologues and epilogues; `extra` maps the names of the arguments that they read to types."""
 
-    def __init__(self, sides: HookExpressions, stride_kinds: dict[str, str]) -> None:
-        self.a, self.b, self.elements = sides
-        self.along = stride_kinds
+    def __init__(self, hook_parts: HookExpressions, stride_kinds: dict[str, str]) -> None:
+        self.a, self.b, self.elements = hook_parts
+        self.stride_kinds_of_operand = stride_kinds
         prologues = [side for side in (self.a, self.b) if side]
         kernel = Kernel((*[e for e, _ in prologues], *self.elements), ())
         super().__init__(kernel, 1, ["00"] * (len(kernel.outputs) + len(kernel.find_all(Load))))  # it emits no loops
-        mains, is_read = {main for _, main in prologues}, any(e.index == 0 for e in kernel.find_all(ReadOutput))
+        main_loads, is_read = {main for _, main in prologues}, any(e.index == 0 for e in kernel.find_all(ReadOutput))
         outputs = {f"out{k}": f"*{storage_of(e.dtype)}" for k, e in enumerate(self.elements) if k or is_read}
-        loads = [e for e in kernel.find_all(Load) if e.index not in mains]
+        loads = [e for e in kernel.find_all(Load) if e.index not in main_loads]
         operands = outputs | {
             operand_name(e): "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}" for e in loads
         }
@@ -175,7 +177,7 @@ class HookEmitter(CudaSource):
     def index(self, name: str, shift: int = 0) -> str:
         """Return the index of an operand's element, `shift` columns after the current one."""
         terms = []
-        for axis, c in zip(AXES, self.along[name], strict=True):
+        for axis, c in zip(AXES, self.stride_kinds_of_operand[name], strict=True):
             i = f"(col + {shift})" if shift and axis == "col" else axis
             terms += [i if c == "1" else f"{i} * {name}_{axis}"] if c != "0" else []
         return " + ".join(terms) or "0"
@@ -190,10 +192,10 @@ class HookEmitter(CudaSource):
     def load_four(self, e: Load | ReadOutput, short: str) -> list[str]:
         """Return four adjacent elements: one load if they are contiguous or equal."""
         name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
-        if self.along[name][COL] == "0":
+        if self.stride_kinds_of_operand[name][COL] == "0":
             self.line(f"{short} = {self.element(e)}")
             return [short] * 4
-        if self.along[name][COL] == "s" or isinstance(e, IndexValue):
+        if self.stride_kinds_of_operand[name][COL] == "s" or isinstance(e, IndexValue):
             return [self.element(e, shift) for shift in range(4)]
         self.line(f"{short} = load4({name}, {self.index(name)})")
         return [self.dialect.load(f"{short}[{k}]", e.dtype) for k in range(4)]
@@ -239,11 +241,11 @@ class HookEmitter(CudaSource):
         part = Kernel(self.elements, ())
         leaves: list[Load | ReadOutput] = [*part.find_all(Load), *part.find_all(ReadOutput)]
         numbers, sums = [f"p{p.index}" for p in part.find_all(KernelParameter)], part.find_all(Accumulator)
-        shorts: dict[Expression, str] = {e: f"{'x' if isinstance(e, Load) else 'old'}{e.index}" for e in leaves}
-        self.begin({**shorts, **dict.fromkeys(sums, "total")})
+        variables: dict[Expression, str] = {e: f"{'x' if isinstance(e, Load) else 'old'}{e.index}" for e in leaves}
+        self.begin({**variables, **dict.fromkeys(sums, "total")})
         self.define(self.elements)
         self.line(f"return {', '.join(self.bare(e) for e in self.elements)}")
-        functions = {"point": self.function("point", [*["total"] * len(sums), *shorts.values(), *numbers])}
+        functions = {"point": self.function("point", [*["total"] * len(sums), *variables.values(), *numbers])}
 
         def call(total: str, values: Sequence[str]) -> str:
             return f"point({', '.join([*[self.dialect.load(total, e.dtype) for e in sums], *values, *numbers])})"
@@ -252,7 +254,7 @@ class HookEmitter(CudaSource):
         self.emit_results([call("total", [self.element(e) for e in leaves])])
         functions["finish"] = self.function("finish", ["total", "row", "col", "at"])
         self.begin({})
-        loaded = [self.load_four(e, shorts[e]) for e in leaves]
+        loaded = [self.load_four(e, variables[e]) for e in leaves]
         self.emit_results([call(f"totals[{k}]", [x[k] for x in loaded]) for k in range(4)])
         functions["finish_four"] = self.function("finish_four", ["totals", "row", "col", "at"])
         return functions
@@ -265,16 +267,16 @@ class HookEmitter(CudaSource):
         elif count == 1:
             self.lines += ["    return (", *[f"        {text}," for text in calls], "    )"]
         else:
-            each = [[f"y{k}_{n}" if len(calls) > 1 else f"y{k}" for n in range(len(calls))] for k in range(count)]
-            for names, text in zip(zip(*each, strict=True), calls, strict=True):
+            result_names = [[f"y{k}_{n}" if len(calls) > 1 else f"y{k}" for n in range(len(calls))] for k in range(count)]
+            for names, text in zip(zip(*result_names, strict=True), calls, strict=True):
                 self.line(f"{', '.join(names)} = {text}")
             for k in range(1, count):
-                self.store_other(f"out{k}", each[k])
-            self.line(f"return {', '.join(each[0])}")
+                self.store_other(f"out{k}", result_names[k])
+            self.line(f"return {', '.join(result_names[0])}")
 
     def store_other(self, name: str, values: Sequence[str]) -> None:
-        """Emit the stores of one value, or of four."""
-        if len(values) > 1 and self.along[name][COL] == "1":
+        """Emit the stores of one value or of four adjacent values."""
+        if len(values) > 1 and self.stride_kinds_of_operand[name][COL] == "1":
             self.line(f"store4({name}, {self.index(name)}, ({', '.join(values)}))")
         else:
             for shift, value in enumerate(values):

@@ -1,9 +1,9 @@
 """Matrix products of float64 on tensor cores, which multiply and add doubles exactly as fma does: no accuracy is lost.
 
-A warp multiplies fragments of 8 x 4 and 4 x 8 elements from shared memory. Each lane holds one element of each, and two of
-the 8 x 8 sums. A lane loads single elements, at any stride, so operands are copied as stored, 16 bytes at a time, and none
-is transposed. Arguments, epilogue and edges are those of `ladder.make_matmul`: the last tiles are moved back to the edge,
-and the first step along K takes the remainder. There is no prologue and no guard: M and N are at least one tile.
+A warp multiplies fragments of 8 x 4 and 4 x 8 elements from shared memory. Each lane has one element of each fragment, and
+two of the 8 x 8 sums. A lane loads single elements, at any stride, so operands are copied as stored, 16 bytes at a time, and
+none is transposed. Arguments, epilogue and edges are those of `ladder.make_matmul`: the last tiles are moved back to the
+edge, and the first step along K takes the remainder. There is no prologue and no guard: M and N are at least one tile.
 """
 
 from collections.abc import Callable, Sequence
@@ -18,14 +18,14 @@ from .tile_copies import block_position, tile_copier
 
 ELEMENT, ITEMSIZE = "f64", 8
 PAD = 4  # elements after each row of a tile: the 4 x 4 elements that half a warp loads are in different banks
-MAX_TILE_BYTES = 96 * 1024  # of shared memory, enough for tiles of any mode
-GROUP = 8  # rows, or columns, of a fragment
+MAX_TILE_BYTES = 96 * 1024  # bytes of shared memory that tiles of any copy mode need at most
+FRAGMENT_SIDE = 8  # rows of a fragment of a, columns of a fragment of b
 
 
-def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
+def float64_operand_mode(X: int, K: int, x_stride: int, k_stride: int, offsets: Sequence[int], is_aligned: bool) -> str:
     """Return the copy mode of an operand: contiguous along x or k, with "4" appended if 16-byte copies are possible."""
     along, length, other = ("k", K, x_stride) if k_stride == 1 else ("x", X, k_stride)
-    is_whole = is_aligned and (k_stride == 1 or x_stride == 1) and all(n % 4 == 0 for n in (length, other, *moves))
+    is_whole = is_aligned and (k_stride == 1 or x_stride == 1) and all(n % 4 == 0 for n in (length, other, *offsets))
     return along + "4" * is_whole
 
 
@@ -69,8 +69,8 @@ def make_float64(a_along: str, b_along: str, hooks: GemmHooks = NO_HOOKS) -> Gpu
     steps_a, size_a, locate_a, copy_a = tile_layout(BM, BK, threads, a_along)
     steps_b, size_b, locate_b, copy_b = tile_layout(BN, BK, threads, b_along)
     (ax, ak), (bx, bk), start_b = steps_a, steps_b, stages * size_a
-    rows = tuple(range(0, WM, GROUP))
-    columns = tuple(n + pair for n in range(0, WN, GROUP) for pair in (0, 1))
+    rows = tuple(range(0, WM, FRAGMENT_SIDE))
+    columns = tuple(n + pair for n in range(0, WN, FRAGMENT_SIDE) for pair in (0, 1))
     epilogue, epilogue4, stored = hooks.epilogue, hooks.epilogue4, hooks.stored or ELEMENT
     zero, wait_tile, ahead = zeros(len(rows), len(columns), ELEMENT), wait(stages - 2), stages - 1
     multiply = float64_mma_products(rows, columns, BK, steps_a, steps_b)

@@ -16,8 +16,8 @@ from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, GpuLimits, 
 from .launches import split_for_grid
 from .operands import gpu_problem
 
-MAX_EPILOGUE_COST = 160  # in additions; a product has too few threads for more
-MAX_EPILOGUE_ARRAYS = 8  # loaded and stored: four elements of each are in registers, beside the accumulators
+MAX_EPILOGUE_COST = 160  # additions per element; a product has too few threads for more
+MAX_EPILOGUE_ARRAYS = 8  # arrays loaded and stored: four elements of each are in registers, beside the accumulators
 
 
 def why_not_fused_matmul(
@@ -98,8 +98,8 @@ def why_not_prologue(
 
     without_prologue = cycles(0, 0)
     for k, (name, e) in enumerate((("a", kernel.a), ("b", kernel.b))):
-        alone = (problem.cost_a, 0) if k == 0 else (0, problem.cost_b)
-        if any(alone) and cycles(*alone) - without_prologue > unfused_cycles(e, inputs, multiprocessors):
+        costs = (problem.cost_a, 0) if k == 0 else (0, problem.cost_b)
+        if any(costs) and cycles(*costs) - without_prologue > unfused_cycles(e, inputs, multiprocessors):
             return (
                 f"each block would recompute the prologue of {name} for the elements that it reads; "
                 "a separate kernel computes it once"

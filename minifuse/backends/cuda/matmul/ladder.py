@@ -1,9 +1,9 @@
 """Matrix products on a GPU, from the first idea to the kernel in use: one kernel per optimization, slow to fast.
 
-All compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take dense
-row-major float32 matrices, so that each shows its one idea. The library runs the last one, made by `make_matmul`, which
-supports any strides, batches and element types. `launches` decides which kernel to launch; products with few rows are in
-`gemv`.
+All kernels compute out[i, j] = the sum over k of a[i, k] * b[k, j], of any sizes. The kernels up to `vector_loads` take
+dense row-major float32 matrices, so that each shows its one idea. The library runs the last one, made by `make_matmul`,
+which supports any strides, batches and element types. `launches` decides which kernel to launch; products with few rows are
+in `gemv`.
 
     LADDER["coalesced"].plan(out, a, b)     the plan that the interpreter, the app and the hardware run
 
@@ -11,7 +11,7 @@ supports any strides, batches and element types. `launches` decides which kernel
 results for an H200.
 
 Memory makes a product slow: every sum needs 2 K elements, and all sums together use each element of a N times, of b
-M times. Each rung keeps more of them closer to the arithmetic: first in shared memory, then in registers.
+M times. Each rung keeps more of these elements closer to the arithmetic: first in shared memory, then in registers.
 """
 
 from collections.abc import Callable

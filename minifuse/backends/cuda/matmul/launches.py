@@ -32,7 +32,7 @@ from .tensor_core_heuristics import WgmmaConfig, choose_rounded_config
 from .transpose_operand import LANES, make_transpose
 from .wgmma_launches import plan_wgmma, wgmma_workspace_bytes
 
-MAX_LAUNCH_ROWS = MAX_GRID_YZ * 4  # per launch, with the tile that has the fewest rows
+MAX_LAUNCH_ROWS = MAX_GRID_YZ * 4  # rows of one launch, with the tile that has the fewest rows
 
 
 def plan_matmul(
@@ -106,8 +106,8 @@ def split_for_grid(p: MatmulProblem) -> Iterator[MatmulProblem]:
         for i in range(0, count, step):
             size = min(step, count - i)
 
-            def along_batch(x: MatmulOperand, i: int = i, is_one: bool = size == 1) -> MatmulOperand:
-                return x._replace(start=x.start + i * x.batch[0], batch=x.batch[is_one:])
+            def along_batch(x: MatmulOperand, i: int = i, is_single: bool = size == 1) -> MatmulOperand:
+                return x._replace(start=x.start + i * x.batch[0], batch=x.batch[is_single:])
 
             yield from split_for_grid(p._replace(batch=(size, *inner)[size == 1 :]).map_operands(along_batch))
     elif max(p.M, p.N) > MAX_LAUNCH_ROWS:

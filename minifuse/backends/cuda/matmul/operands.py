@@ -1,6 +1,6 @@
 """The operands of a matrix product and its launches: which array is at which address, and the arguments of fused parts.
 
-All configurations of a product share these definitions; `launches` decides which configuration runs. Integers only.
+All configurations of a product share these definitions; `launches` decides which configuration runs.
 """
 
 from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ from ..tile_shapes import GpuKernel
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts
 from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
 
-OUT, WORKSPACE = 0, -1
+OUT, WORKSPACE = 0, -1  # operand indices of the first output and of the workspace
 MAX_BATCH_AXES = 2  # axes of the batch that one launch iterates over
 
 
@@ -42,7 +42,7 @@ class NumberArgument(NamedTuple):
 class TensorMapArgument(NamedTuple):
     """An operand that is passed as a tensor map, from which the copy engine reads its layout."""
 
-    place: OperandAddress
+    address: OperandAddress
     box: TensorMapBox
 
 
@@ -58,7 +58,7 @@ class GpuGemmLaunch(NamedTuple):
     block: tuple[int, int, int]
     arguments: tuple[Argument, ...]  # of the types in the kernel's signature
 
-    def at(self, pointer: PointerOf, numbers: Sequence[int | np.generic] = ()) -> LaunchPlan:
+    def make_plan(self, pointer: PointerOf, numbers: Sequence[int | np.generic] = ()) -> LaunchPlan:
         """Return the launch plan; `pointer` converts each operand address to an address or an interpreter's pointer."""
         arguments = tuple(
             numbers[x.position] if isinstance(x, NumberArgument) else resolve_argument(x, pointer) for x in self.arguments
@@ -69,7 +69,7 @@ class GpuGemmLaunch(NamedTuple):
 def resolve_argument(x: OperandAddress | TensorMapArgument | float, pointer: PointerOf) -> KernelArgument:
     """Replace an operand's address or tensor map by a pointer. Other arguments are returned unchanged."""
     if isinstance(x, TensorMapArgument):
-        return pointer(x.place)
+        return pointer(x.address)
     return pointer(x) if isinstance(x, OperandAddress) else x
 
 
@@ -101,17 +101,20 @@ def hooks_and_arguments(
 ) -> tuple[GemmHooks, list[OperandAddress | NumberArgument | int]]:
     """Return the prologue and epilogue of one kernel, and the arguments that they need."""
     arguments_by_name, stride_kinds = dict[str, OperandAddress | NumberArgument | int](), list[tuple[str, str]]()
-    count, (a, b) = len(kernel.pointwise_outputs), (p.b, p.a) if p.is_transposed else (p.a, p.b)
+    output_count, (a, b) = len(kernel.pointwise_outputs), (p.b, p.a) if p.is_transposed else (p.a, p.b)
     for x in p.fused:
-        load = (Load if x.in_memory else IndexValue)(x.address_index - count, int64)
-        name, strides = f"out{x.address_index}" if x.address_index < count else operand_name(load), (*x.batch, x.m, x.n, x.k)
+        load = (Load if x.in_memory else IndexValue)(x.address_index - output_count, int64)
+        name, strides = (
+            f"out{x.address_index}" if x.address_index < output_count else operand_name(load),
+            (*x.batch, x.m, x.n, x.k),
+        )
         arguments_by_name[name] = OperandAddress(x.address_index, x.start)
         arguments_by_name |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
         if is_last if x.space == "out" else is_first:
             stride_kinds.append((name, "".join(map(stride_kind, strides))))
     arguments_by_name |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
-    mains = a.address_index - count, b.address_index - count  # the loads of the kernel itself
-    hooks = build_hooks(hook_expressions(kernel, mains, p.is_transposed, is_first, is_last), tuple(stride_kinds))
+    main_loads = a.address_index - output_count, b.address_index - output_count  # the loads of the kernel itself
+    hooks = build_hooks(hook_expressions(kernel, main_loads, p.is_transposed, is_first, is_last), tuple(stride_kinds))
     return hooks, [arguments_by_name[name] for name in hooks.extra]
 
 

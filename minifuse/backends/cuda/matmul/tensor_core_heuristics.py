@@ -1,7 +1,7 @@
 """Choose how to compute a float32 product on tensor cores: by `wgmma` on Hopper, or by `mma.sync` if that is faster.
 
-Uses integers and the cost model of `heuristics`: cycles of one multiprocessor, fitted to one H200. If tensor cores have too
-little to do, a configuration in float32 is chosen.
+The choice uses integers only and the cost model of `heuristics`: cycles of one multiprocessor, fitted to one H200. If tensor
+cores have too little to do, a configuration in float32 is chosen.
 """
 
 from collections.abc import Iterator
@@ -36,19 +36,19 @@ from .mma import MMA_LARGE, MMA_SHAPES, MMA_SMALL, make_mma, mma_shared_bytes
 from .wgmma import LEFT_ROWS, RIGHT_ROWS
 
 # Throughput of a multiprocessor with 1, 2, ... blocks of `mma.sync`, in units of 128 fma per cycle.
-OCCUPANCY_MMA = {"tf32": {MMA_LARGE: (1.4, 2.2), MMA_SMALL: (0.8, 1.3, 1.6, 1.7)}}
-OCCUPANCY_MMA["bf16"] = {MMA_LARGE: (2.4, 3.7), MMA_SMALL: (0.9, 1.4, 1.7, 1.8)}
-TRANSPOSED_COPY_FACTOR = 0.75  # of that, for each operand that is copied 4 bytes at a time
-PEAK_FMA_PER_CYCLE = {"tf32": 1024, "bf16": 2048}  # of a multiprocessor by wgmma
-SUSTAINED_FACTOR = {"tf32": 0.78, "bf16": 0.66}  # of that, in long runs: the clock frequency drops
-NARROW_TILE_FACTOR = {256: 1.0, 128: 0.87, 64: 0.58}  # of that, by rows of the right operand
-CROSSWISE_FACTOR = 0.97  # of that, if the left operand goes through registers
-WGMMA_STARTUP_CYCLES = 11_000  # until the first tile is in shared memory
-WGMMA_SUMS_STORED_PER_CYCLE = 6  # of the last tile
-BYTES_PER_PART_ELEMENT = 16  # of memory traffic: parts are written once, and read without the L2 cache
+MMA_THROUGHPUT = {"tf32": {MMA_LARGE: (1.4, 2.2), MMA_SMALL: (0.8, 1.3, 1.6, 1.7)}}
+MMA_THROUGHPUT["bf16"] = {MMA_LARGE: (2.4, 3.7), MMA_SMALL: (0.9, 1.4, 1.7, 1.8)}
+TRANSPOSED_COPY_FACTOR = 0.75  # of MMA_THROUGHPUT, for each operand that is copied 4 bytes at a time
+PEAK_FMA_PER_CYCLE = {"tf32": 1024, "bf16": 2048}  # fma of a multiprocessor by `wgmma`
+SUSTAINED_FACTOR = {"tf32": 0.78, "bf16": 0.66}  # of the peak, in long runs, since the clock frequency drops
+NARROW_TILE_FACTOR = {256: 1.0, 128: 0.87, 64: 0.58}  # of the sustained rate, by rows of the right operand's tile
+CROSSWISE_FACTOR = 0.97  # of the sustained rate, if the left operand goes through registers
+WGMMA_STARTUP_CYCLES = 11_000  # from the launch until the first tile is in shared memory
+WGMMA_SUMS_STORED_PER_CYCLE = 6  # by a block that stores its last tile
+BYTES_PER_PART_ELEMENT = 16  # memory traffic of a part's element, which is written once and read without the L2 cache
 MEMORY_BOUND_SLOWDOWN = {"mma": 1.5, "wgmma": 1.25}  # relative to a pass over memory, if memory limits the product
-MIN_TENSOR_CORE_SIZE = 4  # rows and columns; with fewer, memory limits the product and float32 costs nothing
-MAX_PACKED_DEPTH = MAX_GRID_YZ * 32  # of K that one launch can pack
+MIN_TENSOR_CORE_SIZE = 4  # rows and columns; with fewer, memory limits the product, so float32 is as fast
+MAX_PACKED_DEPTH = MAX_GRID_YZ * 32  # the largest K that one launch can pack
 
 
 class WgmmaConfig(NamedTuple):
@@ -63,7 +63,7 @@ class WgmmaConfig(NamedTuple):
     a: str
     b: str
     is_output_transposed: bool  # computed as out.T = b.T @ a.T, but stored as out
-    right: int  # rows of a tile of the right operand
+    right_rows: int  # of a tile of the right operand
     parts: int
     part_K: int
     is_wide: bool
@@ -77,7 +77,7 @@ class WgmmaConfig(NamedTuple):
     @property
     def tile(self) -> tuple[int, int]:
         """Return the rows and columns of out that a block computes at a time."""
-        return (self.right, LEFT_ROWS) if self.is_output_transposed else (LEFT_ROWS, self.right)
+        return (self.right_rows, LEFT_ROWS) if self.is_output_transposed else (LEFT_ROWS, self.right_rows)
 
 
 @lru_cache(1024)
@@ -106,7 +106,7 @@ def mma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
         if mma_shared_bytes(shape) > gpu.max_shared_bytes or (shape is MMA_LARGE and is_guarded):
             continue
         factor = TRANSPOSED_COPY_FACTOR ** [a_along, b_along].count("k") * (GUARDED_FACTOR if is_guarded else 1)
-        throughput = tuple(factor * part for part in OCCUPANCY_MMA[kind][shape])
+        throughput = tuple(factor * part for part in MMA_THROUGHPUT[kind][shape])
         kernel = partial(make_mma, shape, a_along, b_along, is_guarded, kind)
         for parts, part_K in ((1, p.K), *split_k_choices(p, ceil_div(p.M, BM) * ceil_div(p.N, BN), BK, multiprocessors)):
             cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / (
@@ -147,11 +147,11 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
     rate = (
         PEAK_FMA_PER_CYCLE[config.kind]
         * SUSTAINED_FACTOR[config.kind]
-        * NARROW_TILE_FACTOR[config.right]
+        * NARROW_TILE_FACTOR[config.right_rows]
         * (CROSSWISE_FACTOR if config.is_crosswise else 1)
     )
-    startup = WGMMA_STARTUP_CYCLES + LEFT_ROWS * config.right / WGMMA_SUMS_STORED_PER_CYCLE
-    cycles = startup + max_tiles * LEFT_ROWS * config.right * config.part_K / rate
+    startup = WGMMA_STARTUP_CYCLES + LEFT_ROWS * config.right_rows / WGMMA_SUMS_STORED_PER_CYCLE
+    cycles = startup + max_tiles * LEFT_ROWS * config.right_rows * config.part_K / rate
     for mode, rows in ((config.a, p.M), (config.b, p.N)):
         cycles += pack_cycles(rows * p.K * p.matrix_count, config.multiprocessors) if mode == "packed" else 0
     cycles += 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0

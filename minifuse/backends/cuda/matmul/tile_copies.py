@@ -35,14 +35,14 @@ def block_position(BM: int, BN: int, guarded: bool) -> Callable[..., tuple[int, 
 
 
 def lanes_along_k(BK: int) -> int:
-    """Return the lanes along k if elements are copied one by one: 32 if BK allows, so a warp reads a 128-byte line."""
+    """Return the number of lanes along k if elements are copied one by one: 32, for lines of 128 bytes, if BK allows."""
     return 32 if BK % 32 == 0 else 16
 
 
 def swizzled_offset(pitch: int, is_swizzled: bool) -> Callable[..., int]:
     """Return a function for the offset of element (x, k) in a tile.
 
-    A warp that transposes 32 neighbors along k would hit each bank four times: rows k, k + 8, ... start in the same one. So
+    A warp that transposes 32 neighbors along k would hit each bank four times: rows k, k + 8, ... start in the same bank. So
     each eight k have a different order within groups of four x. `outer_products` undoes it at no cost.
     """
 

@@ -24,7 +24,7 @@ def make_transpose(dtype: DType) -> GpuKernel:
     """
     name = element_name(dtype)
     element = getattr(base, name)
-    size, below, beside = SIDE * PITCH, SIDE // LANES[1], SIDE // (4 * LANES[0])
+    size, k_steps, row_steps = SIDE * PITCH, SIDE // LANES[1], SIDE // (4 * LANES[0])
 
     def turn(out, source, rows, depth, pitch, inner, out_inner, from_inner, out_outer, from_outer, wide):
         tile = cuda.shared.array(size, element)
@@ -34,9 +34,9 @@ def make_transpose(dtype: DType) -> GpuKernel:
         copy_tile(tile, source, start, pitch, min(SIDE, rows - row0), min(SIDE, depth - k0), wide)
         cuda.syncthreads()
         target = i * out_inner + o * out_outer
-        for n in range(below * beside):
-            k = cuda.threadIdx.y + LANES[1] * (n // beside)
-            row = 4 * cuda.threadIdx.x + 4 * LANES[0] * (n % beside)
+        for n in range(k_steps * row_steps):
+            k = cuda.threadIdx.y + LANES[1] * (n // row_steps)
+            row = 4 * cuda.threadIdx.x + 4 * LANES[0] * (n % row_steps)
             if k0 + k < depth and row0 + row < rows:
                 store4(out, target + (k0 + k) * rows + row0 + row, below4(tile, PITCH * row + k))
 

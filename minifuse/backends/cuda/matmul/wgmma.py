@@ -65,10 +65,10 @@ from ..tile_shapes import GpuKernel
 from .epilogue import NO_HOOKS, GemmHooks
 
 LEFT_ROWS, RIGHT_ROWS = 128, (256, 128, 64)  # rows of a block's tile of each operand
-PIPELINE_BYTES = 192 * 1024  # of shared memory for tiles in flight
+PIPELINE_BYTES = 192 * 1024  # shared memory for tiles in flight
 DESCRIPTOR = 1 << 16 | 1024 // 16 << 32 | 1 << 62  # rows of 128 bytes, swizzled, in groups of 8 of 1024 bytes
 THREADS = 384  # two warpgroups that multiply, and one whose first thread copies
-COPY_REGISTERS, MULTIPLY_REGISTERS = 40, 232  # per lane, of the warpgroup that copies and of those that multiply
+COPY_REGISTERS, MULTIPLY_REGISTERS = 40, 232  # per lane, of the warpgroup that copies, and of each that multiplies
 STRIP_TILES = 8  # columns of tiles that blocks process together, to share more of both operands in the L2 cache
 
 
@@ -93,9 +93,9 @@ def tile_work(tile, across, down, parts, inner):
     return index // width, first + index % width, part, i64(batch % u32(inner)), i64(batch // u32(inner))
 
 
-def pipeline_sizes(right: int) -> tuple[int, int, int]:
-    """Return the number of stages, the bytes of a stage (a tile of each operand), and those of all shared memory."""
-    stage = (LEFT_ROWS + right) * ROW_BYTES
+def pipeline_sizes(right_rows: int) -> tuple[int, int, int]:
+    """Return the number of stages, the bytes of a stage (a tile of each operand), and the bytes of all shared memory."""
+    stage = (LEFT_ROWS + right_rows) * ROW_BYTES
     stages = PIPELINE_BYTES // stage
     return stages, stage, stages * (stage + 16)
 
@@ -105,23 +105,23 @@ def make_wgmma(
     kind: str = "tf32",
     is_crosswise: bool = False,
     is_output_transposed: bool = False,
-    right: int = RIGHT_ROWS[0],
+    right_rows: int = RIGHT_ROWS[0],
     hooks: GemmHooks = NO_HOOKS,
 ) -> GpuKernel:
-    """Return the kernel for "tf32" or "bf16" operands, in tiles of LEFT_ROWS rows of left by `right` rows of right.
+    """Return the kernel for "tf32" or "bf16" operands, in tiles of LEFT_ROWS rows of left by `right_rows` rows of right.
 
-    Blocks are persistent: each computes one tile after another. So the first operand tiles of the next one are copied while
-    the sums of this one are stored. If `is_output_transposed`, left is crosswise, and its rows are columns of out.
+    Blocks are persistent: each computes one tile after another. So the first operand tiles of the next tile are copied while
+    the sums of the current tile are stored. If `is_output_transposed`, left is crosswise, and its rows are columns of out.
     """
-    stages, stage, shared = pipeline_sizes(right)
+    stages, stage, shared = pipeline_sizes(right_rows)
     tile_K = ROW_BYTES // (4 if kind == "tf32" else 2)  # k of a tile
     size_left = LEFT_ROWS * ROW_BYTES
-    barriers = stages * stage // 4  # their offset, in floats
-    BM, BN = (right, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right)
-    multiply = multiply_from_registers(right) if is_crosswise else multiply_shared(kind, right)
-    zero = zeros(1, right // 2)
+    barriers_offset = stages * stage // 4  # in floats
+    BM, BN = (right_rows, LEFT_ROWS) if is_output_transposed else (LEFT_ROWS, right_rows)
+    multiply = multiply_from_registers(right_rows) if is_crosswise else multiply_shared(kind, right_rows)
+    zero = zeros(1, right_rows // 2)
     arrange = exchange_pairs((0, 2, 1, 3), 4) if is_output_transposed else exchange_pairs((0, 1, 2, 3), 1)
-    positions = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right, 8)]
+    positions = [(j, 0) if is_output_transposed else (0, j) for j in range(0, right_rows, 8)]
     store = store_vectors(positions, hooks.stored or "f32")
     epilogue, epilogue4 = hooks.epilogue, hooks.epilogue4
     release_registers = set_max_registers(False, COPY_REGISTERS)
@@ -134,7 +134,7 @@ def make_wgmma(
         S = cuda.shared.array(0, f32, 1024)
         t = u32(cuda.threadIdx.x)
         tile0 = shared_address(S, 0)
-        full = shared_address(S, barriers)  # a barrier for each stage: its tiles have arrived
+        full = shared_address(S, barriers_offset)  # a barrier for each stage: its tiles have arrived
         empty = u32(full + 8 * stages)  # a barrier for each stage: all eight multiplying warps have read its tiles
         if t == 0:
             for s in range(stages):
@@ -232,5 +232,5 @@ def make_wgmma(
                 )  # fmt: skip
                 tile = u32(tile + u32(cuda.gridDim.x))
 
-    constants = (kind, is_crosswise, is_output_transposed, right, hooks.stored)
+    constants = (kind, is_crosswise, is_output_transposed, right_rows, hooks.stored)
     return GpuKernel("matmul_wgmma", constants, matmul_wgmma, signature_of(hooks), THREADS, 1, shared, hooks.text, True)

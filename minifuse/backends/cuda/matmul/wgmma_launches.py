@@ -23,7 +23,7 @@ from .pack_operands import BLOCK, SIDE, make_pack
 from .tensor_core_heuristics import WgmmaConfig
 from .wgmma import LEFT_ROWS, THREADS, make_wgmma
 
-WORKSPACE_UNIT = 64  # float32: offsets in the workspace are multiples of 256 bytes
+WORKSPACE_UNIT = 64  # elements of float32: offsets in the workspace are multiples of 256 bytes
 
 
 class WgmmaOperand(NamedTuple):
@@ -32,12 +32,12 @@ class WgmmaOperand(NamedTuple):
     name: str  # "a" or "b"
     mode: str  # "k", "x" or "packed"
     rows: int
-    x: int  # stride along the rows
+    row_stride: int  # elements from row to row
     source: MatmulOperand
     sizes: tuple[int, int]  # of the batch, outer and inner; 1 if all matrices share the operand
 
     def depth(self, K: int) -> int:
-        """Return the distance of two rows of the packed operand, in elements: a multiple of 16 bytes."""
+        """Return the distance of adjacent rows of the packed operand, in elements: a multiple of 16 bytes."""
         return ceil_div(K, 8) * 8
 
     def workspace_floats(self, K: int, kind: str) -> int:
@@ -53,7 +53,7 @@ def wgmma_operands(config: WgmmaConfig) -> tuple[WgmmaOperand, WgmmaOperand]:
         ("a", config.a, p.M, p.a.m, p.a, p.cost_a),
         ("b", config.b, p.N, p.b.n, p.b, p.cost_b),
     ):  # a prologue may read arrays that vary along the batch although the operand does not
-        sizes = [n if move or (cost and mode == "packed") else 1 for n, move in zip(p.batch, operand.batch, strict=True)]
+        sizes = [n if stride or (cost and mode == "packed") else 1 for n, stride in zip(p.batch, operand.batch, strict=True)]
         operands.append(WgmmaOperand(name, mode, rows, x, operand, (sizes[0], sizes[1])))
     return operands[0], operands[1]
 
@@ -78,13 +78,13 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
             address = packed
         is_left = (operand.name == "b") == config.is_output_transposed
         maps[is_left] = (
-            TensorMapArgument(address, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right)),
+            TensorMapArgument(address, tensor_map_box(config, operand, LEFT_ROWS if is_left else config.right_rows)),
             operand,
         )
     is_split, size = config.parts > 1, p.matrix_count * p.M * p.N
     parts = OperandAddress(WORKSPACE, offset)
     hooks, extra = hooks_and_arguments(matmul, p, False, not is_split)
-    kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right, hooks)
+    kernel = make_wgmma(config.kind, config.is_crosswise, config.is_output_transposed, config.right_rows, hooks)
     stored = dense_output(p) if is_split else p.out
     (left, left_operand), (right, right_operand) = maps[True], maps[False]
     down, across = [ceil_div(n, tile) for n, tile in zip((p.M, p.N), config.tile, strict=True)]
@@ -109,10 +109,10 @@ def pack_launch(
     """Return the launch that packs an operand and applies its prologue."""
     p = config.problem
     hooks, extra = hooks_and_arguments(matmul, p, True, False)
-    kernel = make_pack(config.kind, operand.x == 1, hooks, operand.name == "a")
+    kernel = make_pack(config.kind, operand.row_stride == 1, hooks, operand.name == "a")
     depth, (outer, inner), (out_step, in_step) = operand.depth(p.K), operand.sizes, operand.source.batch
     grid = ceil_div(operand.rows, SIDE), ceil_div(depth, SIDE), outer * inner
-    numbers = operand.rows, p.K, depth, operand.x, operand.source.k, inner, in_step, out_step
+    numbers = operand.rows, p.K, depth, operand.row_stride, operand.source.k, inner, in_step, out_step
     return GpuGemmLaunch(kernel, grid, BLOCK, (packed, source, *numbers, *extra))
 
 
@@ -126,7 +126,7 @@ def tensor_map_box(config: WgmmaConfig, operand: WgmmaOperand, tile: int) -> Ten
             (inner * operand.rows * operand.depth(p.K), operand.rows * operand.depth(p.K)),
         )
     else:
-        row, (out_step, in_step) = max(operand.x, operand.source.k), operand.source.batch
+        row, (out_step, in_step) = max(operand.row_stride, operand.source.k), operand.source.batch
     inner_bytes, outer_bytes = (step * size if step else 16 for step in (in_step, out_step))
     if operand.mode == "x":
         return TensorMapBox(

@@ -6,15 +6,15 @@ from importlib import import_module
 from ..core.errors import MinifuseError
 from . import base
 
-NEEDED = ("typer", "rich")  # imported by all commands but those of `base`
+REQUIRED_PACKAGES = ("typer", "rich")  # imported by all commands but those of `base`
 
 
 def main() -> None:
     """Run the command line; Ctrl-C ends it with one line and exit status 130."""
     try:
-        missing = first_missing()
-        if missing:
-            sys.exit(base.run(sys.argv[1:], missing))
+        missing_package = first_missing_package()
+        if missing_package:
+            sys.exit(base.run(sys.argv[1:], missing_package))
         from .commands import app
 
         app()
@@ -25,10 +25,10 @@ def main() -> None:
         sys.exit(130)
 
 
-def first_missing() -> str:
-    """Return the first package that the commands need and that cannot be imported; "" if all can."""
+def first_missing_package() -> str:
+    """Return the first package that the commands need and that cannot be imported; "" if all can be imported."""
     try:
-        for name in NEEDED:
+        for name in REQUIRED_PACKAGES:
             import_module(name)
     except ImportError as error:
         return error.name or name

@@ -26,7 +26,11 @@ from .subjects import load_kernel
 HOST, PORT = "127.0.0.1", 8501
 MAX_PORTS = 100  # number of ports tried, one after the other
 KERNEL_VARIABLE = "MINIFUSE_APP_KERNEL"  # environment variable read by the pages: /absolute/FILE.py:name
-START_S, PAUSE_S, END_S = 60.0, 0.05, 5.0  # seconds to wait: for the first answer, between two requests, for the end
+START_TIMEOUT_S, POLL_INTERVAL_S, END_TIMEOUT_S = (
+    60.0,
+    0.05,
+    5.0,
+)  # seconds to wait: for the first answer, between two requests, for the end
 
 
 def run(port: int | None, kernel: str | None) -> int:
@@ -38,16 +42,16 @@ def run(port: int | None, kernel: str | None) -> int:
                 'the visualizer needs streamlit, which is not installed; run: pip install "minifuse[app]"'
             )
         environment = os.environ | ({KERNEL_VARIABLE: resolve_kernel(kernel)} if kernel else {})
-        free = free_port(PORT if port is None else port)
+        server_port = free_port(PORT if port is None else port)
     except MinifuseError as error:
         return report_error("app", error)
-    if port not in (None, free):
-        print_line(f"port {port} is in use; using port {free} instead")
-    with run_server(server_command(root, free), environment) as server:
-        if not wait_for(server, free):
-            sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_S:.0f} s\n")
+    if port not in (None, server_port):
+        print_line(f"port {port} is in use; using port {server_port} instead")
+    with run_server(server_command(root, server_port), environment) as server:
+        if not wait_for(server, server_port):
+            sys.stderr.write(f"minifuse app: the server ended, or did not answer within {START_TIMEOUT_S:.0f} s\n")
             return 1
-        print_line(f"The visualizer is at http://{HOST}:{free}    (Ctrl-C ends it)")
+        print_line(f"The visualizer is at http://{HOST}:{server_port}    (Ctrl-C ends it)")
         server.wait()
     return 1
 
@@ -117,21 +121,21 @@ def flatten_settings(settings: dict[str, object], prefix: str = "") -> Iterator[
 
 
 @contextmanager
-def run_server(line: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
-    """Run a server while the block runs; it ends with this process in any case. Its standard output is dropped."""
-    before = signal.signal(signal.SIGTERM, exit_on_signal)
+def run_server(command: list[str], environment: dict[str, str]) -> Iterator[subprocess.Popen[bytes]]:
+    """Run a server during a `with` block. The server also ends if this process is terminated. Its output is dropped."""
+    previous_handler = signal.signal(signal.SIGTERM, exit_on_signal)
     try:
-        with subprocess.Popen(line, stdout=subprocess.DEVNULL, env=environment) as server:
+        with subprocess.Popen(command, stdout=subprocess.DEVNULL, env=environment) as server:
             try:
                 yield server
             finally:
                 server.terminate()
                 try:
-                    server.wait(END_S)
+                    server.wait(END_TIMEOUT_S)
                 except subprocess.TimeoutExpired:
                     server.kill()
     finally:
-        signal.signal(signal.SIGTERM, before)
+        signal.signal(signal.SIGTERM, previous_handler)
 
 
 def exit_on_signal(number: int, _: object) -> NoReturn:
@@ -141,17 +145,17 @@ def exit_on_signal(number: int, _: object) -> NoReturn:
 
 def wait_for(server: subprocess.Popen[bytes], port: int) -> bool:
     """Return True if the server answers before it ends and before the timeout."""
-    end = time.monotonic() + START_S
-    while server.poll() is None and time.monotonic() < end:
+    deadline = time.monotonic() + START_TIMEOUT_S
+    while server.poll() is None and time.monotonic() < deadline:
         if is_up(port):
             return True
-        time.sleep(PAUSE_S)
+        time.sleep(POLL_INTERVAL_S)
     return False
 
 
 def is_up(port: int) -> bool:
     """Return True if the server answers."""
-    connection = HTTPConnection(HOST, port, timeout=START_S)
+    connection = HTTPConnection(HOST, port, timeout=START_TIMEOUT_S)
     try:
         connection.request("GET", "/_stcore/health")
         return connection.getresponse().status == 200

@@ -28,19 +28,19 @@ EXTRAS = {
 """The extras that each command needs. Commands that are not listed need none."""
 
 
-def run(arguments: Sequence[str], missing: str) -> int:
+def run(arguments: Sequence[str], package: str) -> int:
     """Run a command that needs no extra; return the exit status, 2 for any other command.
 
     Parameters
     ----------
     arguments : sequence of str
         The command line after `minifuse`.
-    missing : str
+    package : str
         A package that is not installed.
     """
     if arguments and arguments[0] in EXTRAS:
         sys.stderr.write(
-            f"minifuse {arguments[0]} needs {missing}, which is not installed; run: {install_command(arguments[0])}\n"
+            f"minifuse {arguments[0]} needs {package}, which is not installed; run: {install_command(arguments[0])}\n"
         )
         return 2
     parser = build_parser()
@@ -71,7 +71,7 @@ def build_parser() -> argparse.ArgumentParser:
 
 
 def format_extras() -> str:
-    """Return the commands that need an extra, below the line that installs it."""
+    """Return the commands that need extras, each group above the line that installs its extras."""
     lines = {install_command(name): [other for other in EXTRAS if EXTRAS[other] == EXTRAS[name]] for name in EXTRAS}
     parts = [fill(", ".join(names), 78, initial_indent="  ", subsequent_indent="  ") for names in lines.values()]
     pairs = zip(lines, parts, strict=True)

@@ -15,7 +15,7 @@ from ..core.errors import MissingPartError
 from .app import find_visualizer
 from .output import report_error
 
-START = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"
+START_CODE = "import sys; from project.benchmarks.__main__ import main; sys.exit(main(sys.argv[1:], 'minifuse bench'))"
 
 
 @dataclass(frozen=True)
@@ -55,8 +55,8 @@ def run(request: BenchRequest, json: bool) -> int:
         return report_error("bench", error)
     folders = [str(root), str(Path(__file__).resolve().parents[2]), os.environ.get("PYTHONPATH", "")]
     path = os.pathsep.join(filter(None, folders))  # this `project` and this minifuse first
-    line = [sys.executable, "-P", "-c", START, *request.arguments(json)]
-    with subprocess.Popen(line, env=os.environ | {"PYTHONPATH": path}) as process:
+    command = [sys.executable, "-P", "-c", START_CODE, *request.arguments(json)]
+    with subprocess.Popen(command, env=os.environ | {"PYTHONPATH": path}) as process:
         try:
             return process.wait()
         except KeyboardInterrupt:

@@ -56,7 +56,7 @@ def run_cell(request: TraceRequest, cell: int, backend: str | None, json: bool) 
         title, origin, inputs, value = trace_request(request, cell, backend or "cuda")
     except MinifuseError as error:
         return report_error("trace", error)
-    facts = {"what": request.what, "title": title} | facts_of(origin, inputs, value)
+    facts = {"what": request.what, "title": title} | provenance_facts(origin, inputs, value)
     if json:
         print_json(facts)
     else:
@@ -95,7 +95,7 @@ def input_memory(arrays: list[np.ndarray]) -> dict[str, np.ndarray]:
 # Facts.
 
 
-def facts_of(origin: CellProvenance, inputs: dict[str, np.ndarray], value: float | None) -> dict[str, Any]:
+def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], value: float | None) -> dict[str, Any]:
     """Return the facts of an output element as plain data."""
     tree, reads = origin.tree, origin.reads
     values = tree.values(inputs)
@@ -115,7 +115,7 @@ def facts_of(origin: CellProvenance, inputs: dict[str, np.ndarray], value: float
             "depth": tree.depth(),
             "value_in_this_order": float(values[-1]),
         },
-        "ran": [{"chosen": list(ran.chosen), "of": ran.total} for ran in origin.launches],
+        "ran": [{"chosen": list(launch.chosen), "of": launch.total} for launch in origin.launches],
         "reads": [
             {
                 "array": r.array,
@@ -180,10 +180,10 @@ def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[st
     yield "TRACED", "reads", f"{traced['reads']:,} elements{readers}, at most {traced['turns']:,} in sequence"
     if traced["pieces"]:
         yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} partial results, then a reduction of them"
-    for k, ran in enumerate(origin.launches, start=1):
-        if unit and ran.total > 1:
+    for k, launch in enumerate(origin.launches, start=1):
+        if unit and launch.total > 1:
             noun = "blocks" if origin.backend == "cuda" else "chunks"
-            yield "TRACED", f"launch {k}", f"{noun} {format_range(ran.chosen)} of {ran.total} ran"
+            yield "TRACED", f"launch {k}", f"{noun} {format_range(launch.chosen)} of {launch.total} ran"
     yield "DERIVED", "depth", f"{derived['depth']:,} operators on the longest path, {derived['operators']:,} in total"
     if traced["value"] is not None:
         yield "TRACED", "stored", f"{traced['value']:.9g}"

@@ -37,20 +37,22 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
     for finding in report.findings:
         show_finding(finding, console)
     for schedule in report.schedules:
-        others = (
+        others_text = (
             f" and {pluralize(schedule.count - 1, 'more launch', 'more launches')} from there" if schedule.count > 1 else ""
         )
-        verb = "differ" if others else "differs"
+        verb = "differ" if others_text else "differs"
         print_wrapped(
-            f"the result of {schedule.kernel} in launch {schedule.launch} at {format_line(schedule.line)}{others} {verb} in "
-            f"{len(schedule.seeds)} of {schedule.tried} schedules; seed {schedule.seeds[0]} replays it.\n",
+            f"the result of {schedule.kernel} in launch {schedule.launch} at {format_line(schedule.line)}{others_text} "
+            f"{verb} in {len(schedule.seeds)} of {schedule.tried} schedules; seed {schedule.seeds[0]} replays it.\n",
             console,
         )
     if report.tried > 1 and report.launches and not (report.schedules or report.findings or report.unrecorded):
         print_wrapped(f"no results differ in {report.tried} schedules of each launch", console)
     if report.unrecorded:
-        have = pluralize(len(report.unrecorded), "launch has", "launches have")
-        print_wrapped(f"{have} more than {limit} memory accesses; only these were checked for races (--limit)", console)
+        launches_have = pluralize(len(report.unrecorded), "launch has", "launches have")
+        print_wrapped(
+            f"{launches_have} more than {limit} memory accesses; only these were checked for races (--limit)", console
+        )
     for hint in report.hints:
         print_wrapped(f"hint: {hint}", console)
     if trace is not None and report.launches:
@@ -61,22 +63,26 @@ def show(report: Report, console: Console, trace: Path | None, limit: int) -> No
 def show_finding(finding: HazardFinding, console: Console) -> None:
     """Print one hazard: its message, the source lines, and the launch."""
     error = finding.error
-    print_wrapped(f"{type(error).__name__}: {error}", console, head="bold red")
+    print_wrapped(f"{type(error).__name__}: {error}", console, head_style="bold red")
     lines = list(dict.fromkeys(error.lines))
     width = max((len(format_line(line)) for line in lines), default=0)
     for line in lines:
         source = linecache.getline(*line).strip()
         console.print(Text(f"  {format_line(line):{width}}  {source}"), style="cyan", overflow="ellipsis", no_wrap=True)
     if finding.kernel is not None:
-        times = f", and in {pluralize(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
-        print_wrapped(f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{times}", console)
+        other_launches = (
+            f", and in {pluralize(finding.count - 1, 'more launch', 'more launches')}" if finding.count > 1 else ""
+        )
+        print_wrapped(
+            f"  kernel {finding.kernel}, launch {finding.launch} at {format_line(finding.line)}{other_launches}", console
+        )
     console.print()
 
 
-def print_wrapped(sentence: str, console: Console, head: str = "") -> None:
-    """Print a wrapped sentence; the part before the colon is printed in the style `head`."""
+def print_wrapped(sentence: str, console: Console, head_style: str = "") -> None:
+    """Print a wrapped sentence; the part before the colon is printed in the style `head_style`."""
     lines = [
         textwrap.fill(line, console.width, break_long_words=False, break_on_hyphens=False) for line in sentence.split("\n")
     ]
     first, colon, rest = "\n".join(lines).partition(":")
-    console.print(Text.assemble((first + colon, head), rest), soft_wrap=True)
+    console.print(Text.assemble((first + colon, head_style), rest), soft_wrap=True)

@@ -37,7 +37,7 @@ app = typer.Typer(
 
 Json = Annotated[bool, typer.Option("--json", help="Print the facts as JSON, and nothing else.")]
 Backend = Annotated[str | None, typer.Option(help="Run on this backend. Default: the default backend.")]
-LoopLimit = Annotated[int, typer.Option(min=1, help="Stop a thread after this many loop iterations per launch.")]
+LoopLimit = Annotated[int, typer.Option(min=1, help="Stop a launch after this many loop iterations if no thread ends.")]
 LOOP_LIMIT = 3_000_000  # as in simt.machine, which is imported only by the commands that need it
 
 
@@ -298,8 +298,8 @@ def train(
     recipe_options = {"fuse": fuse, "set": option, "out": out, "resume": resume}
     network_options = {"hidden": hidden, "activation": activation, "optimizer": optimizer, "points": points}
     is_recipe = resume is not None or name in MODULES
-    others = network_options if is_recipe else recipe_options
-    inapplicable = next((key for key, value in others.items() if value is not None), None)
+    other_options = network_options if is_recipe else recipe_options
+    inapplicable = next((key for key, value in other_options.items() if value is not None), None)
     if inapplicable:
         advice = (
             "use --set NAME=VALUE for the options of a recipe" if is_recipe else f"it is for recipes: {', '.join(MODULES)}"

@@ -65,9 +65,9 @@ def init(
     ],
 ) -> None:
     """Create a folder with all files of the course for your solutions."""
-    written = workspace.init(folder)
+    written_paths = workspace.init(folder)
     out = console()
-    out.print(f"{folder} is yours: {', '.join(path.name for path in written)}", soft_wrap=True)
+    out.print(f"{folder} is yours: {', '.join(path.name for path in written_paths)}", soft_wrap=True)
     out.print(f"Begin:  cd {shlex.quote(str(folder))}  &&  minifuse course check {TASKS[0].id}", soft_wrap=True)
 
 
@@ -136,7 +136,7 @@ def watch(
 @app.command()
 def hint(
     name: TaskName,
-    number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint tells more.")] = 1,
+    number: Annotated[int, typer.Option("--number", "-n", min=1, max=3, help="1 to 3; each hint is more detailed.")] = 1,
 ) -> None:
     """Print what a task asks for, and hints."""
     task, out = task_named(name), console()
@@ -167,8 +167,8 @@ def reset(name: TaskName, folder: Folder = Path()) -> None:
     """Reset the functions of a task to their initial state, and keep a copy of yours."""
     root, task = workspace.find_folder(folder), task_named(name)
     copy = workspace.reset(root, task)
-    kept = f"; a copy of yours is in {copy.relative_to(root)}" if copy else ""
-    console().print(f"{', '.join(task.slots)} in {task.file} are reset{kept}", soft_wrap=True)
+    copy_text = f"; a copy of yours is in {copy.relative_to(root)}" if copy else ""
+    console().print(f"{', '.join(task.slots)} in {task.file} are reset{copy_text}", soft_wrap=True)
 
 
 @app.command()

@@ -52,12 +52,14 @@ class BackendResult:
 def run(backend: str | None, epochs: int | None, seed: int, digits: int | None, json: bool) -> None:
     """Train, compare, and print the results."""
     console = Console(quiet=json)
-    default = SIMULATED_SIZE if is_simulated(backend) else DemoSize()
-    size = replace(default, epochs=epochs or default.epochs, digits=min(digits or default.digits, TRAINING_DIGITS))
+    default_size = SIMULATED_SIZE if is_simulated(backend) else DemoSize()
+    size = replace(
+        default_size, epochs=epochs or default_size.epochs, digits=min(digits or default_size.digits, TRAINING_DIGITS)
+    )
     console.print(
         f"[bold]minifuse {mf.__version__}[/]: 1,797 handwritten digits, 8 x 8 pixels; a 64-{size.hidden}-10 network"
     )
-    if default is SIMULATED_SIZE:
+    if default_size is SIMULATED_SIZE:
         duration = format_count(size.epochs, "epoch")
         consequence = f"so a small network trains for {duration} on {size.digits:,} of {TRAINING_DIGITS:,} digits"
         full_run = f"--digits {TRAINING_DIGITS} --epochs {DemoSize().epochs} takes an hour"
@@ -89,8 +91,10 @@ def show(rows: Sequence[BackendResult], console: Console) -> None:
             style="dim",
         )
     timed = [row for row in rows if row.times_as_fast is not None]
-    fast, slow = min(timed, key=lambda r: r.ms), max(timed, key=lambda r: r.ms)
-    console.print(f"The backends agree. {fast.backend} is {fast.times_as_fast:,.0f} times as fast as {slow.backend}.")
+    fastest, slowest = min(timed, key=lambda r: r.ms), max(timed, key=lambda r: r.ms)
+    console.print(
+        f"The backends agree. {fastest.backend} is {fastest.times_as_fast:,.0f} times as fast as {slowest.backend}."
+    )
     console.print("\nNext: [bold]minifuse equivalence[/] compares every operator,")
     console.print("      [bold]minifuse trace matmul[/] shows the memory accesses of a CUDA kernel,")
     console.print("      [bold]minifuse doctor[/] checks this machine.")
@@ -118,13 +122,13 @@ def compare(model: mf.nn.Module, hidden: int) -> list[BackendResult]:
     """Compare logits and gradients of each backend with the python backend in float64, and time them."""
     state = {name: p.numpy().copy() for name, p in model.named_parameters()}
     names = mf.backends()
-    digits = {name: SIMULATED_DIGITS if is_simulated(name) else COMPARED_DIGITS for name in names}
-    references = {count: evaluate(state, hidden, count, "python", "float64")[:2] for count in set(digits.values())}
+    digit_counts = {name: SIMULATED_DIGITS if is_simulated(name) else COMPARED_DIGITS for name in names}
+    references = {count: evaluate(state, hidden, count, "python", "float64")[:2] for count in set(digit_counts.values())}
     results = []
-    for name, count in digits.items():
+    for name, count in digit_counts.items():
         logits, gradients, ms = evaluate(state, hidden, count, name, "float32")
-        exact = references[count]
-        deviations = max_deviation([logits], [exact[0]]), max_deviation(gradients, exact[1])
+        reference = references[count]
+        deviations = max_deviation([logits], [reference[0]]), max_deviation(gradients, reference[1])
         results.append(BackendResult(name, *deviations, ms, digits=count, is_simulated=is_simulated(name)))
     slowest = max(row.ms for row in results if not row.is_simulated)
     return [row if row.is_simulated else replace(row, times_as_fast=slowest / row.ms) for row in results]
@@ -151,10 +155,10 @@ def evaluate(
     return logits.numpy(), gradients, median(times[1:] or times) * 1e3
 
 
-def max_deviation(got: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> float:
-    """Return the largest |got - exact|; raise AssertionError if rounding to float32 does not explain it."""
+def max_deviation(results: Sequence[np.ndarray], references: Sequence[np.ndarray]) -> float:
+    """Return the largest |results - references|; raise AssertionError if rounding to float32 does not explain it."""
     worst = 0.0
-    for a, b in zip(got, exact, strict=True):
+    for a, b in zip(results, references, strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4 * max(1.0, float(np.abs(b).max())))
         worst = max(worst, float(np.abs(a - b).max()))
     return worst

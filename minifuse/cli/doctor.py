@@ -32,7 +32,7 @@ VECTOR_EXTENSIONS = {
 CAPABILITY_ATTRIBUTES = 75, 76  # attributes of the CUDA driver: major and minor version
 BOLD, RED, GREEN = 1, 31, 32  # ANSI escape codes
 MIN_LINE_LENGTH = 20  # characters beside the topics, also in narrow terminals
-REPORT = "report this with the output of `minifuse doctor --json`"
+REPORT_ADVICE = "report this with the output of `minifuse doctor --json`"
 
 
 @dataclass(frozen=True)
@@ -70,14 +70,16 @@ def describe_machine() -> list[DoctorFinding]:
     from ..backends.parallel.processors import cpu_quota
 
     features = llvm.get_host_cpu_features()
-    vectors = next((words for name, words in VECTOR_EXTENSIONS.items() if features.get(name)), "128-bit or none known")
+    vectors = next(
+        (description for name, description in VECTOR_EXTENSIONS.items() if features.get(name)), "128-bit or none known"
+    )
     quota = cpu_quota()
-    limit = "" if quota is None else f", a quota of {quota:g} processors"
+    quota_text = "" if quota is None else f", a quota of {quota:g} processors"
     return [
         DoctorFinding("minifuse", __version__),
         DoctorFinding("Python", f"{platform.python_version()} on {platform.system()} {platform.machine()}"),
         DoctorFinding(
-            "processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores{limit}, {THREADS} threads for kernels"
+            "processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores{quota_text}, {THREADS} threads for kernels"
         ),
         DoctorFinding("vectors", vectors),
     ]
@@ -125,7 +127,10 @@ def check_kernel() -> DoctorFinding:
     error = kernel_error("parallel", 1000)
     ms = (time.perf_counter() - start) * 1e3
     return DoctorFinding(
-        "a kernel", f"compiled or loaded, and run, in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT
+        "a kernel",
+        f"compiled or loaded, and run, in {ms:.0f} ms; largest relative error {error:.1e}",
+        error < 1e-6,
+        REPORT_ADVICE,
     )
 
 
@@ -159,11 +164,11 @@ def check_cuda(runs_kernels: bool = True) -> Iterator[DoctorFinding]:
             )
         )
         yield parts[-1]
-    lanes = check_package("greenlet", "simt", bool(info.gpus))
-    yield lanes
-    if runs_kernels and lanes.ok and parts[0].ok and parts[-1].ok:
+    greenlet_finding = check_package("greenlet", "simt", bool(info.gpus))
+    yield greenlet_finding
+    if runs_kernels and greenlet_finding.ok and parts[0].ok and parts[-1].ok:
         yield check_compilation()
-    if runs_kernels and lanes.ok and (all(part.ok for part in parts) or not info.gpus):
+    if runs_kernels and greenlet_finding.ok and (all(part.ok for part in parts) or not info.gpus):
         yield check_cuda_kernel(info)
 
 
@@ -210,10 +215,10 @@ def check_cuda_kernel(info: driver.DriverInfo) -> DoctorFinding:
     try:
         error = kernel_error("cuda", 1000)
     except Exception as failure:  # a driver that does not start, a damaged package
-        return DoctorFinding("a CUDA kernel", format_error(failure), False, REPORT)
+        return DoctorFinding("a CUDA kernel", format_error(failure), False, REPORT_ADVICE)
     ms = (time.perf_counter() - start) * 1e3
     return DoctorFinding(
-        "a CUDA kernel", f"run {device} in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT
+        "a CUDA kernel", f"run {device} in {ms:.0f} ms; largest relative error {error:.1e}", error < 1e-6, REPORT_ADVICE
     )
 
 
@@ -237,15 +242,15 @@ def show(sections: dict[str, list[DoctorFinding]]) -> None:
     """Print the findings by section, as wide as the terminal. Does not need rich, which may be missing."""
     width = max(len(f.topic) for group in sections.values() for f in group)
     indent = " " * (width + 6)
-    room = max(shutil.get_terminal_size().columns - 1, len(indent) + MIN_LINE_LENGTH)
+    line_width = max(shutil.get_terminal_size().columns - 1, len(indent) + MIN_LINE_LENGTH)
     for k, (heading, group) in enumerate(sections.items()):
         print("\n" * (k > 0) + styled(heading, BOLD))
         for f in group:
             mark = styled("ok", GREEN) if f.ok else styled("--", RED)
-            first, *rest = wrap(f.found, room - len(indent), break_on_hyphens=False) or [""]
+            first, *rest = wrap(f.found, line_width - len(indent), break_on_hyphens=False) or [""]
             print(f"{mark}  {f.topic:<{width}}  {first}".rstrip(), *(indent + line for line in rest), sep="\n")
             if not f.ok:
-                lines = wrap(f.advice, room - len(indent), break_on_hyphens=False)
+                lines = wrap(f.advice, line_width - len(indent), break_on_hyphens=False)
                 print(*(indent + styled(line, BOLD) for line in lines), sep="\n")
 
 

@@ -21,15 +21,15 @@ from ..testing import Recipe, assert_backends_agree
 from .simulation import explain_simulation, format_backend, is_simulated
 
 SHAPE = (5, 4, 6)
-ALL = slice(None)
+FULL_SLICE = slice(None)
 LAYOUTS = {
     "plain": Recipe(SHAPE),
     "permuted": Recipe((6, 5, 4), (("permute", (1, 2, 0)),)),
-    "sliced": Recipe((11, 4, 15), (("index", (slice(1, None, 2), ALL, slice(2, 14, 2))),)),
-    "flipped": Recipe(SHAPE, (("index", (slice(None, None, -1), ALL, slice(None, None, -1))),)),
+    "sliced": Recipe((11, 4, 15), (("index", (slice(1, None, 2), FULL_SLICE, slice(2, 14, 2))),)),
+    "flipped": Recipe(SHAPE, (("index", (slice(None, None, -1), FULL_SLICE, slice(None, None, -1))),)),
     "expanded": Recipe((5, 1, 6), (("expand", SHAPE),)),
     "element": Recipe((3, 4), (("index", (1, 2)),)),
-    "empty": Recipe(SHAPE, (("index", (ALL, slice(2, 2))),)),
+    "empty": Recipe(SHAPE, (("index", (FULL_SLICE, slice(2, 2))),)),
 }
 REDUCTIONS = {
     "sum(1)": lambda x: x.sum(1),
@@ -102,9 +102,9 @@ def deviation_table(cells: Sequence[Cell], names: Sequence[str]) -> Table:
         row = [operation]
         for name in names:
             row_cells = [cell for cell in cells if (cell.operation, cell.backend) == (operation, name)]
-            wrong = [cell.layout for cell in row_cells if cell.failure]
-            if wrong:
-                row += [f"[red]wrong: {', '.join(wrong)}[/]", ""]
+            wrong_layouts = [cell.layout for cell in row_cells if cell.failure]
+            if wrong_layouts:
+                row += [f"[red]wrong: {', '.join(wrong_layouts)}[/]", ""]
             else:
                 row += [
                     format_deviation(max(cell.value for cell in row_cells)),
@@ -167,7 +167,7 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
                     continue  # no dims to reduce, or no elements
                 arrays = make_operands(recipe, count, kind)
                 cells += [compare(name, function, arrays, layout, backend) for backend in names]
-    wrong = [cell for cell in cells if cell.failure]
+    wrong_cells = [cell for cell in cells if cell.failure]
     if html is not None:
         replace_content(html, html_page(cells, names), is_durable=False)
     if json:
@@ -175,10 +175,10 @@ def run(backends: Sequence[str] | None, html: Path | None, json: bool) -> int:
     else:
         console = Console()
         console.print(deviation_table(cells, names))
-        for cell in wrong:
+        for cell in wrong_cells:
             console.print(f"\n[red]{cell.operation}[/], {cell.layout}, {cell.backend}:\n{cell.failure}", highlight=False)
         if any(map(is_simulated, names)):
             console.print(explain_simulation("with every access checked"), style="dim")
-        verdict = f"{len(wrong)} wrong" if wrong else "all agree"
+        verdict = f"{len(wrong_cells)} wrong" if wrong_cells else "all agree"
         console.print(f"{len(cells)} comparisons of values and gradients: {verdict}")
-    return int(bool(wrong))
+    return int(bool(wrong_cells))

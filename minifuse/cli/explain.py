@@ -32,7 +32,7 @@ from .files import file_and_name
 from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError, random_elements
 
-MAX_BYTES = 1 << 30  # of one argument
+MAX_BYTES = 1 << 30  # bytes of one argument
 SHAPE_ADVICE = "write --shape 1024x1024,1024 for two arguments: sizes separated by x, arguments by commas"
 
 
@@ -50,8 +50,8 @@ class ExplainRequest:
 def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) -> int:
     """Explain and print; return 2 if the request is invalid. JSON always contains all steps."""
     try:
-        chosen = use_backend(request.backend) if request.backend else nullcontext()
-        with redirect_stdout(sys.stderr) if json else nullcontext(), chosen:
+        backend_context = use_backend(request.backend) if request.backend else nullcontext()
+        with redirect_stdout(sys.stderr) if json else nullcontext(), backend_context:
             fused, inputs = load_function(request)
             explanation = fused.explain(*inputs)
             text = fused.source(*inputs) if source else ""
@@ -110,11 +110,13 @@ def find_function(values: dict[str, Any], path: Path, name: str) -> Any:
         value = getattr(value, part, None)
     if callable(value) and not inspect.isclass(value):
         return value
-    known = [key for key, x in values.items() if is_function_of(x, path)]
-    similar = get_close_matches(name, known, 1)
+    function_names = [key for key, x in values.items() if is_function_of(x, path)]
+    similar = get_close_matches(name, function_names, 1)
     if not name:
-        raise RequestError(f"{path.name} has {', '.join(known) or 'no functions'}; choose one: {path.name}:function")
-    hint = f"; did you mean {similar[0]}?" if similar else f"; it has {', '.join(known) or 'none'}"
+        raise RequestError(
+            f"{path.name} has {', '.join(function_names) or 'no functions'}; choose one: {path.name}:function"
+        )
+    hint = f"; did you mean {similar[0]}?" if similar else f"; it has {', '.join(function_names) or 'none'}"
     raise RequestError(f"{path.name} has no function {name!r}{hint}")
 
 
@@ -135,8 +137,10 @@ def find_arguments(
             raise RequestError(
                 f"--dtype {request.dtype}: got {len(dtypes)} for {len(texts)} arguments, expected one, or one for each"
             )
-        kinds = dtypes * len(texts) if len(dtypes) == 1 else dtypes
-        inputs: Sequence[object] = [parse_argument(text, kind, random) for text, kind in zip(texts, kinds, strict=True)]
+        argument_dtypes = dtypes * len(texts) if len(dtypes) == 1 else dtypes
+        inputs: Sequence[object] = [
+            parse_argument(text, kind, random) for text, kind in zip(texts, argument_dtypes, strict=True)
+        ]
     else:
         if request.dtype is not None:
             raise RequestError("--dtype only applies to arguments of --shape")

@@ -13,7 +13,7 @@ class RequestError(MinifuseError, ValueError):
     """A command got an argument that is unknown, or arguments that contradict each other."""
 
 
-def file_and_name(what: str, shown: str = "FILE.py:function") -> tuple[Path, str]:
+def file_and_name(what: str, expected_form: str = "FILE.py:function") -> tuple[Path, str]:
     """Split `FILE.py:name` into file and name; the name is empty if it is missing.
 
     Raises
@@ -23,7 +23,7 @@ def file_and_name(what: str, shown: str = "FILE.py:function") -> tuple[Path, str
     """
     stem, dot_py, name = what.rpartition(".py")
     if not dot_py:
-        raise RequestError(f"got {what}, expected {shown}")
+        raise RequestError(f"got {what}, expected {expected_form}")
     return find_file(Path(stem + dot_py)), name.removeprefix(":")
 
 

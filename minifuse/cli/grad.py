@@ -1,7 +1,7 @@
 """`minifuse grad FILE.py:function`: print the backward pass of a function, and compare it with finite differences.
 
-Prints what the page "Autodiff" of the visualizer shows. The arguments are random float64 numbers between 0.5 and 2, equal in
-each run, and the sum of the result is differentiated. The file is imported as a module.
+Prints the content of the page "Autodiff" of the visualizer. The arguments are random float64 numbers between 0.5 and 2,
+equal in each run, and the sum of the result is differentiated. The file is imported as a module.
 """
 
 import inspect
@@ -27,7 +27,7 @@ from .layout import FactRecord, facts_as_dicts, format_sizes, import_views, show
 from .output import new_console, print_json, print_report, report_error
 from .subjects import RequestError
 
-MAX_ELEMENTS = 1024  # of all arguments: each needs two calls of the function
+MAX_ELEMENTS = 1024  # elements of all arguments; each element needs two calls of the function
 MAX_DIMS = 8
 
 

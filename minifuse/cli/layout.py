@@ -1,7 +1,7 @@
 """`minifuse layout`: print where the elements of a view are in memory, and how two shapes broadcast.
 
-Prints what the pages "Storage and strides" and "Broadcasting" of the visualizer show. Views are parsed by the grammar of
-those pages; nothing on the command line is executed as Python.
+Prints the content of the pages "Storage and strides" and "Broadcasting" of the visualizer. Views are parsed by the grammar
+of those pages; nothing on the command line is executed as Python.
 """
 
 import sys
@@ -19,7 +19,7 @@ from ..inspect.report import Column, ReportTable, number_column
 from .app import find_visualizer
 from .output import new_console, print_json, print_report, report_error
 
-MAX_ROWS, MAX_COLUMNS = 16, 16  # of positions printed; JSON contains all
+MAX_ROWS, MAX_COLUMNS = 16, 16  # largest table of positions that is printed; JSON contains all
 
 
 class FactRecord(TypedDict):
@@ -95,7 +95,7 @@ def import_views(*names: str) -> list[Any]:
 
 
 def describe_views(shape: str, views: str, element: str | None = None) -> ViewChain:
-    """Compute what the page "Storage and strides" shows for these settings."""
+    """Compute the content of the page "Storage and strides" for these settings."""
     expressions, strides = import_views("expressions", "strides")
     result = strides.apply_views(expressions.parse_shape(shape), expressions.parse_chain(views))
     layout = result.layouts[-1]
@@ -110,7 +110,7 @@ def describe_views(shape: str, views: str, element: str | None = None) -> ViewCh
 
 
 def describe_broadcast(shape: str, other: str, operation: str, element: str | None = None) -> BroadcastReport:
-    """Compute what the page "Broadcasting" shows for these settings."""
+    """Compute the content of the page "Broadcasting" for these settings."""
     expressions, broadcasting = import_views("expressions", "broadcasting")
     if operation not in broadcasting.OPERATIONS:
         known = ", ".join(f'"{name}"' for name in broadcasting.OPERATIONS)
@@ -157,13 +157,13 @@ def show(chain: ViewChain, console: Console) -> None:
     sizes = Column("shape", text=format_sizes), Column("strides", text=format_sizes)
     print_report(ReportTable([Column("view"), *sizes, number_column("offset")], chain.steps), console)
     show_facts(chain.facts, console)
-    columns = chain.layout.shape[-1] if chain.layout.shape else 1
-    if chain.positions and columns:
+    column_count = chain.layout.shape[-1] if chain.layout.shape else 1
+    if chain.positions and column_count:
         console.print("\n[bold]position of each element in the storage[/]")
-        rows = [chain.positions[k : k + columns] for k in range(0, len(chain.positions), columns)]
+        rows = [chain.positions[k : k + column_count] for k in range(0, len(chain.positions), column_count)]
         width = len(str(max(chain.positions)))
         for row in rows[:MAX_ROWS]:
-            rest = "" if columns <= MAX_COLUMNS else f"  ... {columns} of them"
+            rest = "" if column_count <= MAX_COLUMNS else f"  ... {column_count} of them"
             console.print("  ".join(f"{p:>{width}}" for p in row[:MAX_COLUMNS]) + rest)
         if len(rows) > MAX_ROWS:
             console.print(f"rows 0..{MAX_ROWS - 1} of {len(rows):,}; --json has all")

@@ -1,4 +1,4 @@
-"""`minifuse race`: time one operation on each backend and in NumPy, for several sizes, as the page "Race the backends"."""
+"""`minifuse race`: time one operation on each backend and in NumPy, for several sizes, like the page "Race the backends"."""
 
 from typing import Any
 

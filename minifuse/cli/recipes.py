@@ -31,8 +31,8 @@ class RecipeOptions:
     """The options of a run; None for the recipe's default."""
 
     name: str | None
-    asked: Mapping[str, object]
-    """Settings of the run by name; None for those that were not given."""
+    settings: Mapping[str, object]
+    """Settings of the run by name; None for a setting that the command line does not contain."""
     options: Sequence[str]
     """Options of the recipe, as name=value."""
     out: Path | None
@@ -73,12 +73,14 @@ def run(choice: RecipeOptions, json: bool) -> int:
 
 
 def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
-    """Create a run, or restore the one to resume."""
+    """Create a run, or restore the run that shall be resumed."""
     if choice.resume is not None:
-        given = [name for name, value in choice.asked.items() if value is not None] + ["set"] * bool(choice.options)
-        if given or choice.out:
+        used_options = [name for name, value in choice.settings.items() if value is not None] + ["set"] * bool(
+            choice.options
+        )
+        if used_options or choice.out:
             raise TrainingError(
-                f"--resume continues with the settings of the run, got --{(given or ['out'])[0]}; start a new run to "
+                f"--resume continues with the settings of the run, got --{(used_options or ['out'])[0]}; start a new run to "
                 "change them"
             )
         folder = RunFolder(choice.resume)
@@ -95,7 +97,9 @@ def start_run(choice: RecipeOptions) -> tuple[Trainer, RunFolder]:
         return trainer, folder
     assert choice.name is not None
     recipe = recipe_named(choice.name)
-    trainer = Trainer(recipe, recipe.settings.changed({**choice.asked, "options": dict(map(parse_option, choice.options))}))
+    trainer = Trainer(
+        recipe, recipe.settings.changed({**choice.settings, "options": dict(map(parse_option, choice.options))})
+    )
     return trainer, RunFolder.create(choice.out or create_run_folder(recipe.name), recipe.name, trainer.settings.as_dict())
 
 
@@ -138,20 +142,25 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
         TextColumn("{task.description}"),
         BarColumn(bar_width=16),
         MofNCompleteColumn(),
-        TextColumn("{task.fields[more]}"),
+        TextColumn("{task.fields[speed]}"),
     )
-    shown, target = [0.0, 0.0], trainer.recipe.target
+    loss_and_speed, target = [0.0, 0.0], trainer.recipe.target
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
-        bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, more="")
+        bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, speed="")
 
         def report(records: list[StepRecord], numbers: Mapping[str, float] | None) -> None:
             for record in records:
-                weight = LOSS_SMOOTHING if shown[1] else 0.0
-                shown[0] = weight * shown[0] + (1 - weight) * record["loss"]
-                shown[1] = trainer.settings.batch / record["seconds"]
-            progress.update(bar, completed=trainer.done, description=f"loss {shown[0]:.3f}", more=f"{shown[1]:,.0f}/s, left")
+                weight = LOSS_SMOOTHING if loss_and_speed[1] else 0.0
+                loss_and_speed[0] = weight * loss_and_speed[0] + (1 - weight) * record["loss"]
+                loss_and_speed[1] = trainer.settings.batch / record["seconds"]
+            progress.update(
+                bar,
+                completed=trainer.done,
+                description=f"loss {loss_and_speed[0]:.3f}",
+                speed=f"{loss_and_speed[1]:,.0f}/s, left",
+            )
             if numbers is not None:
-                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {shown[0]:.4f}"
+                line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {loss_and_speed[0]:.4f}"
                 progress.console.print(f"{line}   held-out {target} {numbers[target]:.4f}")
 
         yield report
@@ -164,10 +173,10 @@ def stop_on_interrupt() -> Iterator[Callable[[], bool]]:
 
     def on_interrupt(number: int, frame: object) -> None:
         interrupts.append(number)
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)
 
-    before = signal.signal(signal.SIGINT, on_interrupt)
+    previous_handler = signal.signal(signal.SIGINT, on_interrupt)
     try:
         yield lambda: bool(interrupts)
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

@@ -31,15 +31,15 @@ from .files import RequestError as RequestError
 from .files import file_and_name
 
 Shape = tuple[int, ...]
-ALL = slice(None)
+FULL_SLICE = slice(None)
 REDUCTIONS = (
     *("sum", "prod", "mean", "max", "min", "any", "all", "var", "std", "argmax", "argmin"),
     *("softmax", "log_softmax", "logsumexp"),
 )
-NEEDS_DIM = ("softmax", "log_softmax")
+NAMES_WITH_DIM = ("softmax", "log_softmax")
 DEFAULT_SHAPE = (32, 32)
 ELEMENT_TYPES = ("bool", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "float32", "float64")
-MAX_ELEMENTS = 1 << 24  # of one operand
+MAX_ELEMENTS = 1 << 24  # elements of one operand
 LAYOUTS = {
     "plain": "row-major and dense",
     "permuted": "reversed dims: the transpose of a contiguous array",
@@ -125,15 +125,17 @@ def plan_operation(request: TraceRequest) -> TraceSubject:
     entry = TABLE.get(name)
     if entry is not None:
         request.refuse(["dim"], "only applies to reductions, such as sum")
-    function = entry or reduction_named(name, -1 if dim is None and name in NEEDS_DIM else dim)
+    function = entry or reduction_named(name, -1 if dim is None and name in NAMES_WITH_DIM else dim)
     count = entry.arity if entry else 1
     shapes = [parse_shape(text) for text in request.shapes] or [DEFAULT_SHAPE]
     if len(shapes) not in (1, count):
-        takes = "one --shape" if count == 1 else f"one --shape for all {count} operands, or one for each"
-        raise RequestError(f"{name}: expected {takes}; got {len(shapes)}")
+        expected_shapes = "one --shape" if count == 1 else f"one --shape for all {count} operands, or one for each"
+        raise RequestError(f"{name}: expected {expected_shapes}; got {len(shapes)}")
     shapes = shapes * count if len(shapes) == 1 else shapes
-    takes_floats, takes_bools = (entry.accepts_floats, entry.accepts_bools) if entry else (name not in ("any", "all"), True)
-    dtype = requested_dtype(request, "float32" if takes_floats else "bool" if takes_bools else "int64")
+    accepts_floats, accepts_bools = (
+        (entry.accepts_floats, entry.accepts_bools) if entry else (name not in ("any", "all"), True)
+    )
+    dtype = requested_dtype(request, "float32" if accepts_floats else "bool" if accepts_bools else "int64")
     dtypes = ["bool", dtype, dtype] if name == "where" else [dtype] * count
     plans = launches_of(function, *random_arrays(shapes, dtypes, request.layout))
     return TraceSubject(format_title(name, shapes, dtype, request) + (f", dim {dim}" if dim is not None else ""), plans)
@@ -219,17 +221,17 @@ def layout_recipe(layout: str, shape: Shape) -> Recipe:
     if not shape:
         raise RequestError(f"--layout {layout}: a 0-d array only has the layout plain")
     *rows, last = shape
-    others = [ALL] * len(rows)
+    full_slices = [FULL_SLICE] * len(rows)
     match layout:
         case "permuted":
             return Recipe(shape[::-1], [("permute", tuple(reversed(range(len(shape)))))])
         case "sliced":
-            return Recipe((*rows, 2 * last), [("index", (*others, slice(None, None, 2)))])
+            return Recipe((*rows, 2 * last), [("index", (*full_slices, slice(None, None, 2)))])
         case "flipped":
-            return Recipe(shape, [("index", (*others, slice(None, None, -1)))])
+            return Recipe(shape, [("index", (*full_slices, slice(None, None, -1)))])
         case "expanded":
             return Recipe((1, *shape[1:]), [("expand", shape)])
-    return Recipe((*rows, last + 1), [("index", (*others, slice(1, None)))])
+    return Recipe((*rows, last + 1), [("index", (*full_slices, slice(1, None)))])
 
 
 def random_elements(shape: Shape, dtype: str, random: np.random.Generator) -> np.ndarray:

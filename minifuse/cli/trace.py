@@ -1,6 +1,6 @@
 """`minifuse trace`: report the memory accesses of a kernel, launch by launch and line by line. Each number has a label:
 
-    TRACED    recorded while it ran: accesses, bytes, barriers
+    TRACED    recorded while the kernel ran: accesses, bytes, barriers
     DERIVED   computed from these by the rules of `simt.metrics`: requests, sectors, wavefronts, hazards
     THEORY    computed from hardware limits: occupancy
 
@@ -140,9 +140,9 @@ def launch_occupancy(trace: simt.Trace) -> dict[str, object]:
     return {**result._asdict(), "capability": capability, "shared_nbytes": nbytes, "registers": None}
 
 
-def ratio(part: int, whole: int) -> float | None:
-    """Return part / whole, or None if the whole is 0."""
-    return part / whole if whole else None
+def ratio(part: int, total: int) -> float | None:
+    """Return part / total, or None if the total is 0."""
+    return part / total if total else None
 
 
 # Text output.
@@ -156,12 +156,12 @@ def show(
     console: Console,
 ) -> None:
     """Print each launch, the effects that are not modeled, and the number of hazards."""
-    number, cut = len(subject.plans), len(traces) < len(subject.plans)
+    launch_count, is_cut_short = len(subject.plans), len(traces) < len(subject.plans)
     console.print(f"[bold]{subject.title}[/]")
-    console.print(f"{pluralize(number, 'launch', 'launches')}, run lane by lane in the interpreter")
+    console.print(f"{pluralize(launch_count, 'launch', 'launches')}, run lane by lane in the interpreter")
     for k, (trace, facts) in enumerate(zip(traces, launches, strict=True), start=1):
         console.print()
-        show_launch_size(facts, f"launch {k} of {number}", console)
+        show_launch_size(facts, f"launch {k} of {launch_count}", console)
         occupancy = "THEORY", "occupancy", format_occupancy(facts["THEORY"]["occupancy"])
         print_report(overview_table([*traced_rows(facts), *derived_rows(facts), occupancy]), console)
         show_access_table(facts, console)
@@ -173,9 +173,9 @@ def show(
     console.print()
     if launches:
         show_wrapped(f"Not modeled: {', '.join(launches[0]['not_modelled'])}.", console)
-    if cut:
-        remaining = number - len(traces)
-        show_wrapped(f"Launch {len(traces)} was cut short, so {remaining} of {number} launches did not run.", console)
+    if is_cut_short:
+        remaining = launch_count - len(traces)
+        show_wrapped(f"Launch {len(traces)} was cut short, so {remaining} of {launch_count} launches did not run.", console)
     for path in saved:
         console.print(f"trace in {path}", soft_wrap=True)
     hazards = sum(len(facts["hazards"]) for facts in launches)
@@ -206,10 +206,10 @@ def format_sizes(sizes: Sequence[int], noun: str) -> str:
     >>> format_sizes([4, 8, 1], "block"), format_sizes([1, 1, 1], "thread")
     ('4 x 8 blocks', '1 thread')
     """
-    shown = list(sizes)
-    while len(shown) > 1 and shown[-1] == 1:
-        shown.pop()
-    return f"{' x '.join(f'{size:,}' for size in shown)} {noun}{'s' * (shown != [1])}"
+    shown_sizes = list(sizes)
+    while len(shown_sizes) > 1 and shown_sizes[-1] == 1:
+        shown_sizes.pop()
+    return f"{' x '.join(f'{size:,}' for size in shown_sizes)} {noun}{'s' * (shown_sizes != [1])}"
 
 
 def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
@@ -232,20 +232,35 @@ def traced_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
 
 def derived_rows(facts: dict[str, Any]) -> Iterable[tuple[str, str, str]]:
     """Iterate over the summary rows of derived numbers."""
-    derived, memory, shared = facts["DERIVED"], *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared"))
+    derived, global_numbers, shared_numbers = (
+        facts["DERIVED"],
+        *(facts["spaces"][name]["DERIVED"] for name in ("global", "shared")),
+    )
     partial = derived["partial_requests"]
     lanes = f"{partial:,} of them with idle lanes" if partial else "all lanes active in each"
     yield "DERIVED", "requests", f"{derived['requests']:,} by warps, {lanes}"
     lines = [line["DERIVED"] for line in facts["lines"]]
     active, possible = (sum(line[name] for line in lines) for name in ("active_lanes", "possible_lanes"))
     yield "DERIVED", "divergence", f"{format_percent(ratio(active, possible))} of lanes active at an access"
-    if memory["sectors"]:
-        is_shared = memory["efficiency"] > 1
-        efficiency = f"efficiency {format_percent(memory['efficiency'])}{', since lanes share elements' * is_shared}"
-        yield "DERIVED", "sectors", f"{memory['sectors']:,} of 32 bytes, ideal {memory['ideal_sectors']:,}: {efficiency}"
-        yield "DERIVED", "bytes moved", f"{memory['bytes_moved']:,} between memory and the kernel, if nothing is cached"
-    if shared["wavefronts"]:
-        yield "DERIVED", "wavefronts", f"{shared['wavefronts']:,}, of which {shared['bank_conflicts']:,} for bank conflicts"
+    if global_numbers["sectors"]:
+        is_shared = global_numbers["efficiency"] > 1
+        efficiency = f"efficiency {format_percent(global_numbers['efficiency'])}{', since lanes share elements' * is_shared}"
+        yield (
+            "DERIVED",
+            "sectors",
+            f"{global_numbers['sectors']:,} of 32 bytes, ideal {global_numbers['ideal_sectors']:,}: {efficiency}",
+        )
+        yield (
+            "DERIVED",
+            "bytes moved",
+            f"{global_numbers['bytes_moved']:,} between memory and the kernel, if nothing is cached",
+        )
+    if shared_numbers["wavefronts"]:
+        yield (
+            "DERIVED",
+            "wavefronts",
+            f"{shared_numbers['wavefronts']:,}, of which {shared_numbers['bank_conflicts']:,} for bank conflicts",
+        )
     yield "DERIVED", "hazards", format_counts(derived["hazards"])
 
 

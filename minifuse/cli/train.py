@@ -47,13 +47,13 @@ def run(choice: NetworkOptions, json: bool) -> int:
 def train_network(choice: NetworkOptions, console: Console | None) -> tuple[str, list[float], list[FactRecord]]:
     """Train a network; return a sentence, the mean loss of each epoch, and the facts."""
     (train,) = import_views("train")
-    for name, chosen, known in (
+    for name, value, known_values in (
         ("data", choice.data, train.SETS),
         ("--activation", choice.activation, train.ACTIVATIONS),
         ("--optimizer", choice.optimizer, train.OPTIMIZERS),
     ):
-        if chosen is not None and chosen not in known:
-            raise RequestError(f"{name} {chosen!r}: expected one of {', '.join(known)}")
+        if value is not None and value not in known_values:
+            raise RequestError(f"{name} {value!r}: expected one of {', '.join(known_values)}")
     settings = {name: value for name, value in vars(choice).items() if name != "epochs" and value is not None}
     session = train.begin(train.Settings(**settings))
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn()

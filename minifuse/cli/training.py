@@ -23,7 +23,7 @@ class TrainingResult:
     model: mf.nn.Module
     accuracy: float  # the fraction of test digits classified correctly
     losses: list[float]  # the mean loss of each epoch
-    seconds: float  # of the training loop only, without imports, data loading and testing
+    seconds: float  # seconds of the training loop, without imports, data loading and testing
 
 
 def train_digits(
@@ -40,7 +40,7 @@ def train_digits(
     Parameters
     ----------
     seed : int
-        Seed of the initial weights, the split and the order of the batches; equal seeds give equal results.
+        Seed of the initial weights, the split and the order of the batches; runs with equal seeds have equal results.
     epochs : int
         Number of passes over the digits.
     on_batch : function of (batches done, batches in total, loss), optional
@@ -86,7 +86,7 @@ def train_digits(
         if on_batch is not None:
             on_batch(record["step"], steps, record["loss"])
     seconds = perf_counter() - start
-    means = [sum(losses[k : k + len(loader)]) / len(loader) for k in range(0, steps, len(loader))]
+    epoch_losses = [sum(losses[k : k + len(loader)]) / len(loader) for k in range(0, steps, len(loader))]
     x, y = test
     with mf.no_grad():
-        return TrainingResult(model, accuracy(model(x), y), means, seconds)
+        return TrainingResult(model, accuracy(model(x), y), epoch_losses, seconds)

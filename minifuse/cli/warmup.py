@@ -31,7 +31,7 @@ from .simulation import is_simulated
 from .subjects import RequestError
 
 NAMES = ("demo", *MODULES)
-DEMO_DIGITS = 128  # for the demo: two batches
+DEMO_DIGITS = 128  # digits that the demo trains on: two batches
 
 
 @dataclass(frozen=True)
@@ -103,7 +103,7 @@ def compile_subjects(
     subjects: Sequence[WarmupSubject], request: WarmupRequest, console: Console, json: bool
 ) -> dict[str, object]:
     """Compile the kernels of the subjects, and return the facts for JSON."""
-    start, before, names_before = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
+    start, initial_stats, initial_names = perf_counter(), cache.stats(), {kernel.name for kernel in cache.kernels()}
     processes = request.jobs or count_processors()
     columns = TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
     backend = get_backend(request.backend).name
@@ -113,31 +113,31 @@ def compile_subjects(
         def show_compiled(done: int, total: int) -> None:
             progress.update(bar, description="compiling", completed=done, total=total)
 
-        built = compile_all(lambda: missing_kernels(subjects), processes, show_compiled) if processes > 1 else 0
+        built_count = compile_all(lambda: missing_kernels(subjects), processes, show_compiled) if processes > 1 else 0
         progress.reset(bar, total=len(subjects))
         for subject in subjects:
             progress.update(bar, description=f"running {escape(subject.name)}")
             subject.run()
             progress.advance(bar)
-    after = cache.stats()
-    lost = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in names_before]
-    if lost:
+    final_stats = cache.stats()
+    unstored = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in initial_names]
+    if unstored:
         raise MinifuseError(
-            f"{len(lost)} of {after.in_memory} kernels could not be stored in {after.folder}; free space there, or raise "
-            "MINIFUSE_CACHE_LIMIT_MB"
+            f"{len(unstored)} of {final_stats.in_memory} kernels could not be stored in {final_stats.folder}; free space "
+            "there, or raise MINIFUSE_CACHE_LIMIT_MB"
         )
-    compiled = built + after.compiled - before.compiled
-    kernels = after.in_memory - before.in_memory
+    compiled_count = built_count + final_stats.compiled - initial_stats.compiled
+    kernels = final_stats.in_memory - initial_stats.in_memory
     return {
         "subjects": [subject.name for subject in subjects],
         "backend": backend,
         "kernels": kernels,
-        "compiled": compiled,
-        "found": max(kernels - compiled, 0),
-        "processes": processes if built else 1,
+        "compiled": compiled_count,
+        "found": max(kernels - compiled_count, 0),
+        "processes": processes if built_count else 1,
         "seconds": perf_counter() - start,
-        "nbytes": after.nbytes_on_disk,
-        "folder": str(after.folder),
+        "nbytes": final_stats.nbytes_on_disk,
+        "folder": str(final_stats.folder),
     }
 
 
@@ -147,7 +147,7 @@ def count_processors() -> int:
 
 
 def missing_kernels(subjects: Sequence[WarmupSubject]) -> dict[str, MissingKernel]:
-    """Return the kernels that calls of the fused functions need and that are not compiled."""
+    """Return the kernels of the fused functions that are not compiled yet."""
     missing: dict[str, MissingKernel] = {}
     for subject in subjects:
         if subject.fused is not None:
@@ -164,7 +164,7 @@ def load_subject(name: str, request: WarmupRequest) -> WarmupSubject:
     Raises
     ------
     MinifuseError
-        The subject is unknown, or its arguments are.
+        The subject or its arguments are unknown.
     """
     if name in MODULES:
         return recipe_subject(name, request.backend)

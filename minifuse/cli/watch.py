@@ -200,4 +200,4 @@ class VisualizerServer:
         """Stop the server if it was started here."""
         if self._server is not None:
             self._server.terminate()
-            self._server.wait(2 * app.END_S)
+            self._server.wait(2 * app.END_TIMEOUT_S)

@@ -1,8 +1,8 @@
 """Text as numbers, character by character: a vocabulary, windows of inputs and next characters, and Shakespeare's sonnets.
 
-A language model learns to predict the next character from the previous ones. So an example is a window of a text, its target
-is the same window shifted by one character. Windows are views of one array and need no memory; `Loader` makes batches of
-them, shuffled or in order. For words, see word_vocab.py.
+A language model learns to predict the next character from the previous ones. So an example is a window of a text, and its
+target is the same window shifted by one character. Windows are views of one array and need no memory; `Loader` makes
+batches of windows, shuffled or in order. For words, see word_vocab.py.
 """
 
 from collections.abc import Sequence
@@ -124,10 +124,10 @@ class Characters:
             A number is out of range.
         """
         numbers = [int(code) for code in (codes.tolist() if isinstance(codes, Tensor) else codes)]
-        wrong = next((number for number in numbers if not 0 <= number < len(self)), None)
-        if wrong is not None:
+        invalid = next((number for number in numbers if not 0 <= number < len(self)), None)
+        if invalid is not None:
             raise DataError(
-                f"Characters.decode: got {wrong}, expected numbers from 0 to {len(self) - 1} for {len(self)} characters"
+                f"Characters.decode: got {invalid}, expected numbers from 0 to {len(self) - 1} for {len(self)} characters"
             )
         return "".join(self.letters[number] for number in numbers)
 
@@ -179,9 +179,9 @@ def windows(codes: Tensor, context: int, step: int = 1) -> Windows:
         raise ShapeError(
             f"windows: got {len(codes)} codes for context={context}, expected at least {context + 1}; use a longer text"
         )
-    both = np.lib.stride_tricks.sliding_window_view(codes.numpy(), context + 1)[::step]
+    extended_windows = np.lib.stride_tricks.sliding_window_view(codes.numpy(), context + 1)[::step]
     backend = codes.meta.backend
-    return Tensor.from_numpy(both[:, :-1], backend), Tensor.from_numpy(both[:, 1:], backend)
+    return Tensor.from_numpy(extended_windows[:, :-1], backend), Tensor.from_numpy(extended_windows[:, 1:], backend)
 
 
 class Text:

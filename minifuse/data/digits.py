@@ -10,7 +10,7 @@ from ..tensors.creation import tensor
 from ..tensors.tensor import Tensor
 from .bundled import load_bundle
 
-DIGITS_FILE = "datasets", "data", "digits.csv.gz"  # in the folder of scikit-learn
+DIGITS_FILE = "datasets", "data", "digits.csv.gz"  # path in the folder of scikit-learn
 MAX_PIXEL = 16  # the largest stored pixel value
 
 
@@ -38,7 +38,7 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
 
     Notes
     -----
-    Read once and cached, directly from scikit-learn's file: importing scikit-learn would take a second.
+    The digits are read once and cached, directly from scikit-learn's file: importing scikit-learn would take a second.
 
     References
     ----------
@@ -58,7 +58,7 @@ def digits(images: bool = False, backend: str | None = None) -> tuple[Tensor, Te
 
 @cache
 def load_arrays() -> tuple[np.ndarray, np.ndarray]:
-    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Import scikit-learn only if its file is elsewhere."""
+    """Return pixels (1797, 64) from 0 to 16, and labels (1797,). Import scikit-learn only if the file is not found."""
     try:
         spec = find_spec("sklearn")
     except ValueError:  # sys.modules["sklearn"] is None: its import is blocked

@@ -28,9 +28,9 @@ StrPath = str | os.PathLike[str]
 IDX_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 MAX_DIMS = 64  # NumPy's limit
 GZIP_MAGIC = b"\x1f\x8b"
-MAX_COMPRESSION_RATIO = 1032  # of DEFLATE
+MAX_COMPRESSION_RATIO = 1032  # the largest ratio that DEFLATE reaches
 MIN_SIZE_LIMIT = 1 << 16  # bytes: arrays up to this size are always read
-READ_CHUNK = 1 << 20  # bytes
+READ_CHUNK_BYTES = 1 << 20
 DECOMPRESSION_ERRORS = (EOFError, zlib.error, gzip.BadGzipFile)
 # Raised by zipfile and NumPy's header parser for malformed bytes.
 PARSE_ERRORS = (zipfile.BadZipFile, struct.error, ValueError, TypeError, RuntimeError, OverflowError, SyntaxError)
@@ -97,39 +97,43 @@ def read_idx_elements(
     path: StrPath, stream: BufferedIOBase, max_nbytes: int, is_packed: bool
 ) -> tuple[np.ndarray, tuple[int, ...]]:
     """Return the elements of an idx file and their shape. The file contains at most `max_nbytes` bytes, decompressed."""
-    start = stream.read(4)
-    if len(start) < 4 or start[:2] != b"\0\0" or start[2] not in IDX_TYPES or start[3] > MAX_DIMS:
+    first_bytes = stream.read(4)
+    if len(first_bytes) < 4 or first_bytes[:2] != b"\0\0" or first_bytes[2] not in IDX_TYPES or first_bytes[3] > MAX_DIMS:
         codes = ", ".join(str(code) for code in IDX_TYPES)
         raise DataError(
-            f"read_idx: {path} starts with the bytes [{start.hex(' ')}], expected 00 00, the code of an element type "
+            f"read_idx: {path} starts with the bytes [{first_bytes.hex(' ')}], expected 00 00, the code of an element type "
             f"({codes}), and the number of dims (0 to {MAX_DIMS}); is it an idx file?"
         )
-    element, ndim = np.dtype(IDX_TYPES[start[2]]), start[3]
-    sizes = stream.read(4 * ndim)
-    if len(sizes) < 4 * ndim:
+    element_dtype, ndim = np.dtype(IDX_TYPES[first_bytes[2]]), first_bytes[3]
+    size_bytes = stream.read(4 * ndim)
+    if len(size_bytes) < 4 * ndim:
         raise DataError(
-            f"read_idx: {path} ends in its header: got {len(sizes)} of {4 * ndim} bytes of the sizes; download it again"
+            f"read_idx: {path} ends in its header: got {len(size_bytes)} of {4 * ndim} bytes of the sizes; download it again"
         )
-    shape = struct.unpack(f">{ndim}I", sizes)
-    expected, header = math.prod(shape) * element.itemsize, 4 + 4 * ndim
-    size = f"shape {shape} of {element.newbyteorder('=').name} in its header needs {expected:,} bytes"
-    if header + expected > max_nbytes:
-        got = f"it cannot contain more than {max_nbytes - header:,}" if is_packed else f"{max_nbytes - header:,} follow"
-        raise DataError(f"read_idx: {path} is truncated or damaged: {size}, but {got}; download it again")
-    data = np.empty(expected, np.uint8)
+    shape = struct.unpack(f">{ndim}I", size_bytes)
+    expected_nbytes, header_nbytes = math.prod(shape) * element_dtype.itemsize, 4 + 4 * ndim
+    size_text = f"shape {shape} of {element_dtype.newbyteorder('=').name} in its header needs {expected_nbytes:,} bytes"
+    if header_nbytes + expected_nbytes > max_nbytes:
+        got = (
+            f"it cannot contain more than {max_nbytes - header_nbytes:,}"
+            if is_packed
+            else f"{max_nbytes - header_nbytes:,} follow"
+        )
+        raise DataError(f"read_idx: {path} is truncated or damaged: {size_text}, but {got}; download it again")
+    data = np.empty(expected_nbytes, np.uint8)
     count = read_into(stream, data.data)
-    if count < expected:
-        raise DataError(f"read_idx: {path} is truncated: {size}, but {count:,} follow; download it again")
+    if count < expected_nbytes:
+        raise DataError(f"read_idx: {path} is truncated: {size_text}, but {count:,} follow; download it again")
     if stream.read(1):
-        raise DataError(f"read_idx: {path} is too long: {size}, but more follow; is it damaged?")
-    return data.view(element), shape
+        raise DataError(f"read_idx: {path} is too long: {size_text}, but more follow; is it damaged?")
+    return data.view(element_dtype), shape
 
 
 def read_into(stream: BufferedIOBase, memory: memoryview) -> int:
     """Read until the memory is full or the stream ends, and return the number of bytes read."""
     total = 0
     while total < len(memory):
-        count = stream.readinto(memory[total : total + READ_CHUNK])
+        count = stream.readinto(memory[total : total + READ_CHUNK_BYTES])
         if not count:
             break
         total += count
@@ -194,8 +198,8 @@ def read_member(path: StrPath, archive: zipfile.ZipFile, info: zipfile.ZipInfo, 
         raise
     except (*PARSE_ERRORS, *DECOMPRESSION_ERRORS) as error:
         raise DataError(f"{name} is damaged ({error}); write the file again with numpy.savez") from None
-    narrow = {"i": "int32", "u": "int32" if data.dtype.itemsize < 4 else "int64", "f": "float32"}
-    dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype(narrow[data.dtype.kind])
+    fallback_dtypes = {"i": "int32", "u": "int32" if data.dtype.itemsize < 4 else "int64", "f": "float32"}
+    dtype = BY_NUMPY.get(data.dtype.newbyteorder("=")) or as_dtype(fallback_dtypes[data.dtype.kind])
     if data.dtype == dtype.numpy and data.flags.c_contiguous:
         return from_numpy(data, backend)
     try:
@@ -209,8 +213,8 @@ def read_npy_elements(name: str, stream: BufferedIOBase, nbytes: int) -> np.ndar
     version = np.lib.format.read_magic(stream)
     if version not in {(1, 0), (2, 0)}:
         raise DataError(f"{name} has version {version} of NumPy's format, expected 1.0 or 2.0; write it without field names")
-    read = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
-    shape, is_fortran, dtype = read(stream)
+    read_header = np.lib.format.read_array_header_1_0 if version == (1, 0) else np.lib.format.read_array_header_2_0
+    shape, is_fortran, dtype = read_header(stream)
     if dtype.kind not in "biuf" or dtype.itemsize > 8:
         raise DataError(
             f"{name} has dtype {dtype}, expected bool, integers or floats of up to 64 bits; objects are never unpickled; "

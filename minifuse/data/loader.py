@@ -108,7 +108,7 @@ class Loader:
     @epoch.setter
     def epoch(self, epoch: int) -> None:
         self._epoch = epoch
-        self._next = epoch, 0  # epoch and position of the next batch
+        self._next_batch = epoch, 0  # epoch and position of the next batch
 
     def __len__(self) -> int:
         """Return the number of batches in an epoch."""
@@ -117,14 +117,14 @@ class Loader:
 
     def __iter__(self) -> Generator[tuple[Tensor, ...], None, None]:
         epoch = self._epoch
-        begin = self._next[1] if self._next[0] == epoch else 0  # not 0 after load_state_dict
-        self._epoch, self._next = epoch + 1, (epoch, begin)
+        begin = self._next_batch[1] if self._next_batch[0] == epoch else 0  # not 0 after load_state_dict
+        self._epoch, self._next_batch = epoch + 1, (epoch, begin)
         batches = self.batches(epoch, begin)
         with closing(prefetch_items(batches, self.prefetch) if self.prefetch else batches) as arrays:
             for position, batch in enumerate(arrays, begin + 1):
-                self._next = epoch, position
+                self._next_batch = epoch, position
                 yield self.to_tensors(batch)
-        self._next = epoch + 1, 0
+        self._next_batch = epoch + 1, 0
 
     def batches(self, epoch: int, begin: int) -> Generator[Arrays, None, None]:
         """Iterate over the arrays of an epoch's batches, starting at a position."""
@@ -138,9 +138,9 @@ class Loader:
 
     def to_tensors(self, batch: Arrays) -> tuple[Tensor, ...]:
         """Convert the arrays of a batch to tensors on their backend."""
-        kinds = [type(array).__name__ for array in batch] if isinstance(batch, tuple) else type(batch).__name__
-        if kinds != ["ndarray"] * len(self.tensors):
-            got = f"a tuple of {', '.join(kinds)}" if isinstance(kinds, list) else kinds
+        type_names = [type(array).__name__ for array in batch] if isinstance(batch, tuple) else type(batch).__name__
+        if type_names != ["ndarray"] * len(self.tensors):
+            got = f"a tuple of {', '.join(type_names)}" if isinstance(type_names, list) else type_names
             raise DTypeError(f"Loader: transform returned {got}; expected a tuple of {len(self.tensors)} arrays")
         return tuple(
             Tensor.from_numpy(array, self.backend or x.meta.backend) for array, x in zip(batch, self.tensors, strict=True)
@@ -175,7 +175,7 @@ class Loader:
         >>> next(iter(other))[0].tolist()
         [3, 5]
         """
-        epoch, position = self._next
+        epoch, position = self._next_batch
         return {"seed": self.seed, "epoch": epoch, "position": position, **self.batch_settings()}
 
     def load_state_dict(self, state: Mapping[str, int]) -> None:
@@ -191,10 +191,10 @@ class Loader:
         CheckpointError
             The state has another form, or belongs to a loader of another length or batch size. Nothing is changed.
         """
-        expected = {"seed", "epoch", "position", *self.batch_settings()}
-        if set(state) != expected:
+        names = {"seed", "epoch", "position", *self.batch_settings()}
+        if set(state) != names:
             raise CheckpointError(
-                f"Loader: got a state with {', '.join(map(str, state)) or 'nothing'}, expected {', '.join(sorted(expected))}"
+                f"Loader: got a state with {', '.join(map(str, state)) or 'nothing'}, expected {', '.join(sorted(names))}"
                 "; pass the result of state_dict()"
             )
         for name, value in self.batch_settings().items():
@@ -206,7 +206,7 @@ class Loader:
         seed, epoch, position = state["seed"], state["epoch"], state["position"]
         if epoch < 0 or not 0 <= position <= len(self):
             raise CheckpointError(f"Loader: got a state at batch {position} of epoch {epoch}, expected 0 to {len(self)}")
-        self.seed, self._epoch, self._next = seed, epoch, (epoch, position)
+        self.seed, self._epoch, self._next_batch = seed, epoch, (epoch, position)
 
     def batch_settings(self) -> dict[str, int]:
         """Return the settings that determine the batches, besides the seed."""

@@ -1,4 +1,4 @@
-"""Random train/test splits and standardization of tensors of examples; the same seed gives the same split."""
+"""Random train/test splits and standardization of tensors of examples; equal seeds result in equal splits."""
 
 import numpy as np
 import numpy.typing as npt
@@ -24,7 +24,7 @@ def split(
     fraction : float
         The fraction of examples in the first part: round(fraction * N) examples.
     seed : int
-        The same seed gives the same parts.
+        Equal seeds result in equal parts.
     stratify : Tensor (N,), optional
         Classes of the examples: each class is split by the same fraction, to within one example.
 
@@ -53,13 +53,13 @@ def split(
             f"split: got fraction={fraction} of {n} examples, which leaves a part empty; choose another fraction"
         )
     order = np.random.default_rng(seed).permutation(n)
-    ranked = order
+    ranked_examples = order
     if stratify is not None:
         common_length("split", (*tensors, stratify))
-        ranked = order[np.argsort(stratify.numpy()[order], kind="stable")]
-    # The first part consists of `first_count` evenly spaced examples of `ranked`.
+        ranked_examples = order[np.argsort(stratify.numpy()[order], kind="stable")]
+    # The first part consists of `first_count` evenly spaced entries of `ranked_examples`.
     is_first = np.empty(n, np.bool_)
-    is_first[ranked] = np.diff(np.arange(n + 1) * first_count // n) == 1
+    is_first[ranked_examples] = np.diff(np.arange(n + 1) * first_count // n) == 1
     if stratify is None:
         is_first[order] = np.arange(n) < first_count
     parts = order[is_first[order]], order[~is_first[order]]
@@ -111,8 +111,8 @@ def standardize(train: Tensor, *others: Tensor) -> tuple[Tensor, ...]:
     examples = train.numpy().astype(np.float64)
     mean, deviation = examples.mean(0), examples.std(0)
     deviation = np.where(deviation > 0, deviation, 1)
-    scaled = [((x.numpy() - mean) / deviation).astype(x.dtype.numpy) for x in (train, *others)]
-    return tuple(Tensor.from_numpy(array, x.meta.backend) for array, x in zip(scaled, (train, *others), strict=True))
+    scaled_arrays = [((x.numpy() - mean) / deviation).astype(x.dtype.numpy) for x in (train, *others)]
+    return tuple(Tensor.from_numpy(array, x.meta.backend) for array, x in zip(scaled_arrays, (train, *others), strict=True))
 
 
 def gather(array: np.ndarray, rows: Indices) -> np.ndarray:

@@ -124,12 +124,12 @@ class CsvTable:
         self, path: StrPath, rows: Iterator[tuple[int, list[str]]], header: bool | None, target: str | int | None
     ) -> None:
         self.path, self.names = path, list[str]()
-        self.numbers, self.lines = array("d"), array("q")
-        self.integers: array[int] | None = array("q")  # of the target; None once an entry is not a whole number
-        first = next(rows, None)
-        if first is None:
+        self.numbers, self.line_numbers = array("d"), array("q")
+        self.integers: array[int] | None = array("q")  # the entries of the target; None once an entry is not a whole number
+        first_row = next(rows, None)
+        if first_row is None:
             raise DataError(f"read_csv: {path} is empty, expected rows of numbers; is it the right file?")
-        line, row = first
+        line, row = first_row
         self.width = len(row)
         has_names = parse_numbers(row) is None if header is None else header
         if has_names:
@@ -139,7 +139,7 @@ class CsvTable:
             self.add_row(line, row)
         for line, row in rows:
             self.add_row(line, row)
-        if not self.lines:
+        if not self.line_numbers:
             raise DataError(f"read_csv: {path} has a header and no rows, expected rows of numbers; is it truncated?")
 
     def add_row(self, line: int, row: list[str]) -> None:
@@ -157,7 +157,7 @@ class CsvTable:
                 "number; correct the entry, or remove the column"
             )
         self.numbers.extend(numbers)
-        self.lines.append(line)
+        self.line_numbers.append(line)
         if self.integers is not None and self.target is not None:
             try:
                 self.integers.append(int(row[self.target]))
@@ -188,18 +188,18 @@ class CsvTable:
         """Return the columns except the target (N, columns), and the target (N,)."""
         numbers = np.frombuffer(self.numbers, np.float64).reshape(-1, self.width)
         with np.errstate(over="ignore"):
-            narrow = numbers.astype(np.float32)
-        is_too_large = np.isinf(narrow) & np.isfinite(numbers)
+            rounded = numbers.astype(np.float32)
+        is_too_large = np.isinf(rounded) & np.isfinite(numbers)
         if is_too_large.any():
             row, k = (int(i) for i in np.argwhere(is_too_large)[0])
             raise DataError(
-                f"read_csv: {self.path}, line {self.lines[row]}, column {self.format_column(k)}: got {numbers[row, k]}, "
-                "expected at most 3.4e38, the largest float32; use another unit"
+                f"read_csv: {self.path}, line {self.line_numbers[row]}, column {self.format_column(k)}: got "
+                f"{numbers[row, k]}, expected at most 3.4e38, the largest float32; use another unit"
             )
         if self.target is None:
-            return narrow, None
+            return rounded, None
         classes = None if self.integers is None else np.array(self.integers, np.int64)
-        return np.delete(narrow, self.target, 1), narrow[:, self.target].copy() if classes is None else classes
+        return np.delete(rounded, self.target, 1), rounded[:, self.target].copy() if classes is None else classes
 
 
 def parse_numbers(row: list[str]) -> list[float] | None:

@@ -15,8 +15,8 @@ from ..tensors.tensor import Tensor
 
 Points = npt.NDArray[np.float32]
 Classes = npt.NDArray[np.int64]
-SPIRAL_TURNS = 1.0  # of each arm
-SPIRAL_RADIUS = 0.95  # with some margin to the edge of the square
+SPIRAL_TURNS = 1.0  # full turns of each spiral arm
+SPIRAL_RADIUS = 0.95  # largest distance from the center, with some margin to the edge of the square
 
 RULES: dict[str, Callable[[Points], npt.NDArray[np.bool_]]] = {
     "simple": lambda p: p[:, 0] > 0,
@@ -40,7 +40,7 @@ def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: 
     n : int
         Number of points.
     seed : int
-        The same seed gives the same points.
+        Equal seeds result in equal points.
     noise : float
         Standard deviation of the noise added to each coordinate after the classes are determined.
     backend : str, optional

@@ -109,8 +109,8 @@ class Words:
             raise DataError("Words: got one text, expected a list of texts; write Words([text])")
         counts = Counter(word for text in texts for word in split_words(text))
         # stable: equally frequent words keep the order of the texts
-        ranked = [word for word, count in counts.most_common() if count >= fewest]
-        self.words = (*SPECIAL_WORDS, *ranked[:most])
+        frequent_words = [word for word, count in counts.most_common() if count >= fewest]
+        self.words = (*SPECIAL_WORDS, *frequent_words[:most])
         self.numbers = {word: k for k, word in enumerate(self.words)}
 
     def __len__(self) -> int:
@@ -178,7 +178,9 @@ class Words:
         'the <unknown> the rain'
         """
         codes = [int(code) for code in (row.tolist() if isinstance(row, Tensor) else row)]
-        wrong = next((code for code in codes if not 0 <= code < len(self)), None)
-        if wrong is not None:
-            raise DataError(f"Words.decode: got {wrong}, expected numbers from 0 to {len(self) - 1} for {len(self)} words")
+        invalid_code = next((code for code in codes if not 0 <= code < len(self)), None)
+        if invalid_code is not None:
+            raise DataError(
+                f"Words.decode: got {invalid_code}, expected numbers from 0 to {len(self) - 1} for {len(self)} words"
+            )
         return " ".join(self.words[code] for code in codes if code != PADDING)

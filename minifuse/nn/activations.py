@@ -183,13 +183,13 @@ def elu(x: A, alpha: float = 1.0) -> A:
 def _elu(x: Array, alpha: Array) -> Array:
     negative = where(require_floats("elu", x) <= 0, x, 0)
     e = exp(negative)
-    approximate = e - 1  # inaccurate near 0, but its derivative is right
-    exact = approximate + (tanh(negative / 2) * (e + 1) - approximate).detach()
-    return where(x <= 0, alpha * exact, x)
+    approximation = e - 1  # inaccurate near 0, but its derivative is right
+    accurate_value = approximation + (tanh(negative / 2) * (e + 1) - approximation).detach()
+    return where(x <= 0, alpha * accurate_value, x)
 
 
 def softmax(x: A, dim: int) -> A:
-    """Return exp(x) / sum(exp(x)) along a dim: positive numbers that sum to 1. Computed without overflow.
+    """Return exp(x) / sum(exp(x)) along a dim: positive numbers that sum to 1. No intermediate result overflows.
 
     Parameters
     ----------

@@ -89,9 +89,9 @@ def _attention(q: Array, k: Array, v: Array, is_causal: bool, scale: float | Non
 
 def check_operands(q: Array, k: Array, v: Array) -> None:
     """Raise unless query, key and value have matching shapes and one float dtype."""
-    name, kinds = "scaled_dot_product_attention", [getattr(x, "dtype", type(x).__name__) for x in (q, k, v)]
-    if len(set(kinds)) > 1 or not getattr(q.dtype, "is_float", False) or min(x.ndim for x in (q, k, v)) == 0:
-        got = ", ".join(map(str, kinds))
+    name, dtypes = "scaled_dot_product_attention", [getattr(x, "dtype", type(x).__name__) for x in (q, k, v)]
+    if len(set(dtypes)) > 1 or not getattr(q.dtype, "is_float", False) or min(x.ndim for x in (q, k, v)) == 0:
+        got = ", ".join(map(str, dtypes))
         raise DTypeError(
             f"{name}: got query, key and value of {got}; expected tensors of one float dtype; convert with x.to(...)"
         )
@@ -194,12 +194,14 @@ class MultiheadAttention(Module):
     def forward(self, query: A, key: Array | None = None, value: Array | None = None, is_causal: bool | None = None) -> A:
         """Map a query (N, M, E), and optional key and value (N, K, E), to (N, M, E). `is_causal` overrides `causal`."""
         causal = self.causal if is_causal is None else bool(is_causal)
-        others = [x for x in (key, value) if x is not None]
+        other_inputs = [x for x in (key, value) if x is not None]
         weights: list[Array | None] = [self.in_proj_weight, self.out_proj.weight]
         if self.in_proj_bias is not None:
             weights += [self.in_proj_bias, self.out_proj.bias]
-        is_given = tuple(x is not None for x in (key, value))
-        return apply(BoundFunction(_multihead_attention, (self.num_heads, causal, *is_given)), query, *others, *weights)
+        has_inputs = tuple(x is not None for x in (key, value))
+        return apply(
+            BoundFunction(_multihead_attention, (self.num_heads, causal, *has_inputs)), query, *other_inputs, *weights
+        )
 
     def extra_repr(self) -> str:
         """Return the sizes."""

@@ -6,7 +6,7 @@ compatible. The children are attributes; there is no other state.
 """
 
 from collections.abc import ItemsView, Iterable, Iterator, KeysView, Mapping, ValuesView
-from operator import index as integer
+from operator import index as to_integer
 from typing import Any, Self, overload
 
 from ..core.errors import DTypeError, IndexingError
@@ -22,10 +22,10 @@ class NumberedContainer(Module):
 
     def extend(self, modules: Iterable[Module]) -> Self:
         """Append several modules, and return the container. If one is not a module, none is appended."""
-        new = list(modules)
-        for k, module in enumerate(new):
+        new_modules = list(modules)
+        for k, module in enumerate(new_modules):
             require_module(type(self), f"module {len(self) + k}", module)
-        for module in new:
+        for module in new_modules:
             setattr(self, str(len(self)), module)
         return self
 
@@ -41,7 +41,7 @@ class NumberedContainer(Module):
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Module:
         if isinstance(index, slice):
-            return type(self)._of(list(self)[index])
+            return type(self)._from_modules(list(self)[index])
         module: Module = getattr(self, self._name(index))
         return module
 
@@ -51,19 +51,19 @@ class NumberedContainer(Module):
 
     def _name(self, index: int) -> str:
         """Return the attribute name of an index, which may be negative."""
-        k, count = integer(index), len(self)
+        k, count = to_integer(index), len(self)
         if not -count <= k < count:
             raise IndexingError(f"{type(self).__name__}: index {k} is out of range for {count} modules")
         return str(k % count)
 
     @classmethod
-    def _of(cls, modules: list[Module]) -> Self:
+    def _from_modules(cls, modules: list[Module]) -> Self:
         """Create a container of the same class, for the modules of a slice."""
         raise NotImplementedError
 
 
 class Sequential(NumberedContainer):
-    """A chain of modules: the input of each is the output of the one before.
+    """A chain of modules: the input of each module is the output of the previous one.
 
     Parameters
     ----------
@@ -103,7 +103,7 @@ class Sequential(NumberedContainer):
         return x
 
     @classmethod
-    def _of(cls, modules: list[Module]) -> Self:
+    def _from_modules(cls, modules: list[Module]) -> Self:
         return cls(*modules)
 
 
@@ -144,7 +144,7 @@ class ModuleList(NumberedContainer):
         return self.extend(modules)
 
     @classmethod
-    def _of(cls, modules: list[Module]) -> Self:
+    def _from_modules(cls, modules: list[Module]) -> Self:
         return cls(modules)
 
 

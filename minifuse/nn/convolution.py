@@ -122,7 +122,7 @@ def conv2d(
     Raises
     ------
     ShapeError
-        The shapes do not match each other or `groups`, a window does not fit into the image, or a number is too small.
+        The shapes do not match each other or `groups`, a window does not fit into the image, or an option is too small.
     DTypeError
         An operand is not a tensor, or the dtypes differ. No dtype is converted implicitly.
 
@@ -133,7 +133,7 @@ def conv2d(
     The parallel backend reads windows in place if PW * N elements (with a stride: N) fill one vector register, or eight
     registers for the gradient of the weight. Otherwise the windows are copied into a matrix of N * PH * PW * C * KH * KW
     elements. This matrix is not stored for the backward pass, which copies the windows again. Without overlap, each element
-    is copied at most once. Nothing is copied if a window is the whole image. Nothing is copied, either, if it is one element
+    is copied at most once. Nothing is copied if a window is the whole image, or if it is one element
     and the batch is the innermost dim in memory, as in the result of another convolution. Padding, or a batch that is not
     the innermost dim, needs one more copy of the images, which is cheap.
 
@@ -197,21 +197,23 @@ def plan_convolution(
     if len(weight) != dims + 2 or 0 in weight:
         expected_shape = "(O, C / groups, KH, KW)" if dims == 2 else "(O, C / groups, K)"
         raise ShapeError(f"{name}: got weight of shape {weight}, expected {expected_shape}, each at least 1")
-    outputs, channels, kernel = weight[0], weight[1], weight[2:]
+    out_channels, group_channels, kernel = weight[0], weight[1], weight[2:]
     geometry = window_geometry(name, kernel, stride, padding, dilation, groups)
-    if outputs % groups:
+    if out_channels % groups:
         raise ShapeError(
-            f"{name}: got {outputs} output channels, from a weight of shape {weight}, and groups={groups}; expected a "
+            f"{name}: got {out_channels} output channels, from a weight of shape {weight}, and groups={groups}; expected a "
             "multiple of groups"
         )
-    if len(x) != dims + 2 or x[1] != channels * groups:
-        expected_shape = f"(N, {channels * groups}, {'H, W' if dims == 2 else 'L'})"
+    if len(x) != dims + 2 or x[1] != group_channels * groups:
+        expected_shape = f"(N, {group_channels * groups}, {'H, W' if dims == 2 else 'L'})"
         raise ShapeError(
             f"{name}: got x of shape {x}, expected {expected_shape}, since weight has shape {weight} and groups={groups}; "
             "write x[None] for a batch of one example"
         )
-    if bias not in ([], [(outputs,)]):
-        raise ShapeError(f"{name}: got bias of shape {bias[0]}, expected ({outputs},), one number for each output channel")
+    if bias not in ([], [(out_channels,)]):
+        raise ShapeError(
+            f"{name}: got bias of shape {bias[0]}, expected ({out_channels},), one number for each output channel"
+        )
     check_windows(name, x[2:], kernel, geometry)
     return BoundFunction(_convolve, (geometry,))
 
@@ -220,8 +222,8 @@ def window_geometry(
     name: str, kernel: tuple[int, ...], stride: Sizes, padding: Padding, dilation: Sizes, groups: int
 ) -> WindowGeometry:
     """Check the user's stride, padding, dilation and groups, and expand them to one number for each dim."""
-    steps = per_dim(name, "stride", stride, len(kernel), 1)
-    gaps = per_dim(name, "dilation", dilation, len(kernel), 1)
+    strides = per_dim(name, "stride", stride, len(kernel), 1)
+    dilations = per_dim(name, "dilation", dilation, len(kernel), 1)
     groups = as_number(groups)
     if type(groups) is not int or groups < 1:
         raise ShapeError(f"{name}: got groups={groups!r}, expected an integer of at least 1")
@@ -230,13 +232,13 @@ def window_geometry(
     elif padding == "valid":
         padding_per_dim = ((0, 0),) * len(kernel)
     elif padding == "same":
-        if set(steps) != {1}:
-            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {steps}; write the padding as numbers')
-        total = [gap * (n - 1) for gap, n in zip(gaps, kernel, strict=True)]
-        padding_per_dim = tuple((n // 2, n - n // 2) for n in total)
+        if set(strides) != {1}:
+            raise ShapeError(f'{name}: padding="same" needs stride 1, got stride {strides}; write the padding as numbers')
+        total_padding = [gap * (n - 1) for gap, n in zip(dilations, kernel, strict=True)]
+        padding_per_dim = tuple((n // 2, n - n // 2) for n in total_padding)
     else:
         raise ShapeError(f'{name}: got padding={padding!r}, expected an integer, one for each dim, "valid" or "same"')
-    return WindowGeometry(steps, padding_per_dim, gaps, groups)
+    return WindowGeometry(strides, padding_per_dim, dilations, groups)
 
 
 # The composite op.
@@ -246,14 +248,14 @@ def _convolve(x: Array, weight: Array, *bias_and_geometry: Any) -> Array:
     """Map (N, C, ...) and (O, C / groups, ...) to (N, O, ...); the last argument is the geometry."""
     bias: list[Array]
     *bias, geometry = bias_and_geometry
-    outputs, size = weight.shape[0], weight.shape[2:]
+    out_channels, size = weight.shape[0], weight.shape[2:]
     z = batch_last(x, size, geometry)  # (C, ..., N)
-    places = extract_patches(z, size, geometry.stride, geometry.dilation).shape[1 + len(size) : -1]
+    out_size = extract_patches(z, size, geometry.stride, geometry.dilation).shape[1 + len(size) : -1]
     product = WindowProduct(size, geometry.stride, geometry.dilation, x.dtype, Matmul(matmul_precision()))
-    filters = weight.reshape(geometry.groups, outputs // geometry.groups, -1)
-    (y,) = product(filters, z, *bias)  # (groups, O / groups, places * N)
+    filters = weight.reshape(geometry.groups, out_channels // geometry.groups, -1)
+    (y,) = product(filters, z, *bias)  # (groups, O / groups, prod(out_size) * N)
     n = x.shape[0]
-    return y.reshape(outputs, *places, n).permute(len(size) + 1, *range(len(size) + 1))
+    return y.reshape(out_channels, *out_size, n).permute(len(size) + 1, *range(len(size) + 1))
 
 
 def batch_last(x: A, size: tuple[int, ...], geometry: WindowGeometry) -> A:
@@ -380,9 +382,10 @@ class Conv2d(Convolution):
     Raises
     ------
     ShapeError
-        A number is too small, or a number of channels is not a multiple of `groups`; when called, as in `conv2d`.
+        An option is too small, or a number of channels is not a multiple of `groups`. `forward` raises the errors of
+        `conv2d`.
     DTypeError
-        When called: x is not a tensor, or its dtype differs from that of the weight.
+        `forward`: x is not a tensor, or its dtype differs from that of the weight.
 
     Notes
     -----

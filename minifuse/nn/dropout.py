@@ -1,4 +1,4 @@
-"""Dropout: set random elements to 0 during training, so that a network does not rely on single ones.
+"""Dropout: set random elements to 0 during training, so that a network does not rely on single elements.
 
 No random numbers are stored. Each call draws the coefficients of a polynomial, and the kernel keeps or drops each element
 depending on the polynomial's value at the element's position. The backward pass computes these values again, so no mask is
@@ -17,7 +17,7 @@ from .activations import require_floats
 from .layers import FunctionLayer, apply, require_tensor
 
 SIGN_BIT = 1 << 63  # int64 values are in [-SIGN_BIT, SIGN_BIT)
-DEGREE = 3  # of the polynomial: any DEGREE + 1 elements are dropped independently
+DEGREE = 3  # degree of the polynomial: any DEGREE + 1 elements are dropped independently
 
 
 def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
@@ -74,18 +74,18 @@ def dropout(x: A, p: float = 0.5, training: bool = True) -> A:
     require_floats("dropout", x)
     if not training or p == 0:
         return x
-    dropped = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # out of SIGN_BIT polynomial values, those below `dropped`
+    threshold = min(int(p * SIGN_BIT), SIGN_BIT - 1)  # elements with smaller polynomial values are dropped
     scale = 0.0 if p == 1 else 1 / (1 - p)
-    return apply(_dropout, x, dropped, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
+    return apply(_dropout, x, threshold, scale, *[draw_coefficient() for _ in range(DEGREE + 1)])
 
 
-def _dropout(x: Array, dropped: Array, scale: Array, *coefficients: Array) -> Array:
+def _dropout(x: Array, threshold: Array, scale: Array, *coefficients: Array) -> Array:
     position = x.positions(math.prod(x.shape)).reshape(x.shape)
     value, *others = coefficients
     for c in others:
         value = value * position + c
     # Compilers may assume that int64 does not overflow. This can only change the sign bit, which is masked out.
-    return where((value & (SIGN_BIT - 1)) >= dropped, x * scale, 0)
+    return where((value & (SIGN_BIT - 1)) >= threshold, x * scale, 0)
 
 
 def draw_coefficient() -> object:

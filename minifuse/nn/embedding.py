@@ -70,21 +70,23 @@ def embedding(index: Array, weight: A, padding_idx: int | None = None) -> A:
     require_in_range("embedding", index, weight.shape[0], 0)
     if padding_idx is None:
         return apply(Gather(0), weight, index)
-    padding = normalize_padding_idx(padding_idx, weight.shape[0])
-    return apply(BoundFunction(_padded, (padding,)), weight, index)
+    padding_row = normalize_padding_idx(padding_idx, weight.shape[0])
+    return apply(BoundFunction(_padded, (padding_row,)), weight, index)
 
 
-def _padded(weight: Array, index: Array, padding: int) -> Array:
+def _padded(weight: Array, index: Array, padding_row: int) -> Array:
     y = Gather(0)(weight, index)
-    is_padding = eq(index, padding).reshape(*index.shape, 1)
+    is_padding = eq(index, padding_row).reshape(*index.shape, 1)
     return where(is_padding, detach(y), y)
 
 
-def normalize_padding_idx(padding_idx: int, rows: int) -> int:
+def normalize_padding_idx(padding_idx: int, row_count: int) -> int:
     """Return `padding_idx` as a row number that is not negative."""
-    if not -rows <= padding_idx < rows:
-        raise IndexingError(f"embedding: got padding_idx={padding_idx} for {rows} rows, expected {-rows} to {rows - 1}")
-    return padding_idx % rows
+    if not -row_count <= padding_idx < row_count:
+        raise IndexingError(
+            f"embedding: got padding_idx={padding_idx} for {row_count} rows, expected {-row_count} to {row_count - 1}"
+        )
+    return padding_idx % row_count
 
 
 class Embedding(Module):
@@ -149,5 +151,5 @@ class Embedding(Module):
 
     def extra_repr(self) -> str:
         """Return the sizes."""
-        padding = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
-        return f"{self.num_embeddings}, {self.embedding_dim}{padding}"
+        padding_row = "" if self.padding_idx is None else f", padding_idx={self.padding_idx}"
+        return f"{self.num_embeddings}, {self.embedding_dim}{padding_row}"

@@ -2,7 +2,7 @@
 
 Convolutions are matmuls of windows, and poolings are reductions of windows. The batch is the innermost dim in memory, so
 neighboring windows are contiguous over all examples, and kernels read long runs. In shapes, `...` are the dims of an image,
-and `*places` is the number of windows along each of them.
+and `*out_size` is the number of windows along each of these dims.
 """
 
 import math
@@ -50,12 +50,12 @@ def per_dim(name: str, option: str, value: object, dims: int, minimum: int) -> t
 
 def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], geometry: WindowGeometry) -> None:
     """Raise ShapeError unless at least one window fits into the padded image."""
-    padded = tuple(n + before + after for n, (before, after) in zip(image, geometry.padding, strict=True))
+    padded_sizes = tuple(n + before + after for n, (before, after) in zip(image, geometry.padding, strict=True))
     extent = tuple(gap * (n - 1) + 1 for gap, n in zip(geometry.dilation, kernel, strict=True))
-    if any(n < r for n, r in zip(padded, extent, strict=True)):
+    if any(n < r for n, r in zip(padded_sizes, extent, strict=True)):
         raise ShapeError(
             f"{name}: got a window of {extent} elements (kernel {tuple(kernel)}, dilation {geometry.dilation}) for an image "
-            f"of {padded} (shape {tuple(image)} with padding); write a smaller kernel or more padding"
+            f"of {padded_sizes} (shape {tuple(image)} with padding); write a smaller kernel or more padding"
         )
 
 
@@ -70,7 +70,7 @@ def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[in
 
 
 def extract_patches(z: A, size: Sequence[int], step: tuple[int, ...], dilation: tuple[int, ...]) -> A:
-    """Return all windows as a view: (C, ..., N) -> (C, *size, *places, N)."""
+    """Return all windows as a view: (C, ..., N) -> (C, *size, *out_size, N)."""
     return Patches("patches", (tuple(size), step, dilation))(z)
 
 
@@ -106,18 +106,18 @@ class WindowOp(CompositeOp):
         return ((y.shape, y.dtype),)
 
     def patches(self, z: A) -> A:
-        """Return the windows: (C, ..., N) -> (C, *size, *places, N)."""
+        """Return the windows: (C, ..., N) -> (C, *size, *out_size, N)."""
         return extract_patches(z, self.size, self.step, self.dilation)
 
     def matrix(self, z: A, groups: int) -> A:
-        """Return the matrix of all windows, (groups, C / groups * size, places * N). It is a copy if windows overlap."""
+        """Return the matrix of all windows, (groups, C / groups * size, prod(out_size) * N). A copy if windows overlap."""
         k = z.shape[0] // groups * math.prod(self.size)
         patches = self.patches(z)
         return patches.reshape(groups, k, patches.size // max(groups * k, 1))
 
 
 class WindowProduct(WindowOp):
-    """Matmul of (groups, M, K) and the windows of (C, ..., N), plus an optional bias -> (groups, M, places * N).
+    """Matmul of (groups, M, K) and the windows of (C, ..., N), plus an optional bias -> (groups, M, prod(out_size) * N).
 
     A backend that has a kernel for this op does not copy the windows.
     """
@@ -140,7 +140,7 @@ class WindowProduct(WindowOp):
 
 
 class WindowGradient(WindowOp):
-    """Matmul of (groups, M, places * N) and the transposed windows of (C, ..., N): the gradient of a weight."""
+    """Matmul of (groups, M, prod(out_size) * N) and the transposed windows of (C, ..., N): the gradient of a weight."""
 
     __slots__ = ()
     names = ("window_gradient",)
@@ -151,7 +151,7 @@ class WindowGradient(WindowOp):
 
 
 class Patches(View):
-    """View of all windows of the image dims: (C, ..., N) -> (C, *size, *places, N), without a copy.
+    """View of all windows of the image dims: (C, ..., N) -> (C, *size, *out_size, N), without a copy.
 
     The parameters are size, step and dilation of the windows, each with one number for each dim.
     """
@@ -196,24 +196,27 @@ class Patches(View):
         is not computed.
         """
         size, step, dilation = self.parameters
-        product, places, n = strip_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
+        product, out_size, n = strip_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
         is_product = isinstance(product.function, Matmul) and product.ndim == 3 and g.shape[0] % product.shape[0] == 0
-        if not is_product or product.shape[2] != math.prod(places) * n:
+        if not is_product or product.shape[2] != math.prod(out_size) * n:
             return None
-        a, b = product.inputs  # (groups, C / groups * size, M), (groups, M, places * N)
+        a, b = product.inputs  # (groups, C / groups * size, M), (groups, M, prod(out_size) * N)
         groups, m, pad = a.shape[0], a.shape[2], padding_op(x)
         image = tuple(length for _, _, length in pad.ranges[1:-1]) if pad else x.shape[1:-1]
-        if not self.has_overlap(places) or groups * m * math.prod(image) > MAX_COPY_RATIO * g.shape[0] * math.prod(places):
+        if not self.has_overlap(out_size) or groups * m * math.prod(image) > MAX_COPY_RATIO * g.shape[0] * math.prod(
+            out_size
+        ):
             return None
         before = [gap * (k - 1) for gap, k in zip(dilation, size, strict=True)]
         if pad:
             before = [n - start for n, (start, _, _) in zip(before, pad.ranges[1:-1], strict=True)]
         after = [
-            i + gap * (k - 1) - p - start for i, gap, k, p, start in zip(image, dilation, size, places, before, strict=True)
+            i + gap * (k - 1) - p - start
+            for i, gap, k, p, start in zip(image, dilation, size, out_size, before, strict=True)
         ]
         if min(*before, *after) < 0:
             return None
-        z = b.reshape(groups * m, *places, n)
+        z = b.reshape(groups * m, *out_size, n)
         if any(before) or any(after):
             z = PadSlice(*padded_shape(z, [*zip(before, after, strict=True)]))(z)
         filter_dims = range(2, 2 + len(size))
@@ -223,10 +226,10 @@ class Patches(View):
         y = y.reshape(g.shape[0], *image, n)
         return pad(y) if pad else y
 
-    def has_overlap(self, places: Sequence[int]) -> bool:
+    def has_overlap(self, out_size: Sequence[int]) -> bool:
         """Return True if windows overlap: the step is 1, and there are several windows of several elements."""
         size, step, _ = self.parameters
-        return set(step) == {1} and set(size) != {1} and set(places) != {1}
+        return set(step) == {1} and set(size) != {1} and set(out_size) != {1}
 
 
 def padding_op(x: Node) -> PadSlice | None:

@@ -36,7 +36,7 @@ __all__ = [
 
 Array = npt.NDArray[np.float64]
 Mode = Literal["fan_in", "fan_out"]
-MIN_PROBABILITY = 0.01  # of the interval from a to b in `trunc_normal_`; with less, rejection sampling takes too long
+MIN_PROBABILITY = 0.01  # least probability of a to b in `trunc_normal_`; below it, rejection sampling takes too long
 
 
 def calculate_gain(nonlinearity: str, param: float | None = None) -> float:

@@ -135,10 +135,10 @@ def _linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     n, k = weight.shape
     if not x.shape or x.shape[-1] != k:
         raise ShapeError(f"Linear: got x of shape {x.shape}, expected (..., {k}): the last dim must be in_features={k}")
-    for name, other in ("x", x), ("bias", bias):
-        if other is not None and other.dtype is not weight.dtype:
+    for name, operand in ("x", x), ("bias", bias):
+        if operand is not None and operand.dtype is not weight.dtype:
             raise DTypeError(
-                f"Linear: got {name} of dtype {other.dtype} and a weight of dtype {weight.dtype}, expected the same; "
+                f"Linear: got {name} of dtype {operand.dtype} and a weight of dtype {weight.dtype}, expected the same; "
                 f"write {name}.to(mf.{weight.dtype}) or module.to(...)"
             )
     y = TransposedMatmul(matmul_precision())(x.reshape(math.prod(x.shape[:-1]), k), weight.T)  # (rows, K) @ (K, N)

@@ -112,56 +112,56 @@ def nll_loss(
     return check_targets("nll_loss", loss, targets, log_probabilities.shape[1], ignore_index)
 
 
-def check_targets(name: str, loss: A, targets: Array, classes: int, ignored: int) -> A:
+def check_targets(name: str, loss: A, targets: Array, class_count: int, ignore_index: int) -> A:
     """Return the loss; raise IndexingError if a target is not a class, unless a function is being traced."""
     if isinstance(targets, Tensor) and active_tracer() is None:
-        check_target_range(name, targets, classes, ignored)
+        check_target_range(name, targets, class_count, ignore_index)
     return loss
 
 
-def check_target_range(name: str, targets: Tensor, classes: int, ignored: int) -> None:
+def check_target_range(name: str, targets: Tensor, class_count: int, ignore_index: int) -> None:
     """Raise IndexingError if a target is not a class. Viewed as unsigned integers, negative targets are large, too."""
     array = targets.numpy()
-    if array.size and array.view(f"u{array.itemsize}").max() >= classes:
-        is_wrong = ((array < 0) | (array >= classes)) & (array != ignored)
+    if array.size and array.view(f"u{array.itemsize}").max() >= class_count:
+        is_wrong = ((array < 0) | (array >= class_count)) & (array != ignore_index)
         if is_wrong.any():
             position = np.unravel_index(int(np.argmax(is_wrong)), array.shape)
             example = ", ".join(map(str, position))
             raise IndexingError(
-                f"{name}: got target {array[position]} for example {example}, expected 0 to {classes - 1}, or "
-                f"ignore_index={ignored} for examples to ignore"
+                f"{name}: got target {array[position]} for example {example}, expected 0 to {class_count - 1}, or "
+                f"ignore_index={ignore_index} for examples to ignore"
             )
 
 
-def _cross_entropy(x: Array, targets: Array, ignored: Array, *rest: Any) -> Array:
+def _cross_entropy(x: Array, targets: Array, ignore_index: Array, *rest: Any) -> Array:
     *smoothing, reduction = rest
     check_class_shapes("cross_entropy", x, targets)
-    classes, target = x.shape[1], targets.unsqueeze(1)
+    class_count, target = x.shape[1], targets.unsqueeze(1)
     z = x - reduce_dims(x, (1,), True, maximum).detach()
     target_z = where(is_target(x, target), z, 0)
     if smoothing:
         (s,) = smoothing
-        target_z = (1 - s) * target_z + (s / classes) * z
+        target_z = (1 - s) * target_z + (s / class_count) * z
     loss = log(reduce_dims(exp(z), (1,), True, add)) - reduce_dims(target_z, (1,), True, add)
-    return reduce_class_losses(loss, targets, classes, ignored, reduction)
+    return reduce_class_losses(loss, targets, class_count, ignore_index, reduction)
 
 
-def _nll_loss(x: Array, targets: Array, ignored: Array, reduction: Reduction) -> Array:
+def _nll_loss(x: Array, targets: Array, ignore_index: Array, reduction: Reduction) -> Array:
     check_class_shapes("nll_loss", x, targets)
     target = targets.unsqueeze(1)
     loss = -reduce_dims(where(is_target(x, target), x, 0), (1,), True, add)
-    return reduce_class_losses(loss, targets, x.shape[1], ignored, reduction)
+    return reduce_class_losses(loss, targets, x.shape[1], ignore_index, reduction)
 
 
 def is_target(x: Array, target: Array) -> Array:
     """Return a mask over the classes that is True at each example's target."""
-    classes = x.shape[1]
-    return eq(target, x.positions(classes).reshape(classes, *[1] * (x.ndim - 2)))
+    class_count = x.shape[1]
+    return eq(target, x.positions(class_count).reshape(class_count, *[1] * (x.ndim - 2)))
 
 
-def reduce_class_losses(loss: Array, targets: Array, classes: int, ignored: Array, reduction: Reduction) -> Array:
+def reduce_class_losses(loss: Array, targets: Array, class_count: int, ignore_index: Array, reduction: Reduction) -> Array:
     """Reduce losses (N, 1, ...). Losses of ignored targets are 0; those of targets that are not a class are NaN."""
-    is_counted, is_class = ne(targets, ignored), (targets >= 0) & (targets < classes)
+    is_counted, is_class = ne(targets, ignore_index), (targets >= 0) & (targets < class_count)
     loss = where(is_counted, where(is_class, loss.squeeze(1), math.nan), 0)
     if reduction != "mean":
         return reduce_loss(loss, reduction)

@@ -257,14 +257,16 @@ class Module:
         float64
         """
         tensors = [x for _, x in self._named_tensors(*STATE_TYPES)]
-        moved = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
-        for p, x in zip(tensors, moved, strict=True):
+        converted = [p.detach().to(*target, dtype=dtype, backend=backend) for p in tensors]
+        for p, x in zip(tensors, converted, strict=True):
             if p.dtype.is_float and not x.dtype.is_float:
                 raise DTypeError(
                     f"{type(self).__name__}.to: got dtype {x.dtype}, expected a float for parameters; write to(mf.float32)"
                 )
-        moved = [x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, moved, strict=True)]
-        for p, x in zip(tensors, moved, strict=True):
+        converted = [
+            x if p.dtype.is_float else p.detach().to(backend=x.backend) for p, x in zip(tensors, converted, strict=True)
+        ]
+        for p, x in zip(tensors, converted, strict=True):
             if x.meta.dtype is not p.meta.dtype or x.meta.backend is not p.meta.backend:
                 p.buffer, p.address = x.buffer, x.address
                 p.meta = TensorMeta(x.meta.layout, x.meta.dtype, x.meta.backend, p.requires_grad)
@@ -316,11 +318,11 @@ class Module:
         True
         """
         tensors = dict(self._named_tensors(*STATE_TYPES))
-        missing = [name for name in tensors if name not in state]
-        unexpected = [name for name in state if name not in tensors]
+        missing_keys = [name for name in tensors if name not in state]
+        unexpected_keys = [name for name in state if name not in tensors]
         values = {name: np.asarray(state[name]) for name in tensors if name in state}
-        errors = [f"{name} is missing" for name in missing] * strict
-        errors += [f"{name} is unexpected{suggestion(name, tensors)}" for name in unexpected] * strict
+        errors = [f"{name} is missing" for name in missing_keys] * strict
+        errors += [f"{name} is unexpected{suggestion(name, tensors)}" for name in unexpected_keys] * strict
         errors += [
             f"{name} has shape {x.shape}, expected {tensors[name].shape}"
             for name, x in values.items()
@@ -332,24 +334,26 @@ class Module:
             if x.dtype.kind not in ("biuf" if tensors[name].dtype.is_float else "biu")
         ]
         if errors:
-            advice = "; write strict=False to ignore names that differ" if strict and (missing or unexpected) else ""
+            advice = (
+                "; write strict=False to ignore names that differ" if strict and (missing_keys or unexpected_keys) else ""
+            )
             raise ShapeError(f"load_state_dict: {'; '.join(errors)}. Nothing was loaded{advice}")
         with no_grad():
             for name, x in values.items():
                 tensors[name].copy_(x.astype(tensors[name].dtype.numpy))
-        return LoadResult(missing, unexpected)
+        return LoadResult(missing_keys, unexpected_keys)
 
     # Attributes.
 
     def __setattr__(self, name: str, value: object) -> None:
-        before = self.__dict__.get(name)
-        if isinstance(before, STATE_TYPES) and not isinstance(value, type(before) | None):
-            kind = type(before).__name__
+        previous = self.__dict__.get(name)
+        if isinstance(previous, STATE_TYPES) and not isinstance(value, type(previous) | None):
+            kind = type(previous).__name__
             raise DTypeError(
                 f"{type(self).__name__}.{name} is a {kind.lower()}, got {type(value).__name__}; to change its values, write "
                 f"`with mf.no_grad(): module.{name}.copy_(...)`; to replace it, assign an nn.{kind}, or None to remove it"
             )
-        if isinstance(before, Module) and not isinstance(value, Module | None):
+        if isinstance(previous, Module) and not isinstance(value, Module | None):
             raise DTypeError(
                 f"{type(self).__name__}.{name} is a module, got {type(value).__name__}; assign an nn.Module, or None"
             )

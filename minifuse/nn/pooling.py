@@ -72,7 +72,7 @@ def max_pool2d(
     Raises
     ------
     ShapeError
-        x is not a batch of images, a window does not fit into them, or a number is too small or too large.
+        x is not a batch of images, a window does not fit into them, or an option is too small or too large.
     DTypeError
         x is not a tensor.
 
@@ -227,8 +227,8 @@ def pool_adaptively(name: str, dims: int, x: A, output_size: int | Sequence[int 
     image = x.shape[2:]
     if 0 in image:
         raise ShapeError(f"{name}: got x of shape {x.shape}, expected at least 1 element along each of its last {dims} dims")
-    requested = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
-    sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(requested)]
+    requested_sizes = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
+    sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(requested_sizes)]
     return apply(BoundFunction(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1),)), x)
 
 
@@ -285,8 +285,8 @@ def compute_window_geometry(
     after = []
     for n, k, s, p, d in zip(image, size, step, before, gap, strict=True):
         extent = d * (k - 1) + 1
-        windows = min(-(-(n + 2 * p - extent) // s), (n + p - 1) // s) + 1
-        after.append(max(p, (windows - 1) * s + extent - n - p))
+        window_count = min(-(-(n + 2 * p - extent) // s), (n + p - 1) // s) + 1
+        after.append(max(p, (window_count - 1) * s + extent - n - p))
     return size, geometry._replace(padding=tuple(zip(before, after, strict=True)))
 
 
@@ -311,35 +311,35 @@ def _pool_mean(x: Array, size: tuple[int, ...], geometry: WindowGeometry, counts
     if counts_padding:
         return batch_first(y / math.prod(size), len(size))
     for d, (n, k, step, (before, _)) in enumerate(zip(x.shape[2:], size, geometry.stride, geometry.padding, strict=True)):
-        first = x.positions(y.shape[1 + len(size) + d]) * step - before
-        count = minimum(first + k, n) - maximum(first, 0)
+        window_start = x.positions(y.shape[1 + len(size) + d]) * step - before
+        count = minimum(window_start + k, n) - maximum(window_start, 0)
         y = y / count.to(x.dtype).reshape(-1, *[1] * (len(size) - d))
     return batch_first(y, len(size))
 
 
 def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
-    """Return the sum of each window: (C, ..., N) -> (C, 1, ..., *places, N)."""
+    """Return the sum of each window: (C, ..., N) -> (C, 1, ..., *out_size, N)."""
     return Reduce(add, tuple(range(1, len(size) + 1)))(extract_patches(z, size, step, (1,) * len(size)))
 
 
 def batch_first(y: A, dims: int) -> A:
-    """Drop the reduced dims and move the batch to the front: (C, 1, ..., *places, N) -> (N, C, *places)."""
+    """Drop the reduced dims and move the batch to the front: (C, 1, ..., *out_size, N) -> (N, C, *out_size)."""
     return y.reshape(y.shape[0], *y.shape[1 + dims :]).permute(dims + 1, *range(dims + 1))
 
 
 def _pool_adaptively(x: Array, sizes: tuple[int, ...]) -> Array:
     z = x.permute(*range(1, x.ndim), 0)
-    for d, parts in enumerate(sizes, 1):
-        if z.shape[d] % parts:
-            z = matmul(z.transpose(d, -1), averaging_matrix(x, z.shape[d], parts)).transpose(d, -1)
-    size = tuple(n // parts for n, parts in zip(z.shape[1:-1], sizes, strict=True))
+    for d, part_count in enumerate(sizes, 1):
+        if z.shape[d] % part_count:
+            z = matmul(z.transpose(d, -1), averaging_matrix(x, z.shape[d], part_count)).transpose(d, -1)
+    size = tuple(n // part_count for n, part_count in zip(z.shape[1:-1], sizes, strict=True))
     return batch_first(window_sums(z, size, size) / math.prod(size), len(size))
 
 
-def averaging_matrix(x: A, n: int, parts: int) -> A:
-    """Return a matrix (n, parts): 1 / length if an element belongs to a part, else 0."""
-    element, part = x.positions(n).reshape(n, 1), x.positions(parts)
-    start, stop = part * n // parts, ((part + 1) * n + parts - 1) // parts
+def averaging_matrix(x: A, n: int, part_count: int) -> A:
+    """Return a matrix (n, part_count): 1 / length if an element belongs to a part, else 0."""
+    element, part = x.positions(n).reshape(n, 1), x.positions(part_count)
+    start, stop = part * n // part_count, ((part + 1) * n + part_count - 1) // part_count
     return where((element >= start) & (element < stop), 1 / (stop - start).to(x.dtype), 0)
 
 
@@ -364,7 +364,7 @@ class MaxPool(FunctionLayer):
         self.padding, self.dilation, self.ceil_mode = padding, dilation, ceil_mode
 
     def forward(self, x: A) -> A:
-        """Reduce each window to its maximum: (N, C, ...) -> (N, C, *places)."""
+        """Reduce each window to its maximum: (N, C, ...) -> (N, C, *out_size)."""
         options = self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode
         return pool_max(type(self).__name__, self.dims, x, *options)
 
@@ -404,7 +404,7 @@ class AvgPool(FunctionLayer):
         self.padding, self.count_include_pad = padding, count_include_pad
 
     def forward(self, x: A) -> A:
-        """Reduce each window to its mean: (N, C, ...) -> (N, C, *places)."""
+        """Reduce each window to its mean: (N, C, ...) -> (N, C, *out_size)."""
         options = self.kernel_size, self.stride, self.padding, self.count_include_pad
         return pool_mean(type(self).__name__, self.dims, x, *options)
 

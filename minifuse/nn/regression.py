@@ -6,7 +6,7 @@ Options have PyTorch's names and are keyword-only.
 from typing import Literal
 
 from ..core.errors import DTypeError, ShapeError
-from ..core.operators import abs, where  # noqa: A004  # the name in the table
+from ..core.operators import abs, where  # noqa: A004  # the name of the operator
 from ..ir.array_functions import A, BoundFunction
 from ..ir.array_methods import Array
 from .layers import apply

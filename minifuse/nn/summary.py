@@ -1,7 +1,7 @@
 """`summary`: a table of a model's layers, with their output shapes for given inputs.
 
-Modules have no hooks. Instead, while the model runs once, a wrapper of each module's `forward` records the outputs. It is
-removed afterwards, so normal calls cost nothing extra.
+Modules have no hooks. Instead, while the model runs once, a wrapper of each module's `forward` records the outputs. The
+wrappers are removed afterwards, so normal calls cost nothing extra.
 """
 
 from collections.abc import Iterator
@@ -139,13 +139,13 @@ def summary(model: Module, *inputs: object) -> Summary:
         module_calls = calls[id(module)]
         shapes = tuple(x.shape for x in module_calls[-1]) if module_calls else ()
         layers.append(Layer(name, type(module).__name__, shapes, len(module_calls), sum(p.size for p in parameters)))
-    innermost = [module for module in model.modules() if next(module.children(), None) is None]
+    innermost_modules = [module for module in model.modules() if next(module.children(), None) is None]
     return Summary(
         tuple(layers),
         sum(p.size for p in model.parameters()),
         sum(p.size for p in model.parameters() if p.requires_grad),
         sum(x.size * x.dtype.itemsize for x in (*model.parameters(), *model.buffers())),
-        sum(x.nbytes for module in innermost for call in calls[id(module)] for x in call),
+        sum(x.nbytes for module in innermost_modules for call in calls[id(module)] for x in call),
     )
 
 

@@ -84,8 +84,8 @@ class Adam(Optimizer):
         rule, decay = (adamw_step, 1 - lr * decay) if self.is_decoupled else (adam_step, decay)
         for t, group in self.group_by_steps(params):
             means, squares = self.state_tensors(group, "exp_avg"), self.state_tensors(group, "exp_avg_sq")
-            size, root = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
-            numbers = size, root, eps, decay, 1 - beta1, beta2, 1 - beta2
+            step_size, correction2 = lr / (1 - beta1**t), (1 - beta2**t) ** 0.5
+            numbers = step_size, correction2, eps, decay, 1 - beta1, beta2, 1 - beta2
             apply_rule(rule, [group, means, squares], [p.grad for p in group], *numbers)
 
     def group_by_steps(self, params: list[Tensor]) -> list[tuple[int, list[Tensor]]]:
@@ -105,20 +105,20 @@ class Adam(Optimizer):
 
     def steps_of(self, p: Tensor) -> int:
         """Return the number of steps that a parameter has taken."""
-        taken: int = self.state[p].get("step", 0) if p in self.state else 0
-        return taken
+        step_count: int = self.state[p].get("step", 0) if p in self.state else 0
+        return step_count
 
     def step_count_pattern(self, params: list[Tensor]) -> tuple[int, ...]:
         """Return which parameters have equal step counts: for each, the index of the first one with the same count."""
-        first: dict[int, int] = {}
-        return tuple(first.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
+        first_index: dict[int, int] = {}
+        return tuple(first_index.setdefault(self.steps_of(p), k) for k, p in enumerate(params))
 
     def count(self, params: list[Tensor]) -> int:
         """Increment the step count of parameters with equal counts, and return the new count."""
-        taken = self.steps_of(params[0]) + 1
+        step_count = self.steps_of(params[0]) + 1
         for p in params:
-            self.state.setdefault(p, {})["step"] = taken
-        return taken
+            self.state.setdefault(p, {})["step"] = step_count
+        return step_count
 
 
 class AdamW(Adam):
@@ -181,16 +181,16 @@ class AdamW(Adam):
 
 def adam_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
     """Return the parameter, mean and mean square after a step of Adam."""
-    size, root, eps, decay, new1, keep2, new2 = numbers
+    step_size, correction2, eps, decay, one_minus_beta1, beta2, one_minus_beta2 = numbers
     d = g + decay * p
-    m = m + new1 * (d - m)
-    v = keep2 * v + new2 * (d * d)
-    return p - size * m / (sqrt(v) / root + eps), m, v
+    m = m + one_minus_beta1 * (d - m)
+    v = beta2 * v + one_minus_beta2 * (d * d)
+    return p - step_size * m / (sqrt(v) / correction2 + eps), m, v
 
 
 def adamw_step(p: Array, m: Array, v: Array, g: Array, *numbers: Array) -> tuple[Array, ...]:
     """Return the parameter, mean and mean square after a step of AdamW, which decays the parameter first."""
-    size, root, eps, keep, new1, keep2, new2 = numbers
-    m = m + new1 * (g - m)
-    v = keep2 * v + new2 * (g * g)
-    return keep * p - size * m / (sqrt(v) / root + eps), m, v
+    step_size, correction2, eps, decay_factor, one_minus_beta1, beta2, one_minus_beta2 = numbers
+    m = m + one_minus_beta1 * (g - m)
+    v = beta2 * v + one_minus_beta2 * (g * g)
+    return decay_factor * p - step_size * m / (sqrt(v) / correction2 + eps), m, v

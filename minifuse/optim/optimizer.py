@@ -172,9 +172,9 @@ class Optimizer:
             {"state": {number: {name: tensor or number}}, "param_groups": [{"params": [numbers], and the settings}]}.
         """
         params = [p for group in self.param_groups for p in group["params"]]
-        number = {p: k for k, p in enumerate(params)}
-        groups = [{**group, "params": [number[p] for p in group["params"]]} for group in self.param_groups]
-        return {"state": {number[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
+        number_of = {p: k for k, p in enumerate(params)}
+        groups = [{**group, "params": [number_of[p] for p in group["params"]]} for group in self.param_groups]
+        return {"state": {number_of[p]: dict(values) for p, values in self.state.items()}, "param_groups": groups}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Load a copy of settings and state, returned by `state_dict` of this optimizer or of PyTorch's of the same name.
@@ -194,7 +194,7 @@ class Optimizer:
 
         Notes
         -----
-        If it raises, nothing has changed.
+        If this method raises an error, nothing has changed.
 
         Examples
         --------
@@ -205,30 +205,30 @@ class Optimizer:
         >>> other
         SGD(1 parameters: lr=0.5, momentum=0.0, weight_decay=0.0, nesterov=False)
         """
-        where = f"{self._name}.load_state_dict"
+        caller = f"{self._name}.load_state_dict"
         if not isinstance(state, Mapping) or not {"state", "param_groups"} <= state.keys():
-            raise ValueError(f'{where}: expected a dict with "state" and "param_groups", as returned by state_dict()')
+            raise ValueError(f'{caller}: expected a dict with "state" and "param_groups", as returned by state_dict()')
         groups, values = state["param_groups"], state["state"]
-        sizes = [[len(group["params"]) for group in each] for each in (groups, self.param_groups)]
+        sizes = [[len(group["params"]) for group in group_list] for group_list in (groups, self.param_groups)]
         if sizes[0] != sizes[1]:
-            raise ShapeError(f"{where}: got groups of {sizes[0]} parameters, expected {sizes[1]}; nothing was loaded")
+            raise ShapeError(f"{caller}: got groups of {sizes[0]} parameters, expected {sizes[1]}; nothing was loaded")
         params = [p for group in self.param_groups for p in group["params"]]
         numbers = [k for group in groups for k in group["params"]]
         if unknown := [k for k in values if k not in numbers]:
-            raise ShapeError(f"{where}: got a state for parameter {unknown[0]!r}, which is in no group; nothing was loaded")
+            raise ShapeError(f"{caller}: got a state for parameter {unknown[0]!r}, which is in no group; nothing was loaded")
         param_of = dict(zip(numbers, params, strict=True))
-        new_state = {param_of[k]: copy_parameter_state(x, param_of[k], where, k) for k, x in values.items()}
-        settings = [self.known_settings(group, where) for group in groups]
-        for group, other in zip(self.param_groups, settings, strict=True):
-            self.check(DynamicDict({**group, **other}))
-        for group, other in zip(self.param_groups, settings, strict=True):
-            group |= other
+        new_state = {param_of[k]: copy_parameter_state(x, param_of[k], caller, k) for k, x in values.items()}
+        settings = [self.known_settings(group, caller) for group in groups]
+        for group, loaded_settings in zip(self.param_groups, settings, strict=True):
+            self.check(DynamicDict({**group, **loaded_settings}))
+        for group, loaded_settings in zip(self.param_groups, settings, strict=True):
+            group |= loaded_settings
         self.state = new_state
 
-    def known_settings(self, group: Mapping[str, Any], where: str) -> dict[str, object]:
+    def known_settings(self, group: Mapping[str, Any], caller: str) -> dict[str, object]:
         """Return the settings of a loaded group that this optimizer has.
 
-        Settings that only choose an implementation are ignored. Raise ValueError for others that would change the update.
+        Settings that only choose an implementation are ignored. Raise ValueError for other unknown settings.
         """
         settings = dict[str, object]()
         for name, x in group.items():
@@ -236,7 +236,7 @@ class Optimizer:
                 default = self.defaults[name]
                 settings[name] = tuple(x) if isinstance(default, tuple) else x if isinstance(default, bool) else float(x)
             elif name not in ("params", *IGNORED_SETTINGS) and (name not in self.fixed or x != self.fixed[name]):
-                raise ValueError(f"{where}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
+                raise ValueError(f"{caller}: got {name}={x!r}, which {self._name} does not support; nothing was loaded")
         return settings
 
     def __repr__(self) -> str:
@@ -248,7 +248,7 @@ class Optimizer:
         return f"{self._name}({'; '.join(lines)})"
 
 
-def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, number: int) -> dict[str, Tensor | int]:
+def copy_parameter_state(values: Mapping[str, Any], p: Tensor, caller: str, number: int) -> dict[str, Tensor | int]:
     """Copy the loaded state of a parameter: tensors of its shape, dtype and backend, and its number of steps."""
     state: dict[str, Tensor | int] = {}
     for name, x in values.items():
@@ -257,22 +257,23 @@ def copy_parameter_state(values: Mapping[str, Any], p: Tensor, where: str, numbe
             continue
         if np.shape(x) != expected:
             raise ShapeError(
-                f"{where}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; nothing was loaded"
+                f"{caller}: got {name} of shape {np.shape(x)} for parameter {number}, expected {expected}; "
+                "nothing was loaded"
             )
         state[name] = int(x) if name == "step" else tensor(x, p.dtype, p.backend)
     return state
 
 
 @cache
-def map_rule(rule: UpdateRule, count: int, kinds: int) -> UpdateRule:
+def map_rule(rule: UpdateRule, count: int, kind_count: int) -> UpdateRule:
     """Turn an update rule of one parameter into a function of `count` parameters, which is traced as one.
 
-    Its inputs are `kinds` times `count` tensors (all parameters, then their state tensors, then all gradients), then
+    Its inputs are `kind_count` times `count` tensors (all parameters, then their state tensors, then all gradients), then
     numbers. It returns the results in the same order.
     """
 
     def step(*inputs: Array) -> tuple[Array, ...]:
-        tensors, numbers = inputs[: kinds * count], inputs[kinds * count :]
+        tensors, numbers = inputs[: kind_count * count], inputs[kind_count * count :]
         results = [rule(*tensors[k::count], *numbers) for k in range(count)]
         return tuple(x for kind in zip(*results, strict=True) for x in kind)
 

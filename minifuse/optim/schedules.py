@@ -24,7 +24,7 @@ class Schedule:
     optimizer : Optimizer
         The optimizer whose rates the schedule sets, when it is created and in each `step()`.
     warmup : int
-        Number of steps over which the rate rises linearly: step k, counted from 0, uses (k + 1) / (warmup + 1) of it.
+        Number of steps over which the rate rises linearly: step k, counted from 0, uses (k + 1) / (warmup + 1) of the rate.
 
     Attributes
     ----------

@@ -102,8 +102,10 @@ def generate(model: GPT, start: Sequence[int], count: int, seed: int = 0, temper
     for _ in range(count):
         window = text[-model.context :]
         # padded to one shape, so that one plan is reused; attention is causal, so padding does not change the logits
-        padded = window + [0] * (model.context - len(window))
-        logits = model(tensor([padded], dtype="int64", backend=backend)).numpy()[0, len(window) - 1].astype(np.float64)
+        padded_window = window + [0] * (model.context - len(window))
+        logits = (
+            model(tensor([padded_window], dtype="int64", backend=backend)).numpy()[0, len(window) - 1].astype(np.float64)
+        )
         weights = np.exp((logits - logits.max()) / temperature)
         text.append(int(rng.choice(len(weights), p=weights / weights.sum())))
     return text[len(start) :]

@@ -18,19 +18,19 @@ class BagOfWords(Module):
 
     Parameters
     ----------
-    words : int
+    vocabulary_size : int
         Size of the vocabulary.
     width : int
         Size of an embedding.
-    classes : int
+    class_count : int
         Number of classes.
     dropout : float
         Dropout probability of the mean.
     """
 
-    def __init__(self, words: int, width: int, classes: int, dropout: float) -> None:
-        self.rows = Embedding(words, width, padding_idx=PADDING)
-        self.layers = Sequential(Dropout(dropout), Linear(width, width), ReLU(), Linear(width, classes))
+    def __init__(self, vocabulary_size: int, width: int, class_count: int, dropout: float) -> None:
+        self.rows = Embedding(vocabulary_size, width, padding_idx=PADDING)
+        self.layers = Sequential(Dropout(dropout), Linear(width, width), ReLU(), Linear(width, class_count))
 
     def forward(self, index: Tensor) -> Tensor:
         """Map (N, T) int64 to (N, classes)."""
@@ -52,9 +52,9 @@ class Sentences(Recipe):
         indices = tensor(list(range(len(texts))), backend="parallel")
         (train_indices, train_y), (test_indices, test_y) = split(indices, y, fraction=0.8, seed=settings.seed, stratify=y)
         words = Words([texts[k] for k in train_indices.tolist()])
-        longest = words.encode(texts).shape[1]
+        longest_length = words.encode(texts).shape[1]
         parts = ([texts[k] for k in part.tolist()] for part in (train_indices, test_indices))
-        train, test = (words.encode(part, longest, "parallel") for part in parts)
+        train, test = (words.encode(part, longest_length, "parallel") for part in parts)
         loader = Loader(train, train_y, batch_size=settings.batch, seed=settings.seed, backend=settings.backend)
         return Data(loader, (test.to(settings.backend), test_y.to(settings.backend)), (words, names))
 

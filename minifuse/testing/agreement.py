@@ -23,7 +23,7 @@ class Deviation(NamedTuple):
     """The largest deviation |got - expected| of one backend, for values and for gradients."""
 
     backend: str
-    dtypes: tuple[str, ...]  # of the inputs
+    dtypes: tuple[str, ...]  # the dtypes of the inputs
     value: float
     gradient: float
 
@@ -113,11 +113,11 @@ def assert_backends_agree(
     0.0
     """
 
-    def allowed(got: ndarray, right: ndarray) -> Tolerance:
+    def choose_tolerance(got: ndarray, expected_values: ndarray) -> Tolerance:
         if rtol is not None or atol is not None:
             return Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
         n = max((a.size for a in inputs), default=1)  # a result may combine all elements of the inputs
-        return tolerance_for(kind, BY_NUMPY[got.dtype], n, max_magnitude(right, *inputs))
+        return tolerance_for(kind, BY_NUMPY[got.dtype], n, max_magnitude(expected_values, *inputs))
 
     rows = []
     for dtype in dtypes or (None,):
@@ -134,7 +134,7 @@ def assert_backends_agree(
         values = [y.numpy() for y in reference.outputs] if expected is None else as_arrays(expected)
         for r in runs:
             compare_shapes_and_dtypes(runs[0], r)
-            rows.append(compare_with_expected(r, values, reference.gradients, allowed))
+            rows.append(compare_with_expected(r, values, reference.gradients, choose_tolerance))
     return Agreement(tuple(rows))
 
 
@@ -170,9 +170,9 @@ def assert_close(
     >>> import minifuse as mf
     >>> assert_close(mf.exp(mf.tensor([0.0, 1.0])), [1.0, np.e], "transcendental")
     """
-    right = np.asarray(expected)
-    scale = max_magnitude(right) if scale is None else scale
-    compare_arrays(np.asarray(got), right, tolerance_for(kind, got.dtype, n, scale), what)
+    expected_values = np.asarray(expected)
+    scale = max_magnitude(expected_values) if scale is None else scale
+    compare_arrays(np.asarray(got), expected_values, tolerance_for(kind, got.dtype, n, scale), what)
 
 
 def backend_names(names: Sequence[str] | None) -> tuple[str, ...]:
@@ -194,7 +194,7 @@ def as_float_dtype(array: ndarray, dtype: DType | str | None) -> ndarray:
 
 
 def run_on_backend(fn: Callable[..., object], arrays: Sequence[ndarray], backend: str, wants_gradients: bool) -> BackendRun:
-    """Call the function with copies of the arrays, and compute gradients if asked to."""
+    """Call the function with copies of the arrays, and compute gradients if requested."""
     run = BackendRun(backend, [copy_to_tensor(array, backend, wants_gradients) for array in arrays])
     with use_backend(backend):
         try:
@@ -241,8 +241,8 @@ def as_arrays(expected: ArrayLike | tuple[ArrayLike, ...]) -> list[ndarray]:
 
 def max_magnitude(*arrays: ndarray) -> float:
     """Return the largest finite magnitude in the arrays."""
-    finite = [np.abs(a[np.isfinite(a)], dtype=np.float64) for a in arrays if a.size and a.dtype.kind != "b"]
-    return max((float(a.max()) for a in finite if a.size), default=0.0)
+    finite_magnitudes = [np.abs(a[np.isfinite(a)], dtype=np.float64) for a in arrays if a.size and a.dtype.kind != "b"]
+    return max((float(a.max()) for a in finite_magnitudes if a.size), default=0.0)
 
 
 def compare_errors(runs: Sequence[BackendRun]) -> None:
@@ -261,16 +261,18 @@ def format_error(error: Exception | None) -> str:
 
 def compare_shapes_and_dtypes(first: BackendRun, r: BackendRun) -> None:
     """Raise AssertionError unless number, shapes and dtypes of the outputs are equal."""
-    kinds = [[(y.dtype.name, y.shape) for y in x.outputs] for x in (first, r)]
-    if kinds[0] != kinds[1]:
-        raise AssertionError(f"{first.backend} returned {kinds[0]}, {r.backend} returned {kinds[1]}\n{format_inputs(r)}")
+    signatures = [[(y.dtype.name, y.shape) for y in x.outputs] for x in (first, r)]
+    if signatures[0] != signatures[1]:
+        raise AssertionError(
+            f"{first.backend} returned {signatures[0]}, {r.backend} returned {signatures[1]}\n{format_inputs(r)}"
+        )
 
 
 def compare_with_expected(
     r: BackendRun,
     values: Sequence[ndarray],
     gradients: Sequence[ndarray | None],
-    allowed: Callable[[ndarray, ndarray], Tolerance],
+    choose_tolerance: Callable[[ndarray, ndarray], Tolerance],
 ) -> Deviation:
     """Compare the values and gradients of a run with the expected ones."""
     if len(values) != len(r.outputs):
@@ -278,42 +280,47 @@ def compare_with_expected(
             f"{r.backend}: the function returned {len(r.outputs)} outputs, expected {len(values)}\n{format_inputs(r)}"
         )
     value = gradient = 0.0
-    for k, (y, right) in enumerate(zip([y.numpy() for y in r.outputs], values, strict=True)):
-        value = max(value, compare_arrays(y, right, allowed(y, right), f"output {k}", r))
-    for k, (got, exact) in enumerate(zip(r.gradients, gradients, strict=True)):
-        if (got is None) is not (exact is None):
+    for k, (y, expected_values) in enumerate(zip([y.numpy() for y in r.outputs], values, strict=True)):
+        value = max(value, compare_arrays(y, expected_values, choose_tolerance(y, expected_values), f"output {k}", r))
+    for k, (got, reference_gradient) in enumerate(zip(r.gradients, gradients, strict=True)):
+        if (got is None) is not (reference_gradient is None):
             what = "no gradient" if got is None else "a gradient"
             raise AssertionError(f"{r.backend}: input {k} got {what}, unlike the reference\n{format_inputs(r)}")
-        if got is not None and exact is not None:
-            gradient = max(gradient, compare_arrays(got, exact, allowed(got, exact), f"the gradient of input {k}", r))
+        if got is not None and reference_gradient is not None:
+            gradient = max(
+                gradient,
+                compare_arrays(
+                    got, reference_gradient, choose_tolerance(got, reference_gradient), f"the gradient of input {k}", r
+                ),
+            )
     return Deviation(r.backend, tuple(x.dtype.name for x in r.inputs), value, gradient)
 
 
-def compare_arrays(got: ndarray, expected: ndarray, allowed: Tolerance, what: str, r: BackendRun | None = None) -> float:
+def compare_arrays(got: ndarray, expected: ndarray, tolerance: Tolerance, what: str, r: BackendRun | None = None) -> float:
     """Return the largest difference; raise AssertionError with details on the first one that is too large."""
-    where = f"{r.backend}: {what}" if r else what
+    label = f"{r.backend}: {what}" if r else what
     if got.shape != expected.shape:
         raise AssertionError(
-            "\n".join([f"{where} has shape {got.shape}, expected {expected.shape}", *[format_inputs(r)] * bool(r)])
+            "\n".join([f"{label} has shape {got.shape}, expected {expected.shape}", *[format_inputs(r)] * bool(r)])
         )
     with np.errstate(all="ignore"):
-        right = expected.astype(got.dtype)
+        expected_values = expected.astype(got.dtype)
         if got.dtype.kind == "f":
-            is_finite = np.isfinite(got) & np.isfinite(right)
-            distance = np.where(is_finite, np.abs(got.astype(np.float64) - right), 0.0)
-            is_same = (got == right) | (np.isnan(got) & np.isnan(right))
-            is_same |= is_finite & (distance <= allowed.atol + allowed.rtol * np.abs(right, dtype=np.float64))
+            is_finite = np.isfinite(got) & np.isfinite(expected_values)
+            distance = np.where(is_finite, np.abs(got.astype(np.float64) - expected_values), 0.0)
+            is_same = (got == expected_values) | (np.isnan(got) & np.isnan(expected_values))
+            is_same |= is_finite & (distance <= tolerance.atol + tolerance.rtol * np.abs(expected_values, dtype=np.float64))
         else:
-            is_same, distance = got == right, np.abs(got.astype(np.float64) - right.astype(np.float64))
+            is_same, distance = got == expected_values, np.abs(got.astype(np.float64) - expected_values.astype(np.float64))
     if is_same.all():
         return float(distance.max(initial=0.0))
     first = tuple(int(i) for i in np.argwhere(~is_same)[0])
     raise AssertionError(
         "\n".join(
             [
-                f"{where} is wrong at {np.count_nonzero(~is_same)} of {got.size} elements, {got.dtype} {got.shape}",
-                f"first at    {first}: expected {right[first]!s}, got {got[first]!s}",
-                f"allowed     rtol {allowed.rtol:.2g}, atol {allowed.atol:.2g}: {allowed.reason}",
+                f"{label} is wrong at {np.count_nonzero(~is_same)} of {got.size} elements, {got.dtype} {got.shape}",
+                f"first at    {first}: expected {expected_values[first]!s}, got {got[first]!s}",
+                f"allowed     rtol {tolerance.rtol:.2g}, atol {tolerance.atol:.2g}: {tolerance.reason}",
                 *[format_inputs(r)] * bool(r),
             ]
         )

@@ -66,25 +66,27 @@ def gradcheck(
     >>> gradcheck(lambda x: x.log() * x, x, second=True)
     True
     """
-    checked = {k: x for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
-    if not checked:
+    checked_inputs = {k: x for k, x in enumerate(tensors) if isinstance(x, Tensor) and x.requires_grad}
+    if not checked_inputs:
         raise GradientError("gradcheck: no input requires a gradient; make one with requires_grad=True")
-    for k, x in checked.items():
+    for k, x in checked_inputs.items():
         if x.dtype is not float64:
             raise DTypeError(f"gradcheck: input {k} is {x.dtype}, expected float64; convert it with x.to(mf.float64)")
-    allowed = tolerance_for("difference", float64)
-    allowed = allowed if rtol is None and atol is None else Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
+    tolerance = tolerance_for("difference", float64)
+    tolerance = tolerance if rtol is None and atol is None else Tolerance(rtol or 0.0, atol or 0.0, "given by the caller")
 
     def values(xs: Sequence[Tensor]) -> list[Tensor]:
         arguments = list(tensors)
-        for k, x in zip(checked, xs, strict=True):
+        for k, x in zip(checked_inputs, xs, strict=True):
             arguments[k] = x
         return as_tensor_list(fn(*arguments))
 
-    leaves, names = [as_leaf(x) for x in checked.values()], list(checked)
-    check_gradients(values, leaves, names, "gradient", eps, allowed)
+    leaves, input_numbers = [as_leaf(x) for x in checked_inputs.values()], list(checked_inputs)
+    check_gradients(values, leaves, input_numbers, "gradient", eps, tolerance)
     if second:
-        check_gradients(lambda xs: weighted_gradients(values, xs, True), leaves, names, "second derivative", eps, allowed)
+        check_gradients(
+            lambda xs: weighted_gradients(values, xs, True), leaves, input_numbers, "second derivative", eps, tolerance
+        )
     return True
 
 
@@ -94,26 +96,29 @@ def as_leaf(x: Tensor) -> Tensor:
 
 
 def check_gradients(
-    outputs: Outputs, leaves: Sequence[Tensor], names: Sequence[int], what: str, eps: float, allowed: Tolerance
+    outputs: Outputs, leaves: Sequence[Tensor], input_numbers: Sequence[int], what: str, eps: float, tolerance: Tolerance
 ) -> None:
     """Compare the gradients of autodiff with central differences."""
     gradients = weighted_gradients(outputs, leaves, False)
-    for k, (name, g) in enumerate(zip(names, gradients, strict=True)):
-        right, scale = central_differences(outputs, leaves, k, eps)
-        floor = 0.0 if allowed.reason == "given by the caller" else allowed.rtol * scale
+    for k, (number, g) in enumerate(zip(input_numbers, gradients, strict=True)):
+        differences, scale = central_differences(outputs, leaves, k, eps)
+        floor = 0.0 if tolerance.reason == "given by the caller" else tolerance.rtol * scale
         compare_arrays(
-            g.numpy(), right, allowed._replace(atol=allowed.atol + floor), f"gradcheck: the {what} of input {name}"
+            g.numpy(),
+            differences,
+            tolerance._replace(atol=tolerance.atol + floor),
+            f"gradcheck: the {what} of input {number}",
         )
 
 
 def weighted_gradients(outputs: Outputs, leaves: Sequence[Tensor], create_graph: bool) -> list[Tensor]:
     """Return the gradients of the weighted sum of outputs; zeros for inputs without a gradient."""
-    total: dict[Tensor, Tensor] = {}
+    totals: dict[Tensor, Tensor] = {}
     for y, weight in weighted_outputs(outputs(leaves)):
         if y.requires_grad:
             for x, g in autograd.run_backward(y, weight, create_graph=create_graph, retain_graph=True).items():
-                total[x] = total[x] + g if x in total else g
-    return [total[x] if x in total else x.asarray_like(np.zeros(x.shape)) for x in leaves]
+                totals[x] = totals[x] + g if x in totals else g
+    return [totals[x] if x in totals else x.asarray_like(np.zeros(x.shape)) for x in leaves]
 
 
 def central_differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps: float) -> tuple[ndarray, float]:
@@ -122,15 +127,15 @@ def central_differences(outputs: Outputs, leaves: Sequence[Tensor], k: int, eps:
     result, flat = np.empty(arrays[k].shape), arrays[k].reshape(-1)
     largest = 0.0
     for i, x in enumerate(flat.copy()):
-        flat[i] = above = x + eps
-        up = evaluate_outputs(outputs, leaves, arrays)
-        flat[i] = below = x - eps
-        down = evaluate_outputs(outputs, leaves, arrays)
+        flat[i] = upper = x + eps
+        upper_outputs = evaluate_outputs(outputs, leaves, arrays)
+        flat[i] = lower = x - eps
+        lower_outputs = evaluate_outputs(outputs, leaves, arrays)
         flat[i] = x
-        result.reshape(-1)[i] = sum(float(((a - b) * w).sum()) for (a, w), (b, _) in zip(up, down, strict=True)) / (
-            above - below
-        )
-        largest = max(largest, max_magnitude(*[a for a, _ in up]))
+        result.reshape(-1)[i] = sum(
+            float(((a - b) * w).sum()) for (a, w), (b, _) in zip(upper_outputs, lower_outputs, strict=True)
+        ) / (upper - lower)
+        largest = max(largest, max_magnitude(*[a for a, _ in upper_outputs]))
     return result, largest
 
 

@@ -59,13 +59,13 @@ REDUCTIONS = {name: _numpy_reduction(name) for name in ("sum", "mean", "max", "m
     "softmax": _softmax,
     "logsumexp": _logsumexp,
 }
-KEEPS_SHAPE = ("softmax",)  # reductions without keepdim
+REDUCTIONS_WITHOUT_KEEPDIM = ("softmax",)  # their results have the shape of the operand
 
 
 def _reduce_tensor(name: str, x: Array, dim: int, keepdim: bool) -> Array:
     if name == "var":
         return x.var(dim, 0, keepdim)
-    y: Array = getattr(x, name)(dim) if name in KEEPS_SHAPE else getattr(x, name)(dim, keepdim)
+    y: Array = getattr(x, name)(dim) if name in REDUCTIONS_WITHOUT_KEEPDIM else getattr(x, name)(dim, keepdim)
     return y
 
 
@@ -112,7 +112,7 @@ class Operation(NamedTuple):
     run: Callable[..., Any]  # (namespace, *operands)
 
 
-# Bounded and well-conditioned, so that a difference is a bug. Thresholds are numbers that values rarely hit exactly.
+# These operations are bounded and well-conditioned, so a difference is a bug. Values are rarely equal to a threshold.
 UNARY = {
     "neg": Operation("-{0}", lambda xp, x: -x),
     "exp": Operation("mf.exp({0} * 0.3)", lambda xp, x: xp.exp(x * 0.3)),
@@ -144,7 +144,9 @@ SQUASH = Operation("mf.tanh({0} * 0.1)", lambda xp, x: xp.tanh(x * 0.1))
 
 def reduce_operation(name: str, dim: int, keepdim: bool) -> Operation:
     """Return the operation that reduces a dim."""
-    arguments = f"{dim}" if name in KEEPS_SHAPE else f"{dim}, 0, {keepdim}" if name == "var" else f"{dim}, {keepdim}"
+    arguments = (
+        f"{dim}" if name in REDUCTIONS_WITHOUT_KEEPDIM else f"{dim}, 0, {keepdim}" if name == "var" else f"{dim}, {keepdim}"
+    )
     return Operation(f"{{0}}.{name}({arguments})", lambda xp, x: xp.reduce(name, x, dim, keepdim))
 
 

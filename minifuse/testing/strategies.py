@@ -24,7 +24,7 @@ except ModuleNotFoundError:
 StepChoice = tuple[Operation, *tuple[int, ...]]  # an operation and its operands
 MAX_VIEWS = 4
 DIM_SIZES = (3, 2, 5, 1, 7, 4, 6)  # sizes of the dims of program inputs; the first are the simplest
-MAX_MAGNITUDE = 10  # larger values are squashed
+MAX_MAGNITUDE = 10  # tanh reduces values that are larger
 
 
 def shapes(min_dims: int = 0, max_dims: int = 4, max_side: int = 5, min_side: int = 0) -> st.SearchStrategy[Shape]:
@@ -88,23 +88,23 @@ View = tuple[str, ViewArguments, Shape]  # method, argument, and the shape to wh
 
 def _permuted(draw: st.DrawFn, shape: Shape) -> View:
     order = tuple(draw(st.permutations(range(len(shape)))))
-    before = dict(zip(order, shape, strict=True))
-    return "permute", order, tuple(before[d] for d in range(len(shape)))
+    base_sizes = dict(zip(order, shape, strict=True))
+    return "permute", order, tuple(base_sizes[d] for d in range(len(shape)))
 
 
 def _sliced(draw: st.DrawFn, shape: Shape) -> View:
     """Slice each dim from a longer one: with a step, reversed, or away from the ends."""
-    entries, before = [], []
+    entries, base_sizes = [], []
     for n in shape:
-        step, start, rest = draw(st.sampled_from([1, -1, 2, -2, 3])), draw(st.integers(0, 2)), draw(st.integers(0, 2))
+        step, start, remaining = draw(st.sampled_from([1, -1, 2, -2, 3])), draw(st.integers(0, 2)), draw(st.integers(0, 2))
         span = abs(step) * (n - 1) + 1 if n else 0
-        size = start + span + rest
+        size = start + span + remaining
         stop = start + span  # one after the highest selected index
         entries.append(slice(start, stop, step) if step > 0 else slice(stop - 1, start - 1 if start else None, step))
-        before.append(size)
+        base_sizes.append(size)
         if not n:
             entries[-1] = slice(start, start)
-    return "index", tuple(entries), tuple(before)
+    return "index", tuple(entries), tuple(base_sizes)
 
 
 def _indexed(draw: st.DrawFn, shape: Shape) -> View:
@@ -116,9 +116,9 @@ def _indexed(draw: st.DrawFn, shape: Shape) -> View:
 
 def _expanded(draw: st.DrawFn, shape: Shape) -> View:
     """Expand some dims, and add new ones in front."""
-    new = draw(st.integers(0, len(shape)))
-    before = tuple(1 if draw(st.booleans()) else n for n in shape[new:])
-    return "expand", shape, before
+    new_dims = draw(st.integers(0, len(shape)))
+    base_sizes = tuple(1 if draw(st.booleans()) else n for n in shape[new_dims:])
+    return "expand", shape, base_sizes
 
 
 def _with_new_dims(draw: st.DrawFn, shape: Shape) -> View:
@@ -142,17 +142,17 @@ def arrays(
     array([[5, 5, 5],
            [5, 5, 5]], dtype=int32)
     """
-    kind, (low, high) = as_dtype(dtype).numpy, domain
+    element_type, (low, high) = as_dtype(dtype).numpy, domain
 
-    def filled(seed: int) -> np.ndarray:
+    def fill(seed: int) -> np.ndarray:
         random = np.random.default_rng(seed)
-        if kind.kind == "b":
+        if element_type.kind == "b":
             return random.random(shape) < 0.5
-        if kind.kind == "i":
-            return random.integers(int(low), int(high), shape, kind, endpoint=True)
-        return np.asarray(random.uniform(low, high, shape), kind)
+        if element_type.kind == "i":
+            return random.integers(int(low), int(high), shape, element_type, endpoint=True)
+        return np.asarray(random.uniform(low, high, shape), element_type)
 
-    return st.integers(0, 2**32 - 1).map(filled)
+    return st.integers(0, 2**32 - 1).map(fill)
 
 
 @st.composite
@@ -211,10 +211,10 @@ def expressions(
 
     def build(seed: int, count: int) -> Program:
         random = Random(seed)
-        full = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
+        full_shape = tuple(random.sample(sides, random.randint(1, min(max_dims, len(sides)))))
         # with equal sizes, exchanged dims do not change a shape, so only the values are wrong
-        full = full if random.random() < 0.8 else full[:1] * len(full)
-        shapes = [full] + [_broadcasting(random, full) for _ in range(inputs - 1)]
+        full_shape = full_shape if random.random() < 0.8 else full_shape[:1] * len(full_shape)
+        shapes = [full_shape] + [_broadcasting(random, full_shape) for _ in range(inputs - 1)]
         return _ProgramBuilder(random, shapes, rounding).program(count)
 
     return st.builds(build, st.integers(0, 2**32 - 1), st.integers(1, depth))
@@ -247,8 +247,10 @@ class _ProgramBuilder:
             self.add(*self.random.choice(self.kinds)())
             if np.abs(self.samples[-1]).max() > MAX_MAGNITUDE:
                 self.add(programs.SQUASH, len(self.samples) - 1)
-        used = {k for step in self.steps for k in step.operands}
-        return Program(self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used])
+        used_values = {k for step in self.steps for k in step.operands}
+        return Program(
+            self.shapes, self.steps, [k for k in range(len(self.shapes), len(self.samples)) if k not in used_values]
+        )
 
     def add(self, operation: Operation, *operands: int) -> None:
         """Append a step."""

@@ -31,7 +31,7 @@ class ErrorModel(NamedTuple):
     float32: float
     float64: float
     cancels: bool  # leading digits may cancel, so errors are relative to the larger operands
-    grows: bool  # with the square root of the number of terms
+    grows: bool  # the error grows with the square root of the number of terms
     reason: str
 
 

@@ -11,7 +11,7 @@ from .loop import StepRecord
 from .run_folder import CHECKPOINT, CURVES, RunFolder
 from .trainer import BadLoss, Trainer
 
-SAVE_INTERVAL_S = 30.0  # between two checkpoints
+SAVE_INTERVAL_S = 30.0  # seconds between two checkpoints
 
 ProgressCallback = Callable[[list[StepRecord], Mapping[str, float] | None], bool | None]
 
@@ -59,7 +59,7 @@ def fit(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None = Non
 
 def train(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None) -> None:
     """Run steps until all are done or `tell` returns True; log them, and evaluate and save when due."""
-    saved_at = monotonic()
+    last_save_s = monotonic()
     for records in trainer.advance():
         for record in records:
             if not isfinite(record["loss"]):
@@ -70,9 +70,9 @@ def train(trainer: Trainer, folder: RunFolder, tell: ProgressCallback | None) ->
             metrics = trainer.measure()
             folder.note({"step": trainer.done, "epoch": records[-1]["epoch"], "held_out": metrics})
         is_stopped = bool(tell and tell(records, metrics))
-        if metrics or is_stopped or monotonic() - saved_at > SAVE_INTERVAL_S:
+        if metrics or is_stopped or monotonic() - last_save_s > SAVE_INTERVAL_S:
             save_checkpoint(trainer, folder)
-            saved_at = monotonic()
+            last_save_s = monotonic()
         if is_stopped:
             break
 

@@ -29,9 +29,11 @@ class StepRecord(TypedDict):
     seconds: float
 
 
-def train_step(loss_of: LossFunction, model: Module, optimizer: Optimizer, max_norm: float | None, *batch: Tensor) -> Tensor:
+def train_step(
+    compute_loss: LossFunction, model: Module, optimizer: Optimizer, max_norm: float | None, *batch: Tensor
+) -> Tensor:
     """Compute the loss of a batch and its gradients, clip them to `max_norm` if given, and update the parameters."""
-    loss = loss_of(model, *batch)
+    loss = compute_loss(model, *batch)
     optimizer.zero_grad()
     loss.backward()
     clip_gradients(optimizer, max_norm)
@@ -55,7 +57,7 @@ class TrainingLoop:
     step: Callable[..., Tensor]
     """Takes a training step with the tensors of a batch, and returns the loss; see `train_step`."""
     schedule: Schedule | None = None
-    """Its `step` is called after each step."""
+    """The schedule of the learning rate. Its `step` is called after each training step."""
     steps: int = sys.maxsize
     """Number of steps in total."""
     eval_interval: int = sys.maxsize

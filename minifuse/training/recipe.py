@@ -25,7 +25,7 @@ Number = int | float
 
 @dataclass(frozen=True)
 class Settings:
-    """The settings of a run. Equal settings give equal results, bit by bit, on the same machine.
+    """The settings of a run. Runs with equal settings have equal results, bit by bit, on the same machine.
 
     Attributes
     ----------
@@ -91,10 +91,14 @@ class Settings:
         return {f.name: getattr(self, f.name) for f in fields(self) if f.name != "options"} | {"options": dict(self.options)}
 
 
-def suggest_names(name: object, known: Iterable[str]) -> str:
+def suggest_names(name: object, known_names: Iterable[str]) -> str:
     """Return a hint for an unknown name: the most similar known name, or all of them."""
-    close = get_close_matches(str(name), known, n=1)
-    return f"; did you mean {close[0]}?" if close else f"; the known names are {', '.join(known) or 'none'}"
+    similar_names = get_close_matches(str(name), known_names, n=1)
+    return (
+        f"; did you mean {similar_names[0]}?"
+        if similar_names
+        else f"; the known names are {', '.join(known_names) or 'none'}"
+    )
 
 
 TYPE_NAMES = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}

@@ -14,7 +14,7 @@ from ..core.errors import MinifuseError, TrainingError
 from .recipe import Recipe, Settings
 
 FORMAT = 1
-MAX_SHOWN_CHARACTERS = 60  # of a value, in an error
+MAX_SHOWN_CHARACTERS = 60  # largest number of characters of a value in an error
 
 
 class LogLine(TypedDict):
@@ -82,22 +82,22 @@ def read_line(text: bytes, path: Path, number: int) -> LogLine:
         The line is not a JSON object, or a field is missing or has the wrong type.
     """
 
-    def damaged(details: str) -> TrainingError:
+    def damage_error(details: str) -> TrainingError:
         return TrainingError(f"{path}, line {number} is damaged: {details}; delete the line; it is only used for the curves")
 
     try:
         content = json.loads(text)
     except (ValueError, RecursionError) as error:  # not UTF-8, not JSON, or nested too deeply
-        raise damaged(str(error)) from None
+        raise damage_error(str(error)) from None
     if not isinstance(content, dict):
-        raise damaged(f'got {format_value(content)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
+        raise damage_error(f'got {format_value(content)}, expected an object such as {{"step": 1, "epoch": 1, "loss": 0.5}}')
     for name in REQUIRED_FIELDS if content.keys() & {"loss", "held_out"} else (*REQUIRED_FIELDS, "loss"):
         if name not in content:
-            raise damaged(f'"{name}" is missing, got {format_value(content)}')
+            raise damage_error(f'"{name}" is missing, got {format_value(content)}')
     for name in content.keys() & LINE_FIELDS.keys():
         is_valid, expected = LINE_FIELDS[name]
         if not is_valid(content[name]):
-            raise damaged(f'"{name}" is {format_value(content[name])}, expected {expected}')
+            raise damage_error(f'"{name}" is {format_value(content[name])}, expected {expected}')
     return cast(LogLine, content)
 
 
@@ -138,24 +138,24 @@ def recorded_settings(path: Path, recorded: Mapping[str, object], recipe: Recipe
     TrainingError
         A setting or an option is missing, unknown, or has the wrong type or range.
     """
-    defaults, known = recipe.settings.as_dict(), recipe.settings.options
+    defaults, default_options = recipe.settings.as_dict(), recipe.settings.options
     for name in (f.name for f in fields(Settings)):
         if name not in recorded:
             raise TrainingError(f'{path}: setting "{name}" is missing; add the value of the run, such as {defaults[name]}')
     options = recorded["options"]
     if not isinstance(options, dict):
         raise TrainingError(
-            f'{path}: "options" is {format_value(options)}, expected an object of numbers, such as {dict(known)}'
+            f'{path}: "options" is {format_value(options)}, expected an object of numbers, such as {dict(default_options)}'
         )
-    for name, default in known.items():
+    for name, default in default_options.items():
         if name not in options:
             raise TrainingError(f'{path}: option "{name}" is missing; add the value of the run, such as {default}')
         if not is_number(options[name]):
             raise TrainingError(
                 f'{path}: option "{name}" is {format_value(options[name])}, expected a number, such as {default}'
             )
-    if empty := [name for name, value in recorded.items() if value is None]:
-        raise TrainingError(f'{path}: "{empty[0]}" is null, expected the value of the run')
+    if null_names := [name for name, value in recorded.items() if value is None]:
+        raise TrainingError(f'{path}: "{null_names[0]}" is null, expected the value of the run')
     try:
         return recipe.settings.changed(recorded)
     except MinifuseError as error:

@@ -195,7 +195,7 @@ class RunFolder:
 
     @property
     def is_untouched(self) -> bool:
-        """True if the run ended before its first checkpoint: there is none, and the log is empty."""
+        """True if there is no checkpoint and the log is empty: the run ended before its first checkpoint."""
         return not (self.path / CHECKPOINT).exists() and next(self.lines(), None) is None
 
     def save(self, state: Mapping[str, object]) -> None:

@@ -17,7 +17,7 @@ from ..tensors.tensor import Tensor
 from .loop import TrainingLoop, train_step
 from .recipe import Recipe, Settings
 
-MIN_EVALUATIONS = 20  # in a run with at least as many steps
+MIN_EVALUATIONS = 20  # evaluations of a run, if it has at least as many steps
 STATE_PARTS = {"step", "model", "optimizer", "schedule", "rng"}
 LOSSES_PER_FETCH = 10  # losses copied from a device together, since each copy waits for the device
 
@@ -141,8 +141,8 @@ def translate_errors(recipe: Recipe, settings: Settings) -> Iterator[None]:
     except MinifuseError:
         raise
     except (MemoryError, OverflowError, ValueError) as error:
-        shown = ", ".join(f"{name}={value}" for name, value in settings.as_dict().items())
-        raise TrainingError(f"{recipe.name} cannot be built: {error}; choose other settings than {shown}") from error
+        settings_text = ", ".join(f"{name}={value}" for name, value in settings.as_dict().items())
+        raise TrainingError(f"{recipe.name} cannot be built: {error}; choose other settings than {settings_text}") from error
 
 
 class BadLoss(TrainingError):  # noqa: N818  # named after the fault

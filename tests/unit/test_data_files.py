@@ -95,7 +95,7 @@ def test_images_and_labels_as_one_wants_them(path):
 
 
 def test_idx_larger_than_one_piece(path, monkeypatch):
-    monkeypatch.setattr(files, "READ_CHUNK", 7)
+    monkeypatch.setattr(files, "READ_CHUNK_BYTES", 7)
     array = np.random.default_rng(0).integers(-1000, 1000, (13, 17)).astype(np.int16)
     for content in (idx(array), packed_up(idx(array))):
         np.testing.assert_array_equal(read(read_idx, path, content).numpy(), array)

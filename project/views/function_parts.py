@@ -13,13 +13,15 @@ class KernelPart:
 
     text: str
     says: str
+    """A verb phrase for the label, such as "loads x"."""
     kind: str
+    """One of picture.KINDS, the look of the cell."""
     reads: tuple[int, ...]
-    """The parts of the same kernel that it reads."""
+    """The indices of the parts of the same kernel that this part reads."""
     memory: str = ""
-    """The array that is loaded or stored."""
+    """The name of the array that is loaded or stored; empty for an operation."""
     nodes: tuple[int, ...] = ()
-    """The nodes of the graph that it computes."""
+    """The indices of the graph nodes that this part computes."""
 
 
 @dataclass(frozen=True)
@@ -38,4 +40,4 @@ class FunctionParts:
     """Nodes without an operation in a kernel: views, and broadcast numbers."""
     inputs: frozenset[int]
     stored: frozenset[int]
-    """Nodes that a kernel stores."""
+    """Nodes whose values a kernel stores."""

@@ -1,6 +1,6 @@
-"""Example functions: a dozen that show what is fused and what is not, and some whose backward passes are shown step by step.
+"""Example functions: FUSED show what is fused and what is not; the backward pass of DIFFERENTIATED is shown step by step.
 
-They are ordinary functions of tensors, as a user writes them, and do not depend on the pages.
+All are ordinary functions of tensors, as a user writes them, and do not depend on the pages.
 """
 
 from collections.abc import Callable
@@ -24,22 +24,22 @@ class Example:
     name: str
     function: Callable[..., Any]
     kinds: tuple[tuple[int | str, ...], ...]
-    """The shapes of the arguments, where "n" is the size, and "2n" twice the size."""
+    """The shapes of the arguments; "n" is the size of the example, "2n" is twice the size."""
     shows: str
     """A sentence about what the example shows."""
 
     def shapes(self, size: int) -> Shapes:
         """Return the shapes of the arguments for a size."""
-        known: dict[int | str, int] = {"n": size, "2n": 2 * size}
-        return tuple(tuple(known.get(n, 0) if isinstance(n, str) else n for n in shape) for shape in self.kinds)
+        sizes: dict[int | str, int] = {"n": size, "2n": 2 * size}
+        return tuple(tuple(sizes.get(n, 0) if isinstance(n, str) else n for n in shape) for shape in self.kinds)
 
     def arrays(self, size: int, dtype: str = "float32", low: float = 0.5, high: float = 2.0) -> list[Array]:
-        """Return arguments: numbers between `low` and `high` in irregular order, equal in each call."""
-        found = []
+        """Return the arguments for a size: the same numbers between `low` and `high`, in irregular order, in each call."""
+        arrays = []
         for k, shape in enumerate(self.shapes(size)):
-            places = np.arange(prod(shape), dtype=np.float64)
-            found.append((low + (high - low) * ((places + k) * 0.618034 % 1)).astype(dtype).reshape(shape))
-        return found
+            index = np.arange(prod(shape), dtype=np.float64)
+            arrays.append((low + (high - low) * ((index + k) * 0.618034 % 1)).astype(dtype).reshape(shape))
+        return arrays
 
 
 def blend(a: Any, b: Any, c: Any) -> Any:
@@ -105,7 +105,7 @@ def reordered(x: Any) -> Any:
 
 
 def mean_square(x: Any, w: Any) -> Any:
-    """Compute a loss."""
+    """Compute the mean square of tanh(x @ w), a loss."""
     return (mf.tanh(x @ w) ** 2).mean()
 
 
@@ -132,16 +132,16 @@ FUSED = (
 )
 
 
-# For gradients: results of any shape are added up first.
+# Functions whose gradient is shown. A result that is not a scalar is summed first.
 
 
 def polynomial(x: Any) -> Any:
-    """Compute a polynomial, which uses x twice."""
+    """Compute x * x + x, which uses x in two terms."""
     return x * x + x
 
 
 def biased(x: Any, b: Any) -> Any:
-    """Add a row to each row."""
+    """Add the row b to each row of x, and multiply by x."""
     return (x + b) * x
 
 
@@ -184,4 +184,4 @@ DIFFERENTIATED = (
 
 def find_example(name: str | None, among: tuple[Example, ...]) -> Example:
     """Return the example with this name, or the first one."""
-    return next((found for found in among if found.name == name), among[0])
+    return next((example for example in among if example.name == name), among[0])

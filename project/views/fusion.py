@@ -57,29 +57,29 @@ def split_function(example: Example, rows: int, backend: str) -> FunctionParts:
     Raises
     ------
     MinifuseError
-        The backend is not there.
+        The backend is not available.
     """
-    on = planning_backend(backend)
-    placed = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), on) for shape in example.shapes(rows)]
+    planned_backend = planning_backend(backend)
+    arguments = [mf.Tensor.from_numpy(np.zeros(shape, np.float32), planned_backend) for shape in example.shapes(rows)]
     fused = mf.fuse(example.function)
-    entry, _ = fused.get_entry(tuple(placed), {})
-    explained, graph = fused.explain(*placed), NumberedGraph(entry.plan, entry.trace)
-    held = nodes_by_expression(entry.plan, graph)
+    entry, _ = fused.get_entry(tuple(arguments), {})
+    explained, graph = fused.explain(*arguments), NumberedGraph(entry.plan, entry.trace)
+    nodes_of_steps = nodes_by_expression(entry.plan, graph)
     order = range(len(graph.order))
     return FunctionParts(
         example,
         rows,
         backend,
         explained,
-        fused.source(*placed),
-        tuple(kernel_parts(step, entry.plan, graph, of) for step, of in zip(entry.plan.steps, held, strict=True)),
+        fused.source(*arguments),
+        tuple(kernel_parts(step, entry.plan, graph, of) for step, of in zip(entry.plan.steps, nodes_of_steps, strict=True)),
         tuple(tuple(dict.fromkeys(graph.numbers[x] for x in graph.order[k].inputs if x in graph.numbers)) for k in order),
         tuple(node_symbol(graph.order[k], explained.nodes[k].name) for k in order),
         frozenset(k for k in order if is_free(graph.order[k])),
         frozenset(k for k in order if isinstance(graph.order[k].function, Argument)),
         frozenset(
             graph.numbers[node]
-            for step, of in zip(entry.plan.steps, held, strict=True)
+            for step, of in zip(entry.plan.steps, nodes_of_steps, strict=True)
             for e in stored_expressions(step)
             for node in of.get(e, ())
         ),
@@ -93,28 +93,28 @@ def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expressi
     order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}
     product = {step.kernel.a, step.kernel.b} if isinstance(step, MatmulLaunch) else set[Expression]()
-    found = []
+    parts = []
     for e in order:
         below = [*product] if isinstance(e, Accumulator) else list(e.inputs)
         reads = tuple(dict.fromkeys(index[x] for x in below if x in index))
         nodes = tuple(sorted(graph.numbers[node] for node in held.get(e, ()) if node in graph.numbers))
         if isinstance(e, Load | ReadOutput):
-            places = step.outputs if isinstance(e, ReadOutput) else step.inputs
-            slot = places[e.index][0]
+            buffers = step.outputs if isinstance(e, ReadOutput) else step.inputs
+            slot = buffers[e.index][0]
             memory = "" if slot == NO_BUFFER else names[slot]
             what = f"loads {memory}" if memory else "is the index of the point, which lies nowhere"
-            found.append(KernelPart(memory or "index", what, LOAD if memory else "", (), memory))
+            parts.append(KernelPart(memory or "index", what, LOAD if memory else "", (), memory))
         else:
             name = operator_symbol(e.operator, e.dtype.name) if isinstance(e, Op | ReduceExpr) else "@"
             word = REDUCTION_NAMES.get(name, name) if isinstance(e, ReduceExpr) else name
             text = {"+": "sum", "*": "prod"}.get(word, word) if isinstance(e, ReduceExpr) else word
             said = formula.format(e)[0]
             said = f"computes {truncate(f'{said} = {formula.shared[said]}' if said in formula.shared else said)}"
-            found.append(KernelPart(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
+            parts.append(KernelPart(text, said, OTHER if isinstance(e, ReduceExpr | Accumulator) else "", reads, "", nodes))
     for e, (slot, _) in zip(stored_expressions(step), step.outputs, strict=True):
         reads = (index[e],) if e in index else ()
-        found.append(KernelPart(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
-    return tuple(found)
+        parts.append(KernelPart(names[slot], f"stores {names[slot]}", STORE, reads, names[slot]))
+    return tuple(parts)
 
 
 def operator_symbol(operator: Operator | None, dtype: str) -> str:
@@ -155,17 +155,19 @@ def kind_name(function: Any) -> str:
 # The picture.
 
 
-def picture(found: FunctionParts, play: str = PLAYS[0]) -> Picture:
+def picture(function_parts: FunctionParts, play: str = PLAYS[0]) -> Picture:
     """Draw the graph in layers, a grid of operations for each kernel, and the refused merges.
 
     It plays the kernels, one after the other, or all that was decided on the way to them.
     """
-    grids = [graph_grid(found), *[kernel_grid(found, k) for k in range(len(found.parts))]]
-    if found.explained.refusals:
-        grids.append(refusal_grid(found))
+    grids = [graph_grid(function_parts), *[kernel_grid(function_parts, k) for k in range(len(function_parts.parts))]]
+    if function_parts.explained.refusals:
+        grids.append(refusal_grid(function_parts))
     if play == PLAYS[1]:
-        return Picture(sentence(found), tuple(grids), tuple(fusion_steps.frames(found)), fusion_steps.MEANS)
-    return Picture(sentence(found), tuple(grids), tuple(frames(found)), MEANS)
+        return Picture(
+            sentence(function_parts), tuple(grids), tuple(fusion_steps.frames(function_parts)), fusion_steps.MEANS
+        )
+    return Picture(sentence(function_parts), tuple(grids), tuple(frames(function_parts)), MEANS)
 
 
 def assign_layers(reads: Sequence[Sequence[int]]) -> list[tuple[int, int]]:
@@ -195,40 +197,48 @@ def edge_links(prefix: str, k: int, reads: Sequence[Sequence[int]], used: Sequen
     return tuple(f"{prefix}{j}>{k}" for j in reads[k]) + tuple(f"{prefix}{k}>{j}" for j in used[k])
 
 
-def graph_grid(found: FunctionParts) -> Grid:
+def graph_grid(function_parts: FunctionParts) -> Grid:
     """Draw each value of the function once, to the right of its operands."""
-    used, cells = readers(found.reads), list[Cell]()
-    for k, node in enumerate(found.explained.nodes):
-        kernels = [f"launch{j}" for j in computing_kernels(found, k)]
-        lies = (
+    used, cells = readers(function_parts.reads), list[Cell]()
+    for k, node in enumerate(function_parts.explained.nodes):
+        kernels = [f"launch{j}" for j in computing_kernels(function_parts, k)]
+        storage = (
             "an input in memory"
-            if k in found.inputs
+            if k in function_parts.inputs
             else "no operation, which costs nothing"
-            if k in found.free
+            if k in function_parts.free
             else f"computed in {' and '.join(kernels) or 'no kernel of its own'}, "
-            + ("and stored" if k in found.stored else "never stored")
+            + ("and stored" if k in function_parts.stored else "never stored")
         )
         uses = f", read by {', '.join(f'%{j}' for j in used[k])}" if used[k] else ", a result"
-        label = f"%{k}: {node.operation} {node.name}".rstrip() + f", {node.dtype} {node.shape}, {lies}{uses}"
-        links = (f"g{k}", f"n{k}", *edge_links("g", k, found.reads, used))
-        cells.append(Cell(0, 0, f"%{k} {found.glyphs[k]}", label, cell_kind(found, k), links))
+        label = f"%{k}: {node.operation} {node.name}".rstrip() + f", {node.dtype} {node.shape}, {storage}{uses}"
+        links = (f"g{k}", f"n{k}", *edge_links("g", k, function_parts.reads, used))
+        cells.append(Cell(0, 0, f"%{k} {function_parts.glyphs[k]}", label, cell_kind(function_parts, k), links))
     title = "graph: blue is an input, orange is stored, hatched costs nothing, white never touches memory"
-    return grid_of("graph", title, assign_layers(found.reads), cells)
+    return grid_of("graph", title, assign_layers(function_parts.reads), cells)
 
 
-def cell_kind(found: FunctionParts, k: int) -> str:
+def cell_kind(function_parts: FunctionParts, k: int) -> str:
     """Return the kind of the cell of a value."""
-    return LOAD if k in found.inputs else IDLE if k in found.free else STORE if k in found.stored else ""
+    return (
+        LOAD
+        if k in function_parts.inputs
+        else IDLE
+        if k in function_parts.free
+        else STORE
+        if k in function_parts.stored
+        else ""
+    )
 
 
-def computing_kernels(found: FunctionParts, k: int) -> list[int]:
+def computing_kernels(function_parts: FunctionParts, k: int) -> list[int]:
     """Return the kernels that compute a value; several, if it is recomputed."""
-    return [j for j, parts in enumerate(found.parts) if any(k in part.nodes for part in parts)]
+    return [j for j, parts in enumerate(function_parts.parts) if any(k in part.nodes for part in parts)]
 
 
-def kernel_grid(found: FunctionParts, k: int) -> Grid:
+def kernel_grid(function_parts: FunctionParts, k: int) -> Grid:
     """Draw the loads, operations and stores of a kernel, each to the right of its operands."""
-    parts, facts = found.parts[k], found.explained.forward.kernels[k]
+    parts, facts = function_parts.parts[k], function_parts.explained.forward.kernels[k]
     reads = [part.reads for part in parts]
     used, cells = readers(reads), list[Cell]()
     sizes = {x.name: x.nbytes for x in (*facts.reads, *facts.writes)}
@@ -242,10 +252,10 @@ def kernel_grid(found: FunctionParts, k: int) -> Grid:
     return grid_of(f"kernel{k}", title, assign_layers(reads), cells)
 
 
-def refusal_grid(found: FunctionParts) -> Grid:
+def refusal_grid(function_parts: FunctionParts) -> Grid:
     """Draw the refused merges."""
     cells = []
-    for k, x in enumerate(found.explained.refusals):
+    for k, x in enumerate(function_parts.explained.refusals):
         ends = [value.partition(" = ")[0] for value in (x.producer, x.consumer)]
         label = f"{x.producer} was not fused into {x.consumer}: {x.reason}"
         links = (f"r{k}", *[f"g{end[1:]}" for end in ends if end.startswith("%") and end[1:].isdecimal()])
@@ -254,15 +264,17 @@ def refusal_grid(found: FunctionParts) -> Grid:
     return grid_of("refusals", title, [(k, 0) for k in range(len(cells))], cells)
 
 
-def frames(found: FunctionParts) -> list[Frame]:
+def frames(function_parts: FunctionParts) -> list[Frame]:
     """Return a frame of the whole graph, and one for each kernel."""
-    if not found.parts:
+    if not function_parts.parts:
         return []
-    steps = [Frame(sentence(found))]
-    for k, (parts, facts) in enumerate(zip(found.parts, found.explained.forward.kernels, strict=True)):
+    steps = [Frame(sentence(function_parts))]
+    for k, (parts, facts) in enumerate(zip(function_parts.parts, function_parts.explained.forward.kernels, strict=True)):
         chosen = [(f"k{k}.{j}", CHOSEN) for j, part in enumerate(parts) if not part.memory]
         chosen += [(f"g{n}", CHOSEN) for n in dict.fromkeys(n for part in parts for n in part.nodes)]
-        chosen += [(f"r{n}", OTHER) for n in range(len(found.explained.refusals))]  # their cells share links with the graph
+        chosen += [
+            (f"r{n}", OTHER) for n in range(len(function_parts.explained.refusals))
+        ]  # their cells share links with the graph
         steps.append(Frame(describe_kernel(k, facts), tuple(chosen)))
     return steps
 
@@ -273,26 +285,26 @@ def describe_kernel(k: int, facts: KernelFacts) -> str:
     return f"launch{k} reads {', '.join(reads) or 'nothing'}, computes {facts.formula}, and writes {', '.join(writes)}."
 
 
-def sentence(found: FunctionParts) -> str:
+def sentence(function_parts: FunctionParts) -> str:
     """Summarize the picture."""
-    x = found.explained
+    x, backend = function_parts.explained, function_parts.backend
     now, before = x.forward, x.unfused
-    text = f"{x.function} on {found.backend}: {format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
+    text = f"{x.function} on {backend}: {format_count(len(now.kernels), 'kernel')} instead of {len(before.kernels)}"
     text += f", {format_bytes(now.nbytes)} moved instead of {format_bytes(before.nbytes)}"
-    return f"{text}. {found.example.shows}"
+    return f"{text}. {function_parts.example.shows}"
 
 
 # Beside the picture.
 
 
-def facts(found: FunctionParts, chosen: str | None = None) -> list[Fact]:
+def facts(function_parts: FunctionParts, chosen: str | None = None) -> list[Fact]:
     """Return facts about the function before and after fusion, about each kernel, and about each refused merge."""
-    x = found.explained
+    x = function_parts.explained
     rule = "of the plan that would run; before: of the calls that the function makes by itself"
     bytes_rule = "of distinct elements: what must be moved at least, however caches help"
     now, before = x.forward, x.unfused
     known = [
-        *chosen_facts(found, chosen),
+        *chosen_facts(function_parts, chosen),
         Fact("kernels", f"{len(before.kernels)} before, {len(now.kernels)} after", DERIVED, rule),
         Fact("launches", f"{before.launches} before, {now.launches} after", DERIVED, "what the backend starts"),
         Fact("bytes moved", f"{format_bytes(before.nbytes)} before, {format_bytes(now.nbytes)} after", DERIVED, bytes_rule),
@@ -315,21 +327,23 @@ def facts(found: FunctionParts, chosen: str | None = None) -> list[Fact]:
     return known
 
 
-def chosen_facts(found: FunctionParts, chosen: str | None) -> list[Fact]:
+def chosen_facts(function_parts: FunctionParts, chosen: str | None) -> list[Fact]:
     """Return the facts of the selected cell."""
-    for grid in picture(found).grids if chosen else ():
+    for grid in picture(function_parts).grids if chosen else ():
         for cell in grid.cells:
             if cell.links[0] == chosen:
                 return [Fact("chosen", cell.label, DERIVED)]
     return []
 
 
-def function_lines(found: FunctionParts) -> list[Line]:
+def function_lines(function_parts: FunctionParts) -> list[Line]:
     """Return the source of the function, with the number of graph operations of each line."""
-    lines, first = inspect.getsourcelines(found.example.function)
-    file = inspect.getsourcefile(found.example.function)
+    lines, first = inspect.getsourcelines(function_parts.example.function)
+    file = inspect.getsourcefile(function_parts.example.function)
     counts = Counter(
-        node.line for k, node in enumerate(found.explained.nodes) if node.line and k not in found.free | found.inputs
+        node.line
+        for k, node in enumerate(function_parts.explained.nodes)
+        if node.line and k not in function_parts.free | function_parts.inputs
     )
     return [
         Line(first + k, text.rstrip("\n"), (("ops", n),) if (n := counts[f"{file}:{first + k}"]) else ())
@@ -337,15 +351,15 @@ def function_lines(found: FunctionParts) -> list[Line]:
     ]
 
 
-def generated_lines(found: FunctionParts) -> list[Line]:
+def generated_lines(function_parts: FunctionParts) -> list[Line]:
     """Return the code that runs: the host program, and each kernel below the operations that it computes."""
-    return [Line(k, text) for k, text in enumerate(found.source.splitlines(), 1)]
+    return [Line(k, text) for k, text in enumerate(function_parts.source.splitlines(), 1)]
 
 
-def command(found: FunctionParts, play: str = PLAYS[0]) -> str:
+def command(function_parts: FunctionParts, play: str = PLAYS[0]) -> str:
     """Return the terminal command that prints the same facts."""
-    shapes = ",".join("x".join(map(str, shape)) for shape in found.example.shapes(found.size))
-    what = f"project/views/functions.py:{found.example.function.__name__}"
-    on = f" --backend {found.backend}" if found.backend != "cuda" or "cuda" in mf.backends() else ""
+    shapes = ",".join("x".join(map(str, shape)) for shape in function_parts.example.shapes(function_parts.size))
+    what = f"project/views/functions.py:{function_parts.example.function.__name__}"
+    on = f" --backend {function_parts.backend}" if function_parts.backend != "cuda" or "cuda" in mf.backends() else ""
     steps = " --steps" if play == PLAYS[1] else ""
     return f"minifuse explain {what} --shape {shapes}{on}{steps} --source"

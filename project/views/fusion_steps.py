@@ -25,13 +25,13 @@ class Progress:
     """The decisions so far. Values are numbers of the graph, kernels numbers of the plan."""
 
     def __init__(self) -> None:
-        self.open: dict[int | None, dict[int, None]] = {}  # what is computed by each kernel that is begun and not made
-        self.computed: list[tuple[int, ...]] = []  # by each kernel that is made
+        self.open: dict[int | None, dict[int, None]] = {}  # unfinished kernel -> values that it computes so far
+        self.computed: list[tuple[int, ...]] = []  # the values that each finished kernel computes
         self.stored: list[tuple[int, ...]] = []
         self.refused: list[tuple[int, ...]] = []  # (producer, consumer)
 
     def apply(self, step: StepFacts) -> Collection[int]:
-        """Apply the next decision, and return what its kernel computes so far."""
+        """Apply the next decision, and return the values that its kernel computes so far."""
         if step.kind == "begun":
             self.open[step.kernel] = {}
         elif step.kind in ("taken", "held"):
@@ -47,20 +47,20 @@ class Progress:
         return self.open.get(step.kernel, ())
 
 
-def frames(found: FunctionParts) -> Iterator[Frame]:
+def frames(function_parts: FunctionParts) -> Iterator[Frame]:
     """Return frames of the captured graph, of each decision, and of the kernels."""
-    x, now, launches = found.explained, Progress(), dict[int | None, int]()
-    count = sum(k not in found.free | found.inputs for k in range(len(x.nodes)))
+    x, progress, launches = function_parts.explained, Progress(), dict[int | None, int]()
+    count = sum(k not in function_parts.free | function_parts.inputs for k in range(len(x.nodes)))
     begin = f"The graph as it was captured: {format_count(count, 'operation')}, none of them in a kernel yet. "
     begin += f"Without fusion, the calls of {x.function} are {format_count(len(x.unfused.kernels), 'kernel')}, "
     begin += f"and move {format_bytes(x.unfused.nbytes)}."
-    yield Frame(begin, cell_kinds(found, now, {}, {}))
+    yield Frame(begin, cell_kinds(function_parts, progress, {}, {}))
     for step in x.steps:
-        inside = now.apply(step)
+        inside = progress.apply(step)
         if step.launch is not None:
             launches[step.kernel] = step.launch
-        shown = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
-        yield Frame(sentence(found, step), cell_kinds(found, now, shown, launches, step.launch))
+        highlighted = dict.fromkeys((*inside, *step.values), OTHER if step.kind == "refused" else CHOSEN)
+        yield Frame(sentence(function_parts, step), cell_kinds(function_parts, progress, highlighted, launches, step.launch))
     yield Frame(
         f"That is all: {format_count(len(x.forward.kernels), 'kernel')}, and {format_bytes(x.forward.nbytes)} moved. "
         "Only what is orange "
@@ -68,48 +68,48 @@ def frames(found: FunctionParts) -> Iterator[Frame]:
     )
 
 
-def rows(found: FunctionParts) -> list[dict[str, str]]:
+def rows(function_parts: FunctionParts) -> list[dict[str, str]]:
     """Return the decisions as rows of a table."""
     return [
         {
             "step": str(k),
             "decision": step.kind,
             "kernel": "" if step.kernel is None else "given up" if step.launch is None else f"launch{step.launch}",
-            "in words": sentence(found, step),
+            "in words": sentence(function_parts, step),
         }
-        for k, step in enumerate(found.explained.steps, 2)  # as the picture counts: its first is the captured graph
+        for k, step in enumerate(function_parts.explained.steps, 2)  # as the picture counts: its first is the captured graph
     ]
 
 
-def sentence(found: FunctionParts, step: StepFacts) -> str:
+def sentence(function_parts: FunctionParts, step: StepFacts) -> str:
     """Describe a decision; for a new kernel, with the bytes that it moves."""
     if step.kind not in ("made", "copied") or step.launch is None:
         return step.text
-    return f"{step.text} It moves {format_bytes(found.explained.forward.kernels[step.launch].nbytes)}."
+    return f"{step.text} It moves {format_bytes(function_parts.explained.forward.kernels[step.launch].nbytes)}."
 
 
 def cell_kinds(
-    found: FunctionParts,
-    now: Progress,
-    shown: Mapping[int, str],
+    function_parts: FunctionParts,
+    progress: Progress,
+    highlighted: Mapping[int, str],
     launches: Mapping[int | None, int],
     launch: int | None = None,
 ) -> tuple[tuple[str, str], ...]:
     """Return (link, kind) of all cells whose kind differs from the final one."""
-    computed = {k for values in (*now.open.values(), *now.computed) for k in values}
+    computed = {k for values in (*progress.open.values(), *progress.computed) for k in values}
     kinds = dict[str, str]()
-    for k in range(len(found.explained.nodes)):
-        if k in shown:
-            kinds[f"g{k}"] = shown[k]
-        elif k not in found.free | found.inputs | computed:
+    for k in range(len(function_parts.explained.nodes)):
+        if k in highlighted:
+            kinds[f"g{k}"] = highlighted[k]
+        elif k not in function_parts.free | function_parts.inputs | computed:
             kinds[f"g{k}"] = STORE
-    begun = {launches[kernel]: inside for kernel, inside in now.open.items() if kernel in launches}
-    for j, parts in enumerate(found.parts):
+    begun = {launches[kernel]: inside for kernel, inside in progress.open.items() if kernel in launches}
+    for j, parts in enumerate(function_parts.parts):
         for n, part in enumerate(parts):
-            if launch == j and any(k in shown for k in part.nodes):
+            if launch == j and any(k in highlighted for k in part.nodes):
                 kinds[f"k{j}.{n}"] = CHOSEN
-            elif j >= len(now.stored) and not any(k in begun.get(j, ()) for k in part.nodes):
+            elif j >= len(progress.stored) and not any(k in begun.get(j, ()) for k in part.nodes):
                 kinds[f"k{j}.{n}"] = IDLE
-    for n in range(len(found.explained.refusals)):  # which share links with the graph, and keep their own looks
-        kinds[f"r{n}"] = OTHER if n < len(now.refused) else IDLE
+    for n in range(len(function_parts.explained.refusals)):  # which share links with the graph, and keep their own looks
+        kinds[f"r{n}"] = OTHER if n < len(progress.refused) else IDLE
     return tuple(kinds.items())

@@ -15,7 +15,7 @@ from . import memory
 from .cited_facts import MEASURED, Fact
 
 FILE = Path(__file__).resolve().parents[2] / "docs" / "guide" / "counters-h200.json"
-PRODUCT, SIDE, TILE = "shared_tiles", 64, 32  # the product that was recorded: square matrices, and the tiles of a GPU
+PRODUCT, SIDE, TILE = "shared_tiles", 64, 32  # the recorded matmul kernel, the side of its square matrices and of its tiles
 ON_GPU = ", on a GPU"
 GLOBAL = {"global load sectors": "sectors", "global store sectors": "sectors of the store"}
 SHARED = {"shared load wavefronts": "wavefronts", "shared load conflicts": "bank conflicts"}
@@ -46,7 +46,7 @@ class Recording:
     device: str
     date: str
     counters: dict[str, dict[str, int]]
-    """Of each kernel, by the name of the counter."""
+    """kernel -> name of the counter -> value"""
 
 
 @cache
@@ -54,11 +54,11 @@ def load_recording(file: Path = FILE) -> Recording | None:
     """Load the recording; return None if the file does not exist."""
     if not file.is_file():
         return None
-    found: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
+    recorded: dict[str, Any] = json.loads(file.read_text(encoding="utf-8"))
     counters = dict[str, dict[str, int]]()
-    for row in found["rows"]:
+    for row in recorded["rows"]:
         counters.setdefault(row["kernel"], {})[row["counter"]] = row["measured"]
-    return Recording(found["device"], found["date"], counters)
+    return Recording(recorded["device"], recorded["date"], counters)
 
 
 def presets(known: Recording | None) -> dict[str, Preset]:
@@ -116,7 +116,7 @@ def matmul_facts(name: str, known: Recording | None) -> list[Fact]:
 
 
 def merge_facts(counted: Sequence[Fact], measured: Sequence[Fact]) -> list[Fact]:
-    """Insert the facts of hardware counters after the facts that they confirm; append the others."""
+    """Insert the facts of hardware counters after the facts that they confirm; append the other counters."""
     shown = list[Fact]()
     for fact in counted:
         shown += [fact, *[found for found in measured if found.name == fact.name + ON_GPU]]

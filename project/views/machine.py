@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from minifuse.cli.doctor import examine
 
-PAUSE_S = 0.5  # before the machine is examined: whoever asks draws the rest of the page first
+PAUSE_S = 0.5  # seconds before the machine is examined, so that the rest of the page is drawn first
 
 
 class Question(NamedTuple):
@@ -53,12 +53,12 @@ def examine_machine(*, runs_kernels: bool = True) -> list[dict[str, str]]:
 
 
 class Findings:
-    """What this machine has. Whether kernels work is found out by a thread: they are compiled, which takes a second or two.
+    """The findings about this machine. A thread tries the kernels, since compiling takes a second or two.
 
     Attributes
     ----------
     rows : list of dict
-        What is known so far.
+        The findings so far.
     """
 
     def __init__(self) -> None:
@@ -71,7 +71,7 @@ class Findings:
     def _look(self) -> None:
         try:
             self.rows = examine_machine()
-        except Exception as error:  # of the page, which is not in this thread
+        except Exception as error:  # raised by are_complete, in the thread of the page
             self._error = error
 
     def are_complete(self, seconds: float = 0) -> bool:

@@ -1,6 +1,6 @@
 """Matrix products: the tiles that a block loads, step by step; the loads of each kernel of the ladder; broken kernels.
 
-The kernels are the library's own and run lane by lane, with smaller tiles than on a GPU, so that a picture can show several.
+The kernels are the library's own. They run lane by lane, with smaller tiles than on a GPU, so that a picture shows several.
 """
 
 import linecache
@@ -16,10 +16,10 @@ from minifuse.core.errors import MinifuseError, SimtError
 
 from . import memory
 from .cited_facts import DERIVED, TRACED, Fact, Line
-from .matmul_kernels import BROKEN, KERNELS, LADDER, TILES, WHOLE, kernel_name, make_tiled_matmul, shrink_tile
+from .matmul_kernels import ALL_SAFEGUARDS, BROKEN, KERNELS, LADDER, TILES, kernel_name, make_tiled_matmul, shrink_tile
 from .picture import CHOSEN, LOAD, STORE, Cell, Frame, Grid, Picture
 
-MAX_SIZE = 16  # rows, columns and summed dim
+MAX_SIZE = 16  # of the rows, the columns and the summed dim
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) 
     Raises
     ------
     MinifuseError
-        There is no such kernel, or a size lies outside what a picture can show.
+        There is no such kernel, or a size is out of range.
     """
     if name not in KERNELS:
         raise MinifuseError(f"a kernel {name!r}; expected one of {', '.join(KERNELS)}")
@@ -55,7 +55,7 @@ def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) 
     out = np.zeros((rows, columns), np.float32)
     grid, block = launch_sizes(name, rows, columns, tile)
     if name in BROKEN:
-        kernel = make_tiled_matmul(tile, **{**WHOLE, **BROKEN[name]})
+        kernel = make_tiled_matmul(tile, **{**ALL_SAFEGUARDS, **BROKEN[name]})
         trace = simt.trace(kernel, grid, block, out, a, b, rows, columns, depth)
     else:
         kernel = shrink_tile(name, tile)
@@ -72,7 +72,7 @@ def launch_sizes(name: str, rows: int, columns: int, tile: int) -> tuple[tuple[i
 
 @dataclass(frozen=True)
 class Access:
-    """The access of a block to elements of a matrix in one step."""
+    """The elements of a matrix that a block accesses in one step."""
 
     array: str
     step: int
@@ -80,54 +80,58 @@ class Access:
     elements: frozenset[int]
 
 
-def block_count(found: MatmulTrace) -> int:
+def block_count(traced: MatmulTrace) -> int:
     """Return the number of blocks of the launch."""
-    return int(np.prod(found.trace.grid))
+    return int(np.prod(traced.trace.grid))
 
 
-def accesses(found: MatmulTrace, block: int) -> list[Access]:
-    """Return the loads of a and b and the stores to out of a block, by how often its lanes have reached the line."""
-    events, arrays = found.trace.events, found.trace.arrays
-    together = dict[tuple[str, int], tuple[int, set[int]]]()
+def accesses(traced: MatmulTrace, block: int) -> list[Access]:
+    """Return the loads of a and b and the stores to out of a block, one `Access` per matrix and step.
+
+    The step of a load is the number of times that the lane ran the line before; all stores have step -1.
+    """
+    events, arrays = traced.trace.events, traced.trace.arrays
+    by_step = dict[tuple[str, int], tuple[int, set[int]]]()
     for row in np.flatnonzero(events.block == block).tolist():
         info = arrays[int(events.array[row])]
         if info.space != "global":
             continue
         step = int(events.occurrence[row]) if info.name != "out" else -1
-        begun = together.setdefault((info.name, step), (int(events.epoch[row]), set()))
-        begun[1].add((int(events.address[row]) - info.base) // info.itemsize)
-    return [Access(name, step, epoch, frozenset(elements)) for (name, step), (epoch, elements) in together.items()]
+        step_access = by_step.setdefault((info.name, step), (int(events.epoch[row]), set()))
+        step_access[1].add((int(events.address[row]) - info.base) // info.itemsize)
+    return [Access(name, step, epoch, frozenset(elements)) for (name, step), (epoch, elements) in by_step.items()]
 
 
-def picture(found: MatmulTrace, block: int = 0) -> Picture:
-    """Draw a, b and out; each frame shows the loads that one block does together, the last one its stores."""
-    memory.check_range("block", block, 0, block_count(found) - 1)
-    rows, columns, depth = found.sizes
-    done = accesses(found, block)
-    own = frozenset[int]().union(*(access.elements for access in done if access.array == "out"))
+def picture(traced: MatmulTrace, block: int = 0) -> Picture:
+    """Draw a, b and out; each frame shows the loads of one block in one step, the last frame its stores."""
+    memory.check_range("block", block, 0, block_count(traced) - 1)
+    rows, columns, depth = traced.sizes
+    block_accesses = accesses(traced, block)
+    outputs = frozenset[int]().union(*(access.elements for access in block_accesses if access.array == "out"))
     grids = (
         matrix_grid("a", rows, depth, frozenset()),
         matrix_grid("b", depth, columns, frozenset()),
-        matrix_grid("out", rows, columns, own),
+        matrix_grid("out", rows, columns, outputs),
     )
-    frames = [Frame(sentence(found, block, len(own)))]
-    steps = sorted({access.step for access in done if access.array != "out"})
+    frames = [Frame(sentence(traced, block, len(outputs)))]
+    steps = sorted({access.step for access in block_accesses if access.array != "out"})
     frames += [
-        load_frame(found, [access for access in done if access.step == step], step, len(steps), own) for step in steps
+        load_frame(traced, [access for access in block_accesses if access.step == step], step, len(steps), outputs)
+        for step in steps
     ]
-    if own:
-        kinds = tuple((link("out", element), STORE) for element in sorted(own))
-        frames.append(Frame(f"Block {block} stores {format_elements(len(own))} of out.", kinds))
+    if outputs:
+        kinds = tuple((link("out", element), STORE) for element in sorted(outputs))
+        frames.append(Frame(f"Block {block} stores {format_elements(len(outputs))} of out.", kinds))
     return Picture(frames[0].sentence, grids, tuple(frames))
 
 
-def sentence(found: MatmulTrace, block: int, count: int) -> str:
+def sentence(traced: MatmulTrace, block: int, count: int) -> str:
     """Summarize the picture."""
-    rows, columns, depth = found.sizes
-    ends = "" if found.trace.is_complete else " The launch ended before its end: see the facts."
+    rows, columns, depth = traced.sizes
+    ends = "" if traced.trace.is_complete else " The launch ended before its end: see the facts."
     of = f"a ({rows}, {depth}) @ b ({depth}, {columns})"
     return (
-        f"out ({rows}, {columns}) = {of} by {found.name}: block {block} of {block_count(found)} computes "
+        f"out ({rows}, {columns}) = {of} by {traced.name}: block {block} of {block_count(traced)} computes "
         f"{format_elements(count)} of out.{ends}"
     )
 
@@ -137,13 +141,13 @@ def format_elements(count: int) -> str:
     return f"{count} {'element' if count == 1 else 'elements'}"
 
 
-def load_frame(found: MatmulTrace, now: list[Access], step: int, count: int, own: frozenset[int]) -> Frame:
+def load_frame(traced: MatmulTrace, now: list[Access], step: int, count: int, outputs: frozenset[int]) -> Frame:
     """Return the frame of one step: the loaded elements, and the sums that wait for them."""
     kinds = [(link(access.array, element), LOAD) for access in now for element in sorted(access.elements)]
     loaded = " and ".join(f"{len(access.elements)} of {access.array}" for access in sorted(now, key=lambda x: x.array))
-    epoch = f", epoch {now[0].epoch}" if found.trace.barriers else ""
-    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {format_elements(len(own))} of out."
-    return Frame(text, (*kinds, *((link("out", element), CHOSEN) for element in sorted(own))))
+    epoch = f", epoch {now[0].epoch}" if traced.trace.barriers else ""
+    text = f"Step {step + 1} of {count}{epoch}: the block loads {loaded}, for {format_elements(len(outputs))} of out."
+    return Frame(text, (*kinds, *((link("out", element), CHOSEN) for element in sorted(outputs))))
 
 
 def link(array: str, element: int) -> str:
@@ -151,15 +155,15 @@ def link(array: str, element: int) -> str:
     return f"{array}{element}"
 
 
-def matrix_grid(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid:
+def matrix_grid(name: str, rows: int, columns: int, outputs: frozenset[int]) -> Grid:
     """Draw a matrix; the elements that the block computes are highlighted."""
     cells = tuple(
         Cell(
             row,
             column,
             "",
-            f"{name}[{row}, {column}]{', computed by the block' if row * columns + column in own else ''}",
-            CHOSEN if row * columns + column in own else "",
+            f"{name}[{row}, {column}]{', computed by the block' if row * columns + column in outputs else ''}",
+            CHOSEN if row * columns + column in outputs else "",
             (link(name, row * columns + column),),
         )
         for row in range(rows)
@@ -169,42 +173,42 @@ def matrix_grid(name: str, rows: int, columns: int, own: frozenset[int]) -> Grid
     return Grid(name, f"{name}: {rows} x {columns}", rows, columns, cells, *names)
 
 
-def loads_per_output(found: MatmulTrace, space: str) -> float:
+def loads_per_output(traced: MatmulTrace, space: str) -> float:
     """Return the number of loads from a memory space per element of out."""
-    events = found.trace.events
-    is_there = np.array([info.space == space for info in found.trace.arrays], bool)[events.array]
-    rows, columns, _ = found.sizes
+    events = traced.trace.events
+    is_there = np.array([info.space == space for info in traced.trace.arrays], bool)[events.array]
+    rows, columns, _ = traced.sizes
     return int(np.count_nonzero(is_there & (events.kind == 0))) / (rows * columns)
 
 
-def facts(found: MatmulTrace) -> list[Fact]:
+def facts(traced: MatmulTrace) -> list[Fact]:
     """Return facts about the correctness of the product, its loads, and the lines with hazards."""
-    threads, requests = found.trace.threads, found.trace.requests()
+    threads, requests = traced.trace.threads, traced.trace.requests()
     known = [
-        Fact("result", "right" if found.is_right else "wrong", TRACED, "compared with NumPy's product"),
-        Fact("blocks", f"{block_count(found)} of {threads} threads", TRACED),
+        Fact("result", "right" if traced.is_right else "wrong", TRACED, "compared with NumPy's product"),
+        Fact("blocks", f"{block_count(traced)} of {threads} threads", TRACED),
     ]
-    if found.trace.is_complete:
+    if traced.trace.is_complete:
         known += [
             Fact(
                 "global loads per output",
-                f"{loads_per_output(found, 'global'):.4g}",
+                f"{loads_per_output(traced, 'global'):.4g}",
                 TRACED,
                 "from global memory, of a and b",
             ),
             Fact(
                 "shared loads per output",
-                f"{loads_per_output(found, 'shared'):.4g}",
+                f"{loads_per_output(traced, 'shared'):.4g}",
                 TRACED,
                 "from shared memory, of the tiles",
             ),
-            Fact("barriers per block", len(found.trace.barriers) // block_count(found), TRACED),
+            Fact("barriers per block", len(traced.trace.barriers) // block_count(traced), TRACED),
             Fact("sectors", int(requests.sectors.sum()), DERIVED, f"{int(requests.ideal_sectors.sum())} at best"),
         ]
     else:
         known.append(Fact("end", "early", TRACED, "an access out of bounds ended the launch; its counts mean nothing"))
-    hazards = found.trace.hazards()
-    why = "" if hazards or found.is_right else "no rule is broken, and yet out is wrong: compare results too"
+    hazards = traced.trace.hazards()
+    why = "" if hazards or traced.is_right else "no rule is broken, and yet out is wrong: compare results too"
     known.append(Fact("hazards", len(hazards) or "none", DERIVED, why))
     return known + [Fact(type(hazard).__name__, format_lines(hazard), DERIVED, str(hazard)) for hazard in hazards]
 
@@ -215,35 +219,35 @@ def format_lines(hazard: SimtError) -> str:
 
 
 def compare_ladder(rows: int, columns: int, depth: int, tile: int) -> list[dict[str, Any]]:
-    """Return the kernels of the ladder as rows, with the loads of each per element of out."""
-    found = [trace_matmul(name, rows, columns, depth, tile) for name in LADDER]
+    """Return the kernels of the ladder as rows, with the loads of each kernel per element of out."""
+    traces = [trace_matmul(name, rows, columns, depth, tile) for name in LADDER]
     return [
         {
-            "kernel": each.name,
-            "global": loads_per_output(each, "global"),
-            "shared": loads_per_output(each, "shared"),
-            "adds": ladder.LADDER[each.name].reason,
+            "kernel": traced.name,
+            "global": loads_per_output(traced, "global"),
+            "shared": loads_per_output(traced, "shared"),
+            "adds": ladder.LADDER[traced.name].reason,
         }
-        for each in found
+        for traced in traces
     ]
 
 
-def lines(found: MatmulTrace) -> list[Line]:
+def lines(traced: MatmulTrace) -> list[Line]:
     """Return the source, with the number of hazards per line, or, without hazards, the sectors per line."""
-    at_fault = [line for hazard in found.trace.hazards() for _, line in hazard.lines]
-    known = memory.lines(found.trace, found.kernel, () if at_fault else ("sectors",))
-    counts = {number: (("fault", at_fault.count(number)),) for number in at_fault}
+    hazard_lines = [line for hazard in traced.trace.hazards() for _, line in hazard.lines]
+    known = memory.lines(traced.trace, traced.kernel, () if hazard_lines else ("sectors",))
+    counts = {number: (("fault", hazard_lines.count(number)),) for number in hazard_lines}
     return [Line(line.number, line.text, counts.get(line.number, line.counts)) for line in known]
 
 
-def command(found: MatmulTrace) -> str:
+def command(traced: MatmulTrace) -> str:
     """Return the terminal command that traces the same product."""
-    rows, columns, depth = found.sizes
-    is_flat, texts = found.name in LADDER, list[str]()
+    rows, columns, depth = traced.sizes
+    is_flat, texts = traced.name in LADDER, list[str]()
     for name, (down, across) in {"out": (rows, columns), "a": (rows, depth), "b": (depth, columns)}.items():
         texts.append(f"{name}={down * across if is_flat else f'{down},{across}'}:float32")
     texts += [f"M={rows}", f"N={columns}", f"K={depth}"]
-    grid, block = (",".join(map(str, sizes)) for sizes in launch_sizes(found.name, rows, columns, found.tile))
-    given = " ".join(f"--arg {text}" for text in texts)
-    where = f"project/views/matmul_kernels.py:{kernel_name(found.name, found.tile)}"
-    return f"minifuse trace {where} --grid {grid} --block {block} {given}"
+    grid, block = (",".join(map(str, sizes)) for sizes in launch_sizes(traced.name, rows, columns, traced.tile))
+    options = " ".join(f"--arg {text}" for text in texts)
+    where = f"project/views/matmul_kernels.py:{kernel_name(traced.name, traced.tile)}"
+    return f"minifuse trace {where} --grid {grid} --block {block} {options}"

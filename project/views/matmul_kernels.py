@@ -22,13 +22,13 @@ BROKEN = {
     "guard missing": {"guard": False},
     "indices swapped": {"swapped": True},
 }
-WHOLE = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
+ALL_SAFEGUARDS = {"first_barrier": True, "second_barrier": True, "guard": True, "swapped": False}
 KERNELS = (*LADDER, *BROKEN)
 TILES = {
     4: 2,
     9: 3,
     16: 4,
-}  # side of a tile -> elements of a strip; strips needs one to be the square of the other
+}  # side of a tile -> elements of a strip; the kernel `strips` needs the side to be the square of the strip
 
 f32 = np.float32
 
@@ -91,5 +91,8 @@ def kernel_name(kernel: str, tile: int) -> str:
 for _tile in TILES:
     globals().update({kernel_name(name, _tile): wrap_kernel(shrink_tile(name, _tile)) for name in LADDER})
     globals().update(
-        {kernel_name(name, _tile): make_tiled_matmul(_tile, **{**WHOLE, **change}) for name, change in BROKEN.items()}
+        {
+            kernel_name(name, _tile): make_tiled_matmul(_tile, **{**ALL_SAFEGUARDS, **change})
+            for name, change in BROKEN.items()
+        }
     )

@@ -32,8 +32,8 @@ from .memory_kernels import (
 from .picture import CHOSEN, IDLE, LOAD, SHARED, WASTED, Cell, Frame, Grid, Picture, ribbon
 
 WARP = 32  # lanes
-COLUMNS = 8  # of the lanes and the banks
-MAX_WHOLE_LINES = 4  # cache lines that are drawn in full; of more, only the sectors that are fetched
+COLUMNS = 8  # columns of the grids of lanes and of banks
+MAX_WHOLE_LINES = 4  # cache lines; if a request accesses more, only the fetched sectors are drawn
 WINDOW = 8  # columns of a tile that are drawn
 
 
@@ -43,9 +43,9 @@ class Lane:
 
     lane: int
     element: int
-    """Of the array, in its order in memory."""
+    """The index of the element in the array, in memory order."""
     start: int
-    """Its first byte, from the begin of the array."""
+    """The first byte of the element, counted from the start of the array."""
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Request:
     trace: simt.Trace
     kernel: Callable[..., Any]
     row: int
-    """Of `trace.requests()`."""
+    """The row of the request in `trace.requests()`; -1 if no lane takes part."""
     lanes: tuple[Lane, ...]
     info: ArrayInfo
 
     @cached_property
     def counts(self) -> dict[str, int]:
-        """What `minifuse.simt` counts of it: lanes, nbytes, sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts."""
+        """The counts of the request: lanes, nbytes, sectors, ideal_sectors, lines, wavefronts, ideal_wavefronts."""
         return {name: int(column[self.row]) for name, column in self.trace.requests()._asdict().items()}
 
     @property
@@ -76,12 +76,12 @@ class Request:
 
 
 def trace_global_load(dtype: str = "float32", stride: int = 1, offset: int = 0, count: int = WARP) -> Request:
-    """Lanes 0..count-1 load a[stride * lane + offset].
+    """Trace a request in which lanes 0..count-1 load a[stride * lane + offset].
 
     Raises
     ------
     MinifuseError
-        A number lies outside what a picture can show.
+        A number is out of range.
     """
     check_dtype(dtype)
     check_range("stride", stride, 0, MAX_STRIDE)
@@ -93,12 +93,12 @@ def trace_global_load(dtype: str = "float32", stride: int = 1, offset: int = 0, 
 def trace_tile_load(
     dtype: str = "float32", width: int = 32, reads_column: bool = True, which: int = 0, count: int = WARP
 ) -> Request:
-    """Lanes 0..count-1 read a column, or a row, of a tile in shared memory of 32 rows and `width` columns.
+    """Trace a request in which lanes 0..count-1 read a column or a row of a (32, `width`) tile in shared memory.
 
     Raises
     ------
     MinifuseError
-        A number lies outside what a picture can show.
+        A number is out of range.
     """
     check_dtype(dtype)
     check_range("width", width, MIN_WIDTH, MAX_WIDTH)
@@ -109,29 +109,29 @@ def trace_tile_load(
 
 
 def check_dtype(dtype: str) -> None:
-    """Raise unless this is an element type of the page."""
+    """Raise MinifuseError unless the dtype is in DTYPES."""
     if dtype not in DTYPES:
         raise MinifuseError(f"an element type of {dtype!r}; expected one of {', '.join(DTYPES)}")
 
 
 def check_range(name: str, value: int, least: int, most: int) -> None:
-    """Raise unless a number lies in its bounds."""
+    """Raise MinifuseError unless least <= value <= most."""
     if not least <= value <= most:
         raise MinifuseError(f"{name} is {value}; expected {least} to {most}")
 
 
 def trace_request(kernel: Callable[..., Any], array: str, *arguments: Any) -> Request:
-    """Trace a block of one warp, and take its last load of an array."""
+    """Trace a block of one warp, and return its last load from the array of this name."""
     trace = simt.trace(kernel, 1, WARP, *arguments)
-    found = trace.requests()
-    tables = [k for k, info in enumerate(trace.arrays) if info.name == array]
-    rows = [k for k in range(len(found.block)) if found.array[k] in tables and found.kind[k] == 0]
+    requests = trace.requests()
+    array_indices = [k for k, info in enumerate(trace.arrays) if info.name == array]
+    rows = [k for k in range(len(requests.block)) if requests.array[k] in array_indices and requests.kind[k] == 0]
     if not rows:  # no lane takes part
         empty = ArrayInfo(
             array, "global" if array == "a" else "shared", 0, (0,), (1,), np.dtype(arguments[0].dtype).itemsize, ""
         )
         return Request(trace, kernel, -1, (), empty)
-    info, (group, _) = trace.arrays[int(found.array[rows[-1]])], number_requests(trace.events)
+    info, (group, _) = trace.arrays[int(requests.array[rows[-1]])], number_requests(trace.events)
     events = np.flatnonzero(group == rows[-1])
     lanes = [
         Lane(thread, start // info.itemsize, start)
@@ -142,25 +142,25 @@ def trace_request(kernel: Callable[..., Any], array: str, *arguments: Any) -> Re
     return Request(trace, kernel, rows[-1], tuple(sorted(lanes, key=lambda lane: lane.lane)), info)
 
 
-def picture(found: Request) -> Picture:
+def picture(request: Request) -> Picture:
     """Draw the lanes and their requests: bytes of global memory, or banks and the wavefronts that serve them."""
-    if not found.lanes:
-        return Picture("No lane takes part, so there is no request.", (lane_grid(found),))
-    if found.info.space == "shared":
-        return bank_picture(found)
-    return Picture(sentence(found), (lane_grid(found), *sector_grids(found)))
+    if not request.lanes:
+        return Picture("No lane takes part, so there is no request.", (lane_grid(request),))
+    if request.info.space == "shared":
+        return bank_picture(request)
+    return Picture(sentence(request), (lane_grid(request), *sector_grids(request)))
 
 
-def sentence(found: Request) -> str:
+def sentence(request: Request) -> str:
     """Summarize the picture."""
-    counts, itemsize = found.counts, found.info.itemsize
+    counts, itemsize = request.counts, request.info.itemsize
     lanes = f"{counts['lanes']} {'lane' if counts['lanes'] == 1 else 'lanes'}"
-    if found.info.space == "shared":
+    if request.info.space == "shared":
         turns = f"{counts['wavefronts']} {'wavefront' if counts['wavefronts'] == 1 else 'wavefronts, one after the other'}"
         least = counts["ideal_wavefronts"]
         return f"{lanes} of a warp read {format_bytes(itemsize)} each from shared memory: {turns}; {least} at best."
     fetched = SECTOR_BYTES * counts["sectors"]
-    rest = f"{found.wasted} of them are fetched and not used" if found.wasted else "all of them are used"
+    rest = f"{request.wasted} of them are fetched and not used" if request.wasted else "all of them are used"
     is_shared = counts["sectors"] < counts["ideal_sectors"]
     at_best = f"Side by side, the same bytes would take {counts['ideal_sectors']}."
     why = "It is so few since lanes share what they read." if is_shared else at_best
@@ -175,12 +175,12 @@ def format_bytes(count: int) -> str:
     return f"{count} {'byte' if count == 1 else 'bytes'}"
 
 
-def lane_grid(found: Request) -> Grid:
+def lane_grid(request: Request) -> Grid:
     """Draw the 32 lanes of the warp; lanes without an access are idle."""
-    asked = {lane.lane: lane for lane in found.lanes}
-    kind = SHARED if found.info.space == "shared" else LOAD
+    asked = {lane.lane: lane for lane in request.lanes}
+    kind = SHARED if request.info.space == "shared" else LOAD
     cells = [
-        Cell(0, 0, str(t), f"lane {t}, reads {describe_lane(found, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
+        Cell(0, 0, str(t), f"lane {t}, reads {describe_lane(request, asked[t])}", kind, (link(asked[t].element), f"t{t}"))
         if t in asked
         else Cell(0, 0, str(t), f"lane {t}, does nothing", IDLE, (f"t{t}",))
         for t in range(WARP)
@@ -193,24 +193,24 @@ def link(element: int) -> str:
     return f"e{element}"
 
 
-def describe_lane(found: Request, lane: Lane) -> str:
+def describe_lane(request: Request, lane: Lane) -> str:
     """Describe where the element of a lane is."""
-    last = lane.start + found.info.itemsize - 1
+    last = lane.start + request.info.itemsize - 1
     at = f"byte {lane.start}" if last == lane.start else f"bytes {lane.start} to {last}"
-    if found.info.space == "global":
+    if request.info.space == "global":
         return f"a[{lane.element}], {at}, sector {lane.start // SECTOR_BYTES}, cache line {lane.start // CACHE_LINE_BYTES}"
-    row, column = divmod(lane.element, found.info.shape[1])
-    banks = sorted({word % BANK_COUNT for word in lane_words(found, lane)})
+    row, column = divmod(lane.element, request.info.shape[1])
+    banks = sorted({word % BANK_COUNT for word in lane_words(request, lane)})
     return f"tile[{row}, {column}], {at}, bank {' and '.join(map(str, banks))}"
 
 
-def sector_grids(found: Request) -> list[Grid]:
+def sector_grids(request: Request) -> list[Grid]:
     """Draw a grid for each accessed cache line; for many lines, one grid of the fetched sectors."""
-    itemsize = found.info.itemsize
+    itemsize = request.info.itemsize
     readers = dict[int, list[int]]()
-    for lane in found.lanes:
+    for lane in request.lanes:
         readers.setdefault(lane.element, []).append(lane.lane)
-    fetched = {lane.start // SECTOR_BYTES for lane in found.lanes}
+    fetched = {lane.start // SECTOR_BYTES for lane in request.lanes}
     lines = sorted({sector * SECTOR_BYTES // CACHE_LINE_BYTES for sector in fetched})
     if len(lines) > MAX_WHOLE_LINES:
         names = tuple(f"line {sector * SECTOR_BYTES // CACHE_LINE_BYTES}, sector {sector}" for sector in sorted(fetched))
@@ -245,7 +245,7 @@ def sector_grid(
 
 
 def element_cell(readers: dict[int, list[int]], row: int, column: int, element: int, sector: int, is_fetched: bool) -> Cell:
-    """Return the cell of one element on the ruler."""
+    """Return the cell of one element of a sector."""
     if element in readers:
         who = ", ".join(map(str, readers[element])) if len(readers[element]) < WARP else "all"
         what, kind = f"read by lane {who}" if len(readers[element]) == 1 else f"read by lanes {who}", LOAD
@@ -263,41 +263,46 @@ class Wavefront:
     lanes: tuple[int, ...]
 
 
-def lane_words(found: Request, lane: Lane) -> range:
+def lane_words(request: Request, lane: Lane) -> range:
     """Return the 4-byte words of an element, counted from the start of the array."""
-    return range(lane.start // BANK_BYTES, (lane.start + found.info.itemsize - 1) // BANK_BYTES + 1)
+    return range(lane.start // BANK_BYTES, (lane.start + request.info.itemsize - 1) // BANK_BYTES + 1)
 
 
-def wavefronts(found: Request) -> list[Wavefront]:
+def wavefronts(request: Request) -> list[Wavefront]:
     """Return the wavefronts of a request: in each, every bank serves one word, to all lanes that request it.
 
-    Lanes with 8 bytes go by halves of the warp. Which of its words a bank gives first is not known, and here by address.
+    For elements of 8 bytes, each half of the warp is served separately. The order in which a bank serves its words is
+    unknown; here it is by address.
     """
-    together = BANK_COUNT * BANK_BYTES // max(found.info.itemsize, BANK_BYTES)  # lanes
+    lanes_per_pass = BANK_COUNT * BANK_BYTES // max(request.info.itemsize, BANK_BYTES)
     passes = []
-    for part in sorted({lane.lane // together for lane in found.lanes}):
-        lanes = [lane for lane in found.lanes if lane.lane // together == part]
-        wanted = dict[int, list[int]]()
-        for word in sorted({word for lane in lanes for word in lane_words(found, lane)}):
-            wanted.setdefault(word % BANK_COUNT, []).append(word)
-        for k in range(max(map(len, wanted.values()))):
-            words = {bank: queue[k] for bank, queue in wanted.items() if k < len(queue)}
-            given = {*words.values()}
-            passes.append(Wavefront(words, tuple(x.lane for x in lanes if given & {*lane_words(found, x)})))
+    for part in sorted({lane.lane // lanes_per_pass for lane in request.lanes}):
+        lanes = [lane for lane in request.lanes if lane.lane // lanes_per_pass == part]
+        words_of_bank = dict[int, list[int]]()
+        for word in sorted({word for lane in lanes for word in lane_words(request, lane)}):
+            words_of_bank.setdefault(word % BANK_COUNT, []).append(word)
+        for k in range(max(map(len, words_of_bank.values()))):
+            words = {bank: queue[k] for bank, queue in words_of_bank.items() if k < len(queue)}
+            served_words = {*words.values()}
+            passes.append(Wavefront(words, tuple(x.lane for x in lanes if served_words & {*lane_words(request, x)})))
     return passes
 
 
-def bank_picture(found: Request) -> Picture:
+def bank_picture(request: Request) -> Picture:
     """Draw lanes, banks, and the part of the tile that is read; each wavefront is a frame."""
-    passes = wavefronts(found)
-    queues = {bank: [turn.words[bank] for turn in passes if bank in turn.words] for bank in range(BANK_COUNT)}
+    passes = wavefronts(request)
+    queues = {bank: [wavefront.words[bank] for wavefront in passes if bank in wavefront.words] for bank in range(BANK_COUNT)}
     cells = [
         Cell(0, 0, str(bank), bank_label(bank, queue), SHARED if queue else IDLE, (f"b{bank}",))
         for bank, queue in queues.items()
     ]
     banks = ribbon("banks", f"the {BANK_COUNT} banks", cells, COLUMNS)
-    frames = [Frame(sentence(found))] + [wavefront_frame(found, k, len(passes), turn) for k, turn in enumerate(passes)]
-    return Picture(sentence(found), (lane_grid(found), banks, *wavefront_grid(passes), tile_grid(found)), tuple(frames))
+    frames = [Frame(sentence(request))] + [
+        wavefront_frame(request, k, len(passes), wavefront) for k, wavefront in enumerate(passes)
+    ]
+    return Picture(
+        sentence(request), (lane_grid(request), banks, *wavefront_grid(passes), tile_grid(request)), tuple(frames)
+    )
 
 
 def bank_label(bank: int, queue: list[int]) -> str:
@@ -310,8 +315,8 @@ def bank_label(bank: int, queue: list[int]) -> str:
 def wavefront_grid(passes: list[Wavefront]) -> list[Grid]:
     """Draw the wavefronts in a row, each with the number of lanes that it serves."""
     cells = [
-        Cell(0, 0, str(len(turn.lanes)), f"wavefront {k}, serves {format_lanes(turn.lanes)}", "", (f"w{k}",))
-        for k, turn in enumerate(passes)
+        Cell(0, 0, str(len(wavefront.lanes)), f"wavefront {k}, serves {format_lanes(wavefront.lanes)}", "", (f"w{k}",))
+        for k, wavefront in enumerate(passes)
     ]
     return [ribbon("wavefronts", "wavefronts in order: lanes served by each", cells, COLUMNS)]
 
@@ -324,21 +329,23 @@ def format_lanes(lanes: tuple[int, ...]) -> str:
     return f"lanes {lanes[0]} to {lanes[-1]}" if is_run else f"lanes {', '.join(map(str, lanes))}"
 
 
-def wavefront_frame(found: Request, k: int, count: int, turn: Wavefront) -> Frame:
+def wavefront_frame(request: Request, k: int, count: int, wavefront: Wavefront) -> Frame:
     """Return the frame of one wavefront: its lanes and its banks; all others are idle."""
-    kinds = [(f"t{t}", SHARED if t in turn.lanes else IDLE) for t in range(WARP)]
-    kinds += [(f"b{bank}", SHARED if bank in turn.words else IDLE) for bank in range(BANK_COUNT)]
+    kinds = [(f"t{t}", SHARED if t in wavefront.lanes else IDLE) for t in range(WARP)]
+    kinds += [(f"b{bank}", SHARED if bank in wavefront.words else IDLE) for bank in range(BANK_COUNT)]
     kinds += [(f"w{j}", CHOSEN if j == k else "") for j in range(count)]
-    served = {lane.element for lane in found.lanes if lane.lane in turn.lanes}
-    kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in found.lanes]
-    busy = f"{len(turn.words)} {'bank gives a word' if len(turn.words) == 1 else 'banks give a word each'}"
-    return Frame(f"Wavefront {k + 1} of {count}: {busy}; it serves {format_lanes(turn.lanes)}.", tuple(dict(kinds).items()))
+    served = {lane.element for lane in request.lanes if lane.lane in wavefront.lanes}
+    kinds += [(f"c{lane.element}", SHARED if lane.element in served else "") for lane in request.lanes]
+    busy = f"{len(wavefront.words)} {'bank gives a word' if len(wavefront.words) == 1 else 'banks give a word each'}"
+    return Frame(
+        f"Wavefront {k + 1} of {count}: {busy}; it serves {format_lanes(wavefront.lanes)}.", tuple(dict(kinds).items())
+    )
 
 
-def tile_grid(found: Request) -> Grid:
+def tile_grid(request: Request) -> Grid:
     """Draw the tile's columns around those that are read; each cell shows the bank of its first byte."""
-    width, itemsize = found.info.shape[1], found.info.itemsize
-    read = {lane.element for lane in found.lanes}
+    width, itemsize = request.info.shape[1], request.info.itemsize
+    read = {lane.element for lane in request.lanes}
     first = min(min(element % width for element in read) // WINDOW * WINDOW, width - WINDOW)
     columns = range(first, first + WINDOW)
     cells = []
@@ -355,50 +362,55 @@ def tile_grid(found: Request) -> Grid:
     return Grid("tile", title, ROWS, WINDOW, tuple(cells), *names)
 
 
-def facts(found: Request, chosen: str | None = None) -> list[Fact]:
+def facts(request: Request, chosen: str | None = None) -> list[Fact]:
     """Return facts about the request, and about each line of the kernel."""
-    if not found.lanes:
+    if not request.lanes:
         return [Fact("lanes that take part", 0, TRACED)]
-    counts = found.counts
+    counts = request.counts
     known = [
         Fact("lanes that take part", f"{counts['lanes']} of {WARP}", TRACED),
         Fact("bytes asked for", counts["nbytes"], TRACED, "of all lanes; one that two lanes want counts twice"),
     ]
-    if found.info.space == "shared":
+    if request.info.space == "shared":
         conflicts = counts["wavefronts"] - counts["ideal_wavefronts"]
         known += [
-            Fact("wavefronts", counts["wavefronts"], DERIVED, "the most different 4-byte words that are wanted of one bank"),
+            Fact(
+                "wavefronts",
+                counts["wavefronts"],
+                DERIVED,
+                "the most different 4-byte words that are wanted of one bank",
+            ),
             Fact("wavefronts at best", counts["ideal_wavefronts"], DERIVED, "one for each 128 bytes' worth of lanes"),
             Fact("bank conflicts", conflicts, DERIVED, "wavefronts beyond those"),
-            Fact("words from one row to the next", row_pitch(found), DERIVED, bank_step_reason(found)),
+            Fact("words from one row to the next", row_pitch(request), DERIVED, bank_step_reason(request)),
         ]
     else:
-        share = found.used / (SECTOR_BYTES * counts["sectors"])
+        share = request.used / (SECTOR_BYTES * counts["sectors"])
         known += [
             Fact("sectors", counts["sectors"], DERIVED, "distinct byte // 32"),
             Fact("sectors at best", counts["ideal_sectors"], DERIVED, "ceil(bytes asked for / 32)"),
             Fact("cache lines", counts["lines"], DERIVED, "distinct byte // 128"),
             Fact("bytes fetched", SECTOR_BYTES * counts["sectors"], DERIVED, "sectors * 32"),
-            Fact("bytes fetched and not used", found.wasted, DERIVED, "what a cache may keep for later is not known here"),
+            Fact("bytes fetched and not used", request.wasted, DERIVED, "what a cache may keep for later is not known here"),
             Fact("share of the bytes that is used", f"{share:.0%}", DERIVED),
         ]
     known += [
-        Fact(f"lane {lane.lane}", describe_lane(found, lane), TRACED, "the cell that was chosen")
-        for lane in found.lanes
+        Fact(f"lane {lane.lane}", describe_lane(request, lane), TRACED, "the cell that was chosen")
+        for lane in request.lanes
         if chosen in (link(lane.element), f"t{lane.lane}")
     ]
-    return known + line_facts(found.trace, found.kernel)
+    return known + line_facts(request.trace, request.kernel)
 
 
-def row_pitch(found: Request) -> str:
+def row_pitch(request: Request) -> str:
     """Describe the distance between two rows of the tile."""
-    words = found.info.strides[0] / BANK_BYTES
+    words = request.info.strides[0] / BANK_BYTES
     return f"{words:g}"
 
 
-def bank_step_reason(found: Request) -> str:
+def bank_step_reason(request: Request) -> str:
     """Explain in which bank the next row begins."""
-    nbytes = found.info.strides[0]
+    nbytes = request.info.strides[0]
     if nbytes % (BANK_COUNT * BANK_BYTES) == 0:
         return f"a multiple of {BANK_COUNT}: every row begins in the same bank"
     return f"no multiple of {BANK_COUNT}: the next row begins {nbytes / BANK_BYTES % BANK_COUNT:g} banks further"
@@ -419,18 +431,18 @@ def line_facts(trace: simt.Trace, kernel: Callable[..., Any]) -> list[Fact]:
 
 def count_by_line(trace: simt.Trace) -> dict[int, dict[str, int]]:
     """Return requests, sectors, wavefronts, and their ideal numbers of each line, in the order of execution."""
-    found, counts = trace.requests(), dict[int, dict[str, int]]()
+    requests, counts = trace.requests(), dict[int, dict[str, int]]()
     columns = {
-        "requests": np.ones_like(found.block),
-        "sectors": found.sectors,
-        "ideal sectors": found.ideal_sectors,
-        "wavefronts": found.wavefronts,
-        "ideal wavefronts": found.ideal_wavefronts,
+        "requests": np.ones_like(requests.block),
+        "sectors": requests.sectors,
+        "ideal sectors": requests.ideal_sectors,
+        "wavefronts": requests.wavefronts,
+        "ideal wavefronts": requests.ideal_wavefronts,
     }
-    for row, instruction in enumerate(found.instruction.tolist()):
-        at = counts.setdefault(trace.instructions[instruction].line, dict.fromkeys(columns, 0))
+    for row, instruction in enumerate(requests.instruction.tolist()):
+        line_counts = counts.setdefault(trace.instructions[instruction].line, dict.fromkeys(columns, 0))
         for name, column in columns.items():
-            at[name] += int(column[row])
+            line_counts[name] += int(column[row])
     return counts
 
 

@@ -14,14 +14,14 @@ import numpy as np
 from minifuse.simt import cuda
 
 ROWS = 32  # rows of a tile
-MIN_WIDTH, MAX_WIDTH = 32, 40  # elements of its rows
-MAX_STRIDE, MAX_OFFSET = 64, 63
+MIN_WIDTH, MAX_WIDTH = 32, 40  # elements of a row of a tile
+MAX_STRIDE, MAX_OFFSET = 64, 63  # elements
 ELEMENTS = MAX_STRIDE * 31 + MAX_OFFSET + 1  # of the array that lanes 0 to 31 read in strides
 DTYPES = ("float32", "float64", "int16", "int8")
 
 
 def strided(out: Any, a: Any, stride: Any, offset: Any, count: Any) -> None:
-    """Return the first `count` lanes take elements that lie `stride` apart."""
+    """Load one element in each of the first `count` lanes, with `stride` elements between neighboring lanes."""
     i = cuda.grid(1)
     if i < count:
         x = a[stride * i + offset]
@@ -79,5 +79,5 @@ def tiled_command(dtype: str, width: int, reads_column: bool, which: int, count:
 def command(kernel: str, dtype: str, elements: int, **numbers: int) -> str:
     """Return the terminal command that launches a kernel of this file in one warp."""
     arguments = {"out": f"32:{dtype}", "a": f"{elements}:{dtype}", **numbers}
-    given = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
-    return f"minifuse trace project/views/memory_kernels.py:{kernel} --grid 1 --block 32 {given}"
+    options = " ".join(f"--arg {name}={value}" for name, value in arguments.items())
+    return f"minifuse trace project/views/memory_kernels.py:{kernel} --grid 1 --block 32 {options}"

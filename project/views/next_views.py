@@ -15,9 +15,9 @@ from minifuse.core.layout import Layout
 from .expressions import MAX_CHARACTERS, MAX_STEPS, Call, Index, format_steps
 from .strides import MAX_DIMS, MAX_DRAWN_ELEMENTS
 
-MAX_OFFERED_VIEWS = 24  # of one kind that are offered
+MAX_OFFERED_VIEWS = 24  # views of one kind
 MAX_REPEATS = 8  # of a dim of size 1
-MAX_STEP_LENGTH = 48  # characters of one view that is offered
+MAX_STEP_LENGTH = 48  # characters of an offered view
 FRONT = "a new dim in front"
 
 Step = Call | Index
@@ -28,9 +28,9 @@ class Offers:
     """The views that can be appended."""
 
     options: dict[str, tuple[Step, ...]]
-    """By the name of the view, what it can be given. Slices and expansions have ranges of their own, and none here."""
+    """View name -> views with all possible arguments; empty for slice and expand, whose arguments are ranges."""
     refused: dict[str, str]
-    """By the name of a view that cannot come next, why."""
+    """View name -> reason, for views that cannot be appended."""
 
 
 def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
@@ -39,7 +39,7 @@ def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
         return Offers({}, {"any view": f"the chain has {MAX_STEPS} views, the most that are read; take one off"})
     if len("".join(format_steps(steps))) > MAX_CHARACTERS - MAX_STEP_LENGTH:
         return Offers({}, {"any view": f"the chain has nearly {MAX_CHARACTERS} characters; take a view off"})
-    ways: dict[str, list[Step]] = {
+    candidates: dict[str, list[Step]] = {
         "permute": offered_permutes(layout),
         "slice": [],
         "flip": offered_flips(layout),
@@ -60,7 +60,7 @@ def offer_views(layout: Layout, steps: Sequence[Step] = ()) -> Offers:
         "contiguous": "it is contiguous, so nothing would move",
     }
     is_ranged = {"slice": bool(sliceable_dims(layout)), "expand": bool(expandable_dims(layout))}
-    offered = {kind: tuple(found[:MAX_OFFERED_VIEWS]) for kind, found in ways.items() if found or is_ranged.get(kind)}
+    offered = {kind: tuple(views[:MAX_OFFERED_VIEWS]) for kind, views in candidates.items() if views or is_ranged.get(kind)}
     return Offers(offered, {kind: why for kind, why in refused.items() if kind not in offered})
 
 
@@ -76,8 +76,8 @@ def offered_permutes(layout: Layout) -> list[Step]:
 def offered_flips(layout: Layout) -> list[Step]:
     """Return the flips of each dim, and of all dims."""
     dims = tuple(range(layout.ndim))
-    own: list[Step] = [Call("flip", (d,)) for d in dims]
-    return [*own, Call("flip", dims)] if len(dims) > 1 else own
+    single_flips: list[Step] = [Call("flip", (d,)) for d in dims]
+    return [*single_flips, Call("flip", dims)] if len(dims) > 1 else single_flips
 
 
 def offered_reshapes(layout: Layout) -> list[Step]:
@@ -118,19 +118,19 @@ def make_slice(layout: Layout, d: int, start: int, stop: int, step: int) -> Inde
     Examples
     --------
     >>> from minifuse.core.layout import row_major
-    >>> str(sliced(row_major((3, 4)), 1, 1, 4, 2)), str(sliced(row_major((3, 4)), 0, 0, 2, 1))
+    >>> str(make_slice(row_major((3, 4)), 1, 1, 4, 2)), str(make_slice(row_major((3, 4)), 0, 0, 2, 1))
     ('[:, 1::2]', '[:2]')
     """
     n = layout.shape[d]
-    own = slice(start or None, stop if stop < n else None, step if step != 1 else None)
-    return Index((*[slice(None)] * d, own))
+    dim_slice = slice(start or None, stop if stop < n else None, step if step != 1 else None)
+    return Index((*[slice(None)] * d, dim_slice))
 
 
 def expandable_dims(layout: Layout) -> dict[str, int]:
     """Return the dims that a view can repeat: dims of size 1, and a new first dim; with the largest sizes."""
     places = {f"dim {d}": d for d, n in enumerate(layout.shape) if n == 1} | ({FRONT: -1} if layout.ndim < MAX_DIMS else {})
-    most = min(MAX_DRAWN_ELEMENTS // max(prod(layout.shape), 1), MAX_REPEATS)
-    return dict.fromkeys(places, most) if most > 1 else {}
+    max_repeats = min(MAX_DRAWN_ELEMENTS // max(prod(layout.shape), 1), MAX_REPEATS)
+    return dict.fromkeys(places, max_repeats) if max_repeats > 1 else {}
 
 
 def make_expand(layout: Layout, place: str, size: int) -> Call:
@@ -139,7 +139,7 @@ def make_expand(layout: Layout, place: str, size: int) -> Call:
     Examples
     --------
     >>> from minifuse.core.layout import row_major
-    >>> str(expanded(row_major((3, 1)), "dim 1", 4)), str(expanded(row_major((3, 1)), FRONT, 2))
+    >>> str(make_expand(row_major((3, 1)), "dim 1", 4)), str(make_expand(row_major((3, 1)), FRONT, 2))
     ('.expand(3, 4)', '.expand(2, 3, 1)')
     """
     if place == FRONT:

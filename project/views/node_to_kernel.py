@@ -30,7 +30,7 @@ from minifuse.ir.kernel_ir import (
 )
 from minifuse.ir.steps import NO_BUFFER, KernelLaunch, MatmulLaunch
 
-MAX_EXPRESSIONS = 64  # of writing one node as an expression, which a kernel is searched for
+MAX_EXPRESSIONS = 64  # expressions of one node that are searched for in a kernel
 
 
 def is_free(node: Node) -> bool:
@@ -40,8 +40,8 @@ def is_free(node: Node) -> bool:
 
 def stored_expressions(step: Any) -> tuple[Expression, ...]:
     """Return the expressions that a step stores."""
-    found: tuple[Expression, ...] = step.kernel.outputs
-    return found
+    outputs: tuple[Expression, ...] = step.kernel.outputs
+    return outputs
 
 
 def step_expressions(step: Any) -> tuple[Expression, ...]:
@@ -52,64 +52,68 @@ def step_expressions(step: Any) -> tuple[Expression, ...]:
 
 def nodes_by_expression(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
     """Return for each step the nodes that its expressions compute."""
-    lies: dict[int, set[Node]] = {}
+    nodes_in_buffer: dict[int, set[Node]] = {}
     for node in graph.order:
         if isinstance(node.function, Argument):
-            lies.setdefault(node.function.index, set()).add(node)
-    found = []
+            nodes_in_buffer.setdefault(node.function.index, set()).add(node)
+    nodes_of_steps = []
     for step in plan.steps:
-        of, ways = dict[Expression, list[Node]](), possible_expressions(step, graph, lies)
-        for node, known in ways.items():
-            for e in known:
+        nodes_of, expressions_of = dict[Expression, list[Node]](), possible_expressions(step, graph, nodes_in_buffer)
+        for node, expressions in expressions_of.items():
+            for e in expressions:
                 if isinstance(e, Op | ReduceExpr | Accumulator | OpaqueOutput) and not is_free(node):
-                    of.setdefault(e, []).append(node)
+                    nodes_of.setdefault(e, []).append(node)
         for e, (slot, _) in zip(stored_expressions(step), step.outputs, strict=True):
-            lies.setdefault(slot, set()).update(node for node, known in ways.items() if e in known)
-        found.append(of)
-    return found
+            nodes_in_buffer.setdefault(slot, set()).update(
+                node for node, expressions in expressions_of.items() if e in expressions
+            )
+        nodes_of_steps.append(nodes_of)
+    return nodes_of_steps
 
 
-def possible_expressions(step: Any, graph: NumberedGraph, lies: dict[int, set[Node]]) -> dict[Node, set[Expression]]:
+def possible_expressions(
+    step: Any, graph: NumberedGraph, nodes_in_buffer: dict[int, set[Node]]
+) -> dict[Node, set[Expression]]:
     """Return the expressions of a kernel that may compute each node."""
-    known = set(step_expressions(step))
+    kernel_expressions = set(step_expressions(step))
     slots: dict[int, set[Expression]] = {}
-    for e in known:
+    for e in kernel_expressions:
         if isinstance(e, Load | ReadOutput):
             slots.setdefault((step.outputs if isinstance(e, ReadOutput) else step.inputs)[e.index][0], set()).add(e)
-    ways: dict[Node, set[Expression]] = {}
+    expressions_of: dict[Node, set[Expression]] = {}
 
-    def of(node: Node) -> set[Expression]:
+    def find_expressions(node: Node) -> set[Expression]:
         function = node.function
         if isinstance(function, Argument | Literal) and node.is_number:
             source = function.text if isinstance(function, Literal) else function.index
             return {
                 e
-                for e in known
+                for e in kernel_expressions
                 if (isinstance(e, KernelParameter) and step.numbers[e.index] == source)
                 or (isinstance(e, Constant) and isinstance(function, Literal) and e.text == function.text)
             }
-        found = {e for slot, loads in slots.items() if node in lies.get(slot, ()) for e in loads}
+        possible = {e for slot, loads in slots.items() if node in nodes_in_buffer.get(slot, ()) for e in loads}
         if isinstance(function, kinds.View | kinds.Copy | kinds.Full | kinds.Identity):
-            return found | ways[node.inputs[0]]
+            return possible | expressions_of[node.inputs[0]]
         if isinstance(function, kinds.Iota):
-            return found | slots.get(NO_BUFFER, set())
+            return possible | slots.get(NO_BUFFER, set())
         if isinstance(function, kinds.Matmul) and isinstance(step, MatmulLaunch):
-            is_ours = all(e in ways[x] for e, x in zip((step.kernel.a, step.kernel.b), node.inputs, strict=True))
-            return found | {e for e in known if isinstance(e, Accumulator) and is_ours}
+            is_ours = all(e in expressions_of[x] for e, x in zip((step.kernel.a, step.kernel.b), node.inputs, strict=True))
+            return possible | {e for e in kernel_expressions if isinstance(e, Accumulator) and is_ours}
         if isinstance(function, kinds.CompositeOutput):
-            return found | {e for e in known if isinstance(e, OpaqueOutput) and e.name == repr(function)}
-        for xs in islice(combinations(*[ways[x] for x in node.inputs]), MAX_EXPRESSIONS):
+            return possible | {e for e in kernel_expressions if isinstance(e, OpaqueOutput) and e.name == repr(function)}
+        for xs in islice(combinations(*[expressions_of[x] for x in node.inputs]), MAX_EXPRESSIONS):
             if isinstance(function, Operator):
-                found.add(function(*xs))
+                possible.add(function(*xs))
             elif isinstance(function, kinds.Cast):
-                found.add(cast(xs[0], node.dtype))
+                possible.add(cast(xs[0], node.dtype))
             elif isinstance(function, kinds.Reduce) and reduces_kernel_dims(step, node):
-                found.add(reduce_expr(function.operator, xs[0]))
-        return found & known
+                possible.add(reduce_expr(function.operator, xs[0]))
+        return possible & kernel_expressions
 
     for node in nodes_and_numbers(graph):
-        ways[node] = of(node)
-    return ways
+        expressions_of[node] = find_expressions(node)
+    return expressions_of
 
 
 def reduces_kernel_dims(step: Any, node: Node) -> bool:

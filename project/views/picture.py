@@ -25,8 +25,8 @@ WORDS = {
     WASTED: "fetched and not used",
 }
 MAX_CELLS = 4096
-MAX_NBYTES = 512 * 1024  # of the data of one picture, as the browser gets it
-SIZE, GAP = 40, 24  # of an SVG, in pixels: a cell, and what lies between two grids
+MAX_NBYTES = 512 * 1024  # of the JSON data of one picture
+SIZE, GAP = 40, 24  # pixels of an SVG: the side of a cell, and the gap between two grids
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,13 +36,13 @@ class Cell:
     row: int
     column: int
     text: str
-    """Its text: a few characters."""
+    """The text in the cell: a few characters."""
     label: str
-    """Its label: "row 2, column 5, value 3.0, storage 13"."""
+    """The label for screen readers: "row 2, column 5, value 3.0, storage 13"."""
     kind: str = ""
-    """One of KINDS: its colour, and how it is hatched."""
+    """One of KINDS, which determines color, frame and hatching."""
     links: tuple[str, ...] = ()
-    """Names of what it shows; cells that share a name are highlighted together."""
+    """Names of the things that the cell shows; cells that share a link are highlighted together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Frame:
 
     sentence: str
     kinds: tuple[tuple[str, str], ...] = ()
-    """(link, kind): the kind of the cells with that link in this step; all others keep theirs."""
+    """(link, kind): the kind of the cells with that link in this step; all other cells keep their kinds."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +85,7 @@ class Picture:
     """
 
     sentence: str
-    """What is to be seen."""
+    """A summary of the picture."""
     grids: tuple[Grid, ...]
     frames: tuple[Frame, ...] = ()
     words: tuple[tuple[str, str], ...] = ()
@@ -218,8 +218,8 @@ def slice_grids(name: str, title: str, shape: Sequence[int], cells: Mapping[tupl
         row, column = [0, 0, *index][-2:]
         placed.setdefault(index[:-2], []).append(Cell(row, column, c.text, c.label, c.kind, c.links))
     numbers = tuple(map(str, range(rows))) if len(shape) > 1 else (), tuple(map(str, range(columns))) if shape else ()
-    found = list[Grid]()
+    grids = list[Grid]()
     for k, (outer, part) in enumerate(placed.items()):
-        seen = f"[{', '.join([*map(str, outer), *[':'] * min(len(shape), 2)])}]" if shape else ", a single number"
-        found.append(Grid(f"{name}{k}", f"{title}{seen}", rows, columns, tuple(part), *numbers))
-    return tuple(found)
+        indices = f"[{', '.join([*map(str, outer), *[':'] * min(len(shape), 2)])}]" if shape else ", a single number"
+        grids.append(Grid(f"{name}{k}", f"{title}{indices}", rows, columns, tuple(part), *numbers))
+    return tuple(grids)

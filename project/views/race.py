@@ -36,16 +36,16 @@ from ..benchmarks.timer import in_turn, time_block
 from .cited_facts import DERIVED, MEASURED, Fact, Line
 from .picture import IDLE, LOAD, Cell, Grid, Picture
 
-BUDGET_S = 0.8  # of a race, in all; compiling comes before
-BLOCK_S = 5e-4  # calls are repeated until a block takes this long
+BUDGET_S = 0.8  # seconds of a race, without compiling
+BLOCK_S = 5e-4  # seconds: calls are repeated until a block takes this long
 ROUNDS = 5
 NUMPY = "NumPy"
 FOLDER = Path(report.__file__).parent / "results"
-TOLERANCE = 1e-4  # of float32, where sums are taken in another order
-COLUMNS_OF_ROWS = 256  # of the rows of softmax
+TOLERANCE = 1e-4  # of float32 results, since sums are taken in another order
+COLUMNS_OF_ROWS = 256  # elements per row of softmax
 
 Array = npt.NDArray[np.float32]
-Roofs = dict[str, MachineLimits]  # by backend: "parallel" for all that run on the host
+Roofs = dict[str, MachineLimits]  # backend -> limits of its device; "parallel" for all players on the host
 
 
 @dataclass(frozen=True)
@@ -55,13 +55,13 @@ class Operation:
     ours: Callable[..., Any]
     numpys: Callable[..., Any]
     shapes: Callable[[int], tuple[tuple[int, ...], ...]]
-    """Of the inputs, for so many elements of the first."""
+    """The shapes of the inputs, given the number of elements of the first input."""
     exponents: tuple[int, ...]
     """The sizes are these powers of two."""
     floats: Callable[[int], int]
-    """How many are read and written, each once."""
+    """The number of floats that are read and written, each counted once."""
     flops: Callable[[int], int] = lambda n: 0
-    """Of a product."""
+    """The number of floating-point operations of a product; 0 for other operations."""
 
 
 def softmax(x: Array) -> Array:
@@ -132,10 +132,10 @@ def limiting_backend(name: str) -> str:
 
 def measure_rooflines(who: Sequence[str]) -> Roofs:
     """Measure the peak rates of the players' devices; the first call takes about a second per device."""
-    found = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(limiting_backend, who))}
-    for limits in found.values():
+    limits_of = {name: machine_limits(get_backend(name)) for name in dict.fromkeys(map(limiting_backend, who))}
+    for limits in limits_of.values():
         limits.peak("float32")
-    return found
+    return limits_of
 
 
 def is_fast(name: str) -> bool:
@@ -166,17 +166,17 @@ def run_race(operation: str, who: Sequence[str], budget_s: float = BUDGET_S) -> 
         raise MinifuseError(f"there is no operation {operation!r}; expected one of {', '.join(OPERATIONS)}")
     if not who or set(who) - set(players()):
         raise MinifuseError(f"players are {', '.join(who) or 'none'}; expected some of {', '.join(players())}")
-    chosen, found = OPERATIONS[operation], list[Point]()
+    chosen, points = OPERATIONS[operation], list[Point]()
     for name in who:
         check_result(chosen, name)
-    left, is_product = budget_s / len(who), chosen.flops(1 << chosen.exponents[0]) > 0
+    share_s, is_product = budget_s / len(who), chosen.flops(1 << chosen.exponents[0]) > 0
     # After a product the threads of OpenBLAS look for more work for some 100 ms: NumPy comes last then, and alone.
     for heat in [[name] for name in sorted(who, key=NUMPY.__eq__)] if is_product else [list(who)]:
-        found += run_heat(chosen, dict.fromkeys(heat, left))
+        points += run_heat(chosen, dict.fromkeys(heat, share_s))
     gpus = [gpu for name in who if (gpu := gpu_name(name))]
     place = ", ".join([f"{machine.model_name() or platform.machine()}", f"{os.cpu_count()} cores", *gpus])
     now = datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-    return Race(operation, tuple(found), tuple(who), place, now, budget_s)
+    return Race(operation, tuple(points), tuple(who), place, now, budget_s)
 
 
 def gpu_name(name: str) -> str:
@@ -185,23 +185,23 @@ def gpu_name(name: str) -> str:
     return "" if backend is None or backend.is_host or not backend.has_roofline else str(backend.device.name)
 
 
-def run_heat(operation: Operation, left: dict[str, float]) -> list[Point]:
+def run_heat(operation: Operation, remaining_s: dict[str, float]) -> list[Point]:
     """Time the players at all sizes; a player leaves when its remaining time is too short for the next size."""
-    found = list[Point]()
+    points = list[Point]()
     for exponent in operation.exponents:
-        elements, ready, took = 1 << exponent, dict[str, Callable[[], Any]](), dict[str, float]()
-        for name in left:
+        elements, calls, preparation_s = 1 << exponent, dict[str, Callable[[], Any]](), dict[str, float]()
+        for name in remaining_s:
             began = perf_counter()
-            ready[name] = prepare_call(operation, name, elements)
-            took[name] = perf_counter() - began
-            left[name] -= took[name]
-        new = time_rounds(ready, elements, left)
-        next_s = {p.who: took[p.who] + ROUNDS * BLOCK_S + (ROUNDS + 2) * p.seconds for p in new}
-        growth, found = work_growth(operation, elements), found + new
-        left = {name: rest for name, rest in left.items() if rest > growth * next_s[name]}
-        if not left:
+            calls[name] = prepare_call(operation, name, elements)
+            preparation_s[name] = perf_counter() - began
+            remaining_s[name] -= preparation_s[name]
+        new_points = time_rounds(calls, elements, remaining_s)
+        next_s = {p.who: preparation_s[p.who] + ROUNDS * BLOCK_S + (ROUNDS + 2) * p.seconds for p in new_points}
+        growth, points = work_growth(operation, elements), points + new_points
+        remaining_s = {name: rest for name, rest in remaining_s.items() if rest > growth * next_s[name]}
+        if not remaining_s:
             break
-    return found
+    return points
 
 
 def work_growth(operation: Operation, elements: int) -> float:
@@ -210,20 +210,22 @@ def work_growth(operation: Operation, elements: int) -> float:
     return work(4 * elements) / work(elements)
 
 
-def time_rounds(ready: dict[str, Callable[[], Any]], elements: int, left: dict[str, float]) -> list[Point]:
+def time_rounds(calls: dict[str, Callable[[], Any]], elements: int, remaining_s: dict[str, float]) -> list[Point]:
     """Time rounds of blocks of calls, in turn; each player's time is subtracted from its budget."""
-    calls, rounds = dict[str, int](), {name: list[float]() for name in ready}
-    for name, player in ready.items():
+    call_counts, rounds = dict[str, int](), {name: list[float]() for name in calls}
+    for name, player in calls.items():
         began = perf_counter()
         player()  # untimed: brings its data into the caches
         once = time_block(player, 1)
-        calls[name] = max(1, min(int(BLOCK_S / max(once, 1e-9)), 1000))
-        left[name] -= perf_counter() - began
+        call_counts[name] = max(1, min(int(BLOCK_S / max(once, 1e-9)), 1000))
+        remaining_s[name] -= perf_counter() - began
     for count in range(ROUNDS):
-        for name in in_turn(ready, count):
-            rounds[name].append(time_block(ready[name], calls[name]))
-            left[name] -= rounds[name][-1] * calls[name]
-    return [Point(name, elements, statistics.median(each), min(each), max(each)) for name, each in rounds.items()]
+        for name in in_turn(calls, count):
+            rounds[name].append(time_block(calls[name], call_counts[name]))
+            remaining_s[name] -= rounds[name][-1] * call_counts[name]
+    return [
+        Point(name, elements, statistics.median(seconds), min(seconds), max(seconds)) for name, seconds in rounds.items()
+    ]
 
 
 @cache
@@ -281,36 +283,36 @@ def roofline_seconds(operation: str, elements: int, limits: MachineLimits) -> fl
     return max(of_bytes, flops / peak / 1e9 if peak else 0.0)
 
 
-def rows(found: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
+def rows(race: Race, roofs: Roofs | None = None) -> list[dict[str, Any]]:
     """Return the curves as rows: player, elements, microseconds; the roofline of each device is a player."""
-    sizes = sorted({point.elements for point in found.points})
-    return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in found.points] + [
-        {"who": f"roof of {name}", "elements": n, "us": roofline_seconds(found.operation, n, limits) * 1e6}
+    sizes = sorted({point.elements for point in race.points})
+    return [{"who": p.who, "elements": p.elements, "us": p.seconds * 1e6} for p in race.points] + [
+        {"who": f"roof of {name}", "elements": n, "us": roofline_seconds(race.operation, n, limits) * 1e6}
         for name, limits in (roofs or {}).items()
-        if name in map(limiting_backend, found.players)
+        if name in map(limiting_backend, race.players)
         for n in sizes
     ]
 
 
-def picture(found: Race) -> Picture:
+def picture(race: Race) -> Picture:
     """Draw the time of each player at each size."""
-    exponents, times = OPERATIONS[found.operation].exponents, {(p.who, p.elements): p for p in found.points}
-    fastest = {1 << e: min((p.seconds for p in found.points if p.elements == 1 << e), default=0.0) for e in exponents}
+    exponents, times = OPERATIONS[race.operation].exponents, {(p.who, p.elements): p for p in race.points}
+    fastest = {1 << e: min((p.seconds for p in race.points if p.elements == 1 << e), default=0.0) for e in exponents}
     cells = [
-        time_cell(found, row, column, times.get((who, 1 << e)), fastest[1 << e])
-        for row, who in enumerate(found.players)
+        time_cell(race, row, column, times.get((who, 1 << e)), fastest[1 << e])
+        for row, who in enumerate(race.players)
         for column, e in enumerate(exponents)
     ]
     names = tuple(f"2^{e}" for e in exponents)
     grid = Grid(
-        "race", f"{found.operation}, by elements", len(found.players), len(exponents), tuple(cells), found.players, names
+        "race", f"{race.operation}, by elements", len(race.players), len(exponents), tuple(cells), race.players, names
     )
-    return Picture(sentence(found), (grid,), words=((LOAD, "the fastest at this size"), (IDLE, "no time was left")))
+    return Picture(sentence(race), (grid,), words=((LOAD, "the fastest at this size"), (IDLE, "no time was left")))
 
 
-def time_cell(found: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
+def time_cell(race: Race, row: int, column: int, point: Point | None, fastest: float) -> Cell:
     """Format the time of a player at a size."""
-    who, exponent = found.players[row], OPERATIONS[found.operation].exponents[column]
+    who, exponent = race.players[row], OPERATIONS[race.operation].exponents[column]
     if point is None:
         return Cell(row, column, "", f"{who}, 2^{exponent} elements: no time was left", IDLE)
     is_fastest = point.seconds == fastest
@@ -320,28 +322,28 @@ def time_cell(found: Race, row: int, column: int, point: Point | None, fastest: 
     return Cell(row, column, formatting.duration(point.seconds), label, LOAD if is_fastest else "")
 
 
-def sentence(found: Race) -> str:
+def sentence(race: Race) -> str:
     """Summarize the picture."""
-    largest = max(point.elements for point in found.points)
-    last = sorted((p for p in found.points if p.elements == largest), key=lambda p: p.seconds)
+    largest = max(point.elements for point in race.points)
+    last = sorted((p for p in race.points if p.elements == largest), key=lambda p: p.seconds)
     order = ", ".join(f"{p.who} {formatting.duration(p.seconds)}" for p in last)
-    return f"{found.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
+    return f"{race.operation}, one call at 2^{largest.bit_length() - 1} elements of float32: {order}."
 
 
-def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
+def facts(race: Race, roofs: Roofs | None = None) -> list[Fact]:
     """Return facts about the machine, and how near the largest size comes to the roofline."""
-    chosen = OPERATIONS[found.operation]
-    how = f"the median of {ROUNDS} rounds, {found.budget_s:g} s in all: a glance, no benchmark; a GPU is waited for"
-    known = [Fact("machine", found.place, MEASURED, f"at {found.date}"), Fact("time", "of one call", MEASURED, how)]
-    for who in found.players:
-        point = max((p for p in found.points if p.who == who), key=lambda p: p.elements)
+    chosen = OPERATIONS[race.operation]
+    how = f"the median of {ROUNDS} rounds, {race.budget_s:g} s in all: a glance, no benchmark; a GPU is waited for"
+    known = [Fact("machine", race.place, MEASURED, f"at {race.date}"), Fact("time", "of one call", MEASURED, how)]
+    for who in race.players:
+        point = max((p for p in race.points if p.who == who), key=lambda p: p.elements)
         rate = f"{chosen.floats(point.elements) * 4 / point.seconds / 1e9:,.1f} GB/s"
         if chosen.flops(point.elements):
             rate = f"{chosen.flops(point.elements) / point.seconds / 1e9:,.1f} GFLOP/s"
         size = f"at 2^{point.elements.bit_length() - 1} elements, in {formatting.duration(point.seconds)}"
         known.append(Fact(who, rate, MEASURED, size))
         if limits := (roofs or {}).get(limiting_backend(who)):
-            share = roofline_seconds(found.operation, point.elements, limits) / point.seconds
+            share = roofline_seconds(race.operation, point.elements, limits) / point.seconds
             known.append(
                 Fact(f"{who}: share of the roof", f"{share:.0%}", DERIVED, "above 100 % where caches hold the data")
             )
@@ -350,10 +352,10 @@ def facts(found: Race, roofs: Roofs | None = None) -> list[Fact]:
     return known
 
 
-def command(found: Race, has_roof: bool = False) -> str:
+def command(race: Race, has_roof: bool = False) -> str:
     """Return the terminal command that measures the same."""
-    who = f"--players {quote(','.join(found.players))}"
-    return " ".join(["minifuse race", quote(found.operation), who, *["--roof"] * has_roof])
+    who = f"--players {quote(','.join(race.players))}"
+    return " ".join(["minifuse race", quote(race.operation), who, *["--roof"] * has_roof])
 
 
 def source() -> list[Line]:
@@ -406,12 +408,12 @@ def read_results(path: Path) -> SavedResults:
     if path.name == kernel_counts.KEPT.name:
         counts = kernel_counts.load_counts(path)
         header, *lines = kernel_counts.table(counts)
-        dates = ", ".join(dict.fromkeys(found["date"] for found in counts.values()))
+        dates = ", ".join(dict.fromkeys(results["date"] for results in counts.values()))
         table = report.Table("How many kernels twenty functions become", header, lines)
         return SavedResults("no device: kernels are counted", dates, tuple(kernel_counts.facts(counts)), (table,))
-    found = json.loads(path.read_text(encoding="utf-8"))
-    device = found["device"]["name"] if "device" in found else found["machine"]["processor"]
-    return SavedResults(device, found["date"][:10], tuple(report.summary(found)), tuple(report.tables(found)))
+    results = json.loads(path.read_text(encoding="utf-8"))
+    device = results["device"]["name"] if "device" in results else results["machine"]["processor"]
+    return SavedResults(device, results["date"][:10], tuple(report.summary(results)), tuple(report.tables(results)))
 
 
 def as_rows(table: report.Table) -> list[dict[str, str]]:

@@ -14,8 +14,8 @@ from .expressions import Call, Index, format_steps
 from .picture import CHOSEN, LOAD, OTHER, Cell, Grid, Picture, ribbon, slice_grids
 
 MAX_DRAWN_ELEMENTS, MAX_DIMS = 512, 8  # elements that are drawn, of the storage and of the view; dims of a view
-COLUMNS = 16  # of the ribbon
-NAMED = 6  # indices that a fact lists
+COLUMNS = 16  # columns in which a storage is drawn
+MAX_LISTED_INDICES = 6  # indices in a fact
 EXAMPLES = {
     "as it lies": ("3, 4", ""),
     "transposed": ("3, 4", ".T"),
@@ -25,7 +25,7 @@ EXAMPLES = {
     "cut into tiles": ("4, 6", ".reshape(2, 2, 2, 3).permute(0, 2, 1, 3)"),
 }
 WORDS = (LOAD, "seen once"), (OTHER, "seen several times")
-METHODS = {"T": "permute", "squeeze": "reshape", "unsqueeze": "reshape"}  # of Layout, where it has another name
+METHODS = {"T": "permute", "squeeze": "reshape", "unsqueeze": "reshape"}  # view -> method of Layout, if names differ
 
 Position = tuple[int, ...]
 
@@ -37,11 +37,11 @@ class StridedView:
     shape: tuple[int, ...]
     steps: tuple[Call | Index, ...]
     layouts: tuple[Layout, ...]
-    """Before the first step, and after each. An offset counts from the start of the storage that the view then lies in."""
+    """The layouts before the first step and after each step. An offset is relative to the storage at that step."""
     storage: tuple[int, ...]
     """The storage of the last view: position p contains element storage[p] of x."""
     copies: tuple[tuple[int, str], ...] = ()
-    """(step, why): the steps that could not be a view, and moved the elements to new memory."""
+    """(step, reason): the steps that could not be a view, and copied the elements to new memory."""
 
     @property
     def is_copy(self) -> bool:
@@ -60,7 +60,7 @@ def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedV
     Raises
     ------
     MinifuseError
-        The views do not fit: what the library says. Or there are more elements or dims than can be seen.
+        The library rejects a view, or there are too many elements or dims to draw.
     """
     layout = row_major(tuple(shape))
     if layout.size > MAX_DRAWN_ELEMENTS:
@@ -80,11 +80,11 @@ def apply_views(shape: Sequence[int], steps: Sequence[Call | Index]) -> StridedV
         if x.buffer is not start.buffer:
             copies.append((k, copy_reason(layouts[-1], step)))
             start = x
-            lies = dict(zip(positions(x.meta.layout).values(), x.numpy().ravel().tolist(), strict=True))
-            storage = tuple(lies[p] for p in range(x.size))
+            element_at = dict(zip(positions(x.meta.layout).values(), x.numpy().ravel().tolist(), strict=True))
+            storage = tuple(element_at[p] for p in range(x.size))
         offset = (x.address - start.address) // x.dtype.itemsize
-        found = x.meta.layout
-        layouts.append(Layout(found.shape, found.strides, found.offset + offset))
+        step_layout = x.meta.layout
+        layouts.append(Layout(step_layout.shape, step_layout.strides, step_layout.offset + offset))
     return StridedView(tuple(shape), tuple(steps), tuple(layouts), storage, tuple(copies))
 
 
@@ -98,51 +98,51 @@ def copy_reason(before: Layout, step: Call | Index) -> str:
     return contiguity_reason(before)
 
 
-def picture(found: StridedView, chosen: Position | None = None) -> Picture:
+def picture(view: StridedView, chosen: Position | None = None) -> Picture:
     """Draw the storage as a ribbon, and the slices of the view above it; cells of one element share a link.
 
-    Where a step copied there are two storages: that of x, and that of the copy, in which the view lies. `chosen` is an index
-    of the view.
+    If a step copied, the storage of x and the storage of the copy, which the view uses, are drawn. `chosen` is an index of
+    the view.
     """
-    places = positions(found.layouts[-1])
+    places = positions(view.layouts[-1])
     place = None if chosen is None else places[chosen]
     counts = Counter(places.values())
     memory = [
-        Cell(0, 0, str(v), place_label(p, v, counts[p], found.is_copy), cell_kind(p, place, counts), (place_link(p),))
-        for p, v in enumerate(found.storage)
+        Cell(0, 0, str(v), place_label(p, v, counts[p], view.is_copy), cell_kind(p, place, counts), (place_link(p),))
+        for p, v in enumerate(view.storage)
     ]
     elements = {
         index: Cell(
             0,
             0,
-            str(found.storage[p]),
-            element_label(index, found, p),
+            str(view.storage[p]),
+            element_label(index, view, p),
             cell_kind(p, place, counts),
             (element_link(index), place_link(p)),
         )
         for index, p in places.items()
     }
-    title = f"storage of {'the copy' if found.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
-    grids = [ribbon("storage", title, memory, COLUMNS), *slice_grids("view", "view", found.layouts[-1].shape, elements)]
-    looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(found.layouts[-1], chosen)}."
-    return Picture(sentence(found) + looked_at, (*original_grid(found, place), *grids), words=WORDS)
+    title = f"storage of {'the copy' if view.is_copy else 'x'}: {format_count(len(memory), 'number')} in a row"
+    grids = [ribbon("storage", title, memory, COLUMNS), *slice_grids("view", "view", view.layouts[-1].shape, elements)]
+    looked_at = "" if chosen is None else f" view{format_index(chosen)} lies at {formula(view.layouts[-1], chosen)}."
+    return Picture(sentence(view) + looked_at, (*original_grid(view, place), *grids), words=WORDS)
 
 
-def original_grid(found: StridedView, place: int | None) -> list[Grid]:
+def original_grid(view: StridedView, place: int | None) -> list[Grid]:
     """Draw the storage of x if the view does not use it: each of its numbers, and where its copies are."""
-    if not found.is_copy:
+    if not view.is_copy:
         return []
     copied = dict[int, list[int]]()
-    for p, v in enumerate(found.storage):
+    for p, v in enumerate(view.storage):
         copied.setdefault(v, []).append(p)
-    size = row_major(found.shape).size
+    size = row_major(view.shape).size
     cells = [
         Cell(
             0,
             0,
             str(v),
             f"storage of x {v}, {'copied to ' + format_some(list(map(str, copied[v]))) if v in copied else 'not copied'}",
-            CHOSEN if place is not None and v == found.storage[place] else LOAD if v in copied else "",
+            CHOSEN if place is not None and v == view.storage[place] else LOAD if v in copied else "",
             (f"x{v}", *map(place_link, copied.get(v, ()))),
         )
         for v in range(size)
@@ -151,14 +151,14 @@ def original_grid(found: StridedView, place: int | None) -> list[Grid]:
 
 
 def cell_kind(position: int, chosen: int | None, counts: Counter[int]) -> str:
-    """Return the kind of a place in the storage and in the view: chosen, used several times, used, or unused."""
+    """Return the kind of a position in the storage: chosen, used several times by the view, used once, or unused."""
     if position == chosen:
         return CHOSEN
     return OTHER if counts[position] > 1 else LOAD if counts[position] else ""
 
 
 def place_link(position: int) -> str:
-    """Return the link of a place in the storage of the view."""
+    """Return the link of a position in the storage of the view."""
     return f"p{position}"
 
 
@@ -167,41 +167,41 @@ def element_link(index: Position) -> str:
     return "v" + ",".join(map(str, index))
 
 
-def index_of(found: StridedView, chosen: str | None) -> Position | None:
-    """Return the index that a link names: for a place, the first index that uses it, or None if none does."""
+def index_of(view: StridedView, chosen: str | None) -> Position | None:
+    """Return the first index of the view whose element has this link; None without such an index."""
     if not chosen:
         return None
-    for index, p in positions(found.layouts[-1]).items():
-        if chosen in (element_link(index), place_link(p), f"x{found.storage[p]}"):
+    for index, p in positions(view.layouts[-1]).items():
+        if chosen in (element_link(index), place_link(p), f"x{view.storage[p]}"):
             return index
     return None
 
 
 def positions(layout: Layout) -> dict[Position, int]:
     """Return the position of each index: offset + sum(index * stride)."""
-    found: dict[Position, int] = {(): layout.offset}
+    position_of: dict[Position, int] = {(): layout.offset}
     for size, stride in zip(layout.shape, layout.strides, strict=True):
-        found = {(*index, i): p + i * stride for index, p in found.items() for i in range(size)}
-    return found
+        position_of = {(*index, i): p + i * stride for index, p in position_of.items() for i in range(size)}
+    return position_of
 
 
 def place_label(position: int, value: int, times: int, is_copy: bool) -> str:
-    """Describe a place of the storage."""
+    """Describe a position in the storage."""
     seen = {0: "not seen by the view", 1: "seen by the view"}.get(times, f"seen {times} times by the view")
     return f"storage {'of the copy ' if is_copy else ''}{position}, value {value}, {seen}"
 
 
-def element_label(index: Position, found: StridedView, position: int) -> str:
+def element_label(index: Position, view: StridedView, position: int) -> str:
     """Describe an element of the view."""
     names = ["row", "column"][-len(index) :] if len(index) <= 2 else [f"dim {d}" for d in range(len(index))]
     where = "".join(f"{name} {i}, " for name, i in zip(names, index, strict=False))
-    return f"{where}value {found.storage[position]}, storage {position}"
+    return f"{where}value {view.storage[position]}, storage {position}"
 
 
 def format_some(words: Sequence[str]) -> str:
     """Format the first few of many words, and how many are omitted."""
-    rest = f" and {len(words) - NAMED} more" if len(words) > NAMED else ""
-    return ", ".join(words[:NAMED]) + rest
+    rest = f" and {len(words) - MAX_LISTED_INDICES} more" if len(words) > MAX_LISTED_INDICES else ""
+    return ", ".join(words[:MAX_LISTED_INDICES]) + rest
 
 
 def format_count(number: int, what: str) -> str:
@@ -209,53 +209,53 @@ def format_count(number: int, what: str) -> str:
     return f"{number} {what}{'s' * (number != 1)}"
 
 
-def sentence(found: StridedView) -> str:
+def sentence(view: StridedView) -> str:
     """Summarize the picture."""
-    layout = found.layouts[-1]
+    layout = view.layouts[-1]
     moved = ""
-    if found.copies:
-        step, _ = found.copies[-1]
-        moved = f" {found.steps[step]} copied the elements to new memory, so the view lies in the storage of that copy."
+    if view.copies:
+        step, _ = view.copies[-1]
+        moved = f" {view.steps[step]} copied the elements to new memory, so the view lies in the storage of that copy."
     if layout.size == 0:
-        return f"{found.name} has shape {layout.shape}: no elements, so no place in the storage is looked at.{moved}"
+        return f"{view.name} has shape {layout.shape}: no elements, so no place in the storage is looked at.{moved}"
     seen = len(set(positions(layout).values()))
     repeated = f" in {format_count(seen, 'place')}, so that some share one" if seen < layout.size else ""
     elements = format_count(layout.size, "element")
-    return f"{found.name} has shape {layout.shape} and strides {layout.strides}: {elements}{repeated}.{moved}"
+    return f"{view.name} has shape {layout.shape} and strides {layout.strides}: {elements}{repeated}.{moved}"
 
 
-def facts(found: StridedView, chosen: Position | None = None) -> list[Fact]:
+def facts(view: StridedView, chosen: Position | None = None) -> list[Fact]:
     """Return facts about the chosen element, and about the view."""
-    layout = found.layouts[-1]
-    known = [] if chosen is None else element_facts(found, chosen)
+    layout = view.layouts[-1]
+    known = [] if chosen is None else element_facts(view, chosen)
     known += [
         Fact("shape", layout.shape, DERIVED),
         Fact("strides", layout.strides, DERIVED, "in elements: how far apart neighbours along each dim lie"),
         Fact("offset", layout.offset, DERIVED, "where index (0, 0, ...) lies"),
         Fact("contiguous", "yes" if layout.is_contiguous else "no", DERIVED, contiguity_reason(layout)),
         Fact("can be seen as one line", *flattening(layout)),
-        Fact("memory", "a copy" if found.is_copy else "shared with x", DERIVED),
+        Fact("memory", "a copy" if view.is_copy else "shared with x", DERIVED),
     ]
-    copied = dict(found.copies)
-    for k, (step, after) in enumerate(zip(found.steps, found.layouts[1:], strict=True)):
+    copied = dict(view.copies)
+    for k, (step, after) in enumerate(zip(view.steps, view.layouts[1:], strict=True)):
         value = f"shape {after.shape}, strides {after.strides}, offset {after.offset}"
         moved = f"a copy: {copied[k]}" if k in copied else "a view: the same memory"
         known.append(Fact(f"step {k + 1}: {step}", value, DERIVED, moved))
     return known
 
 
-def element_facts(found: StridedView, chosen: Position) -> list[Fact]:
+def element_facts(view: StridedView, chosen: Position) -> list[Fact]:
     """Return facts about one element of the view."""
-    places = positions(found.layouts[-1])
+    places = positions(view.layouts[-1])
     place, aliases = places[chosen], [format_index(index) for index, p in places.items() if p == places[chosen]]
     known = [
         Fact(
             f"view{format_index(chosen)} lies at",
-            formula(found.layouts[-1], chosen),
+            formula(view.layouts[-1], chosen),
             DERIVED,
             "offset + sum(index * stride)",
         ),
-        Fact(f"view{format_index(chosen)} holds", found.storage[place], DERIVED, "element of x, counted in its storage"),
+        Fact(f"view{format_index(chosen)} holds", view.storage[place], DERIVED, "element of x, counted in its storage"),
     ]
     why = "a stride of 0 reads one place again and again" if len(aliases) > 1 else "no other index reads that place"
     return [*known, Fact("the place is seen as", format_some(aliases), DERIVED, why)]
@@ -284,7 +284,7 @@ def contiguity_reason(layout: Layout) -> str:
 
 
 def flattening(layout: Layout) -> tuple[str, str, str]:
-    """Return "yes" if reshape to one dim is a view; else the reason of the library."""
+    """Return the fact whether reshape to one dim is a view: "yes" and its stride, or "no" and the reason."""
     try:
         return f"yes, with stride {layout.reshape(layout.size).strides[0]}", DERIVED, ""
     except MinifuseError as error:
@@ -301,8 +301,8 @@ def layout_method(steps: Sequence[Call | Index]) -> str:
     return "position"
 
 
-def command(found: StridedView, chosen: Position | None = None) -> str:
+def command(view: StridedView, chosen: Position | None = None) -> str:
     """Return the terminal command that prints the same facts."""
     element = "" if chosen is None else f" --element {quote(','.join(map(str, chosen)))}"
-    shape = quote(",".join(map(str, found.shape)))
-    return f"minifuse layout --shape {shape} --views {quote(found.name[1:])}{element}"
+    shape = quote(",".join(map(str, view.shape)))
+    return f"minifuse layout --shape {shape} --views {quote(view.name[1:])}{element}"

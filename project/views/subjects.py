@@ -22,7 +22,7 @@ class Subject(NamedTuple):
 
     dims: int
     kernel: Callable[..., None] | None
-    """A teaching kernel; None of an operation of the library, which chooses its own."""
+    """A teaching kernel; None for an operation of the library, which chooses its kernel."""
     operation: Callable[..., Any]
     """The expected result of NumPy or the library, from the inputs."""
     threads_over: int = 1
@@ -45,22 +45,22 @@ SUBJECTS = {
 }
 
 
-def plan_launch(about: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
+def plan_launch(subject: Subject, shape: Shape, block: Shape) -> tuple[LaunchPlan | None, Numbers, Numbers | None]:
     """Return the launch, its expected result, and the array that it writes, if known."""
     a = (np.arange(prod(shape), dtype=np.float32) / 8).reshape(shape)
-    if about.kernel is not None:
-        grid = tuple(-(-n // (b * about.threads_over)) for n, b in zip(reversed(shape), block, strict=False))
+    if subject.kernel is not None:
+        grid = tuple(-(-n // (b * subject.threads_over)) for n, b in zip(reversed(shape), block, strict=False))
         out = np.zeros_like(a)
-        plan = LaunchPlan(about.kernel, grid, block[: len(shape)], (out, a)) if a.size else None
-        return plan, np.asarray(about.operation(a), np.float32), out
+        plan = LaunchPlan(subject.kernel, grid, block[: len(shape)], (out, a)) if a.size else None
+        return plan, np.asarray(subject.operation(a), np.float32), out
     inputs = [
         mf.tensor(a, backend="python"),
-        *[mf.tensor(a[0] if len(a) else np.zeros(shape[1:], np.float32), backend="python")] * ("y" in input_names(about)),
+        *[mf.tensor(a[0] if len(a) else np.zeros(shape[1:], np.float32), backend="python")] * ("y" in input_names(subject)),
     ]
-    plans = launches_of(about.operation, *inputs)
-    return plans[0] if plans and a.size else None, about.operation(*inputs).numpy(), None
+    plans = launches_of(subject.operation, *inputs)
+    return plans[0] if plans and a.size else None, subject.operation(*inputs).numpy(), None
 
 
-def input_names(about: Subject) -> tuple[str, ...]:
-    """The inputs of the operation."""
-    return about.operation.__code__.co_varnames
+def input_names(subject: Subject) -> tuple[str, ...]:
+    """Return the names of the local variables of the operation, inputs first."""
+    return subject.operation.__code__.co_varnames

@@ -21,8 +21,8 @@ from minifuse.simt.lanes import KERNEL_BUILTINS, getcurrent
 
 from .cited_facts import Line
 
-MAX_STEPS = 96  # lines of one thread that are kept; loops may have more
-LIMIT = 100_000  # events of a trace, and iterations of loops before a thread ends
+MAX_STEPS = 96  # executed lines that are recorded per thread
+MAX_EVENTS = 100_000  # events of a trace, and iterations of a loop of a thread
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +31,10 @@ class Step:
 
     line: int
     values: tuple[tuple[str, str], ...]
-    """Names of the kernel that the line gave a new value, and the value."""
+    """(name, value) of the local variables that the line changed."""
     first: int
     last: int
-    """The events of the trace from `first` on, before `last`, are its accesses."""
+    """The accesses of the line are the events first..last-1 of the trace."""
 
 
 @dataclass(frozen=True)
@@ -44,11 +44,11 @@ class BlockTimelines:
     trace: simt.Trace
     block: int
     steps: dict[int, tuple[Step, ...]]
-    """By thread; a thread that never started is missing."""
+    """thread -> its executed lines; a thread that never started is missing."""
     began: frozenset[tuple[int, int]]
-    """(block, thread) of all that started; after a fault, the other threads never start."""
+    """(block, thread) of all threads that started; after a fault, no further thread starts."""
     cut: frozenset[int]
-    """Threads of the block that ran more lines than are kept."""
+    """Threads of the block that ran more than MAX_STEPS lines."""
 
 
 @dataclass
@@ -90,7 +90,7 @@ class TimelineRecorder:
 
 
 def code_origin(code: CodeType) -> tuple[str, str, int]:
-    """Return where a function was written. The interpreter runs a copy of its code."""
+    """Return (file, name, first line) of a function, which a copy of its code shares."""
     return code.co_filename, code.co_qualname, code.co_firstlineno
 
 
@@ -104,15 +104,15 @@ def numeric_locals(frame: FrameType) -> dict[str, str]:
 
 
 def trace_timelines(plan: LaunchPlan, block: int) -> BlockTimelines:
-    """Run a launch in the interpreter, and watch the threads of one block."""
-    watch, before = TimelineRecorder(kernel_function(plan).__code__, block), sys.gettrace()
-    sys.settrace(watch)
+    """Run a launch in the interpreter, and record the timelines of the threads of one block."""
+    recorder, previous_hook = TimelineRecorder(kernel_function(plan).__code__, block), sys.gettrace()
+    sys.settrace(recorder)
     try:
-        trace = simt.trace(plan, limit=LIMIT, loop_limit=LIMIT)
+        trace = simt.trace(plan, limit=MAX_EVENTS, loop_limit=MAX_EVENTS)
     finally:
-        sys.settrace(before)
-    steps = {thread: tuple(found) for thread, found in watch.steps.items()}
-    return BlockTimelines(trace, block, steps, frozenset(watch.began), frozenset(watch.cut))
+        sys.settrace(previous_hook)
+    steps = {thread: tuple(lines) for thread, lines in recorder.steps.items()}
+    return BlockTimelines(trace, block, steps, frozenset(recorder.began), frozenset(recorder.cut))
 
 
 def kernel_function(plan: LaunchPlan) -> Any:
@@ -121,7 +121,7 @@ def kernel_function(plan: LaunchPlan) -> Any:
 
 
 def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
-    """Return the lines of a kernel by number; of a generated one also the functions that it calls."""
+    """Return line number -> text of a kernel; for a generated kernel, of its whole file."""
     function = kernel_function(plan)
     file = function.__code__.co_filename
     lines, first = inspect.getsourcelines(function) if Path(file).is_file() else (linecache.getlines(file), 1)
@@ -131,10 +131,10 @@ def kernel_lines(plan: LaunchPlan) -> dict[int, str]:
 def annotate_source(plan: LaunchPlan, trace: simt.Trace, lanes: dict[int, int]) -> list[Line]:
     """Return the source with counts per line: these lanes, and loads and stores of the whole launch."""
     file = kernel_function(plan).__code__.co_filename
-    at = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
-    found = list[Line]()
+    counts_of = {row["line"]: row["TRACED"] for row in trace.summary()["lines"] if row["file"] == file}
+    annotated = list[Line]()
     for number, text in kernel_lines(plan).items():
         counts = [("lanes", lanes[number])] if number in lanes else []
-        counts += [(kind, at[number][kind]) for kind in ("loads", "stores") if at.get(number, {}).get(kind)]
-        found.append(Line(number, text, tuple(counts)))
-    return found
+        counts += [(kind, counts_of[number][kind]) for kind in ("loads", "stores") if counts_of.get(number, {}).get(kind)]
+        annotated.append(Line(number, text, tuple(counts)))
+    return annotated

@@ -36,13 +36,13 @@ DIGITS = "digits"
 SETS = (*toy_datasets.NAMES, DIGITS)
 ACTIVATIONS = {"ReLU": mf.nn.ReLU, "Tanh": mf.nn.Tanh}
 OPTIMIZERS = ("SGD with momentum", "Adam")
-CELLS = 12  # of the boundary, along each side
-UNSURE = 0.2  # a probability nearer than this to one half is drawn as undecided
-SLICE_S = 0.2  # of a slice of steps
-SLICES = 25  # at least this many until the end, so that progress is visible
+CELLS = 12  # along each side of the picture of the boundary
+UNSURE = 0.2  # a probability that differs by less than this from one half is drawn as undecided
+SLICE_S = 0.2  # seconds of training between two updates of the page
+SLICES = 25  # a run has at least this many slices, so that progress is visible
 WORK = {"python": 30_000, "interpreter": 3_000}  # multiplications of a forward pass that take about half a second
 AT_FIRST = 100_000  # multiplications that plain Python can do in the time of compiling a kernel
-KEPT_TIMES = 200  # of the last steps; their median is shown
+KEPT_TIMES = 200  # times of the last steps whose median is shown
 DRAWN_DIGITS = 2
 drawing = Lock()  # all sessions draw initial weights from one generator
 
@@ -156,8 +156,8 @@ def check_settings(settings: Settings) -> None:
 
 def is_slow(backend: str) -> bool:
     """Return True if kernels run lane by lane in the interpreter."""
-    found: Any = get_backend(backend)
-    return not found.is_host and not found.has_roofline
+    device: Any = get_backend(backend)
+    return not device.is_host and not device.has_roofline
 
 
 def batch_size(settings: Settings) -> int:
@@ -196,16 +196,16 @@ def make_optimizer(model: mf.nn.Module, settings: Settings) -> mf.optim.Optimize
 
 
 def advance(run: Run, epochs: int, seconds: float = SLICE_S) -> bool:
-    """Train on until `epochs` are done in all, the time is up, or a part of them is done that is worth a look.
+    """Train until `epochs` epochs are done in all, the time is up, or one of SLICES parts of the epochs is done.
 
     Returns
     -------
     bool
-        Whether something is left to do.
+        Whether fewer than `epochs` epochs are done.
 
     Notes
     -----
-    At least one step is taken. Stopping and going on gives the very numbers of a run that was never stopped.
+    At least one step is done. A run in several calls computes exactly the numbers of a run in one call.
     """
     end = perf_counter() + seconds
     goal = min(epochs, run.epochs + max(1, epochs // SLICES))
@@ -233,9 +233,9 @@ def predict_shares(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float
 
     Notes
     -----
-    Asked on "parallel", with the weights as they are: a picture wants hundreds of answers, which would take seconds on
-    the slow backends. Where no kernel was ever compiled, the first weights of a small network are asked on "python", which
-    has nothing to compile: the first picture is there before the kernels are.
+    The current weights are copied to "parallel", since a picture needs hundreds of predictions, which would take seconds on
+    the slow backends. If the disk cache has no kernels, the initial weights of a small network are copied to "python"
+    instead, so that the first picture does not wait for kernels to be compiled.
     """
     work = len(x) * sum(p.size for p in run.model.parameters())
     is_first = not run.steps and work <= AT_FIRST and not has_kernels()
@@ -245,8 +245,8 @@ def predict_shares(run: Run, x: npt.NDArray[np.float32]) -> npt.NDArray[np.float
         model = copy.deepcopy(model).to(backend=backend)
     with mf.no_grad():
         shares = model(mf.tensor(np.ascontiguousarray(x), backend=backend)).softmax(1)
-    found: npt.NDArray[np.float32] = shares.numpy()
-    return found
+    probabilities: npt.NDArray[np.float32] = shares.numpy()
+    return probabilities
 
 
 def has_kernels() -> bool:
@@ -265,9 +265,9 @@ def confusion(run: Run) -> npt.NDArray[np.int64]:
     """Return the confusion matrix of the held-out examples: true classes in rows, predictions in columns."""
     x, y = (tensor.numpy() for tensor in run.test)
     classes = 10 if run.settings.data == DIGITS else 2
-    found = np.zeros((classes, classes), np.int64)
-    np.add.at(found, (y, predict_shares(run, x).argmax(1)), 1)
-    return found
+    matrix = np.zeros((classes, classes), np.int64)
+    np.add.at(matrix, (y, predict_shares(run, x).argmax(1)), 1)
+    return matrix
 
 
 # Pictures.
@@ -314,31 +314,31 @@ def cell_kind(share: float) -> str:
     return IDLE if abs(share - 0.5) < UNSURE else STORE if share > 0.5 else LOAD
 
 
-def signs(found: list[tuple[int, bool]]) -> str:
+def signs(points: list[tuple[int, bool]]) -> str:
     """Format points as at most two signs, or a number and a sign."""
-    classes = [which for which, _ in found]
+    classes = [which for which, _ in points]
     if len(classes) <= 2:
         return "".join("○●"[which] for which in classes)
     both = "◐" if len(set(classes)) == 2 else "○●"[classes[0]]
     return f"{len(classes)}{both}"
 
 
-def describe_points(found: list[tuple[int, bool]]) -> str:
+def describe_points(points: list[tuple[int, bool]]) -> str:
     """Describe the points of a cell."""
-    if not found:
+    if not points:
         return "no point"
     parts = []
-    for key in dict.fromkeys(sorted(found)):
-        n = found.count(key)
+    for key in dict.fromkeys(sorted(points)):
+        n = points.count(key)
         parts.append(f"{n} point{'s' * (n > 1)} of class {key[0]}{', held out' if key[1] else ''}")
     return "; ".join(parts)
 
 
 def confusion_picture(run: Run, chosen: str | None = None) -> Picture:
     """Draw the confusion matrix of the held-out digits, and some of the digits."""
-    found = confusion(run)
+    matrix = confusion(run)
     cells = list[Cell]()
-    for (actual, predicted), n in np.ndenumerate(found):
+    for (actual, predicted), n in np.ndenumerate(matrix):
         kind = "" if not n else LOAD if actual == predicted else STORE
         label = f"{n} of the digit {actual} read as {predicted}"
         cells.append(Cell(actual, predicted, str(n) if n else "", label, kind, (confusion_link(actual, predicted),)))

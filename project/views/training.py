@@ -15,12 +15,12 @@ from .cited_facts import Fact
 from .picture import Picture
 from .train import Curve, Run, Settings
 
-PATIENCE_S = 0.2  # that a page waits for a slice
+PATIENCE_S = 0.2  # seconds that a page waits for a slice
 
 
 @dataclass(frozen=True)
 class Seen:
-    """A run as it stood between two slices."""
+    """A snapshot of a run between two slices."""
 
     curve: Curve
     picture: Picture
@@ -28,7 +28,7 @@ class Seen:
     epochs: int
     steps: int
     share: float
-    """The finished share, from 0 to 1."""
+    """The finished fraction of the steps, from 0 to 1."""
 
 
 class Training:
@@ -37,7 +37,7 @@ class Training:
     def __init__(self, run: Run) -> None:
         self.run = run
         self.seen: Seen | None = None
-        self._of: object = None  # what `seen` shows
+        self._seen_state: object = None  # (steps, epochs, chosen) that `seen` shows
         self._thread: Thread | None = None
         self._error: Exception | None = None
 
@@ -47,7 +47,7 @@ class Training:
         return self._thread is None or not self._thread.is_alive()
 
     def go(self, epochs: int) -> None:
-        """Start a slice, unless one is under way or all is done."""
+        """Start a slice, unless a slice is running or all epochs are done."""
         if self.is_idle and self.run.epochs < epochs:
             self._start(train.advance, self.run, epochs)
 
@@ -60,7 +60,7 @@ class Training:
         def work() -> None:
             try:
                 act(*arguments)
-            except Exception as error:  # of the page, which is not in this thread
+            except Exception as error:  # raised by `wait`, in the thread of the page
                 self._error = error
 
         self._thread = Thread(target=work, name="minifuse-train", daemon=True)
@@ -72,7 +72,7 @@ class Training:
         Raises
         ------
         Exception
-            The slice ended with it.
+            The exception that ended the slice.
         """
         if self._thread is not None:
             self._thread.join(seconds)
@@ -86,7 +86,7 @@ class Training:
         if self.seen is None:
             self.prepare(epochs)
             self.wait(None)
-        if self.is_idle and self._of != (self.run.steps, epochs, chosen):
+        if self.is_idle and self._seen_state != (self.run.steps, epochs, chosen):
             self._look(epochs, chosen)
         assert self.seen is not None
         return self.seen
@@ -95,15 +95,15 @@ class Training:
         run = self.run
         picture, facts = train.picture(run, chosen), tuple(train.facts(run))
         self.seen = Seen(train.curve(run), picture, facts, run.epochs, run.steps, run.share(epochs))
-        self._of = run.steps, epochs, chosen
+        self._seen_state = run.steps, epochs, chosen
 
 
 def command(settings: Settings, epochs: int) -> str:
     """Return the terminal command for the same training from the start; default options are omitted."""
-    ever, names = Settings(backend=settings.backend), {"count": "points"}
+    defaults, names = Settings(backend=settings.backend), {"count": "points"}
     options = [
         f"--{names.get(name, name)} {quote(str(value))}"
         for name, value in vars(settings).items()
-        if name != "data" and value != getattr(ever, name)
+        if name != "data" and value != getattr(defaults, name)
     ]
     return " ".join(["minifuse train", settings.data, f"--backend {settings.backend}", f"--epochs {epochs}", *options])

@@ -1,4 +1,4 @@
-"""A kernel of the user: the file that `minifuse app --kernel FILE.py:name` was given, launched by the page.
+"""A kernel of the user: the file that `minifuse app --kernel FILE.py:name` names, launched by the page.
 
 The file runs as in a program of the user, but text that is typed on the page is not executed: sizes and arguments have the
 small grammar of `minifuse trace`.
@@ -21,7 +21,7 @@ from .thread_timelines import trace_timelines
 from .threads import TracedLaunch, facts
 
 MAX_CHARACTERS = 400
-MAX_THREADS, MAX_ELEMENTS = 512, 4096  # of all blocks; of one array
+MAX_THREADS, MAX_ELEMENTS = 512, 4096  # threads of all blocks; elements of one array
 LOADING = Lock()  # a running file imports the interpreter as numba.cuda; one file at a time
 
 
@@ -35,9 +35,9 @@ def run_launch(what: str, grid: str, block: str, arguments: str, of: tuple[int, 
     grid, block : str
         One to three sizes: "4", "2, 2".
     arguments : str
-        With spaces between: "x=64:float32 y=64:float32 n=64"; arrays get random elements.
+        The arguments, separated by spaces: "x=64:float32 y=64:float32 n=64". Arrays get random elements.
     of : tuple of two ints
-        The block and the thread to look at; the nearest that exists is taken.
+        The block and the thread to record; larger numbers mean the last block or thread.
 
     Raises
     ------
@@ -57,9 +57,9 @@ def run_launch(what: str, grid: str, block: str, arguments: str, of: tuple[int, 
             f"an array of {max(sizes):,} elements; expected at most {MAX_ELEMENTS}, so that each can be seen"
         )
     plan = LaunchPlan(kernel, blocks, threads, values, 0)
-    lives = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
+    timelines = trace_timelines(plan, min(of[0], prod(plan.grid) - 1))
     thread = min(of[1], prod(plan.block) - 1)
-    return TracedLaunch(what, (max(sizes, default=0),), plan, lives, lives.trace.is_complete, thread)
+    return TracedLaunch(what, (max(sizes, default=0),), plan, timelines, timelines.trace.is_complete, thread)
 
 
 def find_kernel(what: str) -> Any:
@@ -85,14 +85,14 @@ def example(what: str) -> str:
     return " ".join(f"{p.name}=64:float32" for p in parameters if p.default is p.empty)
 
 
-def kernel_facts(seen: TracedLaunch) -> list[Fact]:
+def kernel_facts(launch: TracedLaunch) -> list[Fact]:
     """Return facts about the kernel; whether its result is right is unknown here."""
-    return [fact for fact in facts(seen) if fact.name != "the result"]
+    return [fact for fact in facts(launch) if fact.name != "the result"]
 
 
-def command(seen: TracedLaunch, arguments: str) -> str:
+def command(launch: TracedLaunch, arguments: str) -> str:
     """Return the terminal command that traces the same launch."""
-    assert seen.plan is not None
-    grid, block = (",".join(map(str, sizes)) for sizes in (seen.plan.grid, seen.plan.block))
-    given = " ".join(f"--arg {quote(text)}" for text in arguments.split())
-    return f"minifuse trace {quote(seen.subject)} --grid {grid} --block {block} {given}"
+    assert launch.plan is not None
+    grid, block = (",".join(map(str, sizes)) for sizes in (launch.plan.grid, launch.plan.block))
+    options = " ".join(f"--arg {quote(text)}" for text in arguments.split())
+    return f"minifuse trace {quote(launch.subject)} --grid {grid} --block {block} {options}"

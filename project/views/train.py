@@ -432,7 +432,9 @@ def facts(run: Run) -> list[Fact]:
 def source(run: Run) -> list[Line]:
     """Return the body of the loop, with how often each line ran."""
     lines, first = inspect.getsourcelines(step)
-    return [Line(first + k, line.rstrip("\n"), (("ran", run.steps),) if k > 1 else ()) for k, line in enumerate(lines)]
+    body = min(line for *_, line in step.__code__.co_lines() if line and line > first)  # behind signature and docstring
+    counts = (("ran", run.steps),)
+    return [Line(k, line.rstrip("\n"), counts if k >= body else ()) for k, line in enumerate(lines, first)]
 
 
 def losses(runs: list[Curve]) -> list[dict[str, Any]]:

@@ -29,7 +29,7 @@ ALIGNED_KIND = 3  # an address whose alignment is checked
 SLOT_FORMATS = {"f32": "f4x", "f64": "d", "i32": "i4x", "i64": "q", "u8": "B7x"}  # 8 bytes each; padding is not read
 
 
-class Driver(NamedTuple):
+class DriverAddresses(NamedTuple):
     """Addresses of the functions of NVIDIA's driver, and the stream and context of the launches."""
 
     launch: int
@@ -67,7 +67,7 @@ class FastLaunch(NamedTuple):
 
 
 def make_fast_launch(
-    driver: Driver,
+    driver: DriverAddresses,
     kinds: Sequence[str],
     launches: Sequence[FastLaunch],
     fallback: Callable[..., None],
@@ -78,7 +78,7 @@ def make_fast_launch(
 
     Parameters
     ----------
-    driver : Driver
+    driver : DriverAddresses
         The functions, the stream and the context to use.
     kinds : sequence of str
         The type of each value of a call: f32, f64, or any type of 8 bytes that is passed as an integer.
@@ -95,7 +95,8 @@ def make_fast_launch(
     Examples
     --------
     >>> sent = []
-    >>> launch = make_fast_launch(Driver(0, 0), ["*f32"], [], lambda *values: sent.append(values), aligned_addresses=[0])
+    >>> driver = DriverAddresses(0, 0)
+    >>> launch = make_fast_launch(driver, ["*f32"], [], lambda *values: sent.append(values), aligned_addresses=[0])
     >>> launch(4096), launch(4100), sent
     (None, None, [(4100,)])
     """
@@ -131,11 +132,11 @@ def make_fast_run(
         The arguments before the values.
     """
     launch = FastLaunch(kernel, [*header, *map(CallValue, range(len(kinds))), *constants], points=count)
-    return compiled_functions()["run"].as_function((encode_record(Driver(0, 0), kinds, [launch]), fallback))
+    return compiled_functions()["run"].as_function((encode_record(DriverAddresses(0, 0), kinds, [launch]), fallback))
 
 
 def encode_record(
-    driver: Driver,
+    driver: DriverAddresses,
     kinds: Sequence[str],
     launches: Sequence[FastLaunch],
     aligned_addresses: Iterable[int] = (),

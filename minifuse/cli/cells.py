@@ -105,7 +105,7 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
         "TRACED": {
             "reads": len(reads),
             "readers": len({(read.launch, read.thread) for read in reads}),
-            "turns": max((read.turn for read in reads), default=-1) + 1,
+            "turns": max((read.read_index for read in reads), default=-1) + 1,
             "launches": len({part.launch for part in tree.parts if part.operator} or origin.launches),
             "pieces": len(earlier_results(tree)),
             "value": value,
@@ -115,7 +115,7 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
             "depth": tree.depth(),
             "value_in_this_order": float(values[-1]),
         },
-        "ran": [{"chosen": list(launch.chosen), "of": launch.total} for launch in origin.launches],
+        "ran": [{"chosen": list(launch.blocks_run), "of": launch.block_count} for launch in origin.launches],
         "reads": [
             {
                 "array": r.array,
@@ -123,7 +123,7 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
                 "launch": r.launch + 1,
                 "block": r.thread[0],
                 "thread": r.thread[1],
-                "turn": r.turn,
+                "turn": r.read_index,
             }
             for r in reads
         ],
@@ -181,9 +181,9 @@ def overview(facts: dict[str, Any], origin: CellProvenance) -> Iterator[tuple[st
     if traced["pieces"]:
         yield "TRACED", "launches", f"{traced['launches']}: {traced['pieces']} partial results, then a reduction of them"
     for k, launch in enumerate(origin.launches, start=1):
-        if unit and launch.total > 1:
+        if unit and launch.block_count > 1:
             noun = "blocks" if origin.backend == "cuda" else "chunks"
-            yield "TRACED", f"launch {k}", f"{noun} {format_range(launch.chosen)} of {launch.total} ran"
+            yield "TRACED", f"launch {k}", f"{noun} {format_range(launch.blocks_run)} of {launch.block_count} ran"
     yield "DERIVED", "depth", f"{derived['depth']:,} operators on the longest path, {derived['operators']:,} in total"
     if traced["value"] is not None:
         yield "TRACED", "stored", f"{traced['value']:.9g}"

@@ -154,7 +154,7 @@ def as_json_value(value: object) -> object:
 def show(chain: ViewChain, console: Console) -> None:
     """Print the steps, the facts and the positions."""
     console.print(escape(chain.sentence) + "\n")
-    sizes = Column("shape", text=format_sizes), Column("strides", text=format_sizes)
+    sizes = Column("shape", format=format_sizes), Column("strides", format=format_sizes)
     print_report(ReportTable([Column("view"), *sizes, number_column("offset")], chain.steps), console)
     show_facts(chain.facts, console)
     column_count = chain.layout.shape[-1] if chain.layout.shape else 1
@@ -182,7 +182,7 @@ def show_broadcast(report: BroadcastReport, console: Console) -> None:
 
 def show_facts(facts: Sequence[FactRecord], console: Console) -> None:
     """Print facts as a table."""
-    value = Column("value", text=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
+    value = Column("value", format=lambda x: format_sizes(x) if isinstance(x, list) else str(x), wraps=True)
     columns = Column("fact", wraps=True), value, Column("truth"), Column("why", wraps=True)
     console.print()
     print_report(ReportTable(columns, facts), console)

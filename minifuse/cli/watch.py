@@ -27,9 +27,9 @@ from . import app
 from .output import new_console
 
 Event = tuple[str, int, Any]  # the name of a method of Watch, the number of a run (0 for none), the argument
-PAUSE_S = 0.1  # between two checks whether to end
-END_S = 5.0  # to wait for a thread to end
-SETTLED_MS = 100  # an editor saves in several steps
+STOP_CHECK_PERIOD_S = 0.1  # seconds between two checks whether to stop waiting for keys
+THREAD_STOP_LIMIT_S = 5.0  # seconds to wait for a thread to end
+SAVE_DEBOUNCE_MS = 100  # file changes within this time are one event, since an editor saves in several steps
 
 
 def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> int:
@@ -41,54 +41,54 @@ def run(folder: Path, first: Task | None, limit_s: float, is_strict: bool) -> in
             'watching files needs watchfiles, which is not installed; run: pip install "minifuse[course]"'
         ) from None
     events: SimpleQueue[Event] = SimpleQueue()
-    over = threading.Event()
-    pictures = VisualizerServer()
-    before = signal.signal(signal.SIGTERM, app.exit_on_signal)
+    stop = threading.Event()
+    visualizer = VisualizerServer()
+    previous_handler = signal.signal(signal.SIGTERM, app.exit_on_signal)
     listeners: list[threading.Thread] = []
     try:
         with read_single_keys() as has_keys:
-            watch = Watch(folder, first, pictures.address)
-            listeners.append(listen(watch_files, folder, events, over))
+            watch = Watch(folder, first, visualizer.address)
+            listeners.append(listen(watch_files, folder, events, stop))
             if has_keys:
-                listeners.append(listen(watch_keys, events, over))
+                listeners.append(listen(watch_keys, events, stop))
             loop(watch, events, limit_s, is_strict)
     finally:
-        over.set()
+        stop.set()
         for listener in listeners:  # a thread in compiled code while the interpreter ends may abort the process
-            listener.join(END_S)
-        pictures.close()
-        signal.signal(signal.SIGTERM, before)
+            listener.join(THREAD_STOP_LIMIT_S)
+        visualizer.close()
+        signal.signal(signal.SIGTERM, previous_handler)
     return 0
 
 
 def loop(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> None:
-    """Start runs, handle events and show the screen; without a terminal, print results only."""
+    """Start runs, handle events and show the screen. Without a terminal, print only the results of the shown task."""
     console = new_console()
-    number, current, is_news = 0, None, False
+    started_number, process, has_new_result = 0, None, False
     try:
         while not watch.is_over:
-            if watch.number != number:
-                if current:
-                    current.cancel()
-                number = watch.number
-                current = start(watch, events, limit_s, is_strict)
-            if console.is_terminal or is_news:
+            if watch.number != started_number:
+                if process:
+                    process.cancel()
+                started_number = watch.number
+                process = start(watch, events, limit_s, is_strict)
+            if console.is_terminal or has_new_result:
                 show(watch, console)
             name, run_number, argument = events.get()
-            is_news = name == "ended" and run_number == watch.number and argument.task == watch.task.id
+            has_new_result = name == "ended" and run_number == watch.number and argument.task == watch.task.id
             if run_number in (0, watch.number):
                 getattr(watch, name)(argument)
     finally:
-        if current:
-            current.cancel()
+        if process:
+            process.cancel()
 
 
 def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict: bool) -> TaskProcess | None:
-    """Start the requested run; its events contain its number."""
+    """Start the requested run, and put its events into the queue, each with the number of the run."""
     number = watch.number
     if watch.running is None:
         return None
-    run = TaskProcess(
+    process = TaskProcess(
         watch.folder,
         watch.running,
         is_strict=is_strict,
@@ -97,11 +97,11 @@ def start(watch: Watch, events: "SimpleQueue[Event]", limit_s: float, is_strict:
     )
 
     def wait() -> None:
-        result: Result = run.result()
+        result: Result = process.result()
         events.put(("ended", number, result))
 
     threading.Thread(target=wait, daemon=True).start()
-    return run
+    return process
 
 
 def show(watch: Watch, console: Console) -> None:
@@ -112,27 +112,27 @@ def show(watch: Watch, console: Console) -> None:
 
 
 def listen(function: Callable[..., None], *arguments: object) -> threading.Thread:
-    """TaskProcess a function in a daemon thread and return the thread."""
+    """Run a function in a daemon thread, and return the thread."""
     thread = threading.Thread(target=function, args=arguments, daemon=True)
     thread.start()
     return thread
 
 
-def watch_files(folder: Path, events: "SimpleQueue[Event]", over: threading.Event) -> None:
+def watch_files(folder: Path, events: "SimpleQueue[Event]", stop: threading.Event) -> None:
     """Put an event with the names of saved files into the queue."""
     from watchfiles import watch
 
-    def is_of_interest(_: object, path: str) -> bool:
+    def is_file_of_folder(_: object, path: str) -> bool:
         return path.endswith(".py") and Path(path).parent == folder
 
-    for changes in watch(folder, watch_filter=is_of_interest, stop_event=over, step=SETTLED_MS, recursive=False):
+    for changes in watch(folder, watch_filter=is_file_of_folder, stop_event=stop, step=SAVE_DEBOUNCE_MS, recursive=False):
         events.put(("saved", 0, sorted({Path(path).name for _, path in changes})))
 
 
-def watch_keys(events: "SimpleQueue[Event]", over: threading.Event) -> None:
+def watch_keys(events: "SimpleQueue[Event]", stop: threading.Event) -> None:
     """Put an event for each pressed key into the queue."""
-    while not over.is_set():
-        if select.select([sys.stdin], [], [], PAUSE_S)[0]:
+    while not stop.is_set():
+        if select.select([sys.stdin], [], [], STOP_CHECK_PERIOD_S)[0]:
             data = os.read(sys.stdin.fileno(), 64)
             if not data:
                 return
@@ -153,29 +153,29 @@ def read_single_keys() -> Iterator[bool]:
     if not sys.stdin.isatty():
         yield False
         return
-    before = termios.tcgetattr(sys.stdin)
+    settings = termios.tcgetattr(sys.stdin)
     try:
         tty.setcbreak(sys.stdin)
         yield True
     finally:
-        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)
+        termios.tcsetattr(sys.stdin, termios.TCSADRAIN, settings)
 
 
 class VisualizerServer:
-    """A running visualizer, started if there is none."""
+    """A visualizer: one that is already running, or one that is started for the first address."""
 
     def __init__(self) -> None:
         self._server: subprocess.Popen[bytes] | None = None
         self._port = app.PORT
 
     def address(self, link: str) -> str:
-        """Return the address of a page, or the error that prevents one."""
+        """Return the address of a page, or why the visualizer cannot show it."""
         try:
             if self._server is not None and self._server.poll() is None:
-                return self._at(link)
+                return self._url(link)
             if app.is_up(app.PORT):
                 self._port = app.PORT
-                return self._at(link)
+                return self._url(link)
             app.find_visualizer()
             if find_spec("streamlit") is None:
                 raise MissingPartError(
@@ -191,13 +191,13 @@ class VisualizerServer:
             stderr=subprocess.DEVNULL,
             start_new_session=True,
         )
-        return f"{self._at(link)}   (starting; wait a few seconds)"
+        return f"{self._url(link)}   (starting; wait a few seconds)"
 
-    def _at(self, link: str) -> str:
+    def _url(self, link: str) -> str:
         return f"http://{app.HOST}:{self._port}/{link}"
 
     def close(self) -> None:
-        """Stop the server if it was started here."""
+        """Stop the visualizer if this object started it."""
         if self._server is not None:
             self._server.terminate()
             self._server.wait(2 * app.END_TIMEOUT_S)

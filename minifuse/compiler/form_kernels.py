@@ -22,7 +22,7 @@ from .fusion_log import EMITTED, GROUPED, RESTARTED
 from .horizontal_fusion import KernelGroups, hoist_common_reductions, partition_by_inputs
 from .iteration_space import IterationSpace
 from .kernel_builder import KernelBuilder
-from .kernel_limits import split_points
+from .kernel_limits import split_into_parts
 from .lower_gather import GATHER_NOT_IN_MATMUL, lower_scatter_add
 from .matmul_fusion import emit_matmul, find_matmul
 from .scheduler import Scheduler
@@ -227,7 +227,7 @@ class KernelScheduler(Scheduler):
         """Let other kernels compute parts of a kernel that would be too long. Return whether any were split off."""
         inputs, asked = self.region.inputs_in_kernel(space), set(nodes)
         with self.region.inside_kernel_of(nodes):
-            parts = split_points([x for x in toposort(nodes, inputs) if not x.is_number], inputs, nodes)
+            parts = split_into_parts([x for x in toposort(nodes, inputs) if not x.is_number], inputs, nodes)
         for stored, reason in parts:
             for node in stored:
                 if node not in asked:

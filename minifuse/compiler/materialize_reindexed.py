@@ -1,10 +1,11 @@
-"""Choose values to store because kernels would otherwise compute them at many reindexings.
+"""Choose values to store because kernels would otherwise compute them once for each of many views.
 
-A kernel computes a view of a value as that value of views of its inputs. In `p = p + p[k]`, repeated, each step reads the
-previous one at one more reindexing, or at twice as many. Inlined, the text of the kernel would grow with the square of the
-number of steps, or double with each. Stored every few steps, it grows linearly.
+To compute a view of f(x), a kernel applies f to the same view of x: f(x)[k] = f(x[k]). In n steps of `p = p + p[k]`, the
+first p is read through n + 1 views if all steps use the same k, and through up to 2 ** n views if k differs. If a kernel
+inlined every p, its length would grow with the square of the number of steps, or double with each step. If p is stored every
+few steps, the length grows linearly.
 
-The pass runs before kernels exist, so it estimates. It changes what is stored, never what is computed.
+The pass runs before kernels exist, so it estimates their length. It changes which values are stored, not their elements.
 """
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -19,9 +20,9 @@ from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
-FREE_COPIES = 2  # copies of a value that are never charged: storing it would cost more than recomputing one more copy
-MAX_COPIES = 256  # copies counted per value; a higher count would not change a choice
-MAX_RECOMPUTED = 128  # ops on one path through a kernel that are computed for copies beyond the free ones
+FREE_COPIES = 2  # copies of a value that cost nothing here: to store it takes longer than to compute it twice
+MAX_COPIES = 256  # copies that are counted per value; a higher count would not change a choice
+MAX_RECOMPUTED = 128  # ops that one path through a kernel may compute for copies beyond FREE_COPIES
 
 TOO_MANY_REINDEXINGS = "kernels read it through many different views, and would compute it again for each"
 
@@ -34,18 +35,18 @@ class ViewedRead(NamedTuple):
 
 
 class ReindexedCopy(NamedTuple):
-    """A value at one reindexing in one kernel."""
+    """A value that one kernel computes through one chain of views."""
 
     kernel: Consumer
     views: Views
 
 
 class InlinedCopies(NamedTuple):
-    """How kernels compute a value that is not stored."""
+    """The copies of a value that kernels compute, and the cost of recomputing it."""
 
     copies: dict[ReindexedCopy, None]
     recomputed: int
-    """Ops that are computed for surplus copies, on the path from the output of a kernel to this value."""
+    """Ops for copies beyond FREE_COPIES on the path from the output of a kernel to this value; 0 if it is stored."""
 
 
 def find_too_often_reindexed(
@@ -66,18 +67,18 @@ def find_too_often_reindexed(
 
     Notes
     -----
-    One pass from the outputs to the inputs. A value is charged for its surplus copies, each with the length of the
-    pointwise computation that ends in it. Charges add up along the path from the output of a kernel. Beyond a limit, the
-    value is stored, and the count starts again. So the number of copies of a value is bounded, and the pass is linear in the
-    length of the graph.
+    Nodes are visited once, from the outputs to the inputs. The cost of a value is the number of its copies beyond
+    FREE_COPIES, times the number of ops in the longest pointwise chain that computes one copy. Costs add up along the path
+    from the output of a kernel. If the sum exceeds MAX_RECOMPUTED, the value is stored, and the sum restarts at 0. So the
+    number of copies of a value is bounded, and the pass is linear in the length of the graph.
     """
     reads, reasons = collect_reads(nodes)
-    views = {node: {read.views for read in reads[node]} for node in nodes if node.is_pointwise}
-    if not any(len(chains) > 1 for chains in views.values()):
+    view_sets = {node: {read.views for read in reads[node]} for node in nodes if node.is_pointwise}
+    if not any(len(views) > 1 for views in view_sets.values()):
         return reasons
     in_memory = {*stored, *reasons}
-    ends = {node for node, chains in views.items() if any(chains)}  # values that are read through views: each is charged
-    lengths, chains = chain_lengths(nodes, in_memory | ends), ViewChains()
+    viewed = {node for node, views in view_sets.items() if any(views)}  # values that are read through views
+    lengths, view_chains = op_chain_lengths(nodes, in_memory | viewed), ViewChains()
     inlined: dict[Node, InlinedCopies] = {}
     for node in reversed(nodes):
         if not node.is_pointwise:
@@ -86,14 +87,14 @@ def find_too_often_reindexed(
         if node in in_memory:
             inlined[node] = InlinedCopies(stored_copy, 0)
             continue
-        copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, depths, chains), MAX_COPIES))
+        copies = dict.fromkeys(islice(iter_copies(node, reads[node], inlined, depths, view_chains), MAX_COPIES))
         if node in roots:
             copies |= stored_copy
         users = [inlined[user] for user, _ in reads[node] if user in inlined]
-        # If a node is no end, its users are charged for its ops, once for each of their copies.
-        charged = 0 if node in ends else max((len(user.copies) for user in users), default=0)
+        # A node that is read without views is inlined into its users: its ops are counted there, once per copy of a user.
+        counted_copies = 0 if node in viewed else max((len(user.copies) for user in users), default=0)
         recomputed = max((user.recomputed for user in users), default=0)
-        recomputed += max(len(copies) - max(charged, FREE_COPIES), 0) * lengths[node]
+        recomputed += max(len(copies) - max(counted_copies, FREE_COPIES), 0) * lengths[node]
         if recomputed > MAX_RECOMPUTED and not is_identity(node):
             reasons[node], copies, recomputed = TOO_MANY_REINDEXINGS, stored_copy, 0
         inlined[node] = InlinedCopies(copies, recomputed)
@@ -105,7 +106,7 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     reads: dict[Node, list[ViewedRead]] = {node: [] for node in nodes}
     needed: dict[Node, str] = {}
 
-    def need(node: Node, reason: str) -> None:
+    def require_stored(node: Node, reason: str) -> None:
         while is_identity(node):
             node = strip_views(node.inputs[0])
         if node.is_pointwise:
@@ -114,8 +115,8 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     for user in nodes:
         inputs: Sequence[Node] = user.inputs
         if isinstance(user.function, Gather):
-            if inputs[0].size:  # from an empty array, nothing is read
-                need(strip_views(inputs[0]), GATHER_NEEDS_MEMORY)
+            if inputs[0].size:  # a gather from an empty array reads nothing
+                require_stored(strip_views(inputs[0]), GATHER_NEEDS_MEMORY)
             inputs = lower_gather(user).inputs[1:]
         for x in inputs:
             views = list[View]()
@@ -123,38 +124,40 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
                 if isinstance(x.function, View):
                     views.append(x.function)
                 (x,) = x.inputs
-            order = tuple(views[::-1])
+            chain = tuple(views[::-1])
             if x not in reads:
                 continue
-            if is_computable(x.shape, order):
-                reads[x].append(ViewedRead(user, order))
+            if is_computable(x.shape, chain):
+                reads[x].append(ViewedRead(user, chain))
             else:
-                need(x, RESHAPE_NEEDS_COPY)
+                require_stored(x, RESHAPE_NEEDS_COPY)
     return reads, needed
 
 
 def iter_copies(
-    node: Node, reads: Sequence[ViewedRead], inlined: Mapping[Node, InlinedCopies], depths: Depths, chains: ViewChains
+    node: Node, reads: Sequence[ViewedRead], inlined: Mapping[Node, InlinedCopies], depths: Depths, view_chains: ViewChains
 ) -> Iterator[ReindexedCopy]:
-    """Yield the copies of a node that its readers need; some more than once."""
+    """Yield the copies of a node that its readers need, some of them more than once."""
     for user, views in reads:
         if user in inlined:
-            for kernel, after in inlined[user].copies:
-                yield ReindexedCopy(kernel, chains.join(node.shape, views, after))
+            for kernel, user_views in inlined[user].copies:
+                yield ReindexedCopy(kernel, view_chains.join(node.shape, views, user_views))
         else:
             consumer = reducing_kernel(user, depths) if isinstance(user.function, Reduce) else user
-            yield ReindexedCopy(consumer, chains.join(node.shape, views, ()))
+            yield ReindexedCopy(consumer, view_chains.join(node.shape, views, ()))
 
 
-def chain_lengths(nodes: Sequence[Node], ends: Collection[Node]) -> dict[Node, int]:
-    """Return for each node the length of the longest chain of pointwise ops from the nearest of `ends` to it."""
+def op_chain_lengths(nodes: Sequence[Node], sources: Collection[Node]) -> dict[Node, int]:
+    """Return for each node the number of ops in the longest pointwise chain that leads to it and starts after `sources`."""
     lengths: dict[Node, int] = {}
     for node in nodes:
         is_computed = node.is_pointwise and any(not x.is_number for x in node.inputs)
-        lengths[node] = 1 + max((lengths.get(x, 0) for x in node.inputs if x not in ends), default=0) if is_computed else 0
+        lengths[node] = (
+            1 + max((lengths.get(x, 0) for x in node.inputs if x not in sources), default=0) if is_computed else 0
+        )
     return lengths
 
 
 def is_identity(node: Node) -> bool:
-    """Return whether a node has the elements of its input, and is distinct only for gradients or for memory."""
+    """Return whether a node has the elements of its input: an identity or a detach."""
     return isinstance(node.function, Identity) or node.function is detach

@@ -18,7 +18,7 @@ Views = tuple[View, ...]  # in the order in which they are applied
 
 
 class ViewChains:
-    """The shortest known chain of views for each reindexing of arrays of a shape."""
+    """A cache of the shortest known chain of views for each shape and reindexing."""
 
     def __init__(self) -> None:
         self.by_layout: dict[tuple[Shape, Layout], Views] = {}
@@ -26,14 +26,14 @@ class ViewChains:
         self.by_pair: dict[tuple[Shape, Views, Views], Views] = {}
 
     def shortest(self, shape: Shape, views: Views) -> Views | None:
-        """Return the shortest known chain for the same reindexing, or None if a kernel cannot compute it."""
+        """Return the shortest known chain with the same reindexing as `views`, or None if a kernel cannot compute it."""
         key = shape, views
         if key not in self.by_chain:
             self.by_chain[key] = self.keep_shorter(shape, views) if is_computable(shape, views) else None
         return self.by_chain[key]
 
     def keep_shorter(self, shape: Shape, views: Views) -> Views:
-        """Return the shorter of a chain and the known chain of its reindexing, and store it as the known one."""
+        """Return the shorter of `views` and the known chain with the same reindexing, which becomes the known chain."""
         layout = layout_of_views(shape, views)
         if layout is None:
             return views
@@ -61,7 +61,10 @@ class ViewChains:
 
 
 def layout_of_views(shape: Shape, views: Views) -> Layout | None:
-    """Return the layout of views of a row-major array; None if positions in it do not identify elements."""
+    """Return the layout of a chain of views of a row-major array.
+
+    It is None if no layout identifies the elements: after `as_strided`, and after a reshape that needs a copy.
+    """
     layout = row_major(shape)
     try:
         for view in views:

@@ -3,8 +3,8 @@
 The scheduler forms kernels in the order in which values are requested. A training step requests the gradients of all weights
 at its end, so each would be computed long after its inputs. Until then these would occupy memory, and they would no longer
 be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and they are larger than
-the buffers that it fills. All other steps keep their order. So do stores in arguments, because neighbors among them may
-become one launch.
+the buffers that it fills. All other steps keep their order. Stores into the call's arguments also keep their order, since
+adjacent stores may become one launch.
 """
 
 from collections import Counter, defaultdict
@@ -20,21 +20,21 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
     ----------
     steps : sequence of Step
     nbytes : mapping
-        The size of each slot that is a buffer, in bytes. All other slots are arguments of the call.
+        The size in bytes of each slot that is a buffer. All other slots are arguments of the call.
     results : container of int
-        The buffers that are never freed.
+        The slots of the buffers that are never freed.
     """
     if len(steps) < 2:
         return [*range(len(steps))]
     slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
     dependents = find_dependents(steps, slots)
-    waiting_for = Counter(later for later_steps in dependents for later in later_steps)
+    predecessor_counts = Counter(later for later_steps in dependents for later in later_steps)
     uses = Counter[int]()  # slot -> the number of remaining steps that use it
-    users = Counter[int]()  # slot -> the sum of the indices of these steps
+    user_index_sums = Counter[int]()  # slot -> the sum of the indices of these steps
     for k, step_slots in enumerate(slots):
         uses.update(step_slots)
         for slot in step_slots:
-            users[slot] += k
+            user_index_sums[slot] += k
     allocated, order, done = set[int](), list[int](), [False] * len(steps)
 
     def frees_memory(k: int) -> bool:
@@ -55,14 +55,14 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
             order.append(k)
             allocated.update(slot for slot, _ in steps[k].outputs)
             candidates = set(dependents[k])
-            waiting_for.subtract(candidates)
+            predecessor_counts.subtract(candidates)
             for slot in slots[k]:
                 uses[slot] -= 1
-                users[slot] -= k
+                user_index_sums[slot] -= k
                 if uses[slot] == 1:  # the sum of the indices is the index of its last user
-                    candidates.add(users[slot])
-            may_run = (n for n in candidates if not waiting_for[n] and not done[n] and frees_memory(n))
-            ready += sorted(may_run, reverse=True)
+                    candidates.add(user_index_sums[slot])
+            runnable = (n for n in candidates if not predecessor_counts[n] and not done[n] and frees_memory(n))
+            ready += sorted(runnable, reverse=True)
     return order
 
 
@@ -70,7 +70,7 @@ def find_dependents(steps: Sequence[Step], slots: Sequence[set[int]]) -> list[se
     """Return for each step the steps that must run after it: one of the two writes a slot that the other reads or writes."""
     dependents: list[set[int]] = [set() for _ in steps]
     last_writer = dict[int, int]()  # slot -> the last step that wrote it
-    readers = defaultdict[int, list[int]](list)  # slot -> the steps that have read it since
+    readers = defaultdict[int, list[int]](list)  # slot -> the steps that have read it since it was last written
     for k, step in enumerate(steps):
         written = {slot for slot, _ in step.outputs}
         for slot in slots[k]:

@@ -30,7 +30,7 @@ class DType:
     def __repr__(self) -> str:
         return self.name
 
-    def __reduce__(self) -> str:  # a copy is the object itself
+    def __reduce__(self) -> str:  # copy and pickle return the object of this name, not a new one
         return "bool_" if self.name == "bool" else self.name
 
 
@@ -47,9 +47,10 @@ BY_PYTHON: dict[type, DType] = {float: float32, int: int64, bool: bool_}
 
 PYTHON_TYPE_OF: dict[type, type] = {np.bool_: bool, np.int32: int, np.int64: int, np.float32: float, np.float64: float}
 
-NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # in NumPy a subclass of its integers
+NOT_NUMBERS: tuple[type, ...] = (np.timedelta64,)  # no number here, although NumPy derives it from its integers
 
-HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")  # float32 matmuls use 24, 11 or 8 bits of operands
+# Significand bits of each operand that float32 matmuls use: 24 (highest: float32), 11 (high: tf32), 8 (medium: bf16).
+HIGHEST, HIGH, MEDIUM = PRECISIONS = ("highest", "high", "medium")
 
 Number = bool | int | float
 NumpyArray = npt.NDArray[np.generic]  # of any dtype
@@ -83,7 +84,7 @@ def as_dtype(x: DType | str | type | npt.DTypeLike) -> DType:
 def as_number(x: Any) -> Any:
     """Convert a scalar of another library to a Python number. Return anything else unchanged.
 
-    Such scalars are NumPy scalars, 0-d NumPy arrays of real numbers, and instances of `numbers.Real`: a Fraction, an
+    Scalars are NumPy scalars, 0-d NumPy arrays of real numbers, and instances of `numbers.Real`, such as a Fraction or an
     IntEnum. Every function that accepts operands calls this first, so later code gets only bool, int and float.
 
     Examples

@@ -157,7 +157,7 @@ def totals_table(x: Explanation) -> ReportTable:
     passes = {"fused": x.forward, "unfused": x.unfused}
     if x.backward is not None:
         passes |= {"backward, fused": x.backward.run, "backward, unfused": x.backward.unfused}
-    sizes = [Column(key, text=format_bytes, is_number=True) for key in ("bytes moved", "peak memory")]
+    sizes = [Column(key, format=format_bytes, is_number=True) for key in ("bytes moved", "peak memory")]
     rows = [(name, len(facts.kernels), facts.launches, facts.nbytes, facts.peak) for name, facts in passes.items()]
     return make_table([Column(""), number_column("kernels"), number_column("launches"), *sizes], rows, 2)
 

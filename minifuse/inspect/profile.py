@@ -40,11 +40,11 @@ from .timeline import (
     profile_table,
 )
 
-MAX_FORMULA_LENGTH = 200  # characters; longer formulas are cut
+MAX_FORMULA_LENGTH = 200  # characters of a formula; a longer formula is cut
 
 
 class CustomKernelPlan(Protocol):
-    """A custom kernel with indexed arguments, bound for inputs of given kinds: a plan of `custom_kernels`."""
+    """A plan of `custom_kernels`: a custom kernel with indexed arguments, bound for given shapes and dtypes."""
 
     name: str
     shape: tuple[int, ...]
@@ -57,10 +57,10 @@ class BackendTimeline(NamedTuple):
     """The clock of a backend, and the launches that it has timed."""
 
     clock: Clock
-    first: object
+    first_mark: object
     """The first mark of the clock."""
-    began: int
-    """The time of the first mark on the host, in ns."""
+    first_ns: int
+    """The time of the first mark by the host's clock, in ns."""
     launches: list[tuple[LaunchWork, object, object]]
     """The work of each launch, and its marks before and after."""
 
@@ -82,10 +82,10 @@ class Profile(DispatchHook):
         self.events: list[LaunchEvent] = []
         self.calls: list[CallEvent] = []
         self.wall_us = 0.0
-        self.runs: dict[Plan, Callable[..., Any]] = {}
+        self.timed_programs: dict[Plan, Callable[..., Any]] = {}
         self.timelines: dict[Backend, BackendTimeline] = {}
         self.outer: Profile | None = None
-        self.depth = self.planning = self.began = 0
+        self.is_in_call, self.planning_ns, self.start_ns = False, 0, 0
         self._context: AbstractContextManager[None] | None = None
 
     # The block.
@@ -100,27 +100,27 @@ class Profile(DispatchHook):
         hook = active_hook()
         self.outer = hook if isinstance(hook, Profile) else None
         self._context = use_dispatch_hook(self)
-        self.began = perf_counter_ns()
+        self.start_ns = perf_counter_ns()
         self._context.__enter__()
         return self
 
     def __exit__(self, *error: Any) -> None:
         assert self._context is not None
         self._context.__exit__(*error)
-        for clock, first, began, launches in self.timelines.values():
-            times = clock.read([first, *[mark for _, start, end in launches for mark in (start, end)]])[1:]
+        for clock, first_mark, first_ns, launches in self.timelines.values():
+            times = clock.read([first_mark, *[mark for _, start, end in launches for mark in (start, end)]])[1:]
             for (work, _, _), start, end in zip(launches, times[::2], times[1::2], strict=True):
-                self.events.append(LaunchEvent(work, self.microseconds_since_start(began) + start, end - start))
+                self.events.append(LaunchEvent(work, self.microseconds_since_start(first_ns) + start, end - start))
         self.wall_us = self.microseconds_since_start(perf_counter_ns())
         self.events.sort(key=lambda event: event.start_us)
         self.timelines.clear()
-        self.runs.clear()
+        self.timed_programs.clear()
         for key in [key for key in list(view_cache) if isinstance(key[2], DispatchState) and key[2].hook is self]:
             view_cache.pop(key, None)
 
-    def microseconds_since_start(self, time: int) -> float:
+    def microseconds_since_start(self, time_ns: int) -> float:
         """Return the microseconds from the start of the profile to a time in ns."""
-        return (time - self.began) / 1e3
+        return (time_ns - self.start_ns) / 1e3
 
     # Calls.
 
@@ -132,19 +132,22 @@ class Profile(DispatchHook):
         with self.record_call(display_name(function)):
             with self.record_planning():
                 plan, inputs = get_plan(function, inputs)
-                run = self.timed_run(plan)
-            return run(*inputs)
+                program = self.timed_program(plan)
+            return program(*inputs)
 
     def call_inplace(
-        self, function: PlannedFunction, targets: tuple[int, ...], same: tuple[int, ...], inputs: Sequence[Any]
+        self, function: PlannedFunction, targets: tuple[int, ...], alias_of: tuple[int, ...], inputs: Sequence[Any]
     ) -> Callable[..., Any]:
-        """Return a function that runs an in-place operation."""
+        """Return a function that runs an in-place operation and times its launches.
+
+        `alias_of` contains for each input the index of the first input that is the same tensor.
+        """
 
         def run(*values: object) -> Any:
             with self.record_call(display_name(function)):
                 with self.record_planning():
-                    run = self.timed_run(get_inplace_plan(function, targets, same, inputs))
-                return run(*values)
+                    program = self.timed_program(get_inplace_plan(function, targets, alias_of, inputs))
+                return program(*values)
 
         return run
 
@@ -153,29 +156,29 @@ class Profile(DispatchHook):
         with self.record_call(display_name(fused.function)):
             with self.record_planning():
                 entry, flat = fused.get_entry(inputs, named)
-                run = self.timed_run(entry.plan)
+                program = self.timed_program(entry.plan)
             entry.record_writes(flat)
-            return entry.apply_effects(run(*entry.plan_inputs(flat)), flat)
+            return entry.apply_effects(program(*entry.plan_inputs(flat)), flat)
 
     def launch_custom_kernel(self, plan: CustomKernelPlan, launch: Launcher) -> Launcher:
         """Return a timed launch of a custom kernel with indexed arguments."""
         kernel = plan.bound[0]
         dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
-        work = LaunchWork(plan.name, plan.name, f"pointwise over {plan.shape}, raw", plan.backend, None, 0, dtype)
+        work = LaunchWork(plan.name, plan.name, f"pointwise over {plan.shape}, indexed", plan.backend, None, 0, dtype)
         return self.timed_launch(launch, work, plan.backend)
 
     @contextmanager
     def record_call(self, function: str) -> Iterator[None]:
-        """Record a call of the host; a call inside another one is a part of it."""
-        if self.depth:
+        """Record the time of a call in the block. A call inside another call is not recorded by itself."""
+        if self.is_in_call:
             yield
             return
-        start, self.depth, self.planning = perf_counter_ns(), 1, 0
+        start, self.is_in_call, self.planning_ns = perf_counter_ns(), True, 0
         try:
             yield
         finally:
-            self.depth = 0
-            duration, planning = (perf_counter_ns() - start) / 1e3, self.planning / 1e3
+            self.is_in_call = False
+            duration, planning = (perf_counter_ns() - start) / 1e3, self.planning_ns / 1e3
             for profile in self.enclosing_profiles():
                 profile.calls.append(CallEvent(function, profile.microseconds_since_start(start), duration, planning))
 
@@ -185,30 +188,30 @@ class Profile(DispatchHook):
         start = perf_counter_ns()
         with use_dispatch_hook(None):
             yield
-        self.planning += perf_counter_ns() - start
+        self.planning_ns += perf_counter_ns() - start
 
     # Launches.
 
-    def timed_run(self, plan: Plan) -> Callable[..., Any]:
+    def timed_program(self, plan: Plan) -> Callable[..., Any]:
         """Return the host program of a plan with timed launches."""
-        run = self.runs.get(plan)
-        if run is None:
+        program = self.timed_programs.get(plan)
+        if program is None:
             works = [launch_work(plan, step) for step in plan.steps]
-            run = plan.host.compile_function(lambda k, launch: self.timed_launch(launch, works[k], plan.backend))
-            self.runs[plan] = run
-        return run
+            program = plan.host.compile_function(lambda k, launch: self.timed_launch(launch, works[k], plan.backend))
+            self.timed_programs[plan] = program
+        return program
 
     def timed_launch(self, launch: Launcher, work: LaunchWork, backend: Backend) -> Launcher:
-        """Return a launch that records its time, in this profile and in those around it."""
+        """Return a launch that records its time in this profile and in the profiles around it."""
         mark = self.timeline(backend).clock.mark
         timelines = [x.timeline(backend).launches for x in self.enclosing_profiles()]
 
         def run(*values: Number) -> None:
             start = mark()
             launch(*values)
-            timed = work, start, mark()
+            timed_launch = work, start, mark()
             for launches in timelines:
-                launches.append(timed)
+                launches.append(timed_launch)
 
         return run
 
@@ -220,7 +223,7 @@ class Profile(DispatchHook):
         return self.timelines[backend]
 
     def enclosing_profiles(self) -> "Iterator[Profile]":
-        """Yield this profile, then those around it."""
+        """Yield this profile, then the profiles around it, from inner to outer."""
         profile: Profile | None = self
         while profile is not None:
             yield profile
@@ -236,8 +239,8 @@ class Profile(DispatchHook):
     @property
     def host_us(self) -> float:
         """Return the time of all calls, without planning and without synchronous launches."""
-        waited = sum(event.duration_us for event in self.events if event.work.is_synchronous)
-        return sum(call.duration_us - call.planning_us for call in self.calls) - waited
+        waited_us = sum(event.duration_us for event in self.events if event.work.is_synchronous)
+        return sum(call.duration_us - call.planning_us for call in self.calls) - waited_us
 
     @property
     def planning_us(self) -> float:
@@ -264,8 +267,8 @@ class Profile(DispatchHook):
 
     def limits(self) -> dict[str, object]:
         """Return the measured limits of each backend that was used: GB/s of a copy and GFLOP/s of matmuls."""
-        used = {str(event.work.backend): event.work for event in self.events}
-        measured = {name: limits for name, work in used.items() if (limits := work.limits())}
+        work_of_backend = {str(event.work.backend): event.work for event in self.events}
+        measured = {name: limits for name, work in work_of_backend.items() if (limits := work.limits())}
         return {name: {"gbytes_per_s": x.gbytes_per_s, "gflops": dict(x.gflops)} for name, x in measured.items()}
 
     def chrome_trace(self, path: str | os.PathLike[str]) -> None:
@@ -285,12 +288,12 @@ class Profile(DispatchHook):
         """Arrange the rows as a table, with the totals and the limits below it."""
         rows = self.rows
         launches = f"{format_count(len(self.events), 'launch', 'launches')} of {format_count(len(rows), 'kernel')}"
-        around = f"{self.host_us:,.1f} us of the host around them, {self.planning_us:,.1f} us of planning"
+        host_times = f"{self.host_us:,.1f} us of the host around them, {self.planning_us:,.1f} us of planning"
         limits = {str(event.work.backend): event.work.limits() for event in self.events}
         simulated = "times are those of the host, and say nothing about hardware"
         notes = [
             f"{launches}: {self.kernels_us:,.1f} us of {self.wall_us:,.1f} us",
-            f"{format_count(len(self.calls), 'call')}: {around}",
+            f"{format_count(len(self.calls), 'call')}: {host_times}",
             *[f"{name}: {measured or simulated}" for name, measured in limits.items()],
         ]
         return InspectionReport("", {"": [profile_table(rows)]}, notes)
@@ -302,11 +305,11 @@ class Profile(DispatchHook):
 def launch_work(plan: Plan, step: Step) -> LaunchWork:
     """Describe the work of one step of a plan."""
     traffic, formula = step_traffic(step, plan.backend), pretty_print.format_step(step, plan.host.slot_names)
-    short = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
+    short_formula = formula if len(formula) <= MAX_FORMULA_LENGTH else f"{formula[:MAX_FORMULA_LENGTH]}..."
     dtype = step.kernel.outputs[0].dtype.name
     return LaunchWork(
         display_name(plan.function),
-        short,
+        short_formula,
         pretty_print.describe_kernel(step),
         plan.backend,
         traffic.nbytes,
@@ -340,8 +343,8 @@ def profile() -> Profile:
 
     The roofline is measured once per process and backend, by a copy and a matmul, when it is first shown.
 
-    Bytes are those of the plan, which is made for operands of these kinds: if two operands are one tensor, both are
-    counted.
+    Bytes are computed from the plan, which is shared by all calls with these shapes, dtypes and strides: a tensor that is
+    passed as two operands is counted twice.
 
     Profiles may be nested: the outer one also records what the inner one records.
 

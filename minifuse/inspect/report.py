@@ -12,29 +12,29 @@ from typing import Any, NamedTuple
 
 from ..compiler.pretty_print import wrap_lines
 
-WIDTH = 80  # characters of a line
-GAP = "  "  # between the columns of a table
+WIDTH = 80  # default number of characters in a line
+GAP = "  "  # text between two columns of a table
 MIN_WRAPPED_WIDTH = 20  # characters; columns that wrap are at least this wide
-MIN_ROUNDED_BYTES = 1_000_000  # bytes; larger sizes are rounded
+MIN_ROUNDED_BYTES = 1_000_000  # sizes from this many bytes on are rounded
 
-Line = list[tuple[str, str]]  # texts with their styles: "bold", "dim", a color, or ""
+Line = list[tuple[str, str]]  # pieces of text, each with its style: "bold", "dim", a color, or ""
 
 
 class Column(NamedTuple):
-    """A column of a table: an entry of its records, and how its values are formatted."""
+    """A column of a table: the key of its values in the records, and how they are formatted."""
 
     key: str
     unit: str = ""
-    text: Callable[[Any], str] = str
+    format: Callable[[Any], str] = str
     is_number: bool = False
-    """Numbers are aligned to the right."""
+    """True aligns the texts to the right."""
     wraps: bool = False
-    """Long texts are wrapped, so that the table fits the width of the page."""
+    """True wraps long texts, so that the table fits the width of the page."""
     style: str = ""
 
 
 class ReportTable(NamedTuple):
-    """Columns over records."""
+    """A table with a row for each record."""
 
     columns: Sequence[Column]
     records: Sequence[Mapping[str, Any]]
@@ -43,7 +43,7 @@ class ReportTable(NamedTuple):
 
     def lines(self, width: int) -> Iterator[Line]:
         """Yield the lines, at most `width` characters long if the columns that wrap can be narrow enough."""
-        texts = [[column.text(record[column.key]) for record in self.records] for column in self.columns]
+        texts = [[column.format(record[column.key]) for record in self.records] for column in self.columns]
         if self.has_heading:
             texts = [[f"{x.key} {x.unit}".rstrip(), *cells] for x, cells in zip(self.columns, texts, strict=True)]
         widths = self.fit_widths([max(map(len, cells), default=0) for cells in texts], width - self.indent)
@@ -110,7 +110,7 @@ def make_table(
 
 
 def number_column(key: str, unit: str = "", spec: str = ",") -> Column:
-    """Return a column of numbers in a format; None is shown as a dash."""
+    """Return a column of numbers, formatted by a format specification; None is shown as a dash."""
     return Column(key, unit, lambda number: "-" if number is None else format(number, spec), is_number=True)
 
 

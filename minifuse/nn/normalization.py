@@ -2,7 +2,7 @@
 
 Forward and backward are one kernel each. A row consists of the elements that are normalized together. The forward kernel
 reads it three times: for the mean, for the variance (of differences from the mean, so no digits cancel), and for the result.
-Running statistics are buffers. Training updates them in place: one more call, unless it is fused.
+Running statistics are buffers. In training, another in-place call updates them, unless `mf.fuse` fuses it.
 """
 
 import math
@@ -100,7 +100,7 @@ def batch_norm(
 
 
 def normalize_by_batch(x: A, weight: Array | None, bias: Array | None, eps: float) -> tuple[A, A, A]:
-    """Return x normalized by the batch statistics, with its mean and biased variance, both without a gradient."""
+    """Return x normalized by the batch statistics, and its mean and biased variance, which have no gradient."""
     check_channels(x, weight=weight, bias=bias)
     if x.size <= x.shape[1]:
         raise ShapeError(
@@ -140,22 +140,22 @@ def _by_statistics(x: Array, eps: Array, *rest: Any) -> Array:
 
 
 def _update_statistics(
-    mean: Array, var: Array, new_mean: Array, new_var: Array, momentum: Array, unbiased: Array
+    mean: Array, var: Array, new_mean: Array, new_var: Array, momentum: Array, bessel: Array
 ) -> tuple[Array, Array]:
-    """Update the running statistics with those of a batch."""
-    return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * unbiased)
+    """Return the running statistics, updated with those of a batch."""
+    return (1 - momentum) * mean + momentum * new_mean, (1 - momentum) * var + momentum * (new_var * bessel)
 
 
-def _update_and_count(mean: Array, var: Array, batches: Array, *rest: Array) -> tuple[Array, Array, Array]:
-    """Update the running statistics, and count the batch."""
-    return *_update_statistics(mean, var, *rest), batches + 1
+def _update_and_count(mean: Array, var: Array, batch_count: Array, *rest: Array) -> tuple[Array, Array, Array]:
+    """Return the running statistics, updated with those of a batch, and the new number of batches."""
+    return *_update_statistics(mean, var, *rest), batch_count + 1
 
 
 def _average_and_count(
-    mean: Array, var: Array, batches: Array, new_mean: Array, new_var: Array, unbiased: Array
+    mean: Array, var: Array, batch_count: Array, new_mean: Array, new_var: Array, bessel: Array
 ) -> tuple[Array, Array, Array]:
-    """Update the running statistics to the mean over all batches, and count the batch."""
-    return _update_and_count(mean, var, batches, new_mean, new_var, 1 / (batches + 1).to(mean.dtype), unbiased)
+    """Return the averages of the statistics over all batches, including the new one, and the new number of batches."""
+    return _update_and_count(mean, var, batch_count, new_mean, new_var, 1 / (batch_count + 1).to(mean.dtype), bessel)
 
 
 def bessel_factor(x: Array) -> float:
@@ -165,12 +165,12 @@ def bessel_factor(x: Array) -> float:
 
 
 def bind_affine(body: Callable[..., object], weight: Array | None, bias: Array | None) -> BoundFunction:
-    """Bind two flags to a composite function: whether there is a scale, and whether there is a shift."""
+    """Bind two flags to a composite function: whether there is a weight, and whether there is a bias."""
     return BoundFunction(body, (weight is not None, bias is not None))
 
 
 def drop_none(*parameters: A | None) -> list[A]:
-    """Return the arguments that are not None."""
+    """Return the parameters that are not None."""
     return [p for p in parameters if p is not None]
 
 
@@ -230,10 +230,10 @@ class BatchNorm(Module):
     Raises
     ------
     ShapeError
-        `num_features` is less than 1; when called, as in `batch_norm`.
+        `num_features` is less than 1. `forward` raises the errors of `batch_norm`.
     """
 
-    expected: Mapping[int, str] = MappingProxyType({})  # number of dims -> shape in words
+    expected: Mapping[int, str] = MappingProxyType({})  # number of dims of x -> its expected shape, for error texts
     weight: Parameter | None
     bias: Parameter | None
     running_mean: Buffer | None
@@ -411,7 +411,7 @@ class LayerNorm(Module):
     Raises
     ------
     ShapeError
-        A size is less than 1, or there is none; when called, as in `layer_norm`.
+        `normalized_shape` is empty, or a size is less than 1. `forward` raises the errors of `layer_norm`.
 
     Examples
     --------

@@ -30,11 +30,11 @@ from .plan_cache import plan_cache
 T = TypeVar("T")
 
 MAGIC = b"minifuse kernel 1\n"
-DIGEST_SIZE = 32  # bytes of a sha256
-DEFAULT_LIMIT_MB = 512
+DIGEST_SIZE = 32  # bytes of a sha256 digest
+DEFAULT_LIMIT_MB = 512  # size limit of the folder
 KEPT_FRACTION = 0.75  # an eviction shrinks the folder to this fraction of the limit, so that evictions are rare
-WRITES_PER_CHECK = 32  # summing up the file sizes takes about a millisecond for a thousand kernels
-RECENT_SECONDS = 3600  # a time of last use is updated at most this often, and younger temporary files are not removed
+WRITES_PER_SIZE_CHECK = 32  # kernels written between two checks of the folder's size; a check takes 1 ms for 1,000 kernels
+RECENT_SECONDS = 3600  # a time of last use is updated at most this often; temporary files younger than this are kept
 FILE_NAME = re.compile(r"k_[0-9a-f]{24}\.(py|bin|[0-9a-f]{16}\.tmp)")  # other files are never touched
 
 
@@ -52,15 +52,15 @@ class CacheStats(NamedTuple):
     nbytes_on_disk: int
     """Bytes of all cache files in the folder."""
     folder: Path | None
-    """The folder; None if the platform has no cache folder for this user."""
+    """The folder of kernels; None if the user has no home folder."""
     seconds: float
     """Seconds that this process spent compiling."""
     plans: int
     """Plans of operations and fused functions that this process keeps."""
     nbytes_of_plans: int
-    """Estimated bytes of these plans."""
+    """Estimated bytes of the plans that this process keeps."""
     plan_limit: int
-    """Limit of these bytes; above it, the least recently used plans are evicted."""
+    """Limit of the bytes of plans; above it, the least recently used plans are evicted."""
 
 
 class CachedKernel(NamedTuple):
@@ -97,8 +97,8 @@ class KernelCache:
     --------
     >>> cache = KernelCache()
     >>> text = "def kernel(x):\\n    return x + 1\\n"
-    >>> double = cache.find(text, "example", lambda name, text: text.encode(), lambda name, payload: payload.decode())
-    >>> double.startswith("def k_")
+    >>> loaded = cache.find(text, "example", lambda name, text: text.encode(), lambda name, payload: payload.decode())
+    >>> loaded.startswith("def k_")
     True
     >>> cache.stats().in_memory
     1
@@ -124,8 +124,8 @@ class KernelCache:
         build : function of (name, text)
             Compiles the renamed source to bytes. Called if the kernel is neither in memory nor on disk.
         load : function of (name, payload)
-            Converts these bytes to the object that the backend keeps in memory, which this method returns. If it raises for
-            bytes from disk, the kernel is compiled again.
+            Converts the bytes of `build` to the object that the backend keeps in memory, which `find` returns. If `load`
+            raises for bytes from disk, the kernel is compiled again.
 
         Raises
         ------
@@ -157,11 +157,11 @@ class KernelCache:
 
         Inside, `find` raises `KernelNotCompiled` for a kernel that is neither in memory nor on disk.
         """
-        before, self._collecting.missing = self._collecting.missing, {}
+        outer_missing, self._collecting.missing = self._collecting.missing, {}
         try:
             yield self._collecting.missing
         finally:
-            self._collecting.missing = before
+            self._collecting.missing = outer_missing
 
     def put(self, name: str, text: str, payload: bytes) -> int:
         """Store a compiled kernel on disk, for this and other processes.
@@ -178,7 +178,7 @@ class KernelCache:
         """
         folder, limit = cache_folder(), limit_nbytes()
         if folder is None or not limit:
-            reason = "this platform names no folder for it" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
+            reason = "this user has no home folder for a cache" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
             raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
         source, data = text.encode(), MAGIC + _digest(name, payload) + payload
         try:
@@ -194,7 +194,7 @@ class KernelCache:
                 "MINIFUSE_CACHE to a writable folder"
             ) from error
         self._writes += 1
-        if self._writes % WRITES_PER_CHECK == 1:
+        if self._writes % WRITES_PER_SIZE_CHECK == 1:
             _evict(limit)
         return len(source) + len(data)
 
@@ -204,7 +204,7 @@ class KernelCache:
         Raises
         ------
         MinifuseError
-            They cannot, for one of the reasons of `put`.
+            Kernels cannot be stored, for one of the reasons of `put`.
         """
         name = f"k_{0:024x}"
         self.put(name, "", b"")
@@ -251,7 +251,7 @@ class KernelCache:
         Parameters
         ----------
         megabytes : float or None
-            The limit; None for the value of MINIFUSE_PLAN_LIMIT_MB (default 256).
+            The limit in megabytes; None for the value of MINIFUSE_PLAN_LIMIT_MB (default 256).
 
         Raises
         ------

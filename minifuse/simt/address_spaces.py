@@ -20,15 +20,15 @@ from .pointers import OffsetArray, Pointer, PointerTableArray, Table
 from .record import ArrayInfo
 from .struct_arrays import StructArray
 
-ALIGNMENT_BYTES: Final = 256
+ALIGNMENT_BYTES: Final = 256  # start addresses of allocations are multiples of this
 POISON_BYTE: Final = 0xFF  # fills unwritten shared and local memory: nan as a float, -1 as an integer
-RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator state; `random` reads it as a row of two integers
+RNG_STATE_FIELDS: Final = ("s0", "s1")  # fields of a random generator's state, which `random` reads as a row of two integers
 UNRECORDED_ROW: Final = -1  # table row of an array whose accesses are not recorded
 ShapeLike = int | tuple[int, ...]
 
 
 class DeviceMemory(Protocol):
-    """A device array of a script: its elements, and which of them were ever written."""
+    """A device array of a script: its elements, and a flag for each element that was ever written."""
 
     data: np.ndarray
     written: NDArray[np.bool_]
@@ -38,11 +38,11 @@ class AddressSpaces:
     """The memory of one launch."""
 
     def __init__(self, machine: LaunchState, dynamic_nbytes: int) -> None:
-        self.unwritten_arguments: list[str] = []  # arguments of which no element was written before the launch
+        self.unwritten_arguments: list[str] = []  # names of arguments without any element written before the launch
         self.arguments: dict[int, tuple[str, np.ndarray]] = {}  # row -> the name of an argument and its memory
         self._machine, self._dynamic_nbytes = machine, dynamic_nbytes
         self._next_base = ALIGNMENT_BYTES
-        self._roots: list[tuple[int, int, MemoryBlock]] = []  # first address, end address, block
+        self._allocations: list[tuple[int, int, MemoryBlock]] = []  # first address, end address, block
         self._rows: dict[InstructionKey, tuple[int, int]] = {}  # instruction of a shared array -> row and base address
         self._shared: dict[int, dict[InstructionKey, KernelArray]] = {}  # block -> its shared arrays
         self._dynamic: dict[int, tuple[np.ndarray, NDArray[np.bool_]]] = {}  # block -> bytes, written flags
@@ -53,9 +53,9 @@ class AddressSpaces:
     def bind_argument(self, name: str, value: object) -> Any:
         """Convert an argument to the value that the kernel uses."""
         if isinstance(value, np.ndarray):
-            return self._argument(name, value, None)
+            return self._bind_array_argument(name, value, None)
         if isinstance(value, Pointer):
-            array = self._global(name, value.data, None, "global", value.low, value.misalignment)
+            array = self._bind_array(name, value.data, None, "global", value.low, value.misalignment)
             if isinstance(value, Table):
                 targets = {index: self.bind_argument(*named) for index, named in value.targets.items()}
                 return PointerTableArray(self._machine, value, name, array, targets)
@@ -63,7 +63,7 @@ class AddressSpaces:
         if is_device_memory(value):
             if not value.written.any():
                 self.unwritten_arguments.append(name)
-            return self._argument(name, value.data, value.written)
+            return self._bind_array_argument(name, value.data, value.written)
         if isinstance(value, tuple):
             parts = [self.bind_argument(f"{name}[{index}]", part) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
@@ -76,33 +76,35 @@ class AddressSpaces:
             "device arrays: convert it with np.asarray(...)"
         )
 
-    def _argument(self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None) -> KernelArray | StructArray:
+    def _bind_array_argument(
+        self, name: str, data: np.ndarray, written: NDArray[np.bool_] | None
+    ) -> KernelArray | StructArray:
         """Return an array for the kernel. For an array of structures, create an array for each field."""
         if data.dtype.names in (None, RNG_STATE_FIELDS):
-            return self._global(name, data, written, "global")
+            return self._bind_array(name, data, written, "global")
         fields = {}
         for field in data.dtype.names:
             part = data[field]
             extra_strides = (0,) * (part.ndim - data.ndim)
             part_written = None if written is None else as_strided(written, part.shape, (*written.strides, *extra_strides))
-            fields[field] = self._argument(f"{name}.{field}", part, part_written)
+            fields[field] = self._bind_array_argument(f"{name}.{field}", part, part_written)
         return StructArray(name, data.shape, fields)
 
     def constant_array(self, name: str, data: np.ndarray) -> KernelArray:
-        """Return a global NumPy array of the program as a read-only array."""
+        """Return a NumPy array that a kernel captures, as a read-only array of this launch."""
         if id(data) not in self._constants:
             view = data.view()
             view.flags.writeable = False
-            self._constants[id(data)] = self._global(name, view, None, "const")
+            self._constants[id(data)] = self._bind_array(name, view, None, "const")
         return self._constants[id(data)]
 
     def captured_array(self, name: str, value: DeviceMemory) -> KernelArray:
-        """Return this launch's view of a device array that is a global of the program."""
+        """Return this launch's view of a device array that a kernel captures."""
         if id(value) not in self._captured:
             self._captured[id(value)] = self.bind_argument(name, value)
         return self._captured[id(value)]
 
-    def _global(
+    def _bind_array(
         self,
         name: str,
         data: np.ndarray,
@@ -112,27 +114,27 @@ class AddressSpaces:
         misalignment: int = 0,
     ) -> KernelArray:
         if data.dtype.kind not in "biufc":
-            fields = {kind for kind, *_ in (data.dtype.fields or {}).values()}
-            if len(fields) != 1:
+            field_dtypes = {dtype for dtype, *_ in (data.dtype.fields or {}).values()}
+            if len(field_dtypes) != 1:
                 raise SimtError(f"array '{name}' has dtype {data.dtype}; a kernel takes booleans, integers and floats")
             data = as_strided(
-                data.view(next(iter(fields))),
+                data.view(next(iter(field_dtypes))),
                 (*data.shape, len(data.dtype.fields or {})),
-                (*data.strides, next(iter(fields)).itemsize),
+                (*data.strides, next(iter(field_dtypes)).itemsize),
             )
-        allocation = self._allocation(data, space, misalignment)
+        allocation = self._find_allocation(data, space, misalignment)
         offset = data.__array_interface__["data"][0] - allocation.address if data.size else 0
         row = self._register_array(name, space, allocation.base + offset, data, allocation.base, low)
         self.arguments[row] = (name, data)
         return KernelArray(self._machine, data, name, allocation, row, written)
 
-    def _allocation(self, data: np.ndarray, space: str, misalignment: int = 0) -> MemoryBlock:
+    def _find_allocation(self, data: np.ndarray, space: str, misalignment: int = 0) -> MemoryBlock:
         first, end = np.lib.array_utils.byte_bounds(base_array(data))
-        for low, high, allocation in self._roots:
+        for low, high, allocation in self._allocations:
             if low <= first and end <= high:
                 return allocation
         allocation = MemoryBlock(space, first, self._reserve(end - first + misalignment) + misalignment)
-        self._roots.append((first, end, allocation))
+        self._allocations.append((first, end, allocation))
         return allocation
 
     def _reserve(self, nbytes: int) -> int:
@@ -226,14 +228,14 @@ class AddressSpaces:
         self._dynamic.pop(block, None)
 
 
-class ClosureArray:
-    """A global array of the program. Every use in a kernel accesses the running launch's view of it."""
+class CapturedArray:
+    """An array that a kernel captures as a global or nonlocal variable. Accesses use the running launch's view of it."""
 
     def __init__(self, name: str, value: Any) -> None:
         self._name, self._value = name, value
 
     def launch_view(self) -> KernelArray:
-        """Return the running launch's view."""
+        """Return the running launch's view of the array."""
         raise NotImplementedError
 
     def __getitem__(self, index: ArrayIndex) -> Any:
@@ -249,20 +251,20 @@ class ClosureArray:
         return getattr(self.launch_view(), name)
 
 
-class ConstantClosureArray(ClosureArray):
-    """A host array, which kernels only read."""
+class CapturedConstantArray(CapturedArray):
+    """A captured NumPy array, which kernels only read."""
 
     def launch_view(self) -> KernelArray:
-        """Return the running launch's view."""
+        """Return the running launch's view of the array."""
         spaces: AddressSpaces = current(self._name).machine.spaces
         return spaces.constant_array(self._name, self._value)
 
 
-class DeviceClosureArray(ClosureArray):
-    """A device array, which kernels read and write."""
+class CapturedDeviceArray(CapturedArray):
+    """A captured device array, which kernels read and write."""
 
     def launch_view(self) -> KernelArray:
-        """Return the running launch's view."""
+        """Return the running launch's view of the array."""
         spaces: AddressSpaces = current(self._name).machine.spaces
         return spaces.captured_array(self._name, self._value)
 

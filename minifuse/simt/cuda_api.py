@@ -11,7 +11,7 @@ from typing import Final, Literal, NoReturn, SupportsInt, TypeVar, overload
 import numpy as np
 
 from ..core.errors import BarrierError, SimtError, UnknownWordError
-from .address_spaces import AddressSpaces, ConstantClosureArray, ShapeLike
+from .address_spaces import AddressSpaces, CapturedConstantArray, ShapeLike
 from .arithmetic import CASTS, DTYPE_ALIASES, DTypeName, ScalarFunction, cbrt, fma
 from .atomics import AtomicFunctions
 from .bytecode_locations import instruction_key
@@ -163,7 +163,7 @@ class ConstantMemory:
     @staticmethod
     def array_like(ndarray: object) -> KernelArray:
         """Return a NumPy array that the kernel refers to as a Python global variable, as a read-only array."""
-        if isinstance(ndarray, ConstantClosureArray):
+        if isinstance(ndarray, CapturedConstantArray):
             return ndarray.launch_view()
         if not isinstance(ndarray, KernelArray):
             raise lane_error(

@@ -22,7 +22,7 @@ import numpy as np
 
 from ..core.errors import UnknownWordError
 from . import random
-from .address_spaces import ConstantClosureArray, DeviceClosureArray, is_device_memory, rebuild_tuple
+from .address_spaces import CapturedConstantArray, CapturedDeviceArray, is_device_memory, rebuild_tuple
 from .arithmetic import CASTS, CMATH, DTYPE_ALIASES, MATH, NUMPY, IntegerCast, convert_scalar_argument, split_names
 from .bytecode_locations import Line
 from .cuda_api import CudaNamespace, cuda
@@ -198,9 +198,9 @@ class Rebinder:
             parts = [self.rebind_value(part, f"{name}[{index}]", location) for index, part in enumerate(value)]
             return rebuild_tuple(value, parts)
         if isinstance(value, np.ndarray):
-            return ConstantClosureArray(name, self._rebind_array(name, value))
+            return CapturedConstantArray(name, self._rebind_array(name, value))
         if is_device_memory(value):
-            return DeviceClosureArray(name, value)
+            return CapturedDeviceArray(name, value)
         if isinstance(value, np.generic):
             return convert_scalar_argument(value)
         function = python_function(value)

@@ -216,7 +216,7 @@ def source(seen: CellTrace) -> list[Line]:
         kind, now = f"launch {k}" if len(working) > 1 else "reads", dict[int, int]()
         for read in ran.reads:
             now[read.line] = now.get(read.line, 0) + 1
-        text = tuple(ran.text.items()) if ran.text else find_loop(set(now))
+        text = tuple(ran.text_lines.items()) if ran.text_lines else find_loop(set(now))
         found[text] = None
         at = counts.setdefault(text, {})
         for line, count in now.items():
@@ -252,7 +252,7 @@ def has_stages(seen: CellTrace) -> bool:
 def reader_name(seen: CellTrace, read: CellRead) -> str:
     """Describe the thread or loop that reads."""
     if seen.backend == "cuda":
-        several = len(seen.origin.launches[0].chosen) > 1
+        several = len(seen.origin.launches[0].blocks_run) > 1
         return f"thread {read.thread[1]}" + f" of block {read.thread[0]}" * several
     return "the loop"
 
@@ -266,7 +266,9 @@ def read_cell(seen: CellTrace, name: str, element: int, reads: list[tuple[int, C
         return Cell(0, 0, "", f"{where}: not read for this cell", "", (f"{name}.{element}",))
     order, read = reads[0]
     words = (
-        f"read by {reader_name(seen, read)}, its turn {read.turn + 1}" if seen.backend == "cuda" else f"read number {order}"
+        f"read by {reader_name(seen, read)}, its turn {read.read_index + 1}"
+        if seen.backend == "cuda"
+        else f"read number {order}"
     )
     text = str(read.thread[1]) if seen.backend == "cuda" else str(order)
     return Cell(0, 0, text, f"{where}: {words}", LOAD, (f"{name}.{element}", f"t{read.thread[0]}.{read.thread[1]}"))
@@ -315,10 +317,10 @@ def frames(seen: CellTrace) -> list[Frame]:
     reads = seen.reads
     drawn = set(sorted(seen.by_element)[:MAX_DRAWN_READS]) if seen.is_large else set(seen.by_element)
     found, quiet = [Frame(sentence(seen))], {f"{name}.{element}": "" for name, element in drawn}
-    turns = max((read.turn for read in reads), default=-1) + 1
+    turns = max((read.read_index for read in reads), default=-1) + 1
     at_once = -(-turns // MAX_FRAMES)
     for turn in range(0, turns, max(at_once, 1)):
-        now = [read for read in reads if turn <= read.turn < turn + at_once]
+        now = [read for read in reads if turn <= read.read_index < turn + at_once]
         names = ", ".join(f"{read.array}[{read.element}]" for read in now[:6]) + (" and more" if len(now) > 6 else "")
         count = len({read.thread for read in now})
         by = f"{count} thread{'s read' if count > 1 else ' reads'}" if seen.backend == "cuda" else "the loop reads"
@@ -367,14 +369,24 @@ def facts(seen: CellTrace) -> list[Fact]:
     known = [
         Fact("reads", len(reads), TRACED, "for this cell"),
         Fact("in order", order, TRACED, "the first 24; threads of a GPU read at the same time"),
-        Fact("one after the other", max((r.turn for r in reads), default=-1) + 1, TRACED, "turns: the longest row of reads"),
+        Fact(
+            "one after the other",
+            max((r.read_index for r in reads), default=-1) + 1,
+            TRACED,
+            "turns: the longest row of reads",
+        ),
         Fact("depth of the tree", origin.tree.depth(), DERIVED, "operators that wait for one another"),
     ]
     if seen.backend == "cuda":
         known += gpu_facts(seen)
     if seen.backend == "parallel":
         known += [
-            Fact("chunks", ", ".join(f"{format_range(r.chosen)} of {r.total}" for r in origin.launches), DERIVED, POOL)
+            Fact(
+                "chunks",
+                ", ".join(f"{format_range(r.blocks_run)} of {r.block_count}" for r in origin.launches),
+                DERIVED,
+                POOL,
+            )
         ]
         known += [Fact("the text ran", "as Python", TRACED, CAVEAT)]
     if seen.pieces:
@@ -398,6 +410,8 @@ def gpu_facts(seen: CellTrace) -> list[Fact]:
         Fact("barriers", barriers, TRACED, "of these blocks"),
     ]
     for k, ran in enumerate(origin.launches, start=1):
-        if ran.total > 1:
-            found.append(Fact(f"blocks of launch {k}", f"{format_range(ran.chosen)} of {ran.total}", TRACED, "that ran"))
+        if ran.block_count > 1:
+            found.append(
+                Fact(f"blocks of launch {k}", f"{format_range(ran.blocks_run)} of {ran.block_count}", TRACED, "that ran")
+            )
     return found

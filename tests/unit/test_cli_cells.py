@@ -113,7 +113,7 @@ def test_another_order_rounds_differently():
 def test_a_loop_reads_one_after_the_other(backend, text):
     origin = trace_cell(folded("sum", 1), [np.ones((3, 6), np.float32)], backend, 1)
     assert f"({origin.tree.text(len(origin.tree.parts) - 1)})" == text
-    assert [read.turn for read in origin.reads] == list(range(6))
+    assert [read.read_index for read in origin.reads] == list(range(6))
     assert [read.element for read in origin.reads] == list(range(6, 12))
 
 
@@ -156,7 +156,10 @@ def test_long_rows_are_reduced_in_pieces(backend):
 def test_only_the_blocks_that_make_the_cell_run():
     x = np.ones((1024, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 77)
-    assert [(ran.chosen, ran.total) for ran in origin.launches] == [(tuple(range(2, 128, 8)), 128), (tuple(range(8)), 8)]
+    assert [(ran.blocks_run, ran.block_count) for ran in origin.launches] == [
+        (tuple(range(2, 128, 8)), 128),
+        (tuple(range(8)), 8),
+    ]
     assert [read.element for read in sorted(origin.reads, key=lambda r: r.element)] == list(range(77, 1024 * 256, 256))
 
 
@@ -171,10 +174,10 @@ def test_chunks_are_those_of_the_driver(monkeypatch):
     monkeypatch.setattr(driver, "THREADS", 2)
     x = np.ones((4096, 160), np.float32)  # more than 2^20 additions and loads
     origin = trace_cell(folded("sum", 1), [x], "parallel", 4095)
-    assert [(ran.chosen, ran.total) for ran in origin.launches] == [((7,), 8)]
+    assert [(ran.blocks_run, ran.block_count) for ran in origin.launches] == [((7,), 8)]
     assert {read.thread for read in origin.reads} == {(7, 0)}
     monkeypatch.setattr(driver, "THREADS", 1)
-    assert trace_cell(folded("sum", 1), [x], "parallel", 1024).launches[0].chosen == (1,)
+    assert trace_cell(folded("sum", 1), [x], "parallel", 1024).launches[0].blocks_run == (1,)
 
 
 def test_every_name_is_followed_to_its_value():

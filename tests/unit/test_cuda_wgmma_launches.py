@@ -28,8 +28,8 @@ WAYS = {  # views of a and of b, and the names of the launches
     "along k": ("plain", "turned", ()),
     "crosswise": ("turned", "turned", ()),
     "crosswise, turned": ("plain", "plain", ()),
-    "one made ready": ("turned", "plain", ("make_ready",)),
-    "both made ready": ("unaligned", "sliced", ("make_ready", "make_ready")),
+    "one packed": ("turned", "plain", ("pack_operand",)),
+    "both packed": ("unaligned", "sliced", ("pack_operand", "pack_operand")),
 }
 
 
@@ -137,14 +137,14 @@ def test_batches(batch, name, monkeypatch):
 @pytest.mark.parametrize("left", VIEWS)
 @pytest.mark.parametrize("right", VIEWS)
 def test_bf16_takes_every_layout(left, right, monkeypatch):
-    take(monkeypatch, "both made ready")
+    take(monkeypatch, "both packed")
     a, b = whole(4, (2, 13, 37), (2, 37, 70))
     x, y = VIEWS[left](a), VIEWS[right](b)
     if min(layout_of(v).span()[0] for v in (x, y)) < 0:
         x, y = [v if layout_of(v).span()[0] >= 0 else v.copy() for v in (x, y)]
     out, names = multiplied(plain_in(MEDIUM), x, y)
     np.testing.assert_array_equal(out, x @ y)
-    assert names == ["make_ready", "make_ready", "matmul_wgmma"]
+    assert names == ["pack_operand", "pack_operand", "matmul_wgmma"]
 
 
 def test_an_output_in_any_order(monkeypatch):
@@ -160,7 +160,7 @@ def test_an_output_in_any_order(monkeypatch):
 
 
 def test_copies_are_rounded_to_bf16(monkeypatch):
-    take(monkeypatch, "both made ready")
+    take(monkeypatch, "both packed")
     a = np.array([[1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -1 - 2**-9]], np.float32)
     out, _ = multiplied(plain_in(MEDIUM), a, np.eye(4, dtype=np.float32))
     np.testing.assert_array_equal(out, [[1, 1 + 2**-6, 1 + 2**-7, -1]])
@@ -174,7 +174,7 @@ def names_of(precision, M, N, K, cores="wgmma", dtype=float32):
 
 def test_large_products_go_to_the_tensor_cores():
     assert names_of(HIGH, 4096, 4096, 4096) == ["matmul_wgmma"]
-    assert names_of(MEDIUM, 4096, 4096, 4096) == ["make_ready", "make_ready", "matmul_wgmma"]
+    assert names_of(MEDIUM, 4096, 4096, 4096) == ["pack_operand", "pack_operand", "matmul_wgmma"]
     assert names_of(HIGH, 4096, 4096, 4096, "mma")[0] == "matmul_mma"
     assert names_of(HIGH, 4095, 4095, 4095)[-1] == "matmul_wgmma"
 

@@ -12,7 +12,7 @@ from minifuse.backends.fast_call import (
     IF_ALIGNED,
     SLOT_FORMATS,
     CallValue,
-    Driver,
+    DriverAddresses,
     FastLaunch,
     encode_argument,
     make_fast_launch,
@@ -47,7 +47,7 @@ class FakeDriver:
         launch_type = ctypes.CFUNCTYPE(ctypes.c_int, ADDRESS, *[UINT] * 7, ADDRESS, SLOTS, ADDRESS)
         self.functions = launch_type(launch), ctypes.CFUNCTYPE(ctypes.c_int, ADDRESS)(use)
         at, use_at = [ctypes.cast(f, ADDRESS).value for f in self.functions]
-        self.driver = Driver(at, 7, use_at, 99) if several else Driver(at, 7)
+        self.driver = DriverAddresses(at, 7, use_at, 99) if several else DriverAddresses(at, 7)
 
     def launch(self, kinds, constants=(), wide=(), whole=None, long_way=long):
         """A direct launch of kernel 5 over all values, constants, and, where addresses count, what they choose."""

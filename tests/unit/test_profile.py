@@ -126,7 +126,7 @@ def test_nothing_is_compiled_twice_and_nothing_stays():
     count = len(p.events)
     function(x)
     assert len(p.events) == count, "after its block a profile sees nothing"
-    assert not p.runs
+    assert not p.timed_programs
     assert not p.timelines
 
 

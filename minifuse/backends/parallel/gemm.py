@@ -35,8 +35,8 @@ ELEMENTS = {float32: "float32", float64: "float64", int32: "int32", int64: "int6
 LOOPS = """
 from numba.core.types import {element} as element
 from minifuse.backends.parallel.gemm_config import (
-    DOT, LOOK_PRODUCTS, PART_BYTES, OUTER, PACKED_A_BYTES, PACKED_B_BYTES, PREFETCH_DEPTH, ROWS, SUMS_BYTES, TILE_BYTES,
-    VECTORS
+    DOT, MIN_PRODUCTS_PER_SIGNAL_CHECK, OUTER, PACKED_A_BYTES, PACKED_B_BYTES, PREFETCH_DEPTH, ROWS, STAGE_ARGUMENT_BYTES,
+    SUMS_BYTES, TILE_BYTES, VECTORS
 )
 from minifuse.backends.parallel.micro_kernel import (
     gather, multiply_dot, multiply_outer, multiply_row, pack, pack_rows, pointer, prefetch, scratch, shift, store
@@ -50,7 +50,7 @@ def kernel(start, stop, args):
     all_b = pointer(values[b_at], element)
     tile, sums = scratch(all_out, TILE_BYTES), scratch(all_out, SUMS_BYTES)
     packed_a, packed_b = scratch(all_out, PACKED_A_BYTES), scratch(all_out, PACKED_B_BYTES)
-    part = scratch(args, PART_BYTES)
+    part = scratch(args, STAGE_ARGUMENT_BYTES)
     lanes, down, across = {lanes}, (M + tile_m - 1) // tile_m, (N + tile_n - 1) // tile_n
     for item in range(start, stop):
         # one tile of one matrix of the batch
@@ -69,7 +69,7 @@ def kernel(start, stop, args):
                 out = shift(sums, -(top * out_m + n))
             for k in range(0, max(K, 1), block_k):
                 depth = min(block_k, K - k)
-                looks = stop_check != 0 and panel_m * (end - n) * depth > LOOK_PRODUCTS
+                looks = stop_check != 0 and panel_m * (end - n) * depth > MIN_PRODUCTS_PER_SIGNAL_CHECK
                 if first_packed < end:
                     for i in range(k, k + depth, stage_k):
                         some, source = min(stage_k, k + depth - i), shift(b, i * b_k + first_packed * b_n)

@@ -14,26 +14,26 @@ from ..matmul.problem import MatmulOperand, MatmulProblem
 from ..matmul.search import find_cheapest
 from .driver import CHUNKS_PER_THREAD
 
-ROWS = 8 if VECTOR_BYTES == 64 else 4  # ROWS * VECTORS sums fill most of the 32 or 16 vector registers
-VECTORS = 3 if VECTOR_BYTES >= 32 else 2
-DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # the panel of sums if vectors are along k
-ROW_STEP = 8  # rows of b that are added to a single row of sums at once
+ROWS = 8 if VECTOR_BYTES == 64 else 4  # rows of a panel of sums: ROWS * VECTORS vectors fill most of the registers
+VECTORS = 3 if VECTOR_BYTES >= 32 else 2  # vectors in each row of a panel of sums
+DOT_ROWS, DOT_COLUMNS = ROWS // 2, 4  # size of a panel of sums if vectors are along k
+ROW_STEP = 8  # rows of b that one iteration adds to a single row of sums
 
-BLOCK_BYTES = 2048  # bytes of a row in a block of a; ROWS rows take half of the L1 cache
+BLOCK_BYTES = 2048  # bytes of each row in a block of a; ROWS rows take half of the L1 cache
 BLOCK_N = 192  # columns of a block of b (384 KiB); a multiple of the width of each panel
 BLOCK_M = 64  # rows of a packed block of a (128 KiB)
 PACKED_A_BYTES, PACKED_B_BYTES = BLOCK_M * BLOCK_BYTES, BLOCK_N * BLOCK_BYTES
-STAGE_BYTES = PACKED_A_BYTES // 2  # bytes of a block of b that a prologue computes before it is packed
-STRIP_BYTES = 1 << 15  # bytes of sums to which the epilogue is applied at once
+STAGE_BYTES = PACKED_A_BYTES // 2  # bytes of b that a prologue computes before they are packed
+STRIP_BYTES = 1 << 15  # bytes of sums to which one call of the epilogue is applied
 SUMS_BYTES = 1 << 17  # size of a thread's accumulator array, used if no output can store the sums
-PART_BYTES = 64  # eight int64 numbers: the part of its space that a stage computes
-TILE_BYTES = (ROWS * VECTORS + 1) * VECTOR_BYTES  # one vector more than a panel, since `store` reads whole vectors
+STAGE_ARGUMENT_BYTES = 64  # eight int64: three addresses, and the block that a prologue or epilogue kernel computes
+TILE_BYTES = (ROWS * VECTORS + 1) * VECTOR_BYTES  # a panel and one vector: `store` loads whole vectors past its last column
 MIN_ROWS_TO_PACK = 256  # from this many rows of a on, packing b is faster even if its rows are contiguous
 SET_BYTES = 4096  # addresses with this distance map to the same set of the L1 cache
-PREFETCH_DEPTH = 64  # below this depth, prefetching the output takes longer than waiting for it
-LOOK_PRODUCTS = 1 << 16  # multiplications of a panel (about 3 us); before a larger one, the loops check for signals
+PREFETCH_DEPTH = 64  # smallest K of a block at which prefetching the output is faster than waiting for it
+MIN_PRODUCTS_PER_SIGNAL_CHECK = 1 << 16  # signals are checked before a row of panels with more multiplications (3 us)
 
-OUTER, DOT, ROW = range(3)  # which micro-kernel runs
+OUTER, DOT, ROW = range(3)  # the micro-kernels: outer products, dot products, or a single row of a
 
 
 class GemmConfig(NamedTuple):
@@ -66,10 +66,10 @@ def choose_config(problem: MatmulProblem) -> GemmConfig:
 def with_unit_strides(p: MatmulProblem) -> MatmulProblem:
     """Set the strides along axes of size 1 to 1, since the configuration depends on which axes are contiguous."""
 
-    def unit(x: MatmulOperand) -> MatmulOperand:
+    def with_unit_steps(x: MatmulOperand) -> MatmulOperand:
         return x._replace(m=x.m if p.M > 1 else 1, n=x.n if p.N > 1 else 1, k=x.k if p.K > 1 else 1)
 
-    return p if min(p.M, p.N, p.K) > 1 else p.map_operands(unit)
+    return p if min(p.M, p.N, p.K) > 1 else p.map_operands(with_unit_steps)
 
 
 def with_stored_operands(p: MatmulProblem) -> MatmulProblem:
@@ -82,7 +82,7 @@ def with_stored_operands(p: MatmulProblem) -> MatmulProblem:
 def candidate_configs(p: MatmulProblem) -> Iterator[GemmConfig]:
     """Yield the configurations for a problem that is not transposed.
 
-    Costs need only rank the configurations correctly. A cycle is one vector of multiplications.
+    Costs need only rank the configurations correctly. Their unit, a cycle, is the time of one vector of multiplications.
     """
     yield outer_config(p)
     if p.b.k == 1 and not p.cost_b:
@@ -96,15 +96,17 @@ def outer_config(p: MatmulProblem) -> GemmConfig:
     lanes, nbytes = lanes_of(p.dtype), p.dtype.itemsize
     vectors, panel_n = ceil_div(p.N, lanes), VECTORS * lanes
     packs_b = p.cost_b > 0 or p.b.n != 1 or p.M >= MIN_ROWS_TO_PACK
-    collides = p.a.m == 1 and p.a.k != 0 and p.a.k * nbytes % SET_BYTES == 0  # all k share cache sets
-    packs_a = collides and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
+    has_set_conflicts = (
+        p.a.m == 1 and p.a.k != 0 and p.a.k * nbytes % SET_BYTES == 0
+    )  # all k of a row are in the same cache set
+    packs_a = has_set_conflicts and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
     block_k = stage_k = BLOCK_BYTES // nbytes
     block_n = p.N if p.out.in_memory and p.M <= ROWS and not packs_b else BLOCK_N
-    if p.cost_a:  # its prologue runs once for each block, so a block has as many panels as fit
+    if p.cost_a:  # the prologue of a runs once for each block, so a block has as many panels as fit
         block_n = PACKED_B_BYTES // (max(min(p.K, block_k), block_k // 8) * panel_n * nbytes) * panel_n
-    packing = packs_b * p.K * (2 * vectors if p.b.n == 1 else 0.7 * p.N if p.b.k == 1 else 2 * p.N)
-    evaluating = p.K * (p.cost_b * p.N + p.cost_a * p.M * ceil_div(p.N, block_n))
-    cost = ceil_div(p.M, ROWS) * ROWS * vectors * p.K + packing + evaluating + store_cost(p)
+    packing_cost = packs_b * p.K * (2 * vectors if p.b.n == 1 else 0.7 * p.N if p.b.k == 1 else 2 * p.N)
+    prologue_cost = p.K * (p.cost_b * p.N + p.cost_a * p.M * ceil_div(p.N, block_n))
+    cost = ceil_div(p.M, ROWS) * ROWS * vectors * p.K + packing_cost + prologue_cost + store_cost(p)
 
     block_m = BLOCK_M if packs_a or p.cost_a else rows_per_strip(p, ROWS, block_n)
     p = with_accumulator_strides(p, block_n)
@@ -121,9 +123,9 @@ def dot_config(p: MatmulProblem) -> GemmConfig:
     """Return the configuration with vectors along k, if the columns of b are contiguous."""
     panel_m = 1 if p.M == 1 else DOT_ROWS
     sums, block_n = panel_m * DOT_COLUMNS, p.N if p.out.in_memory else BLOCK_N
-    panel = max(sums + 2, 12) * ceil_div(p.K, lanes_of(p.dtype)) + 3 * sums + 30
-    preparing = p.M * p.K * ((0 if p.a.k == 1 else 2) + p.cost_a * ceil_div(p.N, block_n))
-    cost = ceil_div(p.M, panel_m) * ceil_div(p.N, DOT_COLUMNS) * panel + preparing + store_cost(p)
+    panel_cost = max(sums + 2, 12) * ceil_div(p.K, lanes_of(p.dtype)) + 3 * sums + 30
+    load_cost = p.M * p.K * ((0 if p.a.k == 1 else 2) + p.cost_a * ceil_div(p.N, block_n))
+    cost = ceil_div(p.M, panel_m) * ceil_div(p.N, DOT_COLUMNS) * panel_cost + load_cost + store_cost(p)
 
     row_bytes = panel_m * p.dtype.itemsize
     block_k, block_m = PACKED_B_BYTES // row_bytes, rows_per_strip(p, panel_m, block_n)
@@ -138,7 +140,7 @@ def dot_config(p: MatmulProblem) -> GemmConfig:
 def row_config(p: MatmulProblem) -> GemmConfig:
     """Return the configuration for a single row: b is read once, in order."""
     vectors, max_columns = ceil_div(p.N, lanes_of(p.dtype)), SUMS_BYTES // p.dtype.itemsize
-    # A panel that is not stored directly must fit in the small array.
+    # A panel that is not stored directly in the output must fit in the tile buffer (TILE_BYTES).
     panel_n = p.N if p.out.n == 1 else ROWS * VECTORS * lanes_of(p.dtype)
     panel_n, block_n = (panel_n, p.N) if p.out.in_memory else (max_columns, max_columns)
     block_k = max(p.K, 1)
@@ -171,27 +173,30 @@ def max_accumulated_rows(config: GemmConfig) -> int:
 
 
 def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
-    """Return a tile size that keeps all threads busy and rereads little of a and b: a few square tiles for each thread."""
+    """Return the rows and columns of a tile: a few square tiles per thread, which reread little of a and b."""
     p = config.problem
     batches, lanes = p.matrix_count, lanes_of(p.dtype)
     if threads == 1 or batches >= CHUNKS_PER_THREAD * threads:
         return p.M, p.N
 
-    def time_of(tile: tuple[int, int]) -> float:
+    def estimated_time(tile: tuple[int, int]) -> float:
         rows, columns = tile
         tiles = batches * ceil_div(p.M, rows) * ceil_div(p.N, columns)
-        evaluating = p.cost_a * rows * ceil_div(columns, config.block_n) + p.cost_b * columns
-        tile_cost = rows * columns / lanes + 0.3 * rows + 0.4 * columns + evaluating
-        waiting = 0.2 * threads / tiles  # for a thread that starts late or shares its core
+        prologue_cost = p.cost_a * rows * ceil_div(columns, config.block_n) + p.cost_b * columns
+        tile_cost = rows * columns / lanes + 0.3 * rows + 0.4 * columns + prologue_cost
+        waiting = 0.2 * threads / tiles  # fraction of time lost to a thread that starts late or shares its core
         return tile_cost * ceil_div(tiles, threads) * (1 + waiting)
 
-    def part(size: int, pieces: int, step: int) -> int:
+    def tile_length(size: int, pieces: int, step: int) -> int:
         return min(size, ceil_div(size, pieces * step) * step)
 
-    factors = (1,) if config.kind == ROW else (1, 2, CHUNKS_PER_THREAD)  # tiles for each thread; a ROW should be long
-    counts = [threads * factor for factor in factors]
-    cuts = [(pieces // n, n) for pieces in counts for n in range(1, pieces + 1) if pieces % n == 0]
-    return min(sorted({(part(p.M, m, config.panel_m), part(p.N, n, lanes)) for m, n in cuts}), key=time_of)
+    # Tiles per thread. The ROW kernel gets one, since it is faster if it reads long pieces of each row of b.
+    factors = (1,) if config.kind == ROW else (1, 2, CHUNKS_PER_THREAD)
+    tile_counts = [threads * factor for factor in factors]
+    grids = [(count // n, n) for count in tile_counts for n in range(1, count + 1) if count % n == 0]
+    return min(
+        sorted({(tile_length(p.M, m, config.panel_m), tile_length(p.N, n, lanes)) for m, n in grids}), key=estimated_time
+    )
 
 
 def lanes_of(dtype: DType) -> int:

@@ -45,7 +45,7 @@ class CellRead(NamedTuple):
     element: int
     launch: int
     thread: ThreadId
-    turn: int
+    read_index: int
 
 
 @dataclass(frozen=True)
@@ -195,11 +195,11 @@ def trace_back(
                 )
             node_of_id[name] = len(parts)
             parts.append(part)
-        node_of_value |= {(k, address): node_of_id[name] for address, name in ran[k].names.items()}
+        node_of_value |= {(k, address): node_of_id[value_id] for address, value_id in ran[k].id_at_address.items()}
         for read in ran[k].reads:
             array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:
-                reads.append(CellRead(array, index_in_array, k, read.thread, read.turn))
+                reads.append(CellRead(array, index_in_array, k, read.thread, read.read_index))
     root = node_of_value[writer_of_cell, cell_address] if writer_of_cell is not None else element(cell_address, 0)
     if root != len(parts) - 1:
         parts.append(parts[root])

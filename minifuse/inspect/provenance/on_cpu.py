@@ -94,7 +94,7 @@ class RecordingPythonBackend(LaunchRecorder, PythonBackend):
                 operands = [operand_of_element(log, x, index, dims, stored) for x in (*xs, out)]
                 extra = (dims,) if dims else ()
                 loop(PythonBackend(), traced_operator(log, op), *operands, *extra)
-            return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, total=layout.size, chosen=())
+            return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, {}, layout.size, ())
 
         self.recorded.append(RecordedLaunch((address_range(out.address, out.layout.without_offset(), ITEMSIZE),), run))
 
@@ -181,13 +181,13 @@ def run_kernel_text(
     arguments, count = [*values, *nest.sizes[1:], *nest.runtime_strides()], nest.sizes[0]
     step = nest.strides[0][0]
     inner_span = sum((n - 1) * s for n, s in zip(nest.sizes[1:], nest.strides[0][1:], strict=True))
-    chosen = list[int]()
+    chunks_run = list[int]()
     for k in range(chunks):
         start, stop = count * k // chunks, count * (k + 1) // chunks
         low, high = values[0] + ITEMSIZE * step * start, values[0] + ITEMSIZE * (step * (stop - 1) + inner_span)
         if chunks == 1 or any(low <= at <= high for at in requested):
             chunk[0] = k
-            chosen.append(k)
+            chunks_run.append(k)
             names["kernel"](start, stop, arguments)
     lines = dict(enumerate(text.splitlines(), start=1))
-    return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, lines, total=chunks, chosen=tuple(chosen))
+    return make_launch_trace(log, {at: stored[at] for at in sorted(requested)}, lines, chunks, tuple(chunks_run))

@@ -107,11 +107,11 @@ class TracedCudaModule:
 
 def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
     """Run the blocks of a launch that compute some elements."""
-    total, ranges = prod(plan.grid), output_ranges(plan)
-    all_blocks = set(range(total))
-    if total * prod(plan.block) > MAX_LANES_TO_RUN_ALL:
+    block_count, ranges = prod(plan.grid), output_ranges(plan)
+    all_blocks = set(range(block_count))
+    if block_count * prod(plan.block) > MAX_LANES_TO_RUN_ALL:
         written = [(low, high) for at in requested for low, high in ranges if low <= at < high]
-        likely = {(at - low) * total // (high - low) for at, (low, high) in zip(requested, written, strict=True)}
+        likely = {(at - low) * block_count // (high - low) for at, (low, high) in zip(requested, written, strict=True)}
         trace = run_blocks(plan, likely, requested)
         if trace is not None:
             return trace
@@ -122,7 +122,7 @@ def run_launch(plan: LaunchPlan, requested: set[int]) -> LaunchTrace:
 
 def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> LaunchTrace | None:
     """Run some blocks; return None if they do not compute all requested elements."""
-    log, function, total = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
+    log, function, block_count = ProvenanceLog(current_lane), python_kernel(plan), prod(plan.grid)
     arguments, memory = list(plan.arguments), dict[int, tuple[int, TracedArray]]()
     for k, argument in enumerate(plan.arguments):
         if isinstance(argument, Pointer):
@@ -138,7 +138,7 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
             memory[len(memory)] = low, data
     kernel = rebind_operators(log, function)
     trace = simt.trace(
-        kernel if len(blocks) == total else restrict_to_blocks(kernel, blocks),
+        kernel if len(blocks) == block_count else restrict_to_blocks(kernel, blocks),
         plan.grid,
         plan.block,
         *arguments,
@@ -149,25 +149,25 @@ def run_blocks(plan: LaunchPlan, blocks: set[int], requested: set[int]) -> Launc
         raise MinifuseError(f"{trace.findings[-1]}; use a smaller shape")
     events = trace.events
     rows = [row for row, info in enumerate(trace.arrays) if info.space == "global"]
-    names, storers = dict[int, ValueId](), set[ThreadId]()
+    id_at_address, storers = dict[int, ValueId](), set[ThreadId]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == STORE)).tolist():
         low, data = memory[rows.index(events.array[k])]
         first = (int(events.address[k]) - trace.arrays[events.array[k]].base) // ITEMSIZE
         for n in range(first, first + int(events.nbytes[k]) // ITEMSIZE):
             if low + ITEMSIZE * n in requested:
-                names[low + ITEMSIZE * n] = decode_id(data.item(n))
+                id_at_address[low + ITEMSIZE * n] = decode_id(data.item(n))
                 storers.add((int(events.block[k]), int(events.thread[k])))
-    names = dict(sorted(names.items()))
-    if set(names) != requested:
+    id_at_address = dict(sorted(id_at_address.items()))
+    if set(id_at_address) != requested:
         return None
-    ancestors = log.ancestors(*names.values())
-    computing = storers | {op.thread for name in ancestors if (op := log.op_of(name)) is not None}
+    ancestors = log.ancestors(*id_at_address.values())
+    computing = storers | {op.thread for value_id in ancestors if (op := log.op_of(value_id)) is not None}
     reads = list(
         iter_loads(trace, rows, [low for low, _ in memory.values()], {log.address_of(n) for n in ancestors}, computing)
     )
     lines = dict(enumerate(linecache.getlines(function.__code__.co_filename), start=1))
-    text = {number: line.rstrip("\n") for number, line in lines.items()}
-    return LaunchTrace(log, names, ancestors, reads, text, total, tuple(sorted(blocks)), trace)
+    text_lines = {number: line.rstrip("\n") for number, line in lines.items()}
+    return LaunchTrace(log, id_at_address, ancestors, reads, text_lines, block_count, tuple(sorted(blocks)), trace)
 
 
 def rebind_operators(log: ProvenanceLog, function: FunctionType) -> FunctionType:
@@ -189,15 +189,15 @@ def iter_loads(
     trace: simt.Trace, rows: list[int], lows: list[int], requested: set[int | None], computing: set[ThreadId]
 ) -> Iterator[ElementRead]:
     """Yield the loads of elements at these addresses by the threads that helped to compute the traced element."""
-    events, turns = trace.events, dict[ThreadId, int]()
+    events, read_counts = trace.events, dict[ThreadId, int]()
     for k in np.flatnonzero(np.isin(events.array, rows) & (events.kind == LOAD)).tolist():
         thread, row = (int(events.block[k]), int(events.thread[k])), events.array[k]
         first = lows[rows.index(row)] + int(events.address[k]) - trace.arrays[row].base
         addresses = [at for at in range(first, first + int(events.nbytes[k]), ITEMSIZE) if at in requested]
         if thread in computing and addresses:
             line = trace.instructions[events.instruction[k]].line
-            yield from (ElementRead(at, thread, turns.get(thread, 0), line) for at in addresses)
-            turns[thread] = turns.get(thread, 0) + 1
+            yield from (ElementRead(at, thread, read_counts.get(thread, 0), line) for at in addresses)
+            read_counts[thread] = read_counts.get(thread, 0) + 1
 
 
 def current_lane() -> ThreadId:

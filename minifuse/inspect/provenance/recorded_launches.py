@@ -1,4 +1,7 @@
-"""Recorded launches of a call, and the trace of one that ran on value IDs: see `traced_values`."""
+"""Launches that are recorded instead of run, and the traces of those that are run later.
+
+A trace runs a launch on value IDs instead of numbers: see `traced_values`.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,32 +15,32 @@ ITEMSIZE = 4  # bytes of a float32
 
 
 class ElementRead(NamedTuple):
-    """An element that a launch read to compute the cell."""
+    """An element that a launch read to compute the requested elements of its output."""
 
     address: int
     thread: ThreadId
-    turn: int
-    """The number of earlier reads of its thread for this cell; a vector load is one read."""
+    read_index: int
+    """How many earlier reads the thread made; the elements of one vector load share an index."""
     line: int
-    """The line of the kernel's text; 0 if it has none."""
+    """The number of the line in the kernel's text that reads; 0 if the launch has no text."""
 
 
 @dataclass
 class LaunchTrace:
-    """One launch that ran on value IDs, for some elements of its output."""
+    """A launch that was run on value IDs, to compute some elements of its output."""
 
     log: ProvenanceLog
-    names: dict[int, ValueId]
-    """Address of an element of the output -> the ID that was stored there."""
+    id_at_address: dict[int, ValueId]
+    """Address of a requested element -> the ID that was stored there."""
     ancestors: list[ValueId]
-    """The values that were stored, and all that they are computed from, operands before results."""
+    """The IDs that were stored, and those of all values that they are computed from, operands before results."""
     reads: list[ElementRead]
-    text: dict[int, str]
-    """The lines of the kernel, by number."""
-    total: int
-    """The number of blocks of the grid, or of chunks."""
-    chosen: tuple[int, ...]
-    """The blocks or chunks that ran."""
+    text_lines: dict[int, str]
+    """The lines of the kernel's text, by number."""
+    block_count: int
+    """The number of blocks of the grid, or of chunks of a CPU kernel."""
+    blocks_run: tuple[int, ...]
+    """The indices of the blocks or chunks that ran."""
     trace: simt.Trace | None = None
 
 
@@ -45,9 +48,9 @@ class RecordedLaunch(NamedTuple):
     """A launch that was recorded instead of run."""
 
     writes: tuple[Interval, ...]
-    """For each output, its first address, and the address after its last byte."""
+    """The first address of each output, and the address after its last byte."""
     run: Callable[[set[int]], LaunchTrace]
-    """Runs the launch for the elements at some addresses."""
+    """Run the launch to compute the elements at a set of addresses."""
 
     def writes_to(self, address: int) -> bool:
         """Return True if the launch writes the element at this address."""
@@ -55,18 +58,24 @@ class RecordedLaunch(NamedTuple):
 
 
 def make_launch_trace(
-    log: ProvenanceLog, names: dict[int, ValueId], text: dict[int, str], total: int, chosen: tuple[int, ...]
+    log: ProvenanceLog,
+    id_at_address: dict[int, ValueId],
+    text_lines: dict[int, str],
+    block_count: int,
+    blocks_run: tuple[int, ...],
 ) -> LaunchTrace:
     """Return the trace of a launch, with the loads that the traced elements depend on."""
-    ancestors = log.ancestors(*names.values())
-    records, first = log.records, log.next_id
+    ancestors = log.ancestors(*id_at_address.values())
+    records, first_id = log.records, log.next_id
     loads = sorted(
-        name for name in ancestors if type(name) is int and name >= first and type(records[name - first]) is LoadRecord
+        value_id
+        for value_id in ancestors
+        if type(value_id) is int and value_id >= first_id and type(records[value_id - first_id]) is LoadRecord
     )
-    turns, reads = dict[ThreadId, int](), list[ElementRead]()
-    for name in loads:
-        load = records[name - first]
+    read_counts, reads = dict[ThreadId, int](), list[ElementRead]()
+    for value_id in loads:
+        load = records[value_id - first_id]
         assert isinstance(load, LoadRecord)
-        reads.append(ElementRead(load.address, load.thread, turns.get(load.thread, 0), load.line))
-        turns[load.thread] = turns.get(load.thread, 0) + 1
-    return LaunchTrace(log, names, ancestors, reads, text, total, chosen)
+        reads.append(ElementRead(load.address, load.thread, read_counts.get(load.thread, 0), load.line))
+        read_counts[load.thread] = read_counts.get(load.thread, 0) + 1
+    return LaunchTrace(log, id_at_address, ancestors, reads, text_lines, block_count, blocks_run)

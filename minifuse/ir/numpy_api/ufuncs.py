@@ -1,7 +1,7 @@
 """NumPy's ufuncs: each is an operator of the table, or a composition of operators.
 
-A composition is written with operators and methods of arrays. So it is one call on tensors, is inlined while tracing, and
-has its gradient. `protocol` handles how ufuncs are called, including `out=`.
+A composition uses only operators and methods of arrays. So it is one call on tensors, is inlined while tracing, and has a
+gradient. `protocol` handles how ufuncs are called, including `out=`.
 """
 
 import math
@@ -43,7 +43,8 @@ NUMPY_NAMES = {"sub": "subtract", "mul": "multiply", "div": "divide", "floordiv"
 OPERATORS = {getattr(np, NUMPY_NAMES.get(name, name), None): entry for name, entry in TABLE.items()}
 UFUNCS |= {f: entry for f, entry in OPERATORS.items() if isinstance(f, np.ufunc)} | {np.matmul: matmul}
 
-# Compositions. The inputs of a branch that is not chosen are replaced first, since 0 * inf would make the gradient NaN.
+# Compositions. `where` computes both branches: inputs for which the other branch is used are replaced first, since 0 * inf
+# would make their gradient NaN.
 
 define(np.square, lambda x: x * x, "x * x.")
 
@@ -72,13 +73,13 @@ def heaviside(x: "Array", at_zero: "Array") -> "Array":
 
 @implements(np.isfinite)
 def isfinite(x: "Array") -> "Array":
-    """Return where x is neither NaN nor infinite."""
+    """Return True for each element that is neither NaN nor infinite."""
     return abs(x) < math.inf
 
 
 @implements(np.isinf)
 def isinf(x: "Array") -> "Array":
-    """Return where x is infinite."""
+    """Return True for each element that is infinite."""
     return eq(abs(x), math.inf)
 
 
@@ -121,10 +122,10 @@ define(np.divmod, lambda a, b: (floordiv(a, b), mod(a, b)), "Return (a // b, a %
 
 # Logic. Nonzero is true.
 
-define(np.logical_and, lambda a, b: ne(a, 0) & ne(b, 0), "Return where both are nonzero.")
-define(np.logical_or, lambda a, b: ne(a, 0) | ne(b, 0), "Return where at least one is nonzero.")
-define(np.logical_xor, lambda a, b: ne(ne(a, 0), ne(b, 0)), "Return where exactly one is nonzero.")
-define(np.logical_not, lambda x: eq(x, 0), "Return where x is 0.")
+define(np.logical_and, lambda a, b: ne(a, 0) & ne(b, 0), "Return True where both elements are nonzero.")
+define(np.logical_or, lambda a, b: ne(a, 0) | ne(b, 0), "Return True where at least one element is nonzero.")
+define(np.logical_xor, lambda a, b: ne(ne(a, 0), ne(b, 0)), "Return True where exactly one element is nonzero.")
+define(np.logical_not, lambda x: eq(x, 0), "Return True for each element that is 0.")
 
 # Powers, exponentials and logarithms.
 
@@ -164,8 +165,8 @@ def log10(x: "Array") -> "Array":
 def snap_to_integer(y: "Array") -> "Array":
     """Round y to the nearest integer if it is at most 4 units in the last place away, else return y."""
     distance = floordiv(y + 0.5, 1) - y
-    is_next = abs(distance) <= 2 * float_limits(y)[0] * abs(y)
-    return y + where(is_next, distance, 0).detach()
+    is_close = abs(distance) <= 2 * float_limits(y)[0] * abs(y)
+    return y + where(is_close, distance, 0).detach()
 
 
 @implements(np.cbrt)
@@ -174,9 +175,9 @@ def cbrt(x: "Array") -> "Array":
     (x,) = promote_to_float(x)
     guess = pow(abs(x), 1 / 3).detach()
     guess = where(x < 0, -guess, guess)
-    is_plain = ne(guess, 0) & isfinite(guess)
-    y = where(is_plain, guess, 1)
-    return where(is_plain, y - (y - where(is_plain, x, 1) / (y * y)) / 3, x)
+    is_regular = ne(guess, 0) & isfinite(guess)
+    y = where(is_regular, guess, 1)
+    return where(is_regular, y - (y - where(is_regular, x, 1) / (y * y)) / 3, x)
 
 
 @implements(np.logaddexp)
@@ -203,7 +204,7 @@ def hypot(a: Operand, b: Operand) -> "Array":
     """Compute sqrt(a * a + b * b) without overflow. If one is infinite, the result is infinite, even if the other is NaN."""
     a, b = promote_to_float(a, b)
     scale = maximum(abs(a), abs(b)).detach()
-    scale = where(isfinite(scale), maximum(scale, float_limits(scale)[1]), 1)  # its reciprocal is finite
+    scale = where(isfinite(scale), maximum(scale, float_limits(scale)[1]), 1)  # 1 / scale is finite
     p, q = a / scale, b / scale
     return where(isinf(a) | isinf(b), math.inf, scale * sqrt(p * p + q * q))
 

@@ -15,7 +15,7 @@ from ....core.operators import add, exp, maximum, mul, sub
 from ....ir.kernel_ir import Constant, Expression, Kernel, KernelParameter, Op, ReduceExpr
 from ....simt.arithmetic import RealNumber
 from ...codegen.loop_emitter import inputs_in_pass
-from ..intrinsics.base import device, like
+from ..intrinsics.base import cast_like, device
 
 
 class Exponent(NamedTuple):
@@ -64,7 +64,7 @@ def exponent_of(e: Expression) -> Exponent | None:
 @device
 def finite(top: RealNumber) -> RealNumber:
     """Return a maximum that can be subtracted: 0 instead of an infinity, since inf - inf is NaN."""
-    return like(top, 0) if abs(top) == math.inf else top
+    return cast_like(top, 0) if abs(top) == math.inf else top
 
 
 @device

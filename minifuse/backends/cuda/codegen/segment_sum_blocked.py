@@ -12,11 +12,11 @@ from ....core.dtypes import bool_
 from ....ir.kernel_ir import Kernel, LoopNest
 from ....ir.segment_sum import SegmentSum
 from ...codegen.loop_emitter import replace_index
-from .segment_sum import KeyedSource
+from .segment_sum import SegmentSumSource
 
 ROWS = 16  # rows of a band
 NOTES = 2048  # notes that fit in the shared memory of a block
-AT_ONCE = 4  # keys that a lane loads before it waits
+KEYS_PER_LANE = 4  # keys that a lane loads before it waits for the first of them
 MIN_BLOCKED_ROWS = 2048  # with fewer rows, some multiprocessors would have no band
 
 
@@ -26,11 +26,18 @@ def is_banded(kernel: Kernel, nest: LoopNest, own: int) -> bool:
     return is_plain and kernel.outputs[0].dtype is not bool_
 
 
-class BandSource(KeyedSource):
+class BandSource(SegmentSumSource):
     """The text of a kernel that computes a segment sum band by band."""
 
-    def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str], found: SegmentSum) -> None:
-        super().__init__(kernel, rows, classes, raws, found)
+    def __init__(
+        self,
+        kernel: Kernel,
+        rows: int,
+        stride_kinds: Sequence[str],
+        indexed_operands: Sequence[str],
+        segment_sum: SegmentSum,
+    ) -> None:
+        super().__init__(kernel, rows, stride_kinds, indexed_operands, segment_sum)
         self.form = "bands"
 
     def integers(self) -> list[str]:
@@ -60,18 +67,18 @@ class BandSource(KeyedSource):
 
     def note(self) -> None:
         """Emit the loop in which a warp tests its keys, until all are tested or its part of the notes is full."""
-        key, position = self.bare(self.found.key), replace_index(self.text(self.found.position), "i0", "first0")
+        key, position = self.bare(self.segment_sum.key), replace_index(self.text(self.segment_sum.position), "i0", "first0")
         self.line("count = 0")
-        with self.block(f"while place < end and count <= room - {32 * AT_ONCE}:"):
-            for k in range(AT_ONCE):  # all loads, before their results are used
+        with self.block(f"while place < end and count <= room - {32 * KEYS_PER_LANE}:"):
+            for k in range(KEYS_PER_LANE):  # all loads, before their results are used
                 self.line(f"i2 = min(place + {f'{32 * k} + ' * bool(k)}lane, end - 1)")
                 self.line(f"row{k} = {key} - {position}")
-            is_near = " or ".join(f"row{k} & {-ROWS} == 0" for k in range(AT_ONCE))
+            is_near = " or ".join(f"row{k} & {-ROWS} == 0" for k in range(KEYS_PER_LANE))
             with self.block(f"if lanes_where({is_near}) != 0:  # a key of the band"):
-                for k in range(AT_ONCE):
+                for k in range(KEYS_PER_LANE):
                     at = f"place + {32 * k}" if k else "place"
                     self.line(f"count = note_own(notes, room * warp, count, {at}, end, row{k}, {ROWS})")
-            self.line(f"place += {32 * AT_ONCE}")
+            self.line(f"place += {32 * KEYS_PER_LANE}")
         with self.block("if lane == 0:"):
             self.line("counts[warp] = count")
 

@@ -18,7 +18,7 @@ from .online_exp_sum import sums_of_exponentials
 from .online_softmax import OnlineSource
 from .rows_in_registers import RegisterSource
 from .rows_in_shared import RowSource
-from .segment_sum import KeyedSource
+from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
 from .transpose import TileSource, axis_across
 from .unaligned import ApartSource
@@ -106,7 +106,7 @@ def source_of(
     if share:
         return RegisterSource(kernel, rows, classes, share)
     if (found := match_segment_sum(kernel, rows, classes)) is not None:
-        return (BandSource if variant == "bands" else KeyedSource)(kernel, rows, classes, raws, found[0])
+        return (BandSource if variant == "bands" else SegmentSumSource)(kernel, rows, classes, raws, found[0])
     if variant == "four columns":
         return ColumnSource(kernel, rows, classes)
     if variant == "points apart":

@@ -1,7 +1,7 @@
 """One GPU through cuda.core: memory from its stream-ordered pool, copies, compiled kernels, and launches.
 
 All work is enqueued in the legacy default stream, as in torch and CuPy by default, so arrays can be exchanged with them
-without waiting. Everything that launches of a kernel share is computed once, in `prepare`.
+without waiting. The data that all launches of a kernel share is computed once, in `prepare`.
 """
 
 import threading
@@ -14,7 +14,7 @@ import numpy as np
 from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
 from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
-from ...fast_call import CallValue, Driver, FastLaunch, make_fast_launch
+from ...fast_call import CallValue, DriverAddresses, FastLaunch, make_fast_launch
 from ..compiler import compile_lto_cubin, compile_ptx, compiler_fingerprint, link_cubin
 from ..geometry import LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument
@@ -24,8 +24,10 @@ from .tensor_maps import TensorMaps
 if TYPE_CHECKING:
     from cuda.core import Kernel
 
-SHARED_OPT_IN_BYTES = 40 * 1024  # bytes of dynamic shared memory; more than 48 KB, with static memory, must be requested
-SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # unspecified, and the two default streams, which wait for each other
+# A kernel with more bytes of dynamic shared memory requests them. CUDA requires this if static and dynamic shared memory
+# together exceed 48 KB; 8 KB are left for static arrays.
+SHARED_OPT_IN_BYTES = 40 * 1024
+SYNCHRONIZING_STREAMS = (-1, 0, 1, 2)  # DLPack's numbers for no stream and for the default streams, which wait for this one
 _current = threading.local()
 
 
@@ -165,36 +167,39 @@ class GpuDevice:
     def load(
         self,
         text: str,
-        kernel: Callable[[], Callable[..., None]],
+        make_kernel: Callable[[], Callable[..., None]],
         signature: Sequence[str],
         threads: int,
-        blocks: int = 0,
+        min_blocks_per_multiprocessor: int = 0,
         use_cache: bool = True,
         is_arch_specific: bool = False,
     ) -> "Kernel":
-        """Return the compiled kernel of a text, from the cache or by compiling `kernel()`.
+        """Return the compiled kernel of a text, from the cache or by compiling `make_kernel()`.
 
-        `text` identifies the kernel together with this package's sources. If it does not, set use_cache=False to skip the
-        cache.
+        The cache assumes that `text` and this package's sources determine the kernel. If they do not, set use_cache=False.
         """
 
         def build(name: str, text: str) -> bytes:
             if is_arch_specific:
-                return compile_lto_cubin(kernel(), signature, threads, blocks, self.capability)
-            return link_cubin(compile_ptx(kernel(), signature, threads, blocks, self.capability), self.capability)
+                return compile_lto_cubin(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability)
+            return link_cubin(
+                compile_ptx(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability),
+                self.capability,
+            )
 
         if not use_cache:
-            return self._loaded("", build("", text))
-        flags = f"{compiler_fingerprint(self.capability)}\n{self.index} {threads} {blocks} {' '.join(signature)}"
-        return kernel_cache.find(text, flags, build, self._loaded)
+            return self._load_payload("", build("", text))
+        limits = f"{threads} {min_blocks_per_multiprocessor}"
+        flags = f"{compiler_fingerprint(self.capability)}\n{self.index} {limits} {' '.join(signature)}"
+        return kernel_cache.find(text, flags, build, self._load_payload)
 
-    def _loaded(self, name: str, payload: bytes) -> "Kernel":
+    def _load_payload(self, name: str, payload: bytes) -> "Kernel":
         from cuda.core import ObjectCode
 
         entry, _, cubin = payload.partition(b"\n")
         self.use()
         kernel = ObjectCode.from_cubin(cubin).get_kernel(entry.decode())
-        kernel.attributes.num_regs  # noqa: B018  # loads the kernel, so that a damaged file is detected here
+        kernel.attributes.num_regs  # noqa: B018  # reading this loads the kernel, so that a damaged file is detected here
         return kernel
 
     def prepare(self, kernel: "Kernel", geometry: LaunchGeometry, shared: int = 0) -> DeviceLaunch:
@@ -205,16 +210,16 @@ class GpuDevice:
             bindings = self.bindings
             attribute = bindings.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
             index = bindings.CUdevice(self.index)
-            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # keep the maximum
+            if driver.check(bindings.cuKernelGetAttribute(attribute, kernel.handle, index)) < shared:  # never lower it
                 driver.check(bindings.cuKernelSetAttribute(attribute, shared, kernel.handle, index))
         config = LaunchConfig(grid=geometry.grid, block=geometry.block, shmem_size=shared)
-        ready = DeviceLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
-        ready.kernel, ready.geometry, ready.shared = kernel, geometry, shared
-        return ready
+        prepared = DeviceLaunch(launch if self.count == 1 else self.launch, self.stream, config, kernel)
+        prepared.kernel, prepared.geometry, prepared.shared = kernel, geometry, shared
+        return prepared
 
     def fast_entry(
         self,
-        runs: Sequence[tuple[DeviceLaunch, Sequence[CallValue | int]]],
+        prepared_launches: Sequence[tuple[DeviceLaunch, Sequence[CallValue | int]]],
         kinds: Sequence[str],
         fallback: Callable[..., None],
         aligned_addresses: Iterable[int] = (),
@@ -223,14 +228,14 @@ class GpuDevice:
         """Return the fast launch path of prepared launches (see `fast_call.make_fast_launch`), or None if there is none."""
         self.use()
         launches = []
-        for run, arguments in runs:
-            function = int(driver.check(self.bindings.cuKernelGetFunction(run.kernel.handle)))
-            launches.append(FastLaunch(function, arguments, run.geometry.grid, run.geometry.block, run.shared))
-        return make_fast_launch(self.driver, kinds, launches, fallback, aligned_addresses, aligned_value)
+        for launch, arguments in prepared_launches:
+            function = int(driver.check(self.bindings.cuKernelGetFunction(launch.kernel.handle)))
+            launches.append(FastLaunch(function, arguments, launch.geometry.grid, launch.geometry.block, launch.shared))
+        return make_fast_launch(self.launch_functions, kinds, launches, fallback, aligned_addresses, aligned_value)
 
     @cached_property
-    def driver(self) -> Driver:
-        """Return the addresses of the driver's functions."""
+    def launch_functions(self) -> DriverAddresses:
+        """Return the addresses of the driver's functions that launch kernels, and of the stream and context."""
 
         def address_of(name: bytes) -> int:
             return int(driver.check(self.bindings.cuGetProcAddress(name, 12000, 0))[0])
@@ -238,8 +243,10 @@ class GpuDevice:
         self.use()
         launch, stream = address_of(b"cuLaunchKernel"), int(self.stream.handle)
         if self.count == 1:
-            return Driver(launch, stream)
-        return Driver(launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent())))
+            return DriverAddresses(launch, stream)
+        return DriverAddresses(
+            launch, stream, address_of(b"cuCtxSetCurrent"), int(driver.check(self.bindings.cuCtxGetCurrent()))
+        )
 
     def launch(self, *arguments: KernelArgument) -> None:
         """Select this GPU and launch. This replaces `cuda.core.launch` if there are several GPUs."""
@@ -250,10 +257,10 @@ class GpuDevice:
 
     def recover(self, run: Callable[..., None], arguments: Sequence[KernelArgument], error: Exception) -> None:
         """Handle a failed launch: repeat it if the thread had not selected its GPU, else raise the error with advice."""
-        is_first = not getattr(_current, "is_set", False)
+        was_unselected = not getattr(_current, "is_set", False)
         self.use()
         try:
-            if not is_first:
+            if not was_unselected:
                 raise error
             run(*arguments)
         except Exception as failure:

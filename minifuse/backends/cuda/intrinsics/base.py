@@ -125,8 +125,8 @@ def atomic_add(target: Array, i: int, value: RealNumber) -> None:
 # Numbers.
 
 
-@intrinsic("base_llvm.like")
-def like(x: RealNumber, number: float) -> RealNumber:
+@intrinsic("base_llvm.cast_like")
+def cast_like(x: RealNumber, number: float) -> RealNumber:
     """Convert a number to the type of x. A Python literal would turn float32 arithmetic into float64."""
     return type(x)(number)
 
@@ -187,7 +187,7 @@ def where(condition, a, b):
 @device
 def mod(a, b):
     """Return a % b of floats, with the sign of b. Modulo 0 is NaN."""
-    zero = like(a, 0)
+    zero = cast_like(a, 0)
     rest = math.fmod(a, b)
     if rest == zero:
         return math.copysign(zero, b)
@@ -199,7 +199,7 @@ def mod(a, b):
 @device
 def floordiv(a, b):
     """Return a // b of floats, rounded down from the exact remainder, as NumPy does."""
-    zero, one = like(a, 0), like(a, 1)
+    zero, one = cast_like(a, 0), cast_like(a, 1)
     ratio = a / b
     if b == zero:
         return ratio
@@ -210,7 +210,7 @@ def floordiv(a, b):
     if quotient == zero:
         return math.copysign(zero, ratio)
     rounded = floor(quotient)
-    if quotient - rounded > like(a, 0.5):
+    if quotient - rounded > cast_like(a, 0.5):
         rounded += one
     return rounded
 
@@ -218,7 +218,7 @@ def floordiv(a, b):
 # Transposing a matrix in 64 x 64 tiles whose rows start PITCH elements apart.
 
 
-@intrinsic("base_llvm.put4")
+@intrinsic("base_llvm.store4_scalar")
 @word
 def put4(tile: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
     """Store four numbers to tile[i] ... tile[i + 3], one after the other. The address need not be aligned."""
@@ -226,7 +226,7 @@ def put4(tile: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
         tile[i + k] = numbers[k]
 
 
-@intrinsic("base_llvm.load_apart", PITCH)
+@intrinsic("base_llvm.load4_strided", PITCH)
 @word
 def below4(tile: Array, i: int) -> tuple[RealNumber, ...]:
     """Load four neighbors of a column: tile[i] and the elements one, two and three rows below it."""

@@ -17,7 +17,7 @@ from numba.cuda.target import CUDATargetContext, CUDATypingContext
 from ..compiler import compile_target
 from ..tile_shapes import swizzle
 from .base import vector_alignment
-from .base_llvm import I32, I64, Memory, Typed, Values, address
+from .base_llvm import I32, I64, Memory, TypedImplementation, Values, address
 
 I8 = ir.IntType(8)
 SHARED_SPACE = 3  # number of the address space in LLVM
@@ -74,7 +74,7 @@ def statement(text: str) -> object:
     """Return an intrinsic of one line of PTX, or of nothing on GPUs without asynchronous copies."""
 
     @intrinsic
-    def emit(typingctx: CUDATypingContext) -> Typed:
+    def emit(typingctx: CUDATypingContext) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             if compile_target.get() >= MIN_ASYNC_COPY_CC:
                 emit_asm(builder, text, "", [])
@@ -97,7 +97,7 @@ def copy_async(width: int, name: str) -> object:
     def copy(
         typingctx: CUDATypingContext, shared: Memory, i: types.Integer, source: Memory, j: types.Integer,
         valid: types.Boolean,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             to = address(context, builder, shared, *values[:2])
             at = address(context, builder, source, *values[2:4])
@@ -133,7 +133,7 @@ def zeros(count: int, name: str) -> object:
     element = ELEMENTS[name]
 
     @intrinsic
-    def make(typingctx: CUDATypingContext) -> Typed:
+    def make(typingctx: CUDATypingContext) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return ir.Constant(context.get_value_type(signature.return_type), [ir.Constant(element.sum, 0)] * count)
 
@@ -170,7 +170,7 @@ def outer_products(
     @intrinsic
     def multiply(
         typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer
-    ) -> Typed:
+    ) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(len(traversal))]
             tile_a = address(context, builder, a, *values[1:3])
@@ -204,7 +204,7 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
     def multiply(
         typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer,
         lane: types.Integer,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(rows * columns)]
             number = context.cast(builder, values[5], lane, types.int64)
@@ -255,7 +255,7 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
         top: types.Integer, left: types.Integer, M: types.Integer, N: types.Integer, row_step: types.Integer,
         column_step: types.Integer, wide: types.Boolean, acc: types.UniTuple, alpha: types.Number, epilogue: types.Callable,
         epilogue4: types.Callable, at: types.BaseTuple,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         four_sums = types.UniTuple(element.kind, 4)
         one_type = epilogue.get_call_type(typingctx, (element.kind, types.int64, types.int64, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, types.int64, types.int64, at), {})

@@ -7,7 +7,7 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..tile_shapes import MMA_DEPTH
-from .base_llvm import F32, I32, Memory, Typed, Values, address
+from .base_llvm import F32, I32, Memory, TypedImplementation, Values, address
 from .gemm_llvm import ELEMENTS, vector_pointer
 
 FLOAT = types.float32
@@ -28,7 +28,7 @@ def pack_bf16() -> object:
     """Return an intrinsic that packs two numbers as bf16 into 32 bits, the first one in the lower half."""
 
     @intrinsic
-    def pack(typingctx: CUDATypingContext, low: types.Float, high: types.Float) -> Typed:
+    def pack(typingctx: CUDATypingContext, low: types.Float, high: types.Float) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return builder.call(PACK, [values[1], values[0]])
 
@@ -58,7 +58,7 @@ def mma_products(warp: tuple[int, int], steps: int, pitch_a: int, pitch_b: int, 
     @intrinsic
     def multiply(
         typingctx: CUDATypingContext, acc: types.UniTuple, a: Memory, i: types.Integer, b: Memory, j: types.Integer
-    ) -> Typed:
+    ) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = [builder.extract_value(values[0], e) for e in range(acc.count)]
             tile_a = address(context, builder, a, *values[1:3])

@@ -13,7 +13,7 @@ from . import base
 from .base import Intrinsic, intrinsic
 
 
-def pointer_at(element: str) -> Intrinsic[Array]:
+def load_pointer(element: str) -> Intrinsic[Array]:
     """Return the intrinsic that reads a pointer to elements of one type from a table."""
     kind = getattr(base, element)
     stored = np.bool_ if element == "u8" else kind.python_semantics  # a bool is a byte
@@ -24,7 +24,7 @@ def pointer_at(element: str) -> Intrinsic[Array]:
         return table.follow(k, stored)
 
     at.__name__ = f"{element}_at"
-    return intrinsic("base_llvm.pointer_at", kind)(at)
+    return intrinsic("base_llvm.load_pointer", kind)(at)
 
 
-DEVICE_FUNCTIONS = {f"{element}_at": pointer_at(element) for element in ITEMSIZE}
+DEVICE_FUNCTIONS = {f"{element}_at": load_pointer(element) for element in ITEMSIZE}

@@ -1,8 +1,10 @@
-"""Intrinsics that reduce the rows of a product while it is in registers; attention kernels call them.
+"""Intrinsics of attention kernels: they mask, scale and reduce the rows of a product while it is in registers.
 
-A lane has `rows` times `columns` accumulators of a tile, at the positions of `gemm.lane_indices`, and a local array with one
-number for each of its rows, or columns. This file contains the Python implementations, `rows_llvm` the code that Numba
-compiles. Exponentials are to base 2, for which the hardware has an instruction: exp(x) is 2 ** (x * LOG2E).
+A lane has `rows` times `columns` accumulators of a tile, at the positions of `gemm.lane_indices`, and local arrays with one
+number for each of its rows or columns. This file contains the Python implementations, `rows_llvm` the code that Numba
+compiles. `@word` marks a function as an instruction of the CUDA interpreter.
+
+Exponentials are to base 2, for which the hardware has an instruction: exp(x) is 2 ** (x * LOG2E).
 """
 
 import math
@@ -23,11 +25,11 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> Intrinsic[Scores
     """Return an intrinsic that sets scores to -inf where column >= end or column - row is not in low ... high."""
 
     @intrinsic("rows_llvm.mask_scores", rows, columns)
-    def keep(acc: Scores, row: int, column: int, end: int, low: int, high: int) -> Scores:
+    def mask(acc: Scores, row: int, column: int, end: int, low: int, high: int) -> Scores:
         i, j = row + np.array(rows)[:, None], column + np.array(columns)
         return np.where((j < end) & (low <= j - i) & (j - i <= high), acc, np.float32(-np.inf))
 
-    return keep
+    return mask
 
 
 def row_maxima(rows: int, columns: int) -> Intrinsic[None]:
@@ -35,11 +37,11 @@ def row_maxima(rows: int, columns: int) -> Intrinsic[None]:
 
     @intrinsic("rows_llvm.row_maxima", rows, columns)
     @word
-    def raise_to(largest: Array, acc: Scores) -> None:
+    def update_maxima(largest: Array, acc: Scores) -> None:
         for r in range(rows):
             largest[r] = np.fmax(largest[r], np.fmax.reduce(acc[r]))
 
-    return raise_to
+    return update_maxima
 
 
 def exponentials(rows: int, columns: int, along: str = "row") -> Intrinsic[Scores]:
@@ -60,11 +62,11 @@ def add_rows(rows: int, columns: int) -> Intrinsic[None]:
 
     @intrinsic("rows_llvm.add_rows", rows, columns)
     @word
-    def add_up(totals: Array, acc: Scores) -> None:
+    def add_sums(totals: Array, acc: Scores) -> None:
         for r in range(rows):
             totals[r] = np.add.accumulate([totals[r], *acc[r]], dtype=np.float32)[-1]
 
-    return add_up
+    return add_sums
 
 
 def scale_rows(rows: int, columns: int) -> Intrinsic[Scores]:

@@ -11,7 +11,7 @@ from numba.core.typing.templates import Signature
 from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
-from .base_llvm import F32, I32, I64, Memory, Typed, Values, address
+from .base_llvm import F32, I32, I64, Memory, TypedImplementation, Values, address
 from .gemm_llvm import ELEMENTS, vector_pointer
 
 BinaryEmitter = Callable[[ir.IRBuilder, ir.Value, ir.Value], ir.Value]
@@ -53,7 +53,7 @@ def exp2() -> object:
     """Return the intrinsic that computes 2 ** x of one number."""
 
     @intrinsic
-    def power(typingctx: CUDATypingContext, x: types.Float) -> Typed:
+    def power(typingctx: CUDATypingContext, x: types.Float) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             return emit_exp2(builder, values[0])
 
@@ -67,10 +67,10 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
     column_count = len(columns)
 
     @intrinsic
-    def keep(
+    def mask(
         typingctx: CUDATypingContext, acc: types.UniTuple, row: types.Integer, column: types.Integer, end: types.Integer,
         low: types.Integer, high: types.Integer,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             operands = zip(values[1:], signature.args[1:], strict=True)
             row, column, end, low, high = [context.cast(builder, x, kind, types.int64) for x, kind in operands]
@@ -89,14 +89,14 @@ def mask_scores(rows: Sequence[int], columns: Sequence[int]) -> object:
 
         return acc(acc, row, column, end, low, high), codegen
 
-    return keep
+    return mask
 
 
 def row_reduction(rows: int, columns: int, reduce: BinaryEmitter) -> object:
     """Return an intrinsic that reduces each row r of acc into array[r]."""
 
     @intrinsic
-    def reduce_rows(typingctx: CUDATypingContext, array: Memory, acc: types.UniTuple) -> Typed:
+    def reduce_rows(typingctx: CUDATypingContext, array: Memory, acc: types.UniTuple) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             sums = unpack(builder, values[1], rows * columns)
             for r, pointer in enumerate(element_addresses(context, builder, array, values[0], rows)):
@@ -129,7 +129,9 @@ def exponentials(rows: int, columns: int, along: str) -> object:
     """Return an intrinsic that computes 2 ** (scale * acc - shift), with one shift per row or per column (`along`)."""
 
     @intrinsic
-    def exponential(typingctx: CUDATypingContext, acc: types.UniTuple, scale: types.Float, shift: Memory) -> Typed:
+    def exponential(
+        typingctx: CUDATypingContext, acc: types.UniTuple, scale: types.Float, shift: Memory
+    ) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             shifts = load_elements(context, builder, shift, values[2], rows if along == "row" else columns)
             shifts = [builder.fsub(ir.Constant(F32, -0.0), x) for x in shifts]  # NVVM has no fneg
@@ -148,7 +150,7 @@ def scale_rows(rows: int, columns: int) -> object:
     """Return an intrinsic that multiplies each row of acc by its factor."""
 
     @intrinsic
-    def scale(typingctx: CUDATypingContext, acc: types.UniTuple, factors: Memory) -> Typed:
+    def scale(typingctx: CUDATypingContext, acc: types.UniTuple, factors: Memory) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             row_factors = load_elements(context, builder, factors, values[1], rows)
             sums = unpack(builder, values[0], rows * columns)
@@ -164,7 +166,7 @@ def softmax_gradients(rows: int, columns: int, along: str) -> object:
     """Return an intrinsic that computes p * (g - delta), with one delta per row or per column (`along`)."""
 
     @intrinsic
-    def gradient(typingctx: CUDATypingContext, p: types.UniTuple, g: types.UniTuple, delta: Memory) -> Typed:
+    def gradient(typingctx: CUDATypingContext, p: types.UniTuple, g: types.UniTuple, delta: Memory) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             deltas = load_elements(context, builder, delta, values[2], rows if along == "row" else columns)
             gradients = []
@@ -184,7 +186,7 @@ def store_transposed(rows: Sequence[int], columns: Sequence[int], pitch: int) ->
     element, column_count = ELEMENTS["f32"], len(columns)
 
     @intrinsic
-    def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, acc: types.UniTuple) -> Typed:
+    def store(typingctx: CUDATypingContext, tile: Memory, i: types.Integer, acc: types.UniTuple) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             base = address(context, builder, tile, *values[:2])
             for c, column in enumerate(columns):

@@ -22,7 +22,7 @@ def store4_if(is_wide: int, target: Array, i: int, numbers: tuple[RealNumber, ..
         target[i], target[i + 1], target[i + 2], target[i + 3] = numbers
 
 
-@intrinsic("base_llvm.load_apart", 1)
+@intrinsic("base_llvm.load4_strided", 1)
 @word
 def beside4(row: Array, i: int) -> tuple[RealNumber, ...]:
     """Load row[i] to row[i + 3], one after the other, from an array that the thread keeps in registers."""

@@ -14,7 +14,7 @@ from numba.cuda.extending import intrinsic
 from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from .base import ALL_LANES, vector_alignment
-from .base_llvm import F32, I32, I64, CodeGenerator, Memory, Typed, Values, address
+from .base_llvm import F32, I32, I64, CodeGenerator, Memory, TypedImplementation, Values, address
 from .gemm_llvm import ELEMENTS, SHARED_SPACE, vector_pointer
 from .wgmma import ROW_BYTES
 
@@ -42,7 +42,7 @@ def statement(text: str) -> object:
     """Return an intrinsic for a statement without operands."""
 
     @intrinsic
-    def emit(typingctx: CUDATypingContext) -> Typed:
+    def emit(typingctx: CUDATypingContext) -> TypedImplementation:
         return types.void(), ptx_statement(text)
 
     return emit
@@ -52,7 +52,7 @@ def statement_with_address(text: str) -> object:
     """Return an intrinsic for a statement with one operand: an address in shared memory."""
 
     @intrinsic
-    def emit(typingctx: CUDATypingContext, at: types.Integer) -> Typed:
+    def emit(typingctx: CUDATypingContext, at: types.Integer) -> TypedImplementation:
         return types.void(U32), ptx_statement(text, "r")
 
     return emit
@@ -62,7 +62,7 @@ def statement_with_address_and_number(text: str) -> object:
     """Return an intrinsic for a statement with two operands: an address in shared memory and a number."""
 
     @intrinsic
-    def emit(typingctx: CUDATypingContext, at: types.Integer, number: types.Integer) -> Typed:
+    def emit(typingctx: CUDATypingContext, at: types.Integer, number: types.Integer) -> TypedImplementation:
         return types.void(U32, U32), ptx_statement(text, "r,r")
 
     return emit
@@ -72,7 +72,7 @@ def shared_address() -> object:
     """Return the intrinsic that computes the address of an element within shared memory."""
 
     @intrinsic
-    def where(typingctx: CUDATypingContext, shared: Memory, i: types.Integer) -> Typed:
+    def where(typingctx: CUDATypingContext, shared: Memory, i: types.Integer) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             at = builder.addrspacecast(address(context, builder, shared, *values), ir.PointerType(F32, SHARED_SPACE))
             return builder.ptrtoint(at, I32)
@@ -86,7 +86,7 @@ def acquire_map() -> object:
     """Return the intrinsic that makes the host's last write of a tensor map visible."""
 
     @intrinsic
-    def acquire(typingctx: CUDATypingContext, tensor_map: types.CPointer) -> Typed:
+    def acquire(typingctx: CUDATypingContext, tensor_map: types.CPointer) -> TypedImplementation:
         return types.void(tensor_map), ptx_statement("fence.proxy.tensormap::generic.acquire.gpu [$0], 128;", "l")
 
     return acquire
@@ -103,7 +103,7 @@ def copy_box() -> object:
     def copy(
         typingctx: CUDATypingContext, to: types.Integer, tensor_map: types.CPointer, x: types.Integer, y: types.Integer,
         inner: types.Integer, outer: types.Integer, barrier: types.Integer,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         return types.void(U32, tensor_map, *[types.int32] * 4, U32), ptx_statement(text, "r,l,r,r,r,r,r")
 
     return copy
@@ -150,7 +150,9 @@ def multiply_shared(kind: str, columns: int) -> object:
     )
 
     @intrinsic
-    def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, a: types.Integer, b: types.Integer) -> Typed:
+    def multiply(
+        typingctx: CUDATypingContext, acc: types.UniTuple, a: types.Integer, b: types.Integer
+    ) -> TypedImplementation:
         return acc(acc, INT64, INT64), accumulator_asm(start_product(text), "l l")
 
     return multiply
@@ -168,7 +170,9 @@ def multiply_from_registers(columns: int) -> object:
     constraints = " ".join(["r"] * FRAGMENT_REGISTERS + ["l"])
 
     @intrinsic
-    def multiply(typingctx: CUDATypingContext, acc: types.UniTuple, fragments: types.UniTuple, b: types.Integer) -> Typed:
+    def multiply(
+        typingctx: CUDATypingContext, acc: types.UniTuple, fragments: types.UniTuple, b: types.Integer
+    ) -> TypedImplementation:
         return acc(acc, fragments, INT64), accumulator_asm(start_product(text), constraints)
 
     return multiply
@@ -178,7 +182,7 @@ def finish_products() -> object:
     """Return the intrinsic that waits for the last product."""
 
     @intrinsic
-    def finish(typingctx: CUDATypingContext, acc: types.UniTuple) -> Typed:
+    def finish(typingctx: CUDATypingContext, acc: types.UniTuple) -> TypedImplementation:
         return acc(acc), accumulator_asm("wgmma.wait_group.sync.aligned 0;", "")
 
     return finish
@@ -197,7 +201,7 @@ def load_fragments() -> object:
             text += f"ld.shared.v2.b32 {{${e}, ${e + 1}}}, [${FRAGMENT_REGISTERS + k} + {8 * step * ROW_BYTES}]; "
 
     @intrinsic
-    def load(typingctx: CUDATypingContext, near: types.Integer, far: types.Integer) -> Typed:
+    def load(typingctx: CUDATypingContext, near: types.Integer, far: types.Integer) -> TypedImplementation:
         kind = types.UniTuple(U32, FRAGMENT_REGISTERS)
 
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
@@ -220,7 +224,7 @@ def exchange_pairs(pairs: Sequence[int], lanes: int) -> object:
     text = f"shfl.sync.bfly.b32 $0, $1, {lanes}, 31, {ALL_LANES:#x};"
 
     @intrinsic
-    def exchange(typingctx: CUDATypingContext, acc: types.UniTuple, is_odd: types.Boolean) -> Typed:
+    def exchange(typingctx: CUDATypingContext, acc: types.UniTuple, is_odd: types.Boolean) -> TypedImplementation:
         def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
             acc, is_odd = values
             shuffle = ir.InlineAsm(ir.FunctionType(F32, [F32]), text, "=f,f", side_effect=True)
@@ -247,7 +251,7 @@ def store_vectors(places: Sequence[tuple[int, int]], stored: str) -> object:
         typingctx: CUDATypingContext, out: types.CPointer, start: types.Integer, i: types.Integer, j: types.Integer,
         M: types.Integer, N: types.Integer, row_step: types.Integer, column_step: types.Integer, wide: types.Boolean,
         acc: types.UniTuple, epilogue: types.Callable, epilogue4: types.Callable, at: types.BaseTuple,
-    ) -> Typed:  # fmt: skip
+    ) -> TypedImplementation:  # fmt: skip
         four_sums = types.UniTuple(FLOAT, 4)
         one_type = epilogue.get_call_type(typingctx, (FLOAT, INT64, INT64, at), {})
         four_type = epilogue4.get_call_type(typingctx, (four_sums, INT64, INT64, at), {})

@@ -2,7 +2,7 @@
 
 A model estimates cycles (`estimate_cycles`) from the number of tiles per multiprocessor, the throughput of that many blocks,
 and the cost of splitting K. Its constants were fitted to one H200; they must be accurate only where two configurations take
-about equally long. `launches` plans the launches of the best one.
+about equally long. `launches` plans the launches of the fastest configuration.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,28 +24,30 @@ from .transpose_operand import SIDE
 OCCUPANCY_THROUGHPUT = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.31, 0.38, 0.44, 0.48)}
 OCCUPANCY_THROUGHPUT |= {MIDDLE: (0.36, 0.56, 0.62, 0.66)}
 OCCUPANCY_THROUGHPUT |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25), FLOAT64_MMA: (0.45, 0.63)}
-GUARDED_FACTOR = 0.93  # of that throughput, if a kernel tests bounds
-MEMORY_BYTES_PER_CYCLE = 15.7  # of one multiprocessor with 2 blocks
-OCCUPANCY_ONE_BLOCK = 0.7  # of the memory bandwidth of 2 blocks
-SCATTERED_FACTOR = 0.2  # of that bandwidth, if each lane of a warp reads from a different sector
-STARTUP_CYCLES = 4000  # until the first tile is in shared memory, and to finish the last one
-SUMS_STORED_PER_CYCLE = 4  # of the last tile
-EXTRA_LAUNCH_CYCLES = 10_000  # cost of one more launch
-CYCLES_PER_PART = 60  # to add one more part
-L2_BYTES_PER_CYCLE = 4000  # of the parts of a split K, which are written and read in the L2 cache
-MAX_SPLIT_TIME = 0.95  # a split must take at most this fraction of the time
+GUARDED_FACTOR = 0.93  # factor on OCCUPANCY_THROUGHPUT if a kernel tests bounds
+MEMORY_BYTES_PER_CYCLE = 15.7  # memory bandwidth of one multiprocessor with 2 blocks
+ONE_BLOCK_BANDWIDTH_FACTOR = 0.7  # memory bandwidth with 1 block, relative to 2 blocks
+SCATTERED_FACTOR = 0.2  # factor on the memory bandwidth if each lane of a warp reads from a different sector
+STARTUP_CYCLES = 4000  # cycles to load the first tile into shared memory, and to finish the last one
+SUMS_STORED_PER_CYCLE = 4  # sums of its last tile that a block stores per cycle; other stores are not counted
+EXTRA_LAUNCH_CYCLES = 10_000  # cycles of one more launch
+CYCLES_PER_PART = 60  # cycles to add one more part of a split K
+L2_BYTES_PER_CYCLE = (
+    4000  # bandwidth of the L2 cache, for the partial sums of a split K and for strided stores of the output
+)
+MAX_SPLIT_TIME_RATIO = 0.95  # a split of K is used if it takes at most this fraction of the time without a split
 SPLIT_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256)
-MAX_GEMV_ROWS = 8  # rows of a up to which b is read in one pass
-WARPS_PER_COLUMN = (1, 8)  # choices of the number of warps that share out the k of a column, if there is one row
-LANES_ACROSS = (8, 32)  # choices of the number of lanes along rows of b
-SLOWDOWN_PER_ROW = 0.05  # of that pass for each row after the first, in `make_gemv_rows`
-SLOWDOWN_PER_DOT_ROW = 0.1  # of that pass for each row after the first, in `make_gemv_dots`
-OCCUPANCY_STRIDED_OPERANDS = (1.05, 1.0, 0.93)  # factor with 0, 1 or 2 operands that are copied element by element
-TRANSPOSE_CYCLES = 4000  # of the launch that transposes an operand, without its memory traffic
+MAX_GEMV_ROWS = 8  # up to this many rows of a, `make_gemv_rows` and `make_gemv_dots` read b in one pass
+WARPS_PER_COLUMN_CHOICES = (1, 8)  # numbers of warps that share out the k of a column of b, if a has one row
+LANES_PER_ROW_CHOICES = (8, 32)  # numbers of lanes along a row of b
+ROWS_SLOWDOWN = 0.05  # fraction by which each row of a after the first slows down the pass over b in `make_gemv_rows`
+DOTS_SLOWDOWN = 0.1  # fraction by which each row of a after the first slows down the pass over b in `make_gemv_dots`
+STRIDED_OPERANDS_FACTORS = (1.05, 1.0, 0.93)  # on the throughput, with 0, 1 or 2 operands that are copied element by element
+TRANSPOSE_CYCLES = 4000  # cycles of the launch that transposes an operand, without its memory traffic
 MIN_TRANSPOSE_WORK = 2**30  # multiplications; in a smaller product, no operand is transposed
-MAX_SPLIT_BLOCKS_PER_SM = 16  # with more blocks per multiprocessor, no split pays
-PROLOGUE_RATE = 0.4  # fraction of a multiprocessor's additions per cycle that a prologue achieves during a product
-SHARED_ROUND_TRIP_COST = 2  # of an element that a prologue reads from shared memory and writes back, in additions
+MAX_SPLIT_BLOCKS_PER_SM = 16  # blocks per multiprocessor; with more, a split of K is not faster
+PROLOGUE_RATE = 0.4  # fraction of a multiprocessor's additions per cycle that a prologue reaches during a product
+SHARED_ROUND_TRIP_COST = 2  # additions that take as long as a prologue's read and write of an element in shared memory
 
 
 class GpuLimits(NamedTuple):
@@ -53,7 +55,7 @@ class GpuLimits(NamedTuple):
 
     multiprocessors: int = 132
     max_shared_bytes: int = MAX_SHARED_BYTES  # per block
-    cores: str = ""  # its tensor core instructions: "", "mma" or "wgmma"
+    cores: str = ""  # tensor core instructions: "", "mma" or "wgmma"
 
 
 class OperandTranspose(NamedTuple):
@@ -66,7 +68,7 @@ class OperandTranspose(NamedTuple):
 
     @property
     def size(self) -> int:
-        """Return the elements of workspace."""
+        """Return the number of elements of the transposed copy."""
         rows, depth, *_ = self.numbers
         return rows * depth * self.grid[2]
 
@@ -97,7 +99,7 @@ def exact_configs(p: MatmulProblem, gpu: GpuLimits) -> list[Candidates[GpuGemmCo
 
 
 def transposed_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
-    """Return the configurations that first transpose one operand that is contiguous along k, or both."""
+    """Yield the configurations that first transpose one or both operands, which are contiguous along k."""
     for sides in ((False,), (True,), (False, True)):
         transposed, transposes = p, list[OperandTranspose]()
         for is_b in sides:
@@ -117,7 +119,7 @@ def transposed_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConf
 
 
 def transpose_operand(p: MatmulProblem, is_b: bool) -> tuple[MatmulProblem, OperandTranspose]:
-    """Return the product with operand a or b transposed in the workspace, and its transposition."""
+    """Return the product with operand a or b transposed in the workspace, and the transposition of this operand."""
     operand = p.b if is_b else p.a
     rows, pitch = (p.N, operand.n) if is_b else (p.M, operand.m)
     axes, dense, step = list[tuple[int, int, int]](), list[int](), rows * p.K
@@ -136,7 +138,7 @@ def transpose_operand(p: MatmulProblem, is_b: bool) -> tuple[MatmulProblem, Oper
 
 
 def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
-    """Return the configurations that need no transposition."""
+    """Yield the configurations that transpose no operand."""
     is_wide, multiprocessors = can_store_vectors(p), gpu.multiprocessors
     for shape, throughput, kernel in candidate_kernels(p, gpu.max_shared_bytes):
         yield GpuGemmConfig(
@@ -153,7 +155,7 @@ def candidate_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfi
             ):
                 break
             if ceil_div(p.K, part_K) == parts:
-                cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / MAX_SPLIT_TIME
+                cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / MAX_SPLIT_TIME_RATIO
                 yield GpuGemmConfig(cycles, p, shape, parts, part_K, is_wide, kernel)
 
 
@@ -166,14 +168,14 @@ def can_store_vectors(p: MatmulProblem) -> bool:
 def candidate_kernels(
     p: MatmulProblem, max_shared_bytes: int
 ) -> Iterator[tuple[TileShape, tuple[float, ...], Callable[[], GpuKernel]]]:
-    """Return the kernels that can compute a product: tile, throughput by number of blocks, and function that makes it."""
+    """Yield the kernels that can compute a product: tile, throughputs with 1, 2, ... blocks, and function that makes it."""
     dtype, a, b = p.dtype, p.a, p.b
     a_along = operand_mode(p.M, a.m, a.k, a.offsets, a.is_aligned)
     b_along = operand_mode(p.N, b.n, b.k, b.offsets, b.is_aligned)
     for shape in SHAPES_BY_ITEMSIZE[dtype.itemsize]:
         BM, BN, _ = shape.tile
         is_guarded = p.M < BM or p.N < BN
-        factor = OCCUPANCY_STRIDED_OPERANDS[(a_along != "x4") + (b_along != "x4")] * (GUARDED_FACTOR if is_guarded else 1)
+        factor = STRIDED_OPERANDS_FACTORS[(a_along != "x4") + (b_along != "x4")] * (GUARDED_FACTOR if is_guarded else 1)
         if shape.nbytes(element_name(dtype)) <= max_shared_bytes and not (shape is LARGE and is_guarded):
             throughput = tuple(factor * part for part in OCCUPANCY_THROUGHPUT[shape])
             yield shape, throughput, partial(make_tiles, shape, a_along, b_along, is_guarded, element_name(dtype))
@@ -183,24 +185,24 @@ def candidate_kernels(
         b_mode = float64_operand_mode(p.N, p.K, b.n, b.k, b.offsets, b.is_aligned)
         yield FLOAT64_MMA, OCCUPANCY_THROUGHPUT[FLOAT64_MMA], partial(make_float64, a_mode, b_mode)
     if p.M <= MAX_GEMV_ROWS:
-        most = 1 if p.M == 1 else max_rows(dtype)
+        tile_rows = 1 if p.M == 1 else max_rows(dtype)
         a_mode = operand_mode(p.K, a.k, a.m if p.M > 1 else 0, a.offsets, a.is_aligned)
         if b_along == "k":
             b_mode = operand_mode(p.K, b.k, b.n if p.N > 1 else 0, b.offsets, b.is_aligned)
-            throughput = gemv_throughput(dtype, most, a.k == 1, 1 + SLOWDOWN_PER_DOT_ROW * (most - 1))
-            for share in WARPS_PER_COLUMN if p.M == 1 else WARPS_PER_COLUMN[:1]:
+            throughput = gemv_throughput(dtype, tile_rows, a.k == 1, 1 + DOTS_SLOWDOWN * (tile_rows - 1))
+            for warps in WARPS_PER_COLUMN_CHOICES if p.M == 1 else WARPS_PER_COLUMN_CHOICES[:1]:
                 yield (
-                    dot_tile(most, share),
+                    dot_tile(tile_rows, warps),
                     throughput,
-                    partial(make_gemv_dots, dtype, a_mode == b_mode == "x4", most, share),
+                    partial(make_gemv_dots, dtype, a_mode == b_mode == "x4", tile_rows, warps),
                 )
         else:
-            throughput = gemv_throughput(dtype, most, b.n == 1, 1 + SLOWDOWN_PER_ROW * (most - 1))
-            for lanes in LANES_ACROSS:
+            throughput = gemv_throughput(dtype, tile_rows, b.n == 1, 1 + ROWS_SLOWDOWN * (tile_rows - 1))
+            for lanes in LANES_PER_ROW_CHOICES:
                 yield (
-                    row_tile(most, lanes),
+                    row_tile(tile_rows, lanes),
                     throughput,
-                    partial(make_gemv_rows, dtype, a_mode == b_along == "x4", most, lanes),
+                    partial(make_gemv_rows, dtype, a_mode == b_along == "x4", tile_rows, lanes),
                 )
 
 
@@ -208,14 +210,14 @@ make_tiles = cache(make_matmul)
 
 
 def gemv_throughput(dtype: DType, rows: int, is_coalesced: bool, slowdown: float) -> tuple[float, float]:
-    """Return the throughput of a memory-bound kernel with one and with more blocks, lower if its loads are scattered."""
+    """Return the throughput of a memory-bound kernel with one block and with more; it is lower if loads are scattered."""
     full = rows * MEMORY_BYTES_PER_CYCLE / (128 * dtype.itemsize) * (1 if is_coalesced else SCATTERED_FACTOR) / slowdown
-    return OCCUPANCY_ONE_BLOCK * full, full
+    return ONE_BLOCK_BANDWIDTH_FACTOR * full, full
 
 
-def operand_mode(X: int, x_stride: int, k_stride: int, moves: Sequence[int], is_aligned: bool) -> str:
-    """Return the copy mode of an operand: "x4", rows along x of whole vectors; "k", contiguous along k; otherwise "x"."""
-    if x_stride == 1 and is_aligned and all(n % 4 == 0 for n in (X, k_stride, *moves)):
+def operand_mode(X: int, x_stride: int, k_stride: int, offsets: Sequence[int], is_aligned: bool) -> str:
+    """Return the copy mode of an operand: "x4" for whole vectors along x, "k" if it is contiguous along k, otherwise "x"."""
+    if x_stride == 1 and is_aligned and all(n % 4 == 0 for n in (X, k_stride, *offsets)):
         return "x4"
     return "k" if k_stride == 1 else "x"
 

@@ -21,7 +21,7 @@ from .heuristics import (
     GUARDED_FACTOR,
     L2_BYTES_PER_CYCLE,
     MAX_SPLIT_BLOCKS_PER_SM,
-    MAX_SPLIT_TIME,
+    MAX_SPLIT_TIME_RATIO,
     MEMORY_BYTES_PER_CYCLE,
     SPLIT_COUNTS,
     STARTUP_CYCLES,
@@ -44,7 +44,7 @@ SUSTAINED_FACTOR = {"tf32": 0.78, "bf16": 0.66}  # of the peak, in long runs, si
 NARROW_TILE_FACTOR = {256: 1.0, 128: 0.87, 64: 0.58}  # of the sustained rate, by rows of the right operand's tile
 CROSSWISE_FACTOR = 0.97  # of the sustained rate, if the left operand goes through registers
 WGMMA_STARTUP_CYCLES = 11_000  # from the launch until the first tile is in shared memory
-WGMMA_SUMS_STORED_PER_CYCLE = 6  # by a block that stores its last tile
+WGMMA_SUMS_STORED_PER_CYCLE = 6  # sums of its last tile that a block stores per cycle
 BYTES_PER_PART_ELEMENT = 16  # memory traffic of a part's element, which is written once and read without the L2 cache
 MEMORY_BOUND_SLOWDOWN = {"mma": 1.5, "wgmma": 1.25}  # relative to a pass over memory, if memory limits the product
 MIN_TENSOR_CORE_SIZE = 4  # rows and columns; with fewer, memory limits the product, so float32 is as fast
@@ -110,7 +110,7 @@ def mma_configs(p: MatmulProblem, gpu: GpuLimits) -> Iterator[GpuGemmConfig]:
         kernel = partial(make_mma, shape, a_along, b_along, is_guarded, kind)
         for parts, part_K in ((1, p.K), *split_k_choices(p, ceil_div(p.M, BM) * ceil_div(p.N, BN), BK, multiprocessors)):
             cycles = estimate_cycles(shape, throughput, p, multiprocessors, parts, part_K) / (
-                MAX_SPLIT_TIME if parts > 1 else 1
+                MAX_SPLIT_TIME_RATIO if parts > 1 else 1
             )
             yield GpuGemmConfig(
                 max(cycles, STARTUP_CYCLES + MEMORY_BOUND_SLOWDOWN["mma"] * read_cycles(p, multiprocessors)),
@@ -162,7 +162,7 @@ def wgmma_cycles(config: WgmmaConfig, tiles: int) -> float:
             + EXTRA_LAUNCH_CYCLES
             + CYCLES_PER_PART * config.parts
             + BYTES_PER_PART_ELEMENT * size * config.parts / L2_BYTES_PER_CYCLE
-        ) / MAX_SPLIT_TIME
+        ) / MAX_SPLIT_TIME_RATIO
     return cycles
 
 

@@ -20,10 +20,11 @@ from .task import Check
 if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
-Operand = int | float  # an int numbers a value: first the arguments, then the lines; a float is a constant
-NAMES = "xyzuvw"
-MAX_ABS_VALUE = 60.0  # of a value on the samples; an operation that exceeds it is not drawn
-NUMBERS = (-1.5, 0.5, 2.0, 3.25, 1 / 3, -0.0721)
+Operand = int | float  # an int is the index of a value (first the arguments, then one value per line); a float is a constant
+ARGUMENT_NAMES = "xyzuvw"
+# Largest absolute value in a program applied to the arrays of `sample_arrays`; lines with a larger result are not drawn.
+MAX_ABS_VALUE = 60.0
+DRAWN_NUMBERS = (-1.5, 0.5, 2.0, 3.25, 1 / 3, -0.0721)
 OPERATOR_FORMATS = {
     "add": "{} + {}",
     "sub": "{} - {}",
@@ -88,7 +89,7 @@ class TensorLike(Protocol):
         """Return the logarithm of each element."""
 
     def maximum(self, other: "TensorLike | float") -> "TensorLike":
-        """Return the larger of two elements."""
+        """Return the larger of each pair of elements."""
 
     def sum(self) -> "TensorLike":
         """Return the sum of each row."""
@@ -112,7 +113,7 @@ class Program(NamedTuple):
     outputs: tuple[int, ...]
 
     def __call__(self, *xs: object) -> object:
-        """Apply the operators of the arguments, line by line."""
+        """Run the lines, with the operators and methods of the arguments."""
         values = list(xs)
         for op, operands in self.lines:
             values.append(TENSOR_FUNCTIONS[op](*[k if isinstance(k, float) else values[k] for k in operands]))
@@ -132,17 +133,17 @@ class Program(NamedTuple):
         if isinstance(k, float):
             return repr(k)
         later = k - len(self.shapes)
-        return NAMES[k] if later < 0 else "abcdefghijklmnopqrst"[later] if later < 20 else f"t{later}"
+        return ARGUMENT_NAMES[k] if later < 0 else "abcdefghijklmnopqrst"[later] if later < 20 else f"t{later}"
 
     def __str__(self) -> str:
-        arguments = ", ".join(f"{NAMES[k]} {shape}" for k, shape in enumerate(self.shapes))
+        arguments = ", ".join(f"{ARGUMENT_NAMES[k]} {shape}" for k, shape in enumerate(self.shapes))
         lines = [f"{self.name(len(self.shapes) + k)} = {self.format_line(line)}" for k, line in enumerate(self.lines)]
         if len(lines) > 24:
             lines = [*lines[:3], f"... {len(lines) - 4} more", lines[-1]]
         return "; ".join([f"of {arguments}", *lines, "return " + ", ".join(map(self.name, self.outputs))])
 
     def format_line(self, line: Line) -> str:
-        """Return the right side of a statement."""
+        """Return the expression on the right side of a statement."""
         names = [self.name(k) for k in line.operands]
         if line.op in OPERATOR_FORMATS:
             return OPERATOR_FORMATS[line.op].format(*names)
@@ -150,7 +151,7 @@ class Program(NamedTuple):
 
 
 def sample_array(shape: Shape, k: int) -> Array:
-    """Return an array for argument k: values of both signs, all different, also from those of other arguments."""
+    """Return an array for argument k, with elements of both signs that occur in no other position or argument."""
     return np.random.default_rng(100 * k + len(shape)).uniform(-2.0, 2.0, shape)
 
 
@@ -187,9 +188,12 @@ def evaluate_graph(
 
 
 def is_well_conditioned(op: str, operands: Sequence[Array], result: Array) -> bool:
-    """Return whether a value is finite, not large, and no logarithm of or quotient by a number near 0."""
-    near = {"log": 0.05, "div": 0.1}.get(op)
-    if near is not None and bool(np.any((operands[-1] if op == "log" else np.abs(operands[-1])) < near)):
+    """Return whether a result is finite and at most MAX_ABS_VALUE, and no operand of log and no divisor is near 0.
+
+    A negative operand of log is not well conditioned either.
+    """
+    min_operand = {"log": 0.05, "div": 0.1}.get(op)
+    if min_operand is not None and bool(np.any((operands[-1] if op == "log" else np.abs(operands[-1])) < min_operand)):
         return False
     return bool(np.all(np.isfinite(result)) and np.all(np.abs(result) <= MAX_ABS_VALUE))
 
@@ -198,10 +202,10 @@ def programs(
     shapes: "SearchStrategy[tuple[Shape, ...]]",
     ops: Sequence[str],
     *,
-    most: int = 8,
-    numbers: Sequence[float] = NUMBERS,
+    max_lines: int = 8,
+    numbers: Sequence[float] = DRAWN_NUMBERS,
     is_output: Callable[[Shape, Shape], bool] = operator.eq,
-    most_outputs: int = 2,
+    max_outputs: int = 2,
     is_reducible: Callable[[Shape, Shape], bool] = operator.eq,
 ) -> "SearchStrategy[Program]":
     """Draw programs whose values on the sample arrays are well conditioned.
@@ -211,38 +215,38 @@ def programs(
     shapes : strategy
         Draws the shapes of the arguments. The first is the iteration space.
     ops : sequence of str
-    most : int
+    max_lines : int
         Maximal number of drawn lines.
     numbers : sequence of float
         Constants to draw; none if empty.
     is_output, is_reducible : function of (shape of a value, shape of the space)
         Return whether a value may be an output, or the operand of a reduction.
-    most_outputs : int
+    max_outputs : int
         Maximal number of outputs.
     """
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> Program:
-        sizes: tuple[Shape, ...] = draw(shapes)
-        arrays = sample_arrays(sizes)
+        drawn_shapes: tuple[Shape, ...] = draw(shapes)
+        arrays = sample_arrays(drawn_shapes)
         lines: list[Line] = []
 
-        def operand(is_number: bool = False) -> Operand:
+        def draw_operand(is_number: bool = False) -> Operand:
             if is_number:
                 return float(draw(st.sampled_from(numbers)))
             last = len(arrays) - 1
             return int(draw(st.sampled_from([*range(len(arrays)), last, last])))
 
-        def value(k: Operand) -> Array:
+        def value_of(k: Operand) -> Array:
             return np.asarray(k) if isinstance(k, float) else arrays[k]
 
         def append_line(op: str, *operands: Operand) -> bool:
-            values = [value(k) for k in operands]
+            values = [value_of(k) for k in operands]
             try:
                 with np.errstate(all="ignore"):
                     result = np.asarray(NUMPY_FUNCTIONS[op](*values))
-            except ValueError:  # shapes that do not fit
+            except ValueError:  # these shapes do not broadcast
                 return False
             if is_well_conditioned(op, values, result):
                 lines.append(Line(op, operands))
@@ -250,46 +254,44 @@ def programs(
                 return True
             return False
 
-        for _ in range(draw(st.integers(1, most))):
+        for _ in range(draw(st.integers(1, max_lines))):
             if lines and draw(st.integers(0, 4)) == 4:
                 line = draw(st.sampled_from(lines))
                 append_line(line.op, *line.operands)
                 continue
             op = draw(st.sampled_from(list(ops)))
             if op == "matmul":
-                append_line(op, operand(), operand())
+                append_line(op, draw_operand(), draw_operand())
             elif op in BINARY:
-                place = draw(st.sampled_from([None, None, 1, 0 if op != "maximum" else 1])) if numbers else None
-                append_line(op, operand(place == 0), operand(place == 1))
+                constant_index = draw(st.sampled_from([None, None, 1, 0 if op != "maximum" else 1])) if numbers else None
+                append_line(op, draw_operand(constant_index == 0), draw_operand(constant_index == 1))
             else:
-                k = operand()
-                if op not in REDUCTIONS or is_reducible(arrays[int(k)].shape, sizes[0]):
+                k = draw_operand()
+                if op not in REDUCTIONS or is_reducible(arrays[int(k)].shape, drawn_shapes[0]):
                     append_line(op, k)
-        n = len(sizes)
-        if arrays[-1].shape != sizes[0] and not is_output(arrays[-1].shape, sizes[0]):
+        argument_count = len(drawn_shapes)
+        if arrays[-1].shape != drawn_shapes[0] and not is_output(arrays[-1].shape, drawn_shapes[0]):
             append_line("add", len(arrays) - 1, 0) or append_line("sub", 0, 0)
-        if len(arrays) == n:
+        if len(arrays) == argument_count:
             append_line("neg", 0)
-        candidates = [k for k in range(n, len(arrays)) if is_output(arrays[k].shape, sizes[0])]
-        others = (
-            draw(st.lists(st.sampled_from(candidates), unique=True, max_size=most_outputs - 1)) if candidates[1:] else []
-        )
-        return Program(sizes, tuple(lines), (candidates[-1], *others))
+        candidates = [k for k in range(argument_count, len(arrays)) if is_output(arrays[k].shape, drawn_shapes[0])]
+        others = draw(st.lists(st.sampled_from(candidates), unique=True, max_size=max_outputs - 1)) if candidates[1:] else []
+        return Program(drawn_shapes, tuple(lines), (candidates[-1], *others))
 
     return case()
 
 
-def argument_shapes(ranks: tuple[int, int] = (1, 3), most_arguments: int = 3) -> "SearchStrategy[tuple[Shape, ...]]":
+def argument_shapes(ranks: tuple[int, int] = (1, 3), max_arguments: int = 3) -> "SearchStrategy[tuple[Shape, ...]]":
     """Draw the shapes of arguments: the iteration space, and others that broadcast to it."""
     from hypothesis import strategies as st
 
     @st.composite
     def case(draw: st.DrawFn) -> tuple[Shape, ...]:
-        whole = tuple(draw(st.lists(st.integers(1, 5), min_size=ranks[0], max_size=ranks[1])))
-        shapes = [whole]
-        for _ in range(draw(st.integers(0, most_arguments - 1))):
-            part = tuple(1 if draw(st.booleans()) else n for n in whole)
-            shapes.append(part[draw(st.integers(0, len(whole) - 1)) if ranks[0] != ranks[1] else 0 :])
+        space_shape = tuple(draw(st.lists(st.integers(1, 5), min_size=ranks[0], max_size=ranks[1])))
+        shapes = [space_shape]
+        for _ in range(draw(st.integers(0, max_arguments - 1))):
+            shape = tuple(1 if draw(st.booleans()) else n for n in space_shape)
+            shapes.append(shape[draw(st.integers(0, len(space_shape) - 1)) if ranks[0] != ranks[1] else 0 :])
         return tuple(shapes)
 
     return case()
@@ -324,7 +326,10 @@ def check_each(
     describe: Callable[[CaseT], str] = str,
     share: float = 1.0,
 ) -> Check:
-    """Return a check that calls `check_case` on each drawn case; `check_case` raises `Wrong` on a failure."""
+    """Return a check that calls `check_case` on each drawn case; `check_case` raises `Wrong` on a failure.
+
+    `share` is the fraction of the usual number of examples that is tried.
+    """
     return agreement(name, cases, check_case, lambda case: None, describe=describe, share=share)
 
 
@@ -342,9 +347,9 @@ def reduction_depths(graph: Graph) -> list[int]:
     return depths
 
 
-def live_nodes(graph: Graph, of: Sequence[int] | None = None) -> list[int]:
-    """Return the nodes on which the outputs, or the values `of`, depend, in order."""
-    live = set(graph.outputs if of is None else of)
+def live_nodes(graph: Graph, roots: Sequence[int] | None = None) -> list[int]:
+    """Return the indices of the nodes on which `roots` (default: the outputs) depend, in order, with the roots."""
+    live = set(graph.outputs if roots is None else roots)
     for k in range(len(graph.nodes) - 1, -1, -1):
         if k in live:
             live.update(graph.nodes[k].inputs)

@@ -21,8 +21,8 @@ if TYPE_CHECKING:
 Permutation = tuple[Strided, Shape]  # (tensor, order of its dims)
 
 
-def places() -> "SearchStrategy[tuple[Shape, Shape, int]]":
-    """Draw (index, strides, offset)."""
+def position_arguments() -> "SearchStrategy[tuple[Shape, Shape, int]]":
+    """Draw the arguments of position_of: (index, strides, offset)."""
     from hypothesis import strategies as st
 
     return st.integers(0, 4).flatmap(
@@ -35,7 +35,7 @@ def places() -> "SearchStrategy[tuple[Shape, Shape, int]]":
 
 
 def ordinals() -> "SearchStrategy[tuple[int, Shape]]":
-    """Draw (ordinal, shape)."""
+    """Draw the arguments of index_of: (ordinal, shape)."""
     from hypothesis import strategies as st
 
     return shapes(4, 1).flatmap(lambda shape: st.tuples(st.integers(0, int(np.prod(shape)) - 1), st.just(shape)))
@@ -55,8 +55,8 @@ def permutations() -> "SearchStrategy[Permutation]":
 
 def ask_permuted(student: Student, case: Permutation) -> object:
     """Return shape, strides and offset of the student's view; raise `Wrong` if it does not share the storage."""
-    found = student.permuted(*case)
-    if isinstance(found, Strided) and found.storage is not case[0].storage:
+    view = student.permuted(*case)
+    if isinstance(view, Strided) and view.storage is not case[0].storage:
         raise Wrong(
             "permuted returns another storage; a view shares the storage of the tensor, and nothing is copied",
             case=case,
@@ -65,16 +65,16 @@ def ask_permuted(student: Student, case: Permutation) -> object:
             link=layout_link(case[0]),
             kind="storage",
         )
-    return found[1:]
+    return view[1:]
 
 
 def describe_permutation(case: Permutation) -> str:
-    """Return a call as text."""
+    """Return the arguments of a call of `permuted` as text."""
     return f"a tensor {describe_layout(case[0])}; dims {case[1]}"
 
 
-def led_back(case: Permutation) -> object:
-    """Move dim d to position dims[d]: the inverse permutation."""
+def permuted_inversely(case: Permutation) -> object:
+    """Return the answer for the inverse permutation: dim d of x becomes dim dims[d] of the result."""
     return oracle.function("permuted")(case[0], [case[1].index(d) for d in range(len(case[1]))])[1:]
 
 
@@ -86,20 +86,20 @@ TASK = Task(
     points=4,
     text=(
         "A tensor is a flat storage and a rule: the element at an index is stored at offset + sum(index[d] * strides[d]). "
-        "Write the rule, its way back (from the k-th element in row-major order to its index), the strides of a fresh "
-        "tensor, and permute, which moves no element."
+        "Write the rule (position_of), the index of the k-th element in row-major order (index_of), the strides of a new "
+        "row-major tensor (row_major_strides), and permuted, which copies no element."
     ),
     hints=(
         "Strides say how far apart neighbours along a dim are stored. In row-major order the last dim's neighbours are "
-        "adjacent, and each other dim steps over everything behind it.",
-        "index_of: the last index is ordinal modulo the last size; divide by that size and go on with the dim before it. "
-        "row_major_strides: walk from the last dim to the first and keep the product of the sizes seen.",
+        "adjacent; the stride of each other dim is the number of elements in all dims after it.",
+        "index_of: the last index is ordinal modulo the last size; divide by that size, and continue with the dim before. "
+        "row_major_strides: loop from the last dim to the first, and keep the product of the sizes so far.",
         "minifuse/core/layout.py has the same rules for the whole library; `minifuse layout --shape 3,4` shows them.",
     ),
     reads=("docs/guide/layouts.md", "minifuse/core/layout.py"),
     checks=(
         agreement(
-            "a row-major stride is the product of all sizes behind its dim",
+            "a row-major stride is the product of all sizes after its dim",
             lambda: shapes(4),
             lambda s, shape: s.row_major_strides(shape),
             lambda shape: oracle.function("row_major_strides")(shape),
@@ -107,7 +107,7 @@ TASK = Task(
         ),
         agreement(
             "the position is offset + sum(index * strides)",
-            places,
+            position_arguments,
             lambda s, c: s.position_of(*c),
             lambda c: oracle.function("position_of")(*c),
             describe=lambda c: f"index {c[0]}, strides {c[1]}, offset {c[2]}",
@@ -143,32 +143,33 @@ TASK = Task(
             check="the k-th element has its row-major index",
         ),
         Mistake(
-            "strides grow with the dims before, not with those behind",
+            "a stride is the product of the sizes before its dim, not after it",
             "How far is it from one row of a (2, 5) tensor to the next?",
             wrong_answer=lambda shape: oracle.function("row_major_strides")(shape[::-1])[::-1],
-            check="a row-major stride is the product of all sizes behind its dim",
+            check="a row-major stride is the product of all sizes after its dim",
         ),
         Mistake(
             "a size of 0 makes strides 0",
-            "Without elements any strides would do. The course takes those of a size of 1, as NumPy does: max(size, 1).",
+            "Without elements any strides would do. The course computes them as if the size were 1, as NumPy does: use "
+            "max(size, 1).",
             wrong_answer=lambda shape: tuple(int(np.prod(shape[d + 1 :])) for d in range(len(shape))),
-            check="a row-major stride is the product of all sizes behind its dim",
+            check="a row-major stride is the product of all sizes after its dim",
         ),
         Mistake(
-            "dims lead the other way",
-            "Dim d of the result is dim dims[d] of x, not the other way round. For two dims that is the same.",
-            wrong_answer=led_back,
+            "the permutation is applied inversely",
+            "Dim d of the result is dim dims[d] of x, not the reverse. For two dims both are the same.",
+            wrong_answer=permuted_inversely,
             check="permute moves sizes and strides, and nothing else",
         ),
         Mistake(
-            "elements are moved to a storage of their own",
-            "Nothing moves: x.storage itself, the same offset, and sizes and strides in another order.",
+            "elements are copied to a new storage",
+            "Copy nothing: return x.storage itself, the same offset, and the sizes and strides in another order.",
             when=lambda w: w.kind == "storage",
             check="permute moves sizes and strides, and nothing else",
         ),
         Mistake(
             "sizes are permuted, strides are not",
-            "After permute, dim d of the result is dim dims[d] of x: with its size, and with its way through memory.",
+            "After permute, dim d of the result is dim dims[d] of x: with its size and its stride.",
             wrong_answer=lambda c: (oracle.function("permuted")(*c).shape, *c[0][2:]),
             check="permute moves sizes and strides, and nothing else",
         ),

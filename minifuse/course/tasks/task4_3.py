@@ -7,10 +7,10 @@ from ..oracle import module4
 from ..strided import Array
 from ..task import Mistake, Task
 
-MEAN = "average: each place is the mean of its window"
-MEAN_BACK = "average: each element gets its part of every window that it lies in"
-LARGEST = "max: each place is the largest of its window"
-LARGEST_BACK = "max: the largest of each window gets its gradient, equal ones share it"
+MEAN = "average: each output element is the mean of its window"
+MEAN_BACK = "average: each input element gets its part of the gradient of every window that contains it"
+LARGEST = "max: each output element is the largest of its window"
+LARGEST_BACK = "max: the largest element of each window gets the window's gradient; equal largest elements share it"
 
 
 def windows(case: Case, x: Array) -> Array:
@@ -18,11 +18,11 @@ def windows(case: Case, x: Array) -> Array:
     return module4.windows(x, *setting_pairs(case))
 
 
-def to_the_first(window: Array, d: float) -> Array:
-    """Assign the whole gradient to the first maximum."""
-    found = np.zeros(window.shape)
-    found[np.unravel_index(np.argmax(window), window.shape)] = d
-    return found
+def gradient_to_first_maximum(window: Array, d: float) -> Array:
+    """Return the gradient of a window if its first maximum gets all of d."""
+    gradient = np.zeros(window.shape)
+    gradient[np.unravel_index(np.argmax(window), window.shape)] = d
+    return gradient
 
 
 TASK = Task(
@@ -34,14 +34,14 @@ TASK = Task(
     text=(
         "Pooling makes an image smaller: each window becomes one number, its mean or its largest element. Windows may "
         "overlap, and may leave rows and columns at the end out. Write both, and their gradients: the mean gives every "
-        "element an equal part; max gives all to the largest, and where several are equal, an equal part to each, as the "
+        "element an equal part; max gives all to the largest element, or an equal part to each of several, as the "
         "library does. Write into each element of `out`, which may hold anything before."
     ),
     hints=(
-        "Pooling reads; its gradient goes the same way back: walk over the places again, and give each element of the "
-        "window what it is due.",
-        "First set the gradient to 0 everywhere. Then for each place: the window it read; for the mean, add d / (rows * "
-        "columns) to each element; for max, find the largest, count how many are equal to it, add d / count to those.",
+        "For the gradient, loop over the output elements again. To each element of a window, add its share of d, the "
+        "gradient of the output element.",
+        "First set the gradient to 0. Then take the window of each output element. For the mean, add d / (rows * "
+        "columns) to each element. For max, count how many elements equal the largest, and add d / count to those.",
         "docs/course/4.3-pooling.md draws overlapping windows.",
     ),
     reads=("docs/course/4.3-pooling.md",),
@@ -67,48 +67,48 @@ TASK = Task(
         ),
         Mistake(
             "the gradient is not divided",
-            "An element that counts for one sixth of a mean gets one sixth of its gradient.",
-            wrong_answer=store_result(lambda c, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one))),
+            "An element that counts for one sixth of a mean gets one sixth of the mean's gradient.",
+            wrong_answer=store_result(lambda c, d: pooled_back(c, d, lambda window, d: np.full(window.shape, d))),
             check=MEAN_BACK,
         ),
         Mistake(
             "where windows overlap, the last one counts",
-            "An element that lies in two windows gets a part from both: add.",
+            "An element in two windows gets a part of the gradients of both: add them.",
             wrong_answer=store_result(
-                lambda c, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one / window.size), adds=False)
+                lambda c, d: pooled_back(c, d, lambda window, d: np.full(window.shape, d / window.size), adds=False)
             ),
             check=MEAN_BACK,
         ),
         Mistake(
             "the gradient begins with what was in the output before",
-            "Memory for a result may hold anything, NaN too. Set each element to 0 first; those in no window stay so.",
+            "Memory for a result may hold anything, NaN too. Set each element to 0 first; elements in no window stay 0.",
             when=lambda w: not w.kind and np.isnan(w.got).sum() > np.isnan(w.expected).sum(),
             check=MEAN_BACK,
         ),
         Mistake(
-            "the largest begins at 0",
-            "Where all elements are negative, so is the largest. Begin with one of them, or with -inf.",
+            "the running maximum is initialized to 0",
+            "If all elements are negative, so is the largest. Initialize with an element of the window, or with -inf.",
             wrong_answer=store_result(lambda c, x: np.maximum(windows(c, x).max((-2, -1)), 0)),
             check=LARGEST,
         ),
         Mistake(
             "each of several equal elements gets the whole gradient",
-            "The parts of one place must add up to its gradient. Count how many are equal to the largest.",
+            "The parts of an output element's gradient must add up to it. Count how many elements equal the largest.",
             wrong_answer=store_result(
-                lambda c, x, d: pooled_back(c, d, lambda window, one: np.where(window == window.max(), one, 0.0), x)
+                lambda c, x, d: pooled_back(c, d, lambda window, d: np.where(window == window.max(), d, 0.0), x)
             ),
             check=LARGEST_BACK,
         ),
         Mistake(
             "the first of several equal elements gets the whole gradient",
-            "That is one rule, and some libraries have it. Here equal ones share, so that no order of elements matters.",
-            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, to_the_first, x)),
+            "Some libraries do so. Here equal elements share the gradient, so that their order does not matter.",
+            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, gradient_to_first_maximum, x)),
             check=LARGEST_BACK,
         ),
         Mistake(
             "every element of the window gets the gradient of its largest",
             "Only the largest decided the output: move another one a little, and nothing changes.",
-            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, lambda window, one: np.full(window.shape, one), x)),
+            wrong_answer=store_result(lambda c, x, d: pooled_back(c, d, lambda window, d: np.full(window.shape, d), x)),
             check=LARGEST_BACK,
         ),
     ),

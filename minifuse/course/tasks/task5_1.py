@@ -6,8 +6,17 @@ from typing import TYPE_CHECKING, Any
 from ...core.errors import FuseError, NotDoneYet
 from ..check import agreement, current, in_turn
 from ..fusion import BINARY, REDUCTIONS, Graph, Node, shape_after
-from ..programs import NUMBERS as DRAWN_NUMBERS
-from ..programs import Line, Program, argument_shapes, capture_graph, check_each, evaluate_graph, programs, sample_arrays
+from ..programs import (
+    DRAWN_NUMBERS,
+    Line,
+    Program,
+    argument_shapes,
+    capture_graph,
+    check_each,
+    evaluate_graph,
+    programs,
+    sample_arrays,
+)
 from ..strided import Array
 from ..student import Student
 from ..task import Check, Effort, Mistake, Task
@@ -17,22 +26,22 @@ if TYPE_CHECKING:
     from hypothesis.strategies import SearchStrategy
 
 OPS = ("add", "sub", "mul", "div", "neg", "exp", "log", "maximum", "lt", "sum", "max")
-COMPUTES = "the graph computes what the function computes"
-SHAPES = "every node has the shape of its value"
-TWICE = "an expression that is written twice is one node"
-NUMBERS = "a number that is met twice is one node; 0.0 and -0.0 are two"
-BRANCHES = "a branch on a value is refused"
-EQUALS = "== is refused, not answered by Python"
+CHECK_VALUES = "the graph computes what the function computes"
+CHECK_SHAPES = "every node has the shape of its value"
+CHECK_SHARING = "an expression that is written twice is one node"
+CHECK_CONSTANTS = "a number that is met twice is one node; 0.0 and -0.0 are two"
+CHECK_BRANCHES = "a branch on a value is refused"
+CHECK_EQUALITY = "x == y raises FuseError; it does not compare identities"
 
 
-def cases(most: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
+def cases(max_lines: int = 8, numbers: Sequence[float] = DRAWN_NUMBERS) -> "SearchStrategy[Program]":
     """Draw programs of all operations."""
     return programs(
         argument_shapes(),
         OPS,
-        is_reducible=lambda shape, whole: bool(shape),
-        is_output=lambda shape, whole: True,
-        most=most,
+        is_reducible=lambda shape, space_shape: bool(shape),
+        is_output=lambda shape, space_shape: True,
+        max_lines=max_lines,
         numbers=numbers,
     )
 
@@ -45,7 +54,7 @@ def captured(student: Student, program: Program) -> Graph:
     for k, node in enumerate(graph.nodes):
         arity = 2 if node.op in (*BINARY, "matmul") else 0 if node.op in ("input", "constant") else 1
         if len(node.inputs) != arity or not all(isinstance(i, int) and 0 <= i < k for i in node.inputs):
-            message = f"%{k} is {node.op} of {node.inputs}; expected {arity} numbers of earlier nodes"
+            message = f"%{k} is {node.op} of {node.inputs}; expected {arity} indices of earlier nodes"
             raise wrong(message, graph, "malformed")
         if node.op == "constant" and type(node.value) is not float:
             raise wrong(f"%{k} is a constant of {node.value!r}, expected a float", graph, "malformed")
@@ -58,7 +67,7 @@ def captured(student: Student, program: Program) -> Graph:
 
 
 def wrong(message: str, graph: Graph, kind: str) -> Wrong:
-    """Return a failure whose picture shows the graph."""
+    """Return a failure with a drawing of the graph."""
     return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind)
 
 
@@ -73,14 +82,14 @@ def single_operations() -> "SearchStrategy[Program]":
 
     unary = [Line(op, (0,)) for op in OPS if op not in BINARY]
     binary = [Line(op, pair) for op in OPS if op in BINARY for pair in ((0, 1), (0, 0.5), (0.5, 0))]
-    lines = [line for line in (*unary, *binary) if line != Line("maximum", (0.5, 0))]  # a float has no method for it
+    lines = [line for line in (*unary, *binary) if line != Line("maximum", (0.5, 0))]  # a float has no method `maximum`
     return st.sampled_from([Program(((2, 3), (2, 3)), (line,), (2,)) for line in lines])
 
 
 def computes(drawn: Callable[[], "SearchStrategy[Program]"]) -> Check:
     """Return a check that graphs compute what NumPy does."""
     return agreement(
-        COMPUTES,
+        CHECK_VALUES,
         drawn,
         computed,
         lambda c: c.evaluate(sample_arrays(c.shapes)),
@@ -98,7 +107,7 @@ def reflected(program: Program) -> Program:
     return program._replace(lines=tuple(lines))
 
 
-def has_shapes(student: Student, program: Program) -> None:
+def check_shapes(student: Student, program: Program) -> None:
     """Raise `Wrong` if the shape of a node does not follow from those of its operands."""
     graph = captured(student, program)
     for k, node in enumerate(graph.nodes):
@@ -106,12 +115,12 @@ def has_shapes(student: Student, program: Program) -> None:
             continue
         shape = shape_after(node.op, *[graph.nodes[i].shape for i in node.inputs]) if node.inputs else ()
         if node.shape != shape:
-            message = f"%{k} = {node.op} has the shape {shape}, and its node says {node.shape}"
+            message = f"%{k} = {node.op} has a value of shape {shape}, but its node has shape {node.shape}"
             kind = "reduction" if node.op in REDUCTIONS else "shape"
             raise wrong(message, graph, kind)
 
 
-def has_no_twins(student: Student, program: Program) -> None:
+def check_no_twins(student: Student, program: Program) -> None:
     """Raise `Wrong` if two nodes are equal."""
     graph, seen = captured(student, program), dict[tuple[Node, str], int]()
     for k, node in enumerate(graph.nodes):
@@ -120,21 +129,21 @@ def has_no_twins(student: Student, program: Program) -> None:
             raise wrong(f"%{first} and %{k} are the same {node.op} of the same values", graph, f"twice: {node.op}")
 
 
-def numbers_apart(student: Student, effort: Effort) -> None:
+def check_signed_zeros(student: Student, effort: Effort) -> None:
     """Raise `Wrong` if 0.0 and -0.0 are one constant: x / 0.0 differs from x / -0.0."""
-    check_each(NUMBERS, lambda: cases(numbers=(2.0, -0.5), most=6), has_no_twins).run(student, effort)
+    check_each(CHECK_CONSTANTS, lambda: cases(numbers=(2.0, -0.5), max_lines=6), check_no_twins).run(student, effort)
     program = Program(((4,),), (Line("mul", (0, 0.0)), Line("mul", (0, -0.0)), Line("add", (1, 2))), (3,))
     current[0] = str(program)
-    found = [repr(n.value) for n in captured(student, program).nodes if n.op == "constant"]
-    if sorted(found) != ["-0.0", "0.0"]:
+    constants = [repr(n.value) for n in captured(student, program).nodes if n.op == "constant"]
+    if sorted(constants) != ["-0.0", "0.0"]:
         raise wrong(
-            f"constants are {', '.join(found)}; 0.0 == -0.0, and x / 0.0 is not x / -0.0: they are two numbers",
+            f"constants are {', '.join(constants)}; 0.0 == -0.0, and x / 0.0 is not x / -0.0: they are two numbers",
             student.capture(program, *program.shapes),
             "zeros",
         )
 
 
-def refuses(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
+def check_raises(functions: dict[str, Callable[[Any], object]], kind: str) -> Callable[[Student, Effort], None]:
     """Return a check that each of these functions raises FuseError."""
 
     def run(student: Student, effort: Effort) -> None:
@@ -175,26 +184,26 @@ TASK = Task(
     points=5,
     text=(
         "Before anything can be fused, one must know what a function does. Call it once, with objects that stand for "
-        "tensors and have no elements: each operation on them notes a node on a tape, and gives another such object. Write "
-        "the nodes, each once; numbers become constants; the inputs come first. What would need an element, a branch or "
-        "==, is refused with an error that says so."
+        "tensors and have no elements: each operation on them appends a node to a tape and returns a new object. Implement "
+        "Tape, Traced and capture. The tape stores equal nodes once, a number becomes a constant node, and the inputs are "
+        "the first nodes. An operation that needs the value of an element, such as a branch or ==, raises a FuseError."
     ),
     hints=(
-        "The function never learns that it is watched: Python calls __add__ for x + y, and what you return goes on through "
-        "it.",
-        "add: look up (op, inputs, value, shape) in a dict of numbers; append only what is not there. record: the number of "
-        "each operand, a constant's where it is a number; the shape by shape_after; a Traced for the node. For 2.0 - x "
-        "Python calls x.__rsub__(2.0).",
+        "The function needs no change: Python calls __add__ for x + y, and the function continues with the object that "
+        "__add__ returns.",
+        "add: keep a dict from (op, inputs, value, shape) to the index of the node; append a node only if it is not there. "
+        "record: get the node index of each operand (add a constant node for a float), compute the shape with "
+        "shape_after, add the node, and return a Traced for it. For 2.0 - x Python calls x.__rsub__(2.0).",
         "docs/guide/fusion.md, 'The life of a fused call'; print a graph to look at it.",
     ),
     reads=("docs/course/5.1-capture.md", "docs/guide/fusion.md"),
     checks=(
-        in_turn(COMPUTES, [computes(cases), computes(single_operations)]),
-        check_each(SHAPES, cases, has_shapes),
-        check_each(TWICE, lambda: cases(numbers=()), has_no_twins),
-        Check(NUMBERS, numbers_apart),
-        Check(BRANCHES, refuses(BRANCHING, "branch")),
-        Check(EQUALS, refuses(EQUALITY, "equality")),
+        in_turn(CHECK_VALUES, [computes(cases), computes(single_operations)]),
+        check_each(CHECK_SHAPES, cases, check_shapes),
+        check_each(CHECK_SHARING, lambda: cases(numbers=()), check_no_twins),
+        Check(CHECK_CONSTANTS, check_signed_zeros),
+        Check(CHECK_BRANCHES, check_raises(BRANCHING, "branch")),
+        Check(CHECK_EQUALITY, check_raises(EQUALITY, "equality")),
     ),
     mistakes=(
         Mistake(
@@ -202,29 +211,29 @@ TASK = Task(
             "Python calls x.__rsub__(2.0) for 2.0 - x, and x.__gt__(2.0) for 2.0 < x: the number is the first operand "
             "there.",
             wrong_answer=lambda c: reflected(c).evaluate(sample_arrays(c.shapes)),
-            check=COMPUTES,
+            check=CHECK_VALUES,
         ),
         Mistake(
             "a result has the shape of its first operand",
-            "Operands broadcast: shape_after(op, *shapes) says what comes of it.",
+            "Operands broadcast: shape_after(op, *shapes) returns the shape of the result.",
             when=lambda w: w.kind in ("shape", "reduction"),
-            check=SHAPES,
+            check=CHECK_SHAPES,
         ),
         Mistake(
             "each operation is a new node",
-            "Look whether the tape has it: two nodes with the same op and the same inputs have the same values.",
+            "Look up the node on the tape first: two nodes with the same op and the same inputs have the same values.",
             when=lambda w: w.kind.startswith("twice"),
-            check=TWICE,
+            check=CHECK_SHARING,
         ),
         Mistake(
             "each number is a new constant",
-            "Then x * 2.0 and x * 2.0 have different inputs, and nothing that has a number in it is ever shared.",
+            "Then x * 2.0 and x * 2.0 have different inputs, and no expression with a number is ever shared.",
             when=lambda w: w.kind.startswith("twice"),
-            check=NUMBERS,
+            check=CHECK_CONSTANTS,
         ),
         Mistake(
             "0.0 and -0.0 are one constant",
-            "A dict takes keys for one that are ==. repr(value) tells them apart.",
+            "A dict treats keys that compare equal as one key, and 0.0 == -0.0. repr(value) distinguishes them.",
             when=lambda w: w.kind == "zeros",
         ),
         Mistake(
@@ -233,9 +242,9 @@ TASK = Task(
             when=lambda w: w.kind == "branch",
         ),
         Mistake(
-            "Python answers ==",
-            "Without __eq__, Python compares whether two objects are the same one, and the branch after it is always the "
-            "same.",
+            "== compares identities",
+            "Without __eq__, Python compares whether two objects are identical, so a branch on the result always goes "
+            "the same way.",
             when=lambda w: w.kind == "equality",
         ),
     ),

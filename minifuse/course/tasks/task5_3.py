@@ -37,7 +37,7 @@ PASSES = "a kernel makes as many passes over a row as its reductions need, and n
 ROWS = "what belongs to a row is computed once for it"
 STABLE = "fused_softmax is right for large values"
 ONE = "softmax is one kernel with three passes over each row"
-COMPILED = "Numba compiles the text, and the kernel computes the same then"
+COMPILED = "Numba compiles the text, and the compiled kernel returns the same values"
 TWO_OUTPUTS = (
     Line("max", (0,)),
     Line("sub", (0, 1)),
@@ -73,7 +73,9 @@ def of_networks() -> "SearchStrategy[Program]":
 
 def cases() -> "SearchStrategy[Program]":
     """Draw programs with reductions, common and random ones."""
-    drawn = programs(argument_shapes(), OPS, most=9, is_output=lambda shape, whole: shape in (whole, (whole[0], 1)))
+    drawn = programs(
+        argument_shapes(), OPS, max_lines=9, is_output=lambda shape, space_shape: shape in (space_shape, (space_shape[0], 1))
+    )
     return of_networks() | drawn
 
 

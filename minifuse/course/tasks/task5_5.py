@@ -107,7 +107,11 @@ def cases() -> "SearchStrategy[Program]":
     from hypothesis import strategies as st
 
     drawn = programs(
-        argument_shapes(), OPS, most=7, most_outputs=1, is_output=lambda shape, whole: shape in (whole, (whole[0], 1))
+        argument_shapes(),
+        OPS,
+        max_lines=7,
+        max_outputs=1,
+        is_output=lambda shape, space_shape: shape in (space_shape, (space_shape[0], 1)),
     )
     return st.sampled_from([*row_programs((2, 3)), STEP, UNUSED]) | drawn
 

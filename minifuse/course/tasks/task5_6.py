@@ -43,10 +43,10 @@ def cases() -> "SearchStrategy[Program]":
     drawn = programs(
         argument_shapes(),
         OPS,
-        most=10,
+        max_lines=10,
         numbers=(0.5, 2.0),
-        is_output=lambda shape, whole: True,
-        is_reducible=lambda shape, whole: shape[-1] > 1,
+        is_output=lambda shape, space_shape: True,
+        is_reducible=lambda shape, space_shape: shape[-1] > 1,
     )
     return drawn | st.just(BRIDGE)
 

@@ -1,7 +1,7 @@
 """Wrong solutions of task 2.1, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% copied: elements are moved to a storage of their own
+# %% copied: elements are copied to a new storage
 def permuted(x, dims):
     strides = tuple(x.strides[d] for d in dims)
     return Strided(x.storage.copy(), tuple(x.shape[d] for d in dims), strides, x.offset)
@@ -26,7 +26,7 @@ def permuted(x, dims):
     return Strided(x.storage, tuple(x.shape[d] for d in dims), x.strides, x.offset)
 
 
-# %% other_way: dims lead the other way
+# %% other_way: the permutation is applied inversely
 def permuted(x, dims):
     shape, strides = [0] * len(dims), [0] * len(dims)
     for d, to in enumerate(dims):
@@ -43,7 +43,7 @@ def row_major_strides(shape):
     return tuple(reversed(strides))
 
 
-# %% strides_of_the_dims_before: strides grow with the dims before, not with those behind
+# %% strides_of_the_dims_before: a stride is the product of the sizes before its dim, not after it
 def row_major_strides(shape):
     strides, step = [], 1
     for size in shape:

@@ -79,7 +79,7 @@ def max_pool_gradient(out, inputs, gradient, window, stride):
             out.storage[place(out, b, c, i, j)] += d
 
 
-# %% zero_first: the largest begins at 0
+# %% zero_first: the running maximum is initialized to 0
 def max_pool(out, inputs, window, stride):
     for b, c, y, x in indices(out.shape):
         out.storage[place(out, b, c, y, x)] = max(

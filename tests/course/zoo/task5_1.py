@@ -28,7 +28,7 @@ class Tape(Tape):
         return len(self.nodes) - 1
 
 
-# %% equality: Python answers ==
+# %% equality: == compares identities
 class Traced(Traced):
     def __eq__(self, other):
         return self is other

@@ -1,7 +1,7 @@
 """Wrong solutions of task 5.2, one a cell: `# %% name: the mistake that the check must name`."""
 
 
-# %% digits: numbers lose digits on their way into the text
+# %% digits: constants lose digits in the text
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
     rank = len(graph.nodes[graph.outputs[0]].shape)
@@ -181,7 +181,7 @@ def emit_points(graph):
     return "\n".join(lines) + "\n"
 
 
-# %% place_of_output: operands are read at the place of the output
+# %% place_of_output: operands are read at the flat index of the output, without strides
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
     rank = len(graph.nodes[graph.outputs[0]].shape)
@@ -218,7 +218,7 @@ def emit_points(graph):
     return "\n".join(lines) + "\n"
 
 
-# %% sizes: sizes stand in the text
+# %% sizes: the text contains sizes
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
     rank = len(graph.nodes[graph.outputs[0]].shape)
@@ -253,7 +253,7 @@ def emit_points(graph):
     return "\n".join(lines) + "\n"
 
 
-# %% stored_once: an output that is given twice is stored once
+# %% stored_once: an output that is returned twice is stored once
 right = emit_points
 
 
@@ -262,7 +262,7 @@ def emit_points(graph):
     return "\n".join(line for line in right(graph).splitlines() if not any(place in line for place in again))
 
 
-# %% written_out: a value is written out wherever it is used
+# %% written_out: the expression of a value is repeated wherever the value is used
 def emit_points(graph):
     """The text of a kernel that computes a graph of elementwise operations; its outputs all have the shape of the space."""
     rank = len(graph.nodes[graph.outputs[0]].shape)

@@ -20,7 +20,7 @@ from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
-FREE_COPIES = 2  # copies of a value that cost nothing here: to store it takes longer than to compute it twice
+FREE_COPIES = 2  # copies of a value that are not counted: to store the value takes longer than to compute a second copy
 MAX_COPIES = 256  # copies that are counted per value; a higher count would not change a choice
 MAX_RECOMPUTED = 128  # ops that one path through a kernel may compute for copies beyond FREE_COPIES
 

@@ -96,9 +96,8 @@ def outer_config(p: MatmulProblem) -> GemmConfig:
     lanes, nbytes = lanes_of(p.dtype), p.dtype.itemsize
     vectors, panel_n = ceil_div(p.N, lanes), VECTORS * lanes
     packs_b = p.cost_b > 0 or p.b.n != 1 or p.M >= MIN_ROWS_TO_PACK
-    has_set_conflicts = (
-        p.a.m == 1 and p.a.k != 0 and p.a.k * nbytes % SET_BYTES == 0
-    )  # all k of a row are in the same cache set
+    # True if all elements of a row of a map to the same cache set.
+    has_set_conflicts = p.a.m == 1 and p.a.k != 0 and p.a.k * nbytes % SET_BYTES == 0
     packs_a = has_set_conflicts and p.M >= 2 * ROWS and p.N // panel_n >= 2 and not p.cost_a
     block_k = stage_k = BLOCK_BYTES // nbytes
     block_n = p.N if p.out.in_memory and p.M <= ROWS and not packs_b else BLOCK_N

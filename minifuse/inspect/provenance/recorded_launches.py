@@ -20,7 +20,7 @@ class ElementRead(NamedTuple):
     address: int
     thread: ThreadId
     read_index: int
-    """How many earlier reads the thread made; the elements of one vector load share an index."""
+    """The index of the read among the recorded reads of the thread; a vector load is one read."""
     line: int
     """The number of the line in the kernel's text that reads; 0 if the launch has no text."""
 

@@ -32,9 +32,7 @@ STARTUP_CYCLES = 4000  # cycles to load the first tile into shared memory, and t
 SUMS_STORED_PER_CYCLE = 4  # sums of its last tile that a block stores per cycle; other stores are not counted
 EXTRA_LAUNCH_CYCLES = 10_000  # cycles of one more launch
 CYCLES_PER_PART = 60  # cycles to add one more part of a split K
-L2_BYTES_PER_CYCLE = (
-    4000  # bandwidth of the L2 cache, for the partial sums of a split K and for strided stores of the output
-)
+L2_BYTES_PER_CYCLE = 4000  # bandwidth of the L2 cache, for partial sums of a split K and strided stores of the output
 MAX_SPLIT_TIME_RATIO = 0.95  # a split of K is used if it takes at most this fraction of the time without a split
 SPLIT_COUNTS = (2, 3, 4, 5, 6, 7, 8, 10, 12, 14, 16, 20, 24, 28, 32, 40, 48, 56, 64, 80, 96, 112, 128, 160, 192, 256)
 MAX_GEMV_ROWS = 8  # up to this many rows of a, `make_gemv_rows` and `make_gemv_dots` read b in one pass
@@ -42,7 +40,7 @@ WARPS_PER_COLUMN_CHOICES = (1, 8)  # numbers of warps that share out the k of a 
 LANES_PER_ROW_CHOICES = (8, 32)  # numbers of lanes along a row of b
 ROWS_SLOWDOWN = 0.05  # fraction by which each row of a after the first slows down the pass over b in `make_gemv_rows`
 DOTS_SLOWDOWN = 0.1  # fraction by which each row of a after the first slows down the pass over b in `make_gemv_dots`
-STRIDED_OPERANDS_FACTORS = (1.05, 1.0, 0.93)  # on the throughput, with 0, 1 or 2 operands that are copied element by element
+STRIDED_OPERANDS_FACTORS = (1.05, 1.0, 0.93)  # throughput with 0, 1 or 2 operands that are copied element by element
 TRANSPOSE_CYCLES = 4000  # cycles of the launch that transposes an operand, without its memory traffic
 MIN_TRANSPOSE_WORK = 2**30  # multiplications; in a smaller product, no operand is transposed
 MAX_SPLIT_BLOCKS_PER_SM = 16  # blocks per multiprocessor; with more, a split of K is not faster

@@ -67,7 +67,7 @@ def holds(slot: str) -> Check:
     )
 
 
-def asks_them(student: Student, effort: Effort) -> None:
+def check_calls(student: Student, effort: Effort) -> None:
     """Raise `Wrong` if a property does not call each of its operators anywhere on the grid."""
     for slot in BUGS:
         uncalled = set(operators_under_test(slot))
@@ -104,22 +104,22 @@ def is_found(student: Student, slot: str, bug: Bug) -> bool:
     )
 
 
-def finds_all(student: Student, effort: Effort) -> None:
+def check_found_bugs(student: Student, effort: Effort) -> None:
     """Raise `Wrong` if a property is True for one of its bugs on the whole grid."""
     for slot, bugs in BUGS.items():
-        living = [bug for bug in bugs if not is_found(student, slot, bug)]
-        if not living:
+        missed_bugs = [bug for bug in bugs if not is_found(student, slot, bug)]
+        if not missed_bugs:
             continue
-        bug = living[0]
+        bug = missed_bugs[0]
         xs, got, right = bug.find_counterexample()
         name = " and ".join(operators_under_test(slot))
         raise Wrong(
             f"{slot} is True whatever {name} does: all {len(bugs)} planted bugs live"
-            if len(living) == len(bugs)
+            if len(missed_bugs) == len(bugs)
             else f"{slot} is True for a wrong {bug.operator}, one that {bug.description}",
             case_text=f"{bug.operator}({', '.join(map(str, xs))}), where this one gives {got:.6g}, and {right:.6g} is right",
-            drawing=[f"{'lives' if b in living else 'found'}   {b.operator}: {b.description}" for b in bugs],
-            kind="vacuous" if len(living) == len(bugs) else "survived",
+            drawing=[f"{'lives' if b in missed_bugs else 'found'}   {b.operator}: {b.description}" for b in bugs],
+            kind="vacuous" if len(missed_bugs) == len(bugs) else "survived",
         )
 
 
@@ -145,7 +145,7 @@ TASK = Task(
         "ops.is_close.",
     ),
     reads=("docs/course/0.2-properties.md",),
-    checks=(in_turn(HOLDS, [holds(slot) for slot in BUGS]), Check(ASKS, asks_them), Check(FINDS, finds_all)),
+    checks=(in_turn(HOLDS, [holds(slot) for slot in BUGS]), Check(ASKS, check_calls), Check(FINDS, check_found_bugs)),
     mistakes=(
         Mistake(
             "nothing is returned",

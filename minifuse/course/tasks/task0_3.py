@@ -110,12 +110,12 @@ def or_value_error(function: oracle.Slot, case: Case) -> object:
         return "ValueError"
 
 
-def is_made_of(student: Student, effort: Effort) -> None:
+def check_base_calls(student: Student, effort: Effort) -> None:
     """Raise `Wrong` if a derived function does not call its base function."""
     for slot, base in DERIVED.items():
-        before = student.calls[base]
+        call_count = student.calls[base]
         getattr(student, slot)(*[[1.0, -2.5, 4.0]] * (2 if slot == "add_lists" else 1))
-        if student.calls[base] == before:
+        if student.calls[base] == call_count:
             raise Wrong(f"{slot} is right, but it does not call {base}", kind="another loop")
 
 
@@ -174,7 +174,7 @@ TASK = Task(
                 agrees("prod_list", "prod_list(xs) is the product", lambda: lists(1)),
             ],
         ),
-        Check(MADE, is_made_of),
+        Check(MADE, check_base_calls),
     ),
     mistakes=(
         Mistake(

@@ -47,7 +47,7 @@ TWO_OUTPUTS = (
     Line("log", (4,)),
     Line("add", (6, 1)),
 )
-X = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
+SCORES = np.array([[1000.0, 1001.0, 999.5, 998.0], [-1000.0, -1003.0, -1000.5, -2000.0], [0.5, -0.25, 3.0, 1.75]])
 
 
 def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
@@ -63,8 +63,8 @@ def argument_shapes() -> "SearchStrategy[tuple[Shape, ...]]":
     return case()
 
 
-def of_networks() -> "SearchStrategy[Program]":
-    """Draw common programs with reductions, few enough to try each."""
+def common_programs() -> "SearchStrategy[Program]":
+    """Draw one of a few common programs with reductions."""
     from hypothesis import strategies as st
 
     twice = Program(((3, 4),), (Line("max", (0,)), Line("sub", (0, 1))), (2, 1, 2))
@@ -76,19 +76,21 @@ def cases() -> "SearchStrategy[Program]":
     drawn = programs(
         argument_shapes(), OPS, max_lines=9, is_output=lambda shape, space_shape: shape in (space_shape, (space_shape[0], 1))
     )
-    return of_networks() | drawn
+    return common_programs() | drawn
 
 
 def launch_on_arrays(text: object, graph: Graph, arrays: list[Array]) -> Counts:
     """Run a kernel on row-major arrays."""
-    whole = max(shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape)
+    space_shape = max(
+        shape for shape in (node.shape for node in graph.nodes) if len(shape) == 2 and shape == arrays[0].shape
+    )
     steps = [tuple(0 if n == 1 else s // 8 for n, s in zip(x.shape, x.strides, strict=True)) for x in arrays]
     outs = [graph.nodes[k].shape for k in graph.outputs]
-    return launch(text, whole, outs, [x.ravel() for x in arrays], steps)
+    return launch(text, space_shape, outs, [x.ravel() for x in arrays], steps)
 
 
 def run(student: Student, program: Program) -> tuple[object, Counts]:
-    """Return the text, and the counts of its run."""
+    """Return the student's text for a program, and the counts of loads, stores and operations of its run."""
     graph = capture_graph(program)
     text = student.emit_rows(graph)
     return text, launch_on_arrays(text, graph, sample_arrays(program.shapes))
@@ -121,16 +123,16 @@ def passes(graph: Graph) -> dict[int, int]:
     level, found = reduction_depths(graph), dict[int, set[int]]()
     wide = graph.nodes[0].shape[-1]
     live = live_nodes(graph)
-    ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in REDUCTIONS]
-    ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
-    for pass_index, end in ends:
-        for k in within(graph, end):
+    pass_ends = [(level[k] - 1, graph.nodes[k].inputs[0]) for k in live if graph.nodes[k].op in REDUCTIONS]
+    pass_ends += [(level[k], k) for k in graph.outputs if graph.nodes[k].shape[-1] == wide]
+    for pass_index, end in pass_ends:
+        for k in nodes_per_element(graph, end):
             if graph.nodes[k].op == "input" and graph.nodes[k].shape[-1] == wide:
                 found.setdefault(int(graph.nodes[k].value or 0), set()).add(pass_index)
-    return {k: len(some) for k, some in found.items()}
+    return {k: len(pass_indices) for k, pass_indices in found.items()}
 
 
-def within(graph: Graph, end: int) -> set[int]:
+def nodes_per_element(graph: Graph, end: int) -> set[int]:
     """Collect the nodes that a value needs for each element, up to reductions."""
     found, open_ = set[int](), [end]
     while open_:
@@ -141,25 +143,30 @@ def within(graph: Graph, end: int) -> set[int]:
     return found
 
 
-def few_passes(student: Student, program: Program) -> None:
+def check_pass_count(student: Student, program: Program) -> None:
     """Raise `Wrong` if an input is loaded in more passes than the reductions need."""
     text, counts = run(student, program)
     graph = capture_graph(program)
     rows, n = program.shapes[0]
-    most = passes(graph)
+    pass_counts = passes(graph)
     for k, reads in enumerate(counts.reads):
         shape = program.shapes[k]
-        if shape[-1] == n and reads.total() > most.get(k, 0) * rows * n:
-            message = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element; {most.get(k, 0)} is enough"
+        needed = pass_counts.get(k, 0)
+        if shape[-1] == n and reads.total() > needed * rows * n:
+            message = f"ins[{k}] is loaded {reads.total() / (rows * n):g} times for each element; {needed} is enough"
             raise wrong(
-                message, text, kind="passes", expected=f"{most.get(k, 0) * rows * n} loads", got=f"{reads.total()} loads"
+                message,
+                text,
+                kind="passes",
+                expected=f"{needed * rows * n} loads",
+                got=f"{reads.total()} loads",
             )
     for k, writes in enumerate(counts.writes):
         if any(count > 1 for count in writes.values()):
             raise wrong(f"an element of outs[{k}] is stored more than once", text, kind="writes")
 
 
-def rows_once(student: Student) -> None:
+def check_row_values(student: Student) -> None:
     """Raise `Wrong` if the logarithm of a sum is computed for each element instead of each row."""
     program = Program(((3, 7),), (Line("exp", (0,)), Line("sum", (1,)), Line("log", (2,)), Line("sub", (0, 3))), (4,))
     current[0] = str(program)
@@ -171,8 +178,8 @@ def rows_once(student: Student) -> None:
 
 def softmax_graph(student: Student, shape: Shape) -> Graph:
     """Capture the student's softmax."""
-    found: Graph = oracle.function("capture")(student.fused_softmax, shape)
-    return found
+    graph: Graph = oracle.function("capture")(student.fused_softmax, shape)
+    return graph
 
 
 def right_softmax(x: Array) -> Array:
@@ -181,10 +188,10 @@ def right_softmax(x: Array) -> Array:
     return np.asarray(e / e.sum(-1, keepdims=True))
 
 
-def is_stable(student: Student) -> None:
+def check_stability(student: Student) -> None:
     """Raise `Wrong` if softmax overflows for rows near 1000, -1000 or 0."""
-    current[0] = f"x = {X.tolist()}"
-    for x, kind in ((X[2:], "value"), (X, "overflow")):
+    current[0] = f"x = {SCORES.tolist()}"
+    for x, kind in ((SCORES[2:], "value"), (SCORES, "overflow")):
         graph = softmax_graph(student, x.shape)
         [got] = evaluate_graph(graph, [x])
         if got.shape != x.shape or not np.allclose(got, right_softmax(x)):
@@ -195,28 +202,29 @@ def is_stable(student: Student) -> None:
             raise Wrong(message, case_text=current[0], expected=right_softmax(x), got=got, drawing=shown, kind=kind)
 
 
-def one_kernel(student: Student) -> None:
+def check_softmax_kernel(student: Student) -> None:
     """Run the student's softmax with the student's kernel, and check its passes."""
-    graph = softmax_graph(student, X.shape)
+    graph = softmax_graph(student, SCORES.shape)
     text = student.emit_rows(graph)
     current[0] = "the kernel of fused_softmax"
-    counts = launch_on_arrays(text, graph, [X])
-    if not np.allclose(counts.outs[0], right_softmax(X).ravel()):
-        raise wrong("the kernel of softmax computes something else", text, expected=right_softmax(X), got=counts.outs[0])
+    counts = launch_on_arrays(text, graph, [SCORES])
+    if not np.allclose(counts.outs[0], right_softmax(SCORES).ravel()):
+        raise wrong(
+            "the kernel of softmax computes something else", text, expected=right_softmax(SCORES), got=counts.outs[0]
+        )
     for shift in (1e6, 1e12):
-        below = X - shift
+        below = SCORES - shift
         got = launch_on_arrays(text, graph, [below]).outs[0]
         if not np.allclose(got, right_softmax(below).ravel()):
             message = f"the kernel of softmax computes something else for elements around {-shift:g}"
             raise wrong(message, text, expected=right_softmax(below), got=got, kind="far below")
-    if counts.reads[0].total() > 3 * X.size:
-        message = (
-            f"each element is loaded {counts.reads[0].total() / X.size:g} times; the largest, the sum, the store are three"
-        )
+    if counts.reads[0].total() > 3 * SCORES.size:
+        load_count = counts.reads[0].total() / SCORES.size
+        message = f"each element is loaded {load_count:g} times; the largest, the sum, the store are three"
         raise wrong(message, text, kind="passes")
 
 
-def is_compiled(student: Student) -> None:
+def check_compilation(student: Student) -> None:
     """Compile a kernel of softmax and of the logarithm of its sum once, and run it for two sizes."""
     cases = [Program((shape,), TWO_OUTPUTS, (5, 7)) for shape in ((3, 4), (7, 40))]
     current[0] = str(cases[0])
@@ -273,12 +281,14 @@ TASK = Task(
     ),
     reads=("docs/course/5.3-row-fusion.md", "docs/guide/fusion.md"),
     checks=(
-        in_turn(COMPUTES, [computes(cases), computes(of_networks)]),
-        in_turn(PASSES, [check_each(PASSES, cases, few_passes), check_each(PASSES, of_networks, few_passes)]),
-        Check(ROWS, lambda s, e: rows_once(s)),
-        Check(STABLE, lambda s, e: is_stable(s)),
-        Check(ONE, lambda s, e: one_kernel(s)),
-        Check(COMPILED, lambda s, e: is_compiled(s)),
+        in_turn(COMPUTES, [computes(cases), computes(common_programs)]),
+        in_turn(
+            PASSES, [check_each(PASSES, cases, check_pass_count), check_each(PASSES, common_programs, check_pass_count)]
+        ),
+        Check(ROWS, lambda s, e: check_row_values(s)),
+        Check(STABLE, lambda s, e: check_stability(s)),
+        Check(ONE, lambda s, e: check_softmax_kernel(s)),
+        Check(COMPILED, lambda s, e: check_compilation(s)),
     ),
     mistakes=(
         Mistake(

@@ -116,7 +116,7 @@ def cases() -> "SearchStrategy[Program]":
     return st.sampled_from([*row_programs((2, 3)), STEP, UNUSED]) | drawn
 
 
-def given(program: Program, saved: list[Array] | None = None) -> list[Array]:
+def graph_inputs(program: Program, saved: list[Array] | None = None) -> list[Array]:
     """Return the values of the inputs, the saved values, and d."""
     xs = sample_arrays(program.shapes)
     return [*xs, *(saved or []), sample_array(program.evaluate(xs)[0].shape, 7)]
@@ -126,9 +126,9 @@ def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]
     """Check that a student's graph has these inputs and outputs, and return it."""
     if not isinstance(found, Graph):
         raise Wrong(f"{name} must be a Graph; this is of type {type(found).__name__}", case_text=current[0], kind="kind")
-    has = [node.shape for node in found.nodes if node.op == "input"]
-    if has != inputs:
-        raise wrong(f"{name} has inputs of shapes {has}", found, "inputs", expected=inputs, got=has)
+    input_shapes = [node.shape for node in found.nodes if node.op == "input"]
+    if input_shapes != inputs:
+        raise wrong(f"{name} has inputs of shapes {input_shapes}", found, "inputs", expected=inputs, got=input_shapes)
     shapes = [found.nodes[k].shape for k in found.outputs]
     if shapes != outputs:
         is_large = any(prod(one) > prod(other) for one, other in zip(shapes, outputs, strict=False))
@@ -138,7 +138,7 @@ def as_graph(found: object, name: str, inputs: list[Shape], outputs: list[Shape]
 
 
 def wrong(message: str, graph: Graph, kind: str, expected: object = None, got: object = None) -> Wrong:
-    """Return a failure whose picture shows the graph."""
+    """Return a failure with a drawing of the graph."""
     return Wrong(message, case_text=current[0], drawing=str(graph).splitlines(), kind=kind, expected=expected, got=got)
 
 
@@ -147,12 +147,12 @@ def gradient_values(student: Student, program: Program) -> list[Array]:
     graph, shapes = capture_graph(program), list(program.shapes)
     output = graph.nodes[graph.outputs[0]].shape
     found = as_graph(student.gradient_graph(graph), "gradient_graph(graph)", [*shapes, output], shapes)
-    return evaluate_graph(found, given(program))
+    return evaluate_graph(found, graph_inputs(program))
 
 
 def expected(program: Program, mistake: str = "") -> list[Array]:
     """Compute the gradients, or those of a known mistake."""
-    return evaluate_graph(gradients(capture_graph(program), mistake=mistake), given(program))
+    return evaluate_graph(gradients(capture_graph(program), mistake=mistake), graph_inputs(program))
 
 
 def halves(student: Student, program: Program) -> tuple[Graph, Graph]:
@@ -174,11 +174,14 @@ def both_values(student: Student, program: Program) -> list[Array]:
     """Run both graphs, one after the other."""
     forward, backward = halves(student, program)
     output, *saved = evaluate_graph(forward, sample_arrays(program.shapes))
-    return [output, *evaluate_graph(backward, given(program, saved))]
+    return [output, *evaluate_graph(backward, graph_inputs(program, saved))]
 
 
-def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int]) -> list[int]:
-    """Return a number for each value, equal for equal expressions in all graphs that share `known`."""
+def expression_ids(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int]) -> list[int]:
+    """Return an ID for each value. Equal expressions have equal IDs in all graphs that share `known`.
+
+    `inputs` maps the number of an input to its ID, if it is known.
+    """
     found: list[int] = []
     for node in graph.nodes:
         place = inputs.get(int(node.value or 0)) if node.op == "input" else None
@@ -187,29 +190,29 @@ def identities(graph: Graph, known: dict[Hashable, int], inputs: dict[int, int])
     return found
 
 
-def recomputes_no_reduction(student: Student, program: Program) -> None:
+def check_recomputation(student: Student, program: Program) -> None:
     """Raise `Wrong` if the backward graph repeats a reduction of the forward graph."""
     forward, backward = halves(student, program)
     known: dict[Hashable, int] = {}
-    own = identities(forward, known, {})
+    forward_ids = expression_ids(forward, known, {})
     count = len(program.shapes)
-    saved = {count + at: own[k] for at, k in enumerate(forward.outputs[1:])}
+    saved = {count + at: forward_ids[k] for at, k in enumerate(forward.outputs[1:])}
     d = max(int(n.value or 0) for n in backward.nodes if n.op == "input")
-    theirs = identities(backward, known, saved | {d: -1})
-    reductions = {own[k]: k for k in live_nodes(forward) if forward.nodes[k].op in REDUCTIONS}
+    backward_ids = expression_ids(backward, known, saved | {d: -1})
+    reductions = {forward_ids[k]: k for k in live_nodes(forward) if forward.nodes[k].op in REDUCTIONS}
     for k in live_nodes(backward):
-        if backward.nodes[k].op in REDUCTIONS and theirs[k] in reductions:
+        if backward.nodes[k].op in REDUCTIONS and backward_ids[k] in reductions:
             passes = [
                 1 + max(reduction_depths(g)[i] for i in g.outputs) for g in (backward, split(capture_graph(program))[1])
             ]
             message = (
-                f"%{k} of the backward graph is %{reductions[theirs[k]]} of the forward graph, computed again; save it. "
+                f"%{k} of the backward graph computes %{reductions[backward_ids[k]]} of the forward graph again; save it. "
                 f"The backward kernel makes {passes[0]} passes over each row; {passes[1]} are enough"
             )
             raise wrong(message, backward, "refold")
 
 
-def saves_reductions(student: Student, program: Program) -> None:
+def check_saved_values(student: Student, program: Program) -> None:
     """Raise `Wrong` if a saved value is not a reduction, is not used, or is saved twice."""
     forward, backward = halves(student, program)
     for k in forward.outputs[1:]:
@@ -238,14 +241,14 @@ def has_unused(graph: Graph) -> bool:
 
 
 def mistaken(name: str) -> Callable[[Rule | Program], list[Array]]:
-    """Return an answer with this mistake."""
+    """Return a function that answers a case with this mistake."""
 
-    def give(case: Rule | Program) -> list[Array]:
+    def answer(case: Rule | Program) -> list[Array]:
         if isinstance(case, Rule):
             return by_rule(case, lambda op, d, y, a, b=None: operand_gradients(op, d, y, a, b, mistake=name))
         return expected(case, name)
 
-    return give
+    return answer
 
 
 TASK = Task(
@@ -286,8 +289,8 @@ TASK = Task(
             lambda c: [*c.evaluate(sample_arrays(c.shapes)), *expected(c)],
             draw=lambda c, got, right: ["the forward graph", *str(capture_graph(c)).splitlines()],
         ),
-        check_each(RECOMPUTED, cases, recomputes_no_reduction),
-        check_each(SAVED, cases, saves_reductions),
+        check_each(RECOMPUTED, cases, check_recomputation),
+        check_each(SAVED, cases, check_saved_values),
     ),
     mistakes=(
         Mistake(

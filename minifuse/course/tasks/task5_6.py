@@ -52,7 +52,7 @@ def cases() -> "SearchStrategy[Program]":
 
 
 def run_student_schedule(student: Student, graph: Graph) -> ScheduleCost:
-    """Run the student's schedule."""
+    """Run the student's schedule, and return its cost."""
     shapes = [node.shape for node in graph.nodes if node.op == "input"]
     return run_schedule(graph, student.schedule(graph), sample_arrays(shapes))
 
@@ -63,7 +63,7 @@ def groups(graph: Graph) -> list[list[int]]:
     return [[k, *[i for i in computed if i > k and can_share(graph, [k, i])][:2]] for k in computed]
 
 
-def moves_least(student: Student, program: Program) -> None:
+def check_traffic(student: Student, program: Program) -> None:
     """Raise `Wrong` if `kernel_for` loads or stores too much or too little."""
     graph = capture_graph(program)
     for group in groups(graph):
@@ -105,20 +105,20 @@ def judge_plan(student: Student, plan: Plan) -> tuple[Graph, ScheduleCost]:
     graph = plan.graph()
     current[0] = f"{plan.name}: {plan.text}"
     found = student.schedule(graph)
-    moved = run_schedule(graph, found, sample_arrays(plan.shapes))
-    return graph, moved
+    cost = run_schedule(graph, found, sample_arrays(plan.shapes))
+    return graph, cost
 
 
-def few_launches(student: Student) -> None:
+def check_launch_count(student: Student) -> None:
     """Raise `Wrong` if a schedule has more launches than the best one."""
     for plan in PLANS:
-        graph, moved = judge_plan(student, plan)
-        if moved.launches > plan.launches:
-            alone = unfused_cost(graph)[0]
-            message = f"{moved.launches} launches; unfused it would be {alone}, and {plan.launches} are enough"
-            kind = "unfused" if moved.launches == alone and plan is PLANS[0] else "launches"
+        graph, cost = judge_plan(student, plan)
+        if cost.launches > plan.launches:
+            unfused = unfused_cost(graph)[0]
+            message = f"{cost.launches} launches; unfused it would be {unfused}, and {plan.launches} are enough"
+            kind = "unfused" if cost.launches == unfused and plan is PLANS[0] else "launches"
             raise schedule_error(
-                message, graph, student.schedule(graph), kind, expected=plan.launches, got=moved.launches, case=plan
+                message, graph, student.schedule(graph), kind, expected=plan.launches, got=cost.launches, case=plan
             )
 
 
@@ -140,14 +140,14 @@ def in_turn(wrong: Wrong, is_near: bool) -> bool:
     return bool(wrong.got == count)
 
 
-def few_bytes(student: Student) -> None:
+def check_bytes(student: Student) -> None:
     """Raise `Wrong` if a schedule moves more bytes than the best one with equal launches."""
     for plan in PLANS:
-        graph, moved = judge_plan(student, plan)
-        if moved.nbytes > plan.nbytes:
-            alone = unfused_cost(graph)[1]
-            message = f"{moved.nbytes:,} bytes are moved; unfused it would be {alone:,}, and {plan.nbytes:,} are enough"
-            raise schedule_error(message, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=moved.nbytes)
+        graph, cost = judge_plan(student, plan)
+        if cost.nbytes > plan.nbytes:
+            unfused = unfused_cost(graph)[1]
+            message = f"{cost.nbytes:,} bytes are moved; unfused it would be {unfused:,}, and {plan.nbytes:,} are enough"
+            raise schedule_error(message, graph, student.schedule(graph), "bytes", expected=plan.nbytes, got=cost.nbytes)
 
 
 TASK = Task(
@@ -171,7 +171,7 @@ TASK = Task(
     ),
     reads=("docs/course/5.6-launches.md", "docs/guide/fusion.md"),
     checks=(
-        check_each(MINIMAL_TRAFFIC, cases, moves_least),
+        check_each(MINIMAL_TRAFFIC, cases, check_traffic),
         agreement(
             RIGHT,
             cases,
@@ -180,8 +180,8 @@ TASK = Task(
             draw=lambda c, got, right: str(capture_graph(c)).splitlines(),
             link=lambda c: "fusion",
         ),
-        Check(FEWEST, lambda s, e: few_launches(s)),
-        Check(BYTES, lambda s, e: few_bytes(s)),
+        Check(FEWEST, lambda s, e: check_launch_count(s)),
+        Check(BYTES, lambda s, e: check_bytes(s)),
     ),
     mistakes=(
         Mistake(

@@ -28,8 +28,8 @@ WAYS = {  # views of a and of b, and the names of the launches
     "along k": ("plain", "turned", ()),
     "crosswise": ("turned", "turned", ()),
     "crosswise, turned": ("plain", "plain", ()),
-    "one packed": ("turned", "plain", ("pack_operand",)),
-    "both packed": ("unaligned", "sliced", ("pack_operand", "pack_operand")),
+    "one made ready": ("turned", "plain", ("pack_operand",)),
+    "both made ready": ("unaligned", "sliced", ("pack_operand", "pack_operand")),
 }
 
 
@@ -137,7 +137,7 @@ def test_batches(batch, name, monkeypatch):
 @pytest.mark.parametrize("left", VIEWS)
 @pytest.mark.parametrize("right", VIEWS)
 def test_bf16_takes_every_layout(left, right, monkeypatch):
-    take(monkeypatch, "both packed")
+    take(monkeypatch, "both made ready")
     a, b = whole(4, (2, 13, 37), (2, 37, 70))
     x, y = VIEWS[left](a), VIEWS[right](b)
     if min(layout_of(v).span()[0] for v in (x, y)) < 0:
@@ -160,7 +160,7 @@ def test_an_output_in_any_order(monkeypatch):
 
 
 def test_copies_are_rounded_to_bf16(monkeypatch):
-    take(monkeypatch, "both packed")
+    take(monkeypatch, "both made ready")
     a = np.array([[1 + 2**-8, 1 + 3 * 2**-8, 1 + 2**-8 + 2**-20, -1 - 2**-9]], np.float32)
     out, _ = multiplied(plain_in(MEDIUM), a, np.eye(4, dtype=np.float32))
     np.testing.assert_array_equal(out, [[1, 1 + 2**-6, 1 + 2**-7, -1]])

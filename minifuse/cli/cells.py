@@ -106,12 +106,12 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
             "reads": len(reads),
             "readers": len({(read.launch, read.thread) for read in reads}),
             "turns": max((read.read_index for read in reads), default=-1) + 1,
-            "launches": len({part.launch for part in tree.parts if part.operator} or origin.launches),
+            "launches": len({node.launch for node in tree.nodes if node.operator} or origin.launches),
             "pieces": len(earlier_results(tree)),
             "value": value,
         },
         "DERIVED": {
-            "operators": sum(bool(part.operator) for part in tree.parts),
+            "operators": sum(bool(node.operator) for node in tree.nodes),
             "depth": tree.depth(),
             "value_in_this_order": float(values[-1]),
         },
@@ -128,22 +128,22 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
             for r in reads
         ],
         "stages": [
-            {"launch": stage.launch + 1, "title": stage.title, "values": [float(values[k]) for k in stage.parts]}
+            {"launch": stage.launch + 1, "title": stage.title, "values": [float(values[k]) for k in stage.nodes]}
             for stage in all_stages(tree)
         ],
-        "tree": [part_facts(tree, k) for k in range(len(tree.parts))],
+        "tree": [part_facts(tree, k) for k in range(len(tree.nodes))],
     } | ({"caveat": CAVEAT} if origin.backend == "parallel" else {})
 
 
 def part_facts(tree: ProvenanceTree, k: int) -> dict[str, object]:
     """Return one node of a tree as plain data; `of` lists the indices of an operator's inputs."""
-    part = tree.parts[k]
-    if part.is_element:
-        return {"array": part.array, "element": part.element}
-    if not part.operator:
-        return {"number": part.number if np.isfinite(part.number) else str(part.number)}
-    facts = {"operator": part.operator, "of": list(part.parts), "launch": part.launch + 1}
-    return facts | {"block": part.thread[0], "thread": part.thread[1]} | ({"way": part.exchange} if part.exchange else {})
+    node = tree.nodes[k]
+    if node.is_element:
+        return {"array": node.array, "element": node.element}
+    if not node.operator:
+        return {"number": node.number if np.isfinite(node.number) else str(node.number)}
+    facts = {"operator": node.operator, "of": list(node.operands), "launch": node.launch + 1}
+    return facts | {"block": node.thread[0], "thread": node.thread[1]} | ({"way": node.exchange} if node.exchange else {})
 
 
 # Text output.
@@ -231,9 +231,9 @@ def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.f
     """Print one stage of the tree: its first few values, and how they were computed."""
     tree = origin.tree
     prefix = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
-    count = len(stage.parts)
+    count = len(stage.nodes)
     console.print(Text(f"{prefix}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
-    for k in stage.parts[:MAX_NUMBERS]:
+    for k in stage.nodes[:MAX_NUMBERS]:
         console.print(Text(f"  {format_part(origin, k, values)}"), no_wrap=True, overflow="ellipsis")
     if count > MAX_NUMBERS:
         console.print(f"  and {count - MAX_NUMBERS:,} more", style="dim")
@@ -241,16 +241,16 @@ def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.f
 
 def format_part(origin: CellProvenance, k: int, values: list[np.floating]) -> str:
     """Format one node: the thread that computed it, its value, and its inputs."""
-    tree, part = origin.tree, origin.tree.parts[k]
-    if not part.operator:
+    tree, node = origin.tree, origin.tree.nodes[k]
+    if not node.operator:
         return (
             f"{float(values[k]):.6g}  =  {tree.text(k)}"
-            if part.is_element
-            else f"{part.number:g}, from a thread that reads no element"
+            if node.is_element
+            else f"{node.number:g}, from a thread that reads no element"
         )
     names = {piece: f"piece{n}" for n, piece in enumerate(earlier_results(tree))}
     text = tree.text(k, MAX_TEXT, {} if k in names else names)
-    if part.exchange:
-        symbol, numbers = TABLE[part.operator].symbol, [f"{float(values[p]):.6g}" for p in part.parts]
-        text = f" {symbol} ".join(numbers) if symbol else f"{part.operator}({', '.join(numbers)})"
-    return f"{format_reader(origin, part.launch, part.thread)}: {float(values[k]):.6g}  =  {text}"
+    if node.exchange:
+        symbol, numbers = TABLE[node.operator].symbol, [f"{float(values[p]):.6g}" for p in node.operands]
+        text = f" {symbol} ".join(numbers) if symbol else f"{node.operator}({', '.join(numbers)})"
+    return f"{format_reader(origin, node.launch, node.thread)}: {float(values[k]):.6g}  =  {text}"

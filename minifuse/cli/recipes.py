@@ -144,7 +144,7 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
         MofNCompleteColumn(),
         TextColumn("{task.fields[speed]}"),
     )
-    loss_and_speed, target = [0.0, 0.0], trainer.recipe.target
+    loss_and_speed, metric = [0.0, 0.0], trainer.recipe.target
     with Progress(*columns, TimeRemainingColumn(), console=console, transient=True) as progress:
         bar = progress.add_task("training", total=trainer.steps, completed=trainer.done, speed="")
 
@@ -161,7 +161,7 @@ def show_progress(trainer: Trainer, console: Console) -> Iterator[ProgressCallba
             )
             if numbers is not None:
                 line = f"step {trainer.done:>6,} of {trainer.steps:,}   loss {loss_and_speed[0]:.4f}"
-                progress.console.print(f"{line}   held-out {target} {numbers[target]:.4f}")
+                progress.console.print(f"{line}   held-out {metric} {numbers[metric]:.4f}")
 
         yield report
 

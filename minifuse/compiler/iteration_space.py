@@ -50,7 +50,7 @@ class IterationSpace(NamedTuple):
         return is_read_as(leaf, reindex, lambda layout: layout.expand(*self.shape))
 
     def is_read_in_order(self, leaf: Node, reindex: Reindex) -> bool:
-        """Return whether the loops read each element of the value under the views of a leaf once, in row-major order."""
+        """Return whether the loops read each element of the leaf's source (see `strip_views`) once, in row-major order."""
         return is_read_as(leaf, reindex, lambda layout: layout.reshape(*self.shape))
 
 
@@ -60,7 +60,11 @@ def reduction_space(node: Node) -> IterationSpace:
 
 
 def is_read_as(leaf: Node, reindex: Reindex, expected: Reindex) -> bool:
-    """Return whether a kernel reads the value under the views of a leaf in the order that `expected` returns for it."""
+    """Return whether the loops read the elements of the leaf's source in the expected order.
+
+    The source is the value under the views of the leaf. `expected` maps the layout of the source to a layout that visits the
+    elements in this order.
+    """
     layout = row_major(strip_views(leaf).shape)
     try:
         return reindex(layout_through_views(leaf, layout)).same_traversal(expected(layout))

@@ -37,7 +37,7 @@ from .trace_result import PerCallInput, PlanInput, PlannedFunction, TracedGraph
 NATIVE_TYPES = (Array, np.float64)  # operands that need no conversion: NumPy's float64 is a Python float
 
 plans: PlanTable["Plan"] = PlanTable()  # by key
-runs = plans.fast_path  # key -> host program, which is all that a repeated call needs; some plans are only in `plans`
+runs = plans.fast_path  # key -> host program; cleared from time to time, so that some plans are only in `plans`
 
 
 def plan_key(function: PlannedFunction, inputs: Sequence[object]) -> tuple[object, ...]:
@@ -72,7 +72,7 @@ def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
     if (hook := active_hook()) is not None:
         return hook.call(function, inputs)
     for x in inputs:
-        if isinstance(x, Node):  # a function that is being traced uses a tensor of its closure
+        if isinstance(x, Node):  # a function is being traced, and combines a node with a tensor of its closure
             return x.apply(function, *inputs)
     plan, inputs = get_plan(function, inputs)
     return plan.run(*inputs)
@@ -111,7 +111,8 @@ def get_inplace_plan(
     targets : tuple of int
         The inputs that the results are stored in.
     alias_of : tuple of int
-        For each input, the first input with exactly the same elements in memory. Apart from these, targets overlap no input.
+        For each input, the index of the first input that has the same elements in memory. The caller guarantees that a
+        target overlaps no other input.
     inputs : sequence
     """
 
@@ -182,15 +183,16 @@ def cast_to_target(name: str, result: object, target: PlanInput) -> Node:
 class PlanBackward:
     """The tape node of one recorded run of a plan.
 
-    `count` is the number of outputs, `clock` the time of the run by `write_clock`.
+    `count` is the number of outputs. `run_time` is the value of `write_clock` at the run: a saved tensor with a later write
+    was modified.
     """
 
-    __slots__ = ("clock", "count", "edges", "plan", "saved_tensors")
+    __slots__ = ("count", "edges", "plan", "run_time", "saved_tensors")
 
     def __init__(self, plan: "Plan", edges: tuple[object, ...], saved_tensors: tuple[PlanInput, ...]) -> None:
         self.plan, self.edges = plan, edges
         self.saved_tensors: tuple[PlanInput, ...] | None = saved_tensors
-        self.count, self.clock = plan.count, write_clock.clock
+        self.count, self.run_time = plan.count, write_clock.clock
 
     def backward(self, output_grads: Sequence[Array | None]) -> Sequence[Array | None]:
         """Return the gradients of the inputs."""
@@ -198,7 +200,7 @@ class PlanBackward:
         if saved_tensors is None:
             raise GradientError(FREED_GRAPH)
         for x in saved_tensors:
-            if isinstance(x, Array) and x.buffer.version.last_write > self.clock:
+            if isinstance(x, Array) and x.buffer.version.last_write > self.run_time:
                 raise modified_error(f"a tensor of shape {x.shape}", self.plan.function)
         return self.plan.gradients(self, saved_tensors, output_grads)
 
@@ -240,7 +242,7 @@ class Plan:
     targets : tuple of int
         Inputs that the results are stored in.
     alias_of : sequence of int
-        For each input, the first input that is the same tensor.
+        For each input, the index of the first input that has the same elements in memory. Default: all inputs differ.
     graph : TracedGraph, optional
         The graph of the function if it is traced already.
     recompute : {"auto", "none"}
@@ -342,15 +344,23 @@ class Plan:
         if self.backward is not None:
             differentiable_outputs = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
             outputs_with_grad = differentiable_outputs - {*self.graph.nondifferentiable}
-        self.metas = []
+        self.output_metas = []
         for k, (node, (_, layout)) in enumerate(zip(scheduled.results, scheduled.buffers, strict=True)):
             requires_grad = k in outputs_with_grad
-            self.metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
+            self.output_metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
+        # In the text of the host program, Call is the class of the tape node of a recorded call.
         constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
         title = getattr(self.function, "__name__", str(self.function))
         self.steps, self.refusals = scheduled.scheduler.steps, list(scheduled.scheduler.refusals)
         self.host = HostProgram(
-            self.graph, self.backward, scheduled.scheduler, scheduled.buffers, self.metas, constants, title, self.names
+            self.graph,
+            self.backward,
+            scheduled.scheduler,
+            scheduled.buffers,
+            self.output_metas,
+            constants,
+            title,
+            self.names,
         )
         self.text = self.host.text
 
@@ -395,7 +405,7 @@ class Plan:
         for k, n in backward.saved_outputs:
             value = saved[k]
             assert isinstance(value, Array)
-            y = self.tensor(value.buffer, value.address, self.metas[n])
+            y = self.tensor(value.buffer, value.address, self.output_metas[n])
             y.grad_fn = tape_node, n
             recorded.append(y.reshape(value.shape))
         input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)

@@ -1,4 +1,7 @@
-"""Linear Diophantine equations with bounded unknowns: they find the index of a position, and overlaps of strided regions."""
+"""Solve linear Diophantine equations with bounded unknowns.
+
+They determine the index of the element at an offset in memory, and whether strided regions overlap.
+"""
 
 from collections.abc import Iterator, Sequence
 from math import gcd
@@ -13,8 +16,8 @@ def bounded_solutions(total: int, terms: Sequence[tuple[int, int]]) -> Iterator[
     -----
     This is a depth-first search, as in NumPy's `mem_overlap.c`. It begins with the unknown that has the largest coefficient,
     and tries only values for which the other terms can add up to the remaining total, and for which the greatest common
-    divisor of their coefficients divides that total. For strides that nest, as those of all views do, at most one or two
-    values remain for each unknown.
+    divisor of their coefficients divides that total. If each coefficient is larger than the largest sum of the terms before
+    it, as for the strides of a slice of a contiguous array, at most one value remains for each unknown.
 
     Examples
     --------

@@ -25,7 +25,7 @@
         ├── UnwrittenOutputError          an element of an output that no thread wrote
         ├── BarrierError                  a barrier or a warp operation that some threads do not reach
         ├── DivergenceError               lanes of one warp at different instructions where they must be converged
-        ├── UnknownWordError              a function of CUDA, Python or NumPy that kernels do not support here
+        ├── UnknownWordError              a function, an option or a dtype that the CUDA interpreter does not support
         └── LimitError                    more events than the limit
             └── LoopLimitError            a loop or a recursion of more steps than the limit
 
@@ -183,7 +183,7 @@ class DivergenceError(SimtError):
 
 
 class UnknownWordError(SimtError):
-    """Kernels do not support this function of CUDA, Python or NumPy here."""
+    """The CUDA interpreter does not support this function of CUDA, Python or NumPy, or this option or dtype."""
 
 
 class LimitError(SimtError):

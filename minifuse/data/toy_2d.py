@@ -25,7 +25,7 @@ RULES: dict[str, Callable[[Points], npt.NDArray[np.bool_]]] = {
     "xor": lambda p: (p[:, 0] > 0) != (p[:, 1] > 0),
     "circle": lambda p: (p * p).sum(1) > 0.4,
 }
-POINTS = (*RULES, "spiral", "moons")
+DATASET_NAMES = (*RULES, "spiral", "moons")
 
 
 def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: str | None = None) -> tuple[Tensor, Tensor]:
@@ -67,8 +67,8 @@ def points(name: str, n: int = 200, seed: int = 0, noise: float = 0.0, backend: 
     >>> x.shape, bool(((x[:, 0] > 0) == (y == 1)).all())
     ((6, 2), True)
     """
-    if name not in POINTS:
-        raise MinifuseError(f"points: unknown data set {name!r}; expected one of {', '.join(POINTS)}")
+    if name not in DATASET_NAMES:
+        raise MinifuseError(f"points: unknown data set {name!r}; expected one of {', '.join(DATASET_NAMES)}")
     if n < 0 or not 0 <= noise < np.inf:
         raise ShapeError(f"points: got n={n} and noise={noise}, expected both at least 0, and a finite noise")
     rng = np.random.default_rng(seed)

@@ -35,7 +35,7 @@ from .explanation import (
     PassFacts,
     RefusalFacts,
 )
-from .fusion_log_text import StepFacts, describe_steps
+from .fusion_log_text import DecisionText, describe_decisions
 
 ALLOCATE_PATTERN = re.compile(r"(\w+) = allocate\((\d+)\)")
 LAUNCH_PATTERN = re.compile(r"launch(\d+)\(")
@@ -179,12 +179,12 @@ class NumberedGraph:
             for producer, consumer, reason in self.unique_refusals()
         )
 
-    def steps(self, inputs: Sequence[PlanInput]) -> tuple[StepFacts, ...]:
+    def steps(self, inputs: Sequence[PlanInput]) -> tuple[DecisionText, ...]:
         """Describe the decisions of the scheduler. The call is scheduled again, because no log was active the first time."""
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
-        return tuple(describe_steps(record, {*self.unique_refusals()}, self.describe, self.numbers))
+        return tuple(describe_decisions(record, {*self.unique_refusals()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:
         """Describe every node."""
@@ -218,7 +218,7 @@ def plan_backward(plan: Plan, inputs_of_plan: Sequence[PlanInput | PerCallInput 
     needed = [inputs_of_plan[k] for k in backward.inputs]
     inputs = [x.value if isinstance(x, PerCallInput) else x for x in needed]
     output_grads = [dense_meta(y, plan.backend) for y in plan.outputs]
-    saved = plan.metas[plan.count :]
+    saved = plan.output_metas[plan.count :]
     backward_inputs = [empty_tensor_like(getattr(x, "meta", x), plan.backend) for x in (*inputs, *output_grads, *saved)]
     with grad_recording(False):
         return Plan(backward.function, backward_inputs)
@@ -234,7 +234,7 @@ def backward_facts(
     backward_plan, backward = plan_backward(plan, inputs_of_plan), plan.backward
     if backward_plan is None or backward is None:
         return None
-    saved = list(zip(backward.saved, plan.metas[plan.count :], strict=True))
+    saved = list(zip(backward.saved, plan.output_metas[plan.count :], strict=True))
     input_names = [plan.host.slot_names[k] for k in backward.inputs] + [f"d{k}" for k in range(plan.count)]
     names = input_names + [graph.name(x) for x, _ in saved]
     memory = [*names, *backward_plan.host.slot_names[len(names) :]]

@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .fusion_log_text import StepFacts
+from .fusion_log_text import DecisionText
 from .report import Column, InspectionReport, Paragraph, ReportTable, format_bytes, format_count, make_table, number_column
 
 MAX_SHOWN_NODES = 120  # nodes that the report lists
@@ -114,7 +114,7 @@ class Explanation:
     """
     backward: BackwardFacts | None
     refusals: tuple[RefusalFacts, ...]
-    steps: tuple[StepFacts, ...]
+    steps: tuple[DecisionText, ...]
     """The decisions of the scheduler that led to these kernels, in order."""
 
     @property

@@ -1,4 +1,4 @@
-"""Describe the decisions of the scheduler in words, one sentence each. This module uses no plans."""
+"""Describe the decisions of the scheduler in words, one sentence each."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,11 +24,16 @@ MAX_LISTED_VALUES = 3  # values that a sentence names; the others are counted
 
 
 @dataclass(frozen=True)
-class StepFacts:
-    """A decision. The decisions for one kernel have one number, from "begun" to "made", or to "again" if it is discarded."""
+class DecisionText:
+    """A decision of the scheduler, as a sentence.
+
+    All decisions about one kernel have the same `kernel` number: the kernel is "begun", and later it is "made", or discarded
+    and started "again" with a new number. A copy has a number, too, but only the kind "copied".
+    """
 
     kind: str
-    """One of "joined", "begun", "taken", "held", "refused", "again", "made", "copied" and "in place"."""
+    """A constant of `compiler.fusion_log`: GROUPED "joined", STARTED "begun", INLINED "taken", REDUCTION_FUSED "held",
+    REFUSED "refused", RESTARTED "again", EMITTED "made", COPIED "copied" or IN_PLACE "in place"."""
     kernel: int | None
     """The number of the kernel, in the order in which kernels were started."""
     launch: int | None
@@ -39,9 +44,9 @@ class StepFacts:
     """The decision as a sentence."""
 
 
-def describe_steps(
+def describe_decisions(
     record: FusionLog, listed: Collection[Refusal], describe: Callable[[Node], str], numbers: Mapping[Node, int]
-) -> Iterator[StepFacts]:
+) -> Iterator[DecisionText]:
     """Yield the decisions of a log as sentences. Omit refusals that are not in `listed`, and nodes that compute nothing."""
     launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
     targets: dict[int, frozenset[Node]] = {}
@@ -66,11 +71,11 @@ def describe_steps(
             reason = "in its epilogue" if kernel in matmul_kernels else "inline" * (not is_target)
         text = format_decision(Decision(kind, kernel, nodes, reason), name, [describe(x) for x in nodes])
         values = tuple(numbers[x] for x in nodes if x in numbers)
-        yield StepFacts(kind, kernel if kernel >= 0 else None, launch, values, text)
+        yield DecisionText(kind, kernel if kernel >= 0 else None, launch, values, text)
 
 
 def strip_detach(node: Node) -> Node:
-    """Return the node that is computed for a node: `detach` nodes matter only for gradients."""
+    """Return the input under a chain of `detach` nodes. No kernel computes them: they only stop gradients."""
     while node.function is detach:
         (node,) = node.inputs
     return node

@@ -94,10 +94,13 @@ class KernelLaunch(StepOperands):
         return not self.kernel.pointwise_outputs and all(not layout.strides[d] or self.shape[d] == 1 for d in self.dims)
 
     def alias_output(self, output: int, target: BufferView) -> "KernelLaunch":
-        """Return this launch with one output stored in `target`, which inputs may read: they become `ReadOutput`."""
+        """Return this launch with one output stored in `target`.
+
+        In a pointwise kernel, loads of the inputs equal to `target` become `ReadOutput`.
+        """
         outputs = self.outputs_with(output, target)
         kernel, inputs = self.kernel, self.inputs
-        if not self.dims:  # a row output is stored at the end of its row, after all loads
+        if not self.dims:  # with reductions, no load changes: a row output is stored after all loads of its row
             change, inputs = alias_inputs(self.inputs, target, output)
             pointwise = tuple(replace(e, Load, change) for e in kernel.pointwise_outputs)
             kernel = Kernel(pointwise, kernel.row_outputs)
@@ -207,9 +210,9 @@ Step = KernelLaunch | MatmulLaunch | LibraryCall
 
 
 def relocate(view: BufferView, source: BufferView, target: BufferView) -> BufferView | None:
-    """Return a view after the elements of `source`, a view of the same buffer, have moved to `target`.
+    """Return where the elements of `view` are after the elements of `source` have moved to `target`.
 
-    Views of other buffers are returned unchanged. Return None if no layout describes the result.
+    If `view` and `source` are views of different buffers, return `view`. Return None if no layout describes the result.
     """
     slot, layout = view
     if slot != source[0]:

@@ -20,7 +20,9 @@ from ..ir.graph import Node
 from ..ir.vjp import strip_reshapes
 
 Sizes = int | Sequence[int]
-MAX_COPY_RATIO = 4  # a convolution may copy at most this many times the elements that sums over windows need
+# The gradient is computed as a convolution only if the windows of the convolution have at most this many times the elements
+# of the matmul's result, which `overlap_add` would sum otherwise.
+MAX_COPY_RATIO = 4
 MAX_CACHED_GEOMETRIES = 10_000
 
 
@@ -97,7 +99,7 @@ class WindowOp(CompositeOp):
 
     @property
     def parameters(self) -> tuple[Hashable, ...]:
-        """Return the parameters that identify the op; the matmul's precision is part of the op's definition."""
+        """Return the parameters that kernels of backends need. They do not depend on the precision of `product`."""
         return self.size, self.step, self.dilation, self.dtype
 
     def infer(self, *inputs: Array) -> tuple[ShapeDtype, ...]:

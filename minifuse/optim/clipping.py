@@ -143,7 +143,8 @@ def check_limit(name: str, x: float) -> None:
         raise ValueError(f"{name} is {x}, expected a number of at least 0")
 
 
-# The inputs of these functions are all gradients, then one number.
+# The inputs of these functions are all gradients, then one number. `count` is the number of gradients; it is part of the key
+# of `cache` only, so there is one function for each number of gradients.
 
 
 @cache

@@ -25,64 +25,86 @@ class AtomicFunctions:
     @staticmethod
     def add(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] += value`."""
-        return atomic_update("add", array, index, lambda old, new: old + new, value)
+        return atomic_update("add", array, index, lambda stored, operand: stored + operand, value)
 
     @staticmethod
     def sub(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] -= value`."""
-        return atomic_update("sub", array, index, lambda old, new: old - new, value)
+        return atomic_update("sub", array, index, lambda stored, operand: stored - operand, value)
 
     @staticmethod
     def and_(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] &= value`."""
-        return atomic_update("and_", array, index, lambda old, new: old & new, value)
+        return atomic_update("and_", array, index, lambda stored, operand: stored & operand, value)
 
     @staticmethod
     def or_(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] |= value`."""
-        return atomic_update("or_", array, index, lambda old, new: old | new, value)
+        return atomic_update("or_", array, index, lambda stored, operand: stored | operand, value)
 
     @staticmethod
     def xor(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] ^= value`."""
-        return atomic_update("xor", array, index, lambda old, new: old ^ new, value)
+        return atomic_update("xor", array, index, lambda stored, operand: stored ^ operand, value)
 
     @staticmethod
     def inc(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Add 1, or set to 0 if the element is `value` or more."""
-        return atomic_update("inc", array, index, lambda old, new: type(old)(0) if old >= new else old + type(old)(1), value)
+        return atomic_update(
+            "inc",
+            array,
+            index,
+            lambda stored, limit: type(stored)(0) if stored >= limit else stored + type(stored)(1),
+            value,
+        )
 
     @staticmethod
     def dec(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Subtract 1, or set to `value` if the element is 0 or more than `value`."""
         return atomic_update(
-            "dec", array, index, lambda old, new: new if old == 0 or old > new else old - type(old)(1), value
+            "dec",
+            array,
+            index,
+            lambda stored, limit: limit if stored == 0 or stored > limit else stored - type(stored)(1),
+            value,
         )
 
     @staticmethod
     def exch(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """`array[index] = value`."""
-        return atomic_update("exch", array, index, lambda old, new: new, value)
+        return atomic_update("exch", array, index, lambda stored, operand: operand, value)
 
     @staticmethod
     def max(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Store the larger of the element and `value`. A nan in memory is kept."""
-        return atomic_update("max", array, index, lambda old, new: new if new > old else old, value)
+        return atomic_update("max", array, index, lambda stored, operand: operand if operand > stored else stored, value)
 
     @staticmethod
     def min(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Store the smaller of the element and `value`. A nan in memory is kept."""
-        return atomic_update("min", array, index, lambda old, new: new if new < old else old, value)
+        return atomic_update("min", array, index, lambda stored, operand: operand if operand < stored else stored, value)
 
     @staticmethod
     def nanmax(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Store the larger of the element and `value`. A nan is ignored."""
-        return atomic_update("nanmax", array, index, lambda old, new: new if new > old or old != old else old, value)
+        return atomic_update(
+            "nanmax",
+            array,
+            index,
+            lambda stored, operand: operand if operand > stored or stored != stored else stored,
+            value,
+        )
 
     @staticmethod
     def nanmin(array: object, index: ElementIndex, value: RealNumber) -> RealNumber:
         """Store the smaller of the element and `value`. A nan is ignored."""
-        return atomic_update("nanmin", array, index, lambda old, new: new if new < old or old != old else old, value)
+        return atomic_update(
+            "nanmin",
+            array,
+            index,
+            lambda stored, operand: operand if operand < stored or stored != stored else stored,
+            value,
+        )
 
     @staticmethod
     def cas(array: object, index: ElementIndex, old: RealNumber, value: RealNumber) -> RealNumber:

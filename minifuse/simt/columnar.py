@@ -87,7 +87,7 @@ def unique_pairs(left: Ints, right: Ints) -> tuple[Ints, Ints]:
 
 
 def expand_ranges(first: Ints, last: Ints) -> tuple[Ints, Ints]:
-    """Return all integers from `first` to `last` of each row, and the row that each belongs to.
+    """Return (rows, integers): the integers from `first` to `last` of each row, each with the index of its row.
 
     Examples
     --------

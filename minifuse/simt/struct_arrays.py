@@ -50,7 +50,9 @@ class StructArray:
         """Return the array of a field."""
         if name not in self.fields:
             raise lane_error(
-                UnknownWordError, f"field '{name}' of '{self.name}'", f"its fields are {', '.join(self.fields)}"
+                UnknownWordError,
+                f"field '{name}' of '{self.name}'",
+                f"there is no such field; its fields are {', '.join(self.fields)}",
             )
         return self.fields[name]
 

@@ -64,7 +64,7 @@ def check_writable(target: "Tensor") -> None:
 
 
 def run_inplace_plan(function: TraceableFunction, targets: tuple[int, ...], alias_of: tuple[int, ...], *inputs: Any) -> None:
-    """Run the plan of an in-place operation. `alias_of[k]` is the first input that is the same tensor as input k."""
+    """Run the plan of an in-place operation. `alias_of[k]` is the first input with the same elements as input k."""
     run = runs.get((targets, alias_of, *plan_key(function, inputs)))
     if run is None:
         hook = active_hook()

@@ -87,10 +87,10 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
     >>> mf.load(path)["weight"].shape, mf.load(path)["count"], mf.load_metadata(path)
     ((2, 3), tensor(7), {'epoch': '3'})
     """
-    texts, arrays = dict(metadata or {}), dict[str, NumpyArray]()
-    if DIGEST_KEY in texts:
+    metadata, arrays = dict(metadata or {}), dict[str, NumpyArray]()
+    if DIGEST_KEY in metadata:
         raise DTypeError(f"save: the metadata key {DIGEST_KEY!r} is reserved for the digest, which save adds; remove it")
-    for name, text in texts.items():
+    for name, text in metadata.items():
         if not (is_text(name) and is_text(text)):
             raise DTypeError(
                 f"save: metadata {name!r} is {text!r:.40}, expected str keys and values; encode other values with json.dumps"
@@ -104,7 +104,9 @@ def save(tensors: Mapping[str, Tensor], path: PathLike, metadata: Mapping[str, s
         arrays[name] = array if array.flags.c_contiguous else array.copy(order="C")  # keeps 0-d arrays 0-d
     format_names = {dtype: name for name, dtype in DTYPE_NAMES.items()}
     specs = {name: (format_names[array.dtype.name], list(array.shape)) for name, array in arrays.items()}
-    write_file(import_safetensors().numpy.save(arrays, {**texts, DIGEST_KEY: digest_entry(arrays, specs, texts)}), path)
+    write_file(
+        import_safetensors().numpy.save(arrays, {**metadata, DIGEST_KEY: digest_entry(arrays, specs, metadata)}), path
+    )
 
 
 def is_text(x: object) -> bool:
@@ -157,8 +159,9 @@ def read_tensors(call: str, path: PathLike, backend: str | None) -> tuple[dict[s
                     f"{call}: {name!r} in {path} is {dtype}, expected {', '.join(BY_NAME)}; convert it where it was "
                     "written, in PyTorch with x.float() or x.long(), and save it again. Nothing was loaded"
                 )
-        arrays, texts = file.arrays(), file.texts
-    return {name: Tensor.from_numpy(np.require(array, requirements="W"), target) for name, array in arrays.items()}, texts
+        arrays, metadata = file.arrays(), file.metadata
+    tensors = {name: Tensor.from_numpy(np.require(array, requirements="W"), target) for name, array in arrays.items()}
+    return tensors, metadata
 
 
 def load_metadata(path: PathLike) -> dict[str, str]:
@@ -178,7 +181,7 @@ def load_metadata(path: PathLike) -> dict[str, str]:
     {'written by': 'minifuse'}
     """
     with open_checkpoint("load_metadata", path) as file:
-        return file.texts
+        return file.metadata
 
 
 def save_state(state: object, path: PathLike) -> None:
@@ -208,10 +211,10 @@ def save_state(state: object, path: PathLike) -> None:
     (3, (0.1, 0.05), {0: tensor([1., 1.])}, ['momenta.0'])
     """
     try:
-        tensors, texts = flatten_state(state)
+        tensors, metadata = flatten_state(state)
     except RecursionError:
         raise DTypeError("save_state: the state is nested too deeply, or contains itself; make it flatter") from None
-    save(tensors, path, texts)
+    save(tensors, path, metadata)
 
 
 def load_state(path: PathLike, backend: str | None = None) -> Any:
@@ -239,11 +242,11 @@ def load_state(path: PathLike, backend: str | None = None) -> Any:
     >>> mf.load_state(path)
     {'step': 3, 'momenta': [tensor([1., 1.])]}
     """
-    tensors, texts = read_tensors("load_state", path, backend)
-    if STATE_KEY not in texts:
+    tensors, metadata = read_tensors("load_state", path, backend)
+    if STATE_KEY not in metadata:
         raise CheckpointError(f"load_state: {path} was not written by save_state; read its tensors with mf.load")
     try:
-        return unflatten_state(tensors, texts)
+        return unflatten_state(tensors, metadata)
     except (KeyError, TypeError, ValueError, RecursionError) as error:
         raise CheckpointError(
             f"load_state: {path} describes a tree that does not match its tensors: {error!r}; use another copy"
@@ -321,7 +324,7 @@ class CheckpointFile:
     ----------
     specs : dict
         Element type, as the format names it, and shape of each tensor, by name.
-    texts : dict of str to str
+    metadata : dict of str to str
         The metadata without the digest.
 
     Raises
@@ -334,16 +337,16 @@ class CheckpointFile:
         self._call, self._path, self._file = call, path, file
         slices = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118  # file is not a dict
         self.specs = {name: (str(part.get_dtype()), list(part.get_shape())) for name, part in slices.items()}
-        self.texts: dict[str, str] = dict(file.metadata() or {})
+        self.metadata: dict[str, str] = dict(file.metadata() or {})
         # Search all keys: the key of the digest may be damaged, too.
-        has_digest = any(text.startswith(DIGEST_PREFIX) for text in self.texts.values())
-        digest = self.texts.pop(DIGEST_KEY, None)
-        self._contents: str | None = None
+        has_digest = any(text.startswith(DIGEST_PREFIX) for text in self.metadata.values())
+        digest = self.metadata.pop(DIGEST_KEY, None)
+        self._contents_digest: str | None = None
         if digest is None and not has_digest:
             return  # an older file, or one that another library wrote
         prefix, _, digests = (digest or "").partition(" ")
-        self._contents, _, header = digests.partition(" ")
-        if prefix != DIGEST_PREFIX or header != header_digest(self.specs, self.texts, self._contents):
+        self._contents_digest, _, header = digests.partition(" ")
+        if prefix != DIGEST_PREFIX or header != header_digest(self.specs, self.metadata, self._contents_digest):
             raise self._damaged("its header has changed since it was written")
 
     def arrays(self) -> dict[str, NumpyArray]:
@@ -355,7 +358,7 @@ class CheckpointFile:
             The elements do not match their digest.
         """
         arrays = {name: self._file.get_tensor(name) for name in self.specs}
-        if self._contents is not None and contents_digest(arrays) != self._contents:
+        if self._contents_digest is not None and contents_digest(arrays) != self._contents_digest:
             raise self._damaged("its elements have changed since they were written")
         return arrays
 

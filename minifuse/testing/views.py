@@ -34,6 +34,8 @@ METHODS: Mapping[str, Callable[..., Any]] = {"permute": permute, "expand": expan
 class Recipe:
     """A chain of views. Call it with an array, a tensor or a graph node of shape `base` to apply them.
 
+    `training.Recipe` is another class: it describes a training run.
+
     Parameters
     ----------
     base : tuple of int

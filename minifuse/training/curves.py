@@ -26,9 +26,8 @@ def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
             'curves need matplotlib, which is not installed; run: pip install "minifuse[train]"'
         ) from None
     steps = [line for line in lines if "loss" in line]
-    metrics = [
-        (line["step"], line["held_out"][recipe.target]) for line in lines if recipe.target in line.get("held_out", ())
-    ]
+    metric = recipe.target
+    metrics = [(line["step"], line["held_out"][metric]) for line in lines if metric in line.get("held_out", ())]
     figure = Figure(figsize=SIZE, dpi=DPI, layout="constrained")
     axes = figure.add_subplot()
     axes.plot([x["step"] for x in steps], [x["loss"] for x in steps], color=BLUE, alpha=0.35, linewidth=0.8, label="loss")
@@ -42,12 +41,12 @@ def draw_curves(lines: Sequence[LogLine], recipe: Recipe) -> bytes:
     axes.set_ylabel("loss")
     axes.set_ylim(bottom=0)
     axes.grid(alpha=0.25)
-    metric_axes = axes.twinx() if metrics and recipe.target != "loss" else axes
+    metric_axes = axes.twinx() if metrics and metric != "loss" else axes
     if metrics:
-        metric_axes.plot(*zip(*metrics, strict=True), color=VERMILLION, linestyle="--", label=f"{recipe.target}, held out")
+        metric_axes.plot(*zip(*metrics, strict=True), color=VERMILLION, linestyle="--", label=f"{metric}, held out")
     handles, labels = axes.get_legend_handles_labels()
     if metric_axes is not axes:
-        metric_axes.set_ylabel(f"{recipe.target} on held-out data")
+        metric_axes.set_ylabel(f"{metric} on held-out data")
         more_handles, more_labels = metric_axes.get_legend_handles_labels()
         handles, labels = handles + more_handles, labels + more_labels
     axes.legend(handles, labels, frameon=False)

@@ -164,7 +164,7 @@ class Recipe:
     max_norm : float or None
         If not None, gradients are clipped to this norm.
     target : str
-        The most important metric of `measure`.
+        The name of the most important metric of `measure`.
     """
 
     name: str

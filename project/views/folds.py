@@ -126,8 +126,8 @@ class CellTrace:
         needed = {pieces[self.piece]}
         for k in range(pieces[self.piece], -1, -1):
             if k in needed:
-                needed.update(tree.parts[k].parts)
-        elements = {(tree.parts[k].array, tree.parts[k].element) for k in needed if tree.parts[k].is_element}
+                needed.update(tree.nodes[k].operands)
+        elements = {(tree.nodes[k].array, tree.nodes[k].element) for k in needed if tree.nodes[k].is_element}
         return tuple(read for read in self.origin.reads if (read.array, read.element) in elements)
 
     @cached_property
@@ -301,14 +301,14 @@ def partial_input_grid(seen: CellTrace) -> Grid:
 def stage_grid(seen: CellTrace, k: int, stage: ProvenanceStage) -> Grid:
     """Draw one stage of the tree, with up to 8 numbers per row."""
     kind, cells = SHARED if stage.is_shared else OTHER if k else "", list[Cell]()
-    for n, at in enumerate(stage.parts[:MAX_STAGE_NUMBERS]):
-        part = seen.origin.tree.parts[at]
+    for n, at in enumerate(stage.nodes[:MAX_STAGE_NUMBERS]):
+        part = seen.origin.tree.nodes[at]
         maker = f", of thread {part.thread[1]} of block {part.thread[0]}" if part.operator and seen.backend == "cuda" else ""
         label = f"{stage.title}: number {n}{maker}, {seen.values[at]:g}"
         links = (f"s{k}.{n}", f"t{part.thread[0]}.{part.thread[1]}") if maker and k == 0 else (f"s{k}.{n}",)
         cells.append(Cell(0, 0, f"{seen.values[at]:g}", label, kind, links))
     where = f"launch {stage.launch + 1}, " if seen.pieces else ""
-    of = f", the first {MAX_STAGE_NUMBERS} of {len(stage.parts)}" if len(stage.parts) > MAX_STAGE_NUMBERS else ""
+    of = f", the first {MAX_STAGE_NUMBERS} of {len(stage.nodes)}" if len(stage.nodes) > MAX_STAGE_NUMBERS else ""
     return ribbon(f"stage{k}", where + stage.title + of, cells, max(min(8, len(cells)), 1))
 
 
@@ -327,8 +327,8 @@ def frames(seen: CellTrace) -> list[Frame]:
         lit = {f"{r.array}.{r.element}": LOAD for r in now if (r.array, r.element) in drawn}
         found.append(Frame(f"{format_turns(turn, min(turn + at_once, turns))}: {by} {names}.", tuple((quiet | lit).items())))
     for k, stage in enumerate(seen.stages if has_stages(seen) else ()):
-        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.parts), MAX_STAGE_NUMBERS))}
-        count = len(stage.parts)
+        kinds = quiet | {f"s{k}.{n}": CHOSEN for n in range(min(len(stage.nodes), MAX_STAGE_NUMBERS))}
+        count = len(stage.nodes)
         found.append(
             Frame(f"{stage.title[0].upper()}{stage.title[1:]}: {count} number{'s' * (count != 1)}.", tuple(kinds.items()))
         )

@@ -6,7 +6,7 @@ last decision results in the plan.
 
 from collections.abc import Collection, Iterator, Mapping
 
-from minifuse.inspect.fusion_log_text import StepFacts
+from minifuse.inspect.fusion_log_text import DecisionText
 from minifuse.inspect.report import format_bytes, format_count
 
 from .function_parts import FunctionParts
@@ -30,7 +30,7 @@ class Progress:
         self.stored: list[tuple[int, ...]] = []
         self.refused: list[tuple[int, ...]] = []  # (producer, consumer)
 
-    def apply(self, step: StepFacts) -> Collection[int]:
+    def apply(self, step: DecisionText) -> Collection[int]:
         """Apply the next decision, and return the values that its kernel computes so far."""
         if step.kind == "begun":
             self.open[step.kernel] = {}
@@ -81,7 +81,7 @@ def rows(function_parts: FunctionParts) -> list[dict[str, str]]:
     ]
 
 
-def sentence(function_parts: FunctionParts, step: StepFacts) -> str:
+def sentence(function_parts: FunctionParts, step: DecisionText) -> str:
     """Describe a decision; for a new kernel, with the bytes that it moves."""
     if step.kind not in ("made", "copied") or step.launch is None:
         return step.text

@@ -83,9 +83,9 @@ def test_reduction_tree_ends_in_the_stored_value(subject, shape, cell):
     if 0 in shape:
         return
     seen = folds.folded(subject, shape, "cuda", cell)
-    assert [seen.values[k] for k in seen.stages[-1].parts] == [seen.stored]
+    assert [seen.values[k] for k in seen.stages[-1].nodes] == [seen.stored]
     if subject != LARGEST:
-        assert sum(seen.values[k] for k in seen.stages[0].parts) == seen.expected  # exact in any order, for whole numbers
+        assert sum(seen.values[k] for k in seen.stages[0].nodes) == seen.expected  # exact in any order, for whole numbers
 
 
 def test_wide_reductions_use_shuffles_and_shared_memory():
@@ -126,7 +126,7 @@ def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces,
     assert seen.values[-1] == seen.expected
     picture = folds.picture(seen)
     assert f"for piece {pieces - 1} of {pieces}" in picture.grids[0].title
-    second = next(grid for grid in picture.grids if "second stage" in grid.title)
+    second = next(grid for grid in picture.grids if "results of earlier launches" in grid.title)
     assert len(second.cells) == pieces
     assert max(len(grid.cells) for grid in picture.grids) <= folds.MAX_DRAWN_READS
 

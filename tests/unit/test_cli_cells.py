@@ -112,7 +112,7 @@ def test_another_order_rounds_differently():
 )
 def test_a_loop_reads_one_after_the_other(backend, text):
     origin = trace_cell(folded("sum", 1), [np.ones((3, 6), np.float32)], backend, 1)
-    assert f"({origin.tree.text(len(origin.tree.parts) - 1)})" == text
+    assert f"({origin.tree.text(len(origin.tree.nodes) - 1)})" == text
     assert [read.read_index for read in origin.reads] == list(range(6))
     assert [read.element for read in origin.reads] == list(range(6, 12))
 
@@ -120,13 +120,13 @@ def test_a_loop_reads_one_after_the_other(backend, text):
 def test_threads_reduce_their_elements_before_they_combine():
     origin = trace_cell(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
     partials, first, last = split_stages(origin.tree)
-    assert [origin.tree.text(k) for k in partials.parts] == [
+    assert [origin.tree.text(k) for k in partials.nodes] == [
         "0 + ((in0[12] + in0[13]) + (in0[14] + in0[15]))",
         "0 + ((in0[16] + in0[17]) + (in0[18] + in0[19]))",
         "0 + ((in0[20] + in0[21]) + (in0[22] + in0[23]))",
         "0",
     ]
-    assert [(len(stage.parts), stage.title[-2:]) for stage in (first, last)] == [(2, " 2"), (1, " 1")]
+    assert [(len(stage.nodes), stage.title[-2:]) for stage in (first, last)] == [(2, " 2"), (1, " 1")]
     assert origin.tree.depth() == 5
 
 
@@ -134,12 +134,14 @@ def test_columns_meet_in_shared_memory():
     origin = trace_cell(folded("max", 0), [np.ones((40, 3), np.float32)], "cuda", 1)
     first, *rest = split_stages(origin.tree)
     assert first.is_shared
-    assert [stage.title for stage in rest] == [f"after the thread at y = {k}" for k in range(1, len(first.parts))]
+    assert [stage.title for stage in rest] == [
+        f"combined with the value of the thread at y = {k}" for k in range(1, len(first.nodes))
+    ]
 
 
 def test_warps_combine_through_shared_memory():
     found = split_stages(trace_cell(folded("sum", None), [np.ones((16, 32), np.float32)], "cuda", 0).tree)
-    assert [len(stage.parts) for stage in found] == [64, 32, 16, 8, 4, 2, 2, 1]
+    assert [len(stage.nodes) for stage in found] == [64, 32, 16, 8, 4, 2, 2, 1]
     assert [stage.is_shared for stage in found] == [False] * 6 + [True, False]
 
 
@@ -150,7 +152,7 @@ def test_long_rows_are_reduced_in_pieces(backend):
     assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
     assert len(given_to(origin.tree)) == 4
     np.testing.assert_allclose(origin.tree.values({"in0": x.reshape(-1)})[-1], x[1].sum(dtype=np.float64), rtol=1e-12)
-    assert "second stage: results of the pieces" in [stage.title for stage in all_stages(origin.tree)]
+    assert "results of earlier launches" in [stage.title for stage in all_stages(origin.tree)]
 
 
 def test_only_the_blocks_that_make_the_cell_run():
@@ -216,7 +218,7 @@ def test_names_are_no_numbers():
     one, two = log.record_load(400), log.record_load(404)
     assert [decode_id(x) for x in (one, two)] == [FIRST_ID, FIRST_ID + 1]
     total = 1.0 + one * two
-    assert log.op_of(decode_id(total)).parts == ((1.0,), FIRST_ID + 2)
+    assert log.op_of(decode_id(total)).operands == ((1.0,), FIRST_ID + 2)
     with pytest.raises(MinifuseError, match="branches on the value"):
         bool(one > two)
     with pytest.raises(MinifuseError, match="use a smaller shape"):

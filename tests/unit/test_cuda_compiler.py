@@ -142,7 +142,7 @@ def test_a_kernel_is_compiled_for_the_processor_that_is_named():
 @needs_numba
 def test_a_literal_does_not_widen_a_float32():
     kernel = kernel_from_text(
-        "def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * like(x[i], 0.1) + f32(2.5)\n"
+        "def kernel(out, x):\n    i = cuda.threadIdx.x\n    out[i] = x[i] * cast_like(x[i], 0.1) + f32(2.5)\n"
     )
     assert ".f64" not in compile_ptx(kernel, ["*f32", "*f32"]).ptx
 

@@ -62,7 +62,7 @@ def integer_pairs(dtype):
         ("minimum(a, b)", np.minimum),
         ("where(a > b, a, b)", lambda a, b: np.where(a > b, a, b)),
         ("floor(a / b)", lambda a, b: np.floor(a / b)),
-        ("like(a, 3) * b", lambda a, b: np.array(3, a.dtype) * b),
+        ("cast_like(a, 3) * b", lambda a, b: np.array(3, a.dtype) * b),
     ],
     ids=lambda x: x if isinstance(x, str) else "",
 )
@@ -101,7 +101,7 @@ def test_powers_wrap_around():
 
 def test_a_literal_takes_the_type_of_its_neighbour():
     a = np.full(3, 0.1, np.float32)
-    assert compute("like(a, 0.1) == a", a, a, np.uint8).tolist() == [1, 1, 1]  # in float64 the two would differ
+    assert compute("cast_like(a, 0.1) == a", a, a, np.uint8).tolist() == [1, 1, 1]  # in float64 the two would differ
 
 
 def test_casts_wrap_and_cut():
@@ -195,22 +195,22 @@ def test_the_order_of_lanes_does_not_change_a_reduction():
     np.testing.assert_array_equal(found[0], found[2])
 
 
-# What a word is
+# Intrinsics as objects
 
 
 def test_an_intrinsic_has_a_name_and_a_docstring():
-    for name in ("load4", "store4", "like", "floor"):
-        word = getattr(base, name)
-        assert isinstance(word, base.Intrinsic)
-        assert word.__name__ == name
-        assert word.__doc__
+    for name in ("load4", "store4", "cast_like", "floor"):
+        found = getattr(base, name)
+        assert isinstance(found, base.Intrinsic)
+        assert found.__name__ == name
+        assert found.__doc__
     assert base.f32.python_semantics is np.float32
 
 
 def test_an_intrinsic_is_built_once_on_first_use():
     built = []
-    word = base.Intrinsic(abs, lambda: built.append(1) or "numba's")
+    found = base.Intrinsic(abs, lambda: built.append(1) or "numba's")
     assert not built
-    assert (word.compiled, word.compiled) == ("numba's", "numba's")
+    assert (found.compiled, found.compiled) == ("numba's", "numba's")
     assert len(built) == 1
-    assert word(-2) == 2
+    assert found(-2) == 2

@@ -18,7 +18,9 @@ RULES = {
 }
 
 
-@given(name=st.sampled_from(toy_2d.POINTS), n=st.integers(0, 300), seed=st.integers(0, 2**31 - 1), noise=st.floats(0, 2))
+@given(
+    name=st.sampled_from(toy_2d.DATASET_NAMES), n=st.integers(0, 300), seed=st.integers(0, 2**31 - 1), noise=st.floats(0, 2)
+)
 def test_points_are_in_the_square_and_follow_the_seed(name, n, seed, noise):
     x, y = points(name, n, seed, noise, backend="python")
     assert (x.shape, x.dtype, x.backend) == ((n, 2), mf.float32, "python")
@@ -65,7 +67,7 @@ def test_noise_moves_points_and_keeps_classes():
 
 
 def test_other_seeds_draw_other_points():
-    for name in toy_2d.POINTS:
+    for name in toy_2d.DATASET_NAMES:
         assert points(name, 20, 0)[0].tolist() != points(name, 20, 1)[0].tolist()
 
 

@@ -591,7 +591,7 @@ def test_dtypes_are_numpys():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        ("np.sum(x, where=x > 0)", r"np\.sum\(\.\.\., where=\) is not in minifuse; write np\.where"),
+        ("np.sum(x, where=x > 0)", r"np\.sum\(\.\.\., where=\) is not in minifuse; pass np\.where"),
         ("np.sum(x, initial=3)", "combine the result with it afterwards"),
         ("np.average(x, weights=x)", r"np\.sum\(x \* w\) / np\.sum\(w\)"),
         ("np.ravel(x, order='F')", "row-major"),

@@ -1,7 +1,7 @@
 """The cuda backend: kernels for a GPU, run on the GPU or, if there is none, in the interpreter.
 
 Binding a kernel collapses its axes, generates its source, compiles it or finds it in the cache, and fixes the grid. A launch
-then passes addresses and numbers. A launch can also be returned as a plan without running it, for pictures and checks.
+then passes addresses and numbers. The launches of an op can also be listed without running them, for pictures and checks.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -81,7 +81,10 @@ class CudaBackend(Backend):
         inputs: Sequence[Layout],
         raws: Sequence[Layout] = (),
     ) -> Launcher:
-        """Return a launcher for a kernel that is specialized on the kinds of all strides."""
+        """Return a launcher for a kernel that is specialized on the kinds of all strides.
+
+        `raws` are the layouts of the indexed operands.
+        """
         return self._bind(kernel, shape, dims, [*outputs, *inputs], raws)
 
     def _bind(
@@ -154,7 +157,7 @@ class CudaBackend(Backend):
         return CudaMatmulLauncher(self.device, plain_matmul(dtype), [out], [a, b])
 
     def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Return a launcher for a matrix product with prologue and epilogue, fused unless `why_not_fused`."""
+        """Return a launcher for a product with prologue and epilogue: one kernel, unless `why_not_fused` gives a reason."""
         if self.why_not_fused(kernel, outputs, inputs):
             return super().bind_fused_matmul(kernel, outputs, inputs)
         return CudaMatmulLauncher(self.device, kernel, outputs, inputs)
@@ -164,7 +167,7 @@ class CudaBackend(Backend):
         return why_not_fused_matmul(kernel, outputs, inputs, self.device.multiprocessors, self.device.max_shared_bytes)
 
     def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
-        """Count the kernels that are launched: none for an empty space, unless it has rows."""
+        """Count the kernels that are launched: none if the shape has no elements and the kernel stores no value per row."""
         return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.row_outputs)
 
     def fused_matmul_cost(
@@ -297,7 +300,7 @@ class CudaBackend(Backend):
         self._run_elementwise(op, [a, b], out)
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
-        """Compute out[i] = op(... op(op(identity, a[i, 0]), a[i, 1]) ...) along dims, in the order of the threads."""
+        """Reduce a along dims. If several threads share a row, each reduces a part of it; then the parts are combined."""
         functions: dict[str, Callable[..., Number]] = {}
         if not isinstance(op, Operator):
             dtype = BY_NUMPY[a.data.dtype]
@@ -350,7 +353,8 @@ class CudaBackend(Backend):
         functions: dict[str, Callable[..., Number]],
     ) -> None:
         """Run one kernel over operands."""
-        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])  # lambda a, b: b uses one input only
+        # An op may ignore an input, as `lambda a, b: b` does.
+        (e,), used = renumber_operands([cast(e, BY_NUMPY[out.data.dtype])])
         inputs = [inputs[k] for k in used]
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._on_device(inputs, out) as addresses:
@@ -375,7 +379,7 @@ class CudaBackend(Backend):
 
 
 def as_operator(function: ScalarFunction, arity: int, identity: Number | None = None) -> Operator:
-    """Wrap a Python function as an operator that a kernel calls by name."""
+    """Wrap a caller's Python function as an operator. In the source of a kernel, it has the name of `body`."""
 
     def own_function(a: Number) -> Any:
         return function(a)
@@ -384,7 +388,19 @@ def as_operator(function: ScalarFunction, arity: int, identity: Number | None = 
         return function(a, b)
 
     body = own_function if arity == 1 else own_function_of_two
-    return Operator(body, None, None, identity, None, False, "any", "same", None, 1, True)
+    return Operator(
+        body,
+        vjp=None,
+        symbol=None,
+        identity=identity,
+        reduce_vjp=None,
+        is_selection=False,
+        accepts="any",
+        result="same",
+        on_bools=None,
+        cost=1,
+        is_primitive=True,
+    )
 
 
 @cache

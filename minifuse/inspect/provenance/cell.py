@@ -84,7 +84,7 @@ def trace_cell(function: PlannedFunction, arrays: Sequence[np.ndarray], backend:
     --------
     >>> import minifuse as mf
     >>> found = trace_cell(lambda x: x.sum(), [np.ones(3, np.float32)], "python", 0)
-    >>> found.tree.text(len(found.tree.parts) - 1)
+    >>> found.tree.text(len(found.tree.nodes) - 1)
     '((0 + in0[0]) + in0[1]) + in0[2]'
     """
     call = RecordedCall(function, arrays, backend, cell)
@@ -161,7 +161,7 @@ def trace_back(
                 if (writer_index := writer(read.address, k)) is not None:
                     requested[writer_index].add(read.address)
 
-    parts, node_of_value, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
+    nodes, node_of_value, reads = list[ProvenanceNode](), dict[tuple[int, int], int](), list[CellRead]()
 
     def find_input(address: int) -> tuple[str, int]:
         """Return the input that contains an address, and the index of the element; "" for a number that the host stored."""
@@ -174,33 +174,33 @@ def trace_back(
             return node_of_value[writer_index, address]
         array, index_in_array = find_input(address)
         number = 0.0 if array else c_float.from_address(address).value
-        parts.append(ProvenanceNode(array=array, element=index_in_array, number=number, launch=before))
-        return len(parts) - 1
+        nodes.append(ProvenanceNode(array=array, element=index_in_array, number=number, launch=before))
+        return len(nodes) - 1
 
     for k in sorted(ran):
         log, node_of_id = ran[k].log, dict[ValueId, int]()
-        for name in ran[k].ancestors:
-            op = log.op_of(name)
-            if op is None and (at := log.address_of(name)) is not None:
-                node_of_id[name] = element(at, k)
+        for value_id in ran[k].ancestors:
+            op = log.op_of(value_id)
+            if op is None and (at := log.address_of(value_id)) is not None:
+                node_of_id[value_id] = element(at, k)
                 continue
-            part = ProvenanceNode(number=0.0 if isinstance(name, int) else name[0], launch=k)
+            node = ProvenanceNode(number=0.0 if isinstance(value_id, int) else value_id[0], launch=k)
             if op is not None:
-                part = ProvenanceNode(
+                node = ProvenanceNode(
                     op.operator,
-                    tuple([node_of_id[p] for p in op.parts]),
+                    tuple([node_of_id[p] for p in op.operands]),
                     launch=k,
                     thread=op.thread,
                     exchange=op.exchange,
                 )
-            node_of_id[name] = len(parts)
-            parts.append(part)
+            node_of_id[value_id] = len(nodes)
+            nodes.append(node)
         node_of_value |= {(k, address): node_of_id[value_id] for address, value_id in ran[k].id_at_address.items()}
         for read in ran[k].reads:
             array, index_in_array = find_input(read.address)
             if array and writer(read.address, k) is None:
                 reads.append(CellRead(array, index_in_array, k, read.thread, read.read_index))
     root = node_of_value[writer_of_cell, cell_address] if writer_of_cell is not None else element(cell_address, 0)
-    if root != len(parts) - 1:
-        parts.append(parts[root])
-    return CellProvenance(backend, cell, ProvenanceTree(tuple(parts)), tuple(ran[k] for k in sorted(ran)), tuple(reads))
+    if root != len(nodes) - 1:
+        nodes.append(nodes[root])
+    return CellProvenance(backend, cell, ProvenanceTree(tuple(nodes)), tuple(ran[k] for k in sorted(ran)), tuple(reads))

@@ -24,7 +24,7 @@ PYTHON_METHODS = {  # operator of the table -> the name of Python's special meth
     **{"neg": "neg", "eq": "eq", "ne": "ne", "lt": "lt", "le": "le", "gt": "gt", "ge": "ge"},
 }
 REFLECTED = ("add", "sub", "mul", "div", "floordiv", "mod", "pow")
-ValueId = int | tuple[float]  # a tuple with a plain number, which as a dict key must differ from an ID
+ValueId = int | tuple[float]  # an ID, or (number,): as a dict key, the number 1 must differ from the ID 1
 ThreadId = tuple[int, int]  # block and thread; on backends without threads: chunk and 0
 
 
@@ -34,14 +34,14 @@ class LoadRecord(NamedTuple):
     address: int
     thread: ThreadId
     line: int
-    """The line of the kernel's text; 0 if it has none."""
+    """The line of the kernel's source that reads the element; 0 if the kernel has no source."""
 
 
 class OpRecord(NamedTuple):
     """An operator that ran."""
 
     operator: str
-    parts: tuple[ValueId, ...]
+    operands: tuple[ValueId, ...]
     """IDs, or numbers such as an identity element."""
     thread: ThreadId
     exchange: str
@@ -70,53 +70,53 @@ class ProvenanceLog:
         """Return a new ID for an element that is read."""
         return self.append(LoadRecord(address, self.current_thread(), line))
 
-    def record_op(self, operator: str, *parts: SupportsFloat) -> np.float32:
+    def record_op(self, operator: str, *operands: SupportsFloat) -> np.float32:
         """Return an ID for the result of an operator."""
         frame = sys._getframe(2)
-        return self.append(OpRecord(operator, tuple(map(decode_id, parts)), self.current_thread(), exchange_of(frame)))
+        return self.append(OpRecord(operator, tuple(map(decode_id, operands)), self.current_thread(), exchange_of(frame)))
 
     def append(self, record: OpRecord | LoadRecord) -> np.float32:
         """Append a record to the log, and return its ID."""
         self.records.append(record)
-        name = self.next_id + len(self.records) - 1
-        if name >= ID_LIMIT:
+        value_id = self.next_id + len(self.records) - 1
+        if value_id >= ID_LIMIT:
             raise too_many_ids_error()
-        return self.float_type(ID_UNIT * name)
+        return self.float_type(ID_UNIT * value_id)
 
     def traced_operators(self) -> dict[str, Callable[..., np.float32]]:
         """Return the operators of the table, as functions that are logged."""
         return {name: self.traced_operator(name) for name in TABLE}
 
     def traced_operator(self, name: str) -> Callable[..., np.float32]:
-        """Return one operator as a function that is logged; the interpreter treats it as one of its own functions."""
+        """Return one operator as a function that is logged. `is_word` makes the interpreter call it without rewriting it."""
 
-        def traced(*parts: SupportsFloat) -> np.float32:
-            return self.record_op(name, *parts)
+        def traced(*operands: SupportsFloat) -> np.float32:
+            return self.record_op(name, *operands)
 
         traced.__name__, traced.__dict__["is_word"] = name, True
         return traced
 
-    def op_of(self, name: ValueId) -> OpRecord | None:
+    def op_of(self, value_id: ValueId) -> OpRecord | None:
         """Return the operator record of an ID; None for an element or a number."""
-        record = self.records[name - self.next_id] if isinstance(name, int) and name >= self.next_id else None
+        record = self.records[value_id - self.next_id] if isinstance(value_id, int) and value_id >= self.next_id else None
         return record if isinstance(record, OpRecord) else None
 
-    def address_of(self, name: ValueId) -> int | None:
+    def address_of(self, value_id: ValueId) -> int | None:
         """Return the address of the element of an ID; None if the ID is not an element."""
-        if not isinstance(name, int):
+        if not isinstance(value_id, int):
             return None
-        if name >= self.next_id:
-            record = self.records[name - self.next_id]
+        if value_id >= self.next_id:
+            record = self.records[value_id - self.next_id]
             return record.address if isinstance(record, LoadRecord) else None
-        return next(at + 4 * (name - first) for first, at, count in self.ranges if first <= name < first + count)
+        return next(at + 4 * (value_id - first) for first, at, count in self.ranges if first <= value_id < first + count)
 
-    def ancestors(self, *names: ValueId) -> list[ValueId]:
+    def ancestors(self, *value_ids: ValueId) -> list[ValueId]:
         """Return these values and all values that they are computed from, operands before results."""
-        done, pending, records, first = dict[ValueId, None](), list(reversed(names)), self.records, self.next_id
+        done, pending, records, first = dict[ValueId, None](), list(reversed(value_ids)), self.records, self.next_id
         while pending:
             value = pending[-1]
             record = records[value - first] if type(value) is int and value >= first else None
-            missing = [part for part in record.parts if part not in done] if type(record) is OpRecord else None
+            missing = [x for x in record.operands if x not in done] if type(record) is OpRecord else None
             if missing:
                 pending += reversed(missing)
             else:
@@ -147,35 +147,35 @@ def traced_float_type(log: ProvenanceLog) -> type[np.float32]:
 
     class TracedFloat(np.float32):
         __array_ufunc__ = None  # so that `scalar + value` of a NumPy scalar calls __radd__ of this type
-        __hash__ = None  # type: ignore[assignment]  # must not be a dict key: `decode_id` returns one
+        __hash__ = None  # type: ignore[assignment]  # not hashable: use decode_id(x) as a dict key
 
         def __bool__(self) -> bool:
-            raise MinifuseError("a kernel branches on the value of an element, so a cell of it cannot be traced")
+            raise MinifuseError("a kernel branches on the value of an element; its results cannot be traced")
 
     def define_operator(name: str, method: str) -> None:
-        def forward(*parts: SupportsFloat) -> np.float32:
-            return log.record_op(name, *parts)
+        def direct(*operands: SupportsFloat) -> np.float32:
+            return log.record_op(name, *operands)
 
-        def backward(a: SupportsFloat, b: SupportsFloat) -> np.float32:
+        def reflected(a: SupportsFloat, b: SupportsFloat) -> np.float32:
             return log.record_op(name, b, a)
 
-        setattr(TracedFloat, f"__{method}__", forward)
+        setattr(TracedFloat, f"__{method}__", direct)
         if name in REFLECTED:
-            setattr(TracedFloat, f"__r{method}__", backward)
+            setattr(TracedFloat, f"__r{method}__", reflected)
 
     for name, method in PYTHON_METHODS.items():
         define_operator(name, method)
     return TracedFloat
 
 
-# The tree of a cell, over all launches.
+# The tree of a cell, which is one element of a result, over all launches.
 
 
 class ProvenanceNode(NamedTuple):
     """An element, a number, or an operator with its operands."""
 
     operator: str = ""
-    parts: tuple[int, ...] = ()
+    operands: tuple[int, ...] = ()
     """Indices of the operands in the list of nodes, all smaller than the index of this node."""
     array: str = ""
     """The input that an element belongs to."""
@@ -196,29 +196,29 @@ class ProvenanceNode(NamedTuple):
 class ProvenanceTree:
     """The values that one cell is computed from; the last node is the cell."""
 
-    parts: tuple[ProvenanceNode, ...]
+    nodes: tuple[ProvenanceNode, ...]
 
     def values(self, inputs: Mapping[str, np.ndarray], dtype: type[np.floating] = np.float64) -> list[np.floating]:
         """Compute the value of each node in the order of the tree; the inputs are flat."""
         values = list[np.floating]()
         with np.errstate(all="ignore"):
-            for part in self.parts:
-                if part.operator:
-                    value = TABLE[part.operator].body(*[values[k] for k in part.parts])
+            for node in self.nodes:
+                if node.operator:
+                    value = TABLE[node.operator].body(*[values[k] for k in node.operands])
                 else:
-                    value = inputs[part.array][part.element] if part.is_element else part.number
+                    value = inputs[node.array][node.element] if node.is_element else node.number
                 values.append(dtype(value))
         return values
 
     def elements(self) -> list[tuple[str, int]]:
         """Return the elements of inputs, as array and index."""
-        return [(part.array, part.element) for part in self.parts if part.is_element]
+        return [(node.array, node.element) for node in self.nodes if node.is_element]
 
     def depth(self) -> int:
         """Return the length of the longest chain of operators."""
         depths = list[int]()
-        for part in self.parts:
-            depths.append(max((depths[k] for k in part.parts), default=0) + bool(part.operator))
+        for node in self.nodes:
+            depths.append(max((depths[k] for k in node.operands), default=0) + bool(node.operator))
         return depths[-1]
 
     def text(self, root: int, longest: int = 400, names: Mapping[int, str] | None = None) -> str:
@@ -241,16 +241,16 @@ class ProvenanceTree:
 
     def pieces(self, k: int, is_outer: bool) -> list[int | str]:
         """Return the texts and operands that one node is formatted from."""
-        part = self.parts[k]
-        if not part.operator:
-            return [f"{part.array}[{part.element}]" if part.is_element else f"{part.number:g}"]
-        symbol = TABLE[part.operator].symbol
+        node = self.nodes[k]
+        if not node.operator:
+            return [f"{node.array}[{node.element}]" if node.is_element else f"{node.number:g}"]
+        symbol = TABLE[node.operator].symbol
         if symbol is None:
-            between: list[int | str] = [x for p in part.parts for x in (p, ", ")]
-            return [f"{part.operator}(", *between[:-1], ")"]
-        if len(part.parts) == 1:
-            return [symbol, part.parts[0]]
-        a, b = part.parts
+            between: list[int | str] = [x for p in node.operands for x in (p, ", ")]
+            return [f"{node.operator}(", *between[:-1], ")"]
+        if len(node.operands) == 1:
+            return [symbol, node.operands[0]]
+        a, b = node.operands
         inside: list[int | str] = [a, f" {symbol} ", b]
         return inside if is_outer else ["(", *inside, ")"]
 
@@ -259,33 +259,34 @@ class ProvenanceStage(NamedTuple):
     """One step of a tree: a title, and the nodes computed by then."""
 
     title: str
-    parts: tuple[int, ...]
+    nodes: tuple[int, ...]
+    """Indices of the nodes in the tree."""
     launch: int
     is_shared: bool = False
 
 
 def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[ProvenanceStage]:
     """Split the tree of a node into steps of its launch: the value of each thread, then how threads combine them."""
-    root = len(tree.parts) - 1 if root is None else root
-    launch, level, nodes = tree.parts[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
-    exchanges = [k for k in nodes if tree.parts[k].exchange and tree.parts[k].launch == launch]
+    root = len(tree.nodes) - 1 if root is None else root
+    launch, level, nodes = tree.nodes[root].launch, dict[int, int](), list(nodes_of_launch(tree, root))
+    exchanges = [k for k in nodes if tree.nodes[k].exchange and tree.nodes[k].launch == launch]
     exchange_set = set(exchanges)
     for k in nodes:
-        level[k] = max((level.get(p, 0) for p in tree.parts[k].parts), default=0) + (k in exchange_set)
+        level[k] = max((level.get(p, 0) for p in tree.nodes[k].operands), default=0) + (k in exchange_set)
     if not exchanges:
         return [ProvenanceStage("result of the launch", (root,), launch)]
-    thread_values = [p for k in exchanges for p in tree.parts[k].parts if p not in exchange_set]
-    is_column = tree.parts[exchanges[0]].exchange == "shared"
+    thread_values = [p for k in exchanges for p in tree.nodes[k].operands if p not in exchange_set]
+    is_column = tree.nodes[exchanges[0]].exchange == "shared"
     title = "in shared memory: value of each thread" if is_column else "value of each thread"
     stages = [ProvenanceStage(title, sort_by_thread(tree, thread_values), launch, is_column)]
     for step in range(1, level[root] + 1):
         level_nodes = sort_by_thread(tree, [k for k in exchanges if level[k] == step])
-        first = tree.parts[level_nodes[0]]
-        if first.exchange != "shared" and crosses_warps(tree, level_nodes[0]) and not crosses_warps(tree, first.parts[0]):
-            warps = sort_by_thread(tree, [p for k in level_nodes for p in tree.parts[k].parts])
+        first = tree.nodes[level_nodes[0]]
+        if first.exchange != "shared" and crosses_warps(tree, level_nodes[0]) and not crosses_warps(tree, first.operands[0]):
+            warps = sort_by_thread(tree, [p for k in level_nodes for p in tree.nodes[k].operands])
             stages.append(ProvenanceStage("in shared memory: value of each warp", warps, launch, True))
         if is_column:
-            title = f"after the thread at y = {step}"
+            title = f"combined with the value of the thread at y = {step}"
         else:
             action = "adds" if first.operator == "add" else f"takes the {first.operator} with"
             title = f"shuffle: each lane {action} the value of lane ^ {first.exchange.removeprefix('shuffle ')}"
@@ -295,42 +296,42 @@ def split_stages(tree: ProvenanceTree, root: int | None = None) -> list[Provenan
     return stages
 
 
-def sort_by_thread(tree: ProvenanceTree, parts: Sequence[int]) -> tuple[int, ...]:
+def sort_by_thread(tree: ProvenanceTree, nodes: Sequence[int]) -> tuple[int, ...]:
     """Sort nodes by the thread that computed them; values that no thread computed, such as an identity, are last."""
-    return tuple(sorted(parts, key=lambda k: (not tree.parts[k].operator, tree.parts[k].thread)))
+    return tuple(sorted(nodes, key=lambda k: (not tree.nodes[k].operator, tree.nodes[k].thread)))
 
 
 def nodes_of_launch(tree: ProvenanceTree, root: int) -> Iterator[int]:
     """Yield the nodes below a node that its launch computed or read, operands before results."""
-    launch, requested = tree.parts[root].launch, {root}
+    launch, requested = tree.nodes[root].launch, {root}
     for k in range(root, -1, -1):
-        if k in requested and tree.parts[k].operator and tree.parts[k].launch == launch:
-            requested.update(tree.parts[k].parts)
+        if k in requested and tree.nodes[k].operator and tree.nodes[k].launch == launch:
+            requested.update(tree.nodes[k].operands)
     yield from sorted(requested)
 
 
 def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
     """Return True if a node combines values of other warps."""
-    part = tree.parts[k]
-    producers = [tree.parts[p] for p in part.parts if tree.parts[p].operator and tree.parts[p].launch == part.launch]
-    return bool(part.exchange) and any(x.thread[1] // WARP_SIZE != part.thread[1] // WARP_SIZE for x in producers)
+    node = tree.nodes[k]
+    producers = [tree.nodes[p] for p in node.operands if tree.nodes[p].operator and tree.nodes[p].launch == node.launch]
+    return bool(node.exchange) and any(x.thread[1] // WARP_SIZE != node.thread[1] // WARP_SIZE for x in producers)
 
 
 def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
     """Return the nodes that earlier launches passed to the last one; none if there is one launch."""
-    last = len(tree.parts) - 1
-    launch = tree.parts[last].launch
-    return [k for k in nodes_of_launch(tree, last) if tree.parts[k].operator and tree.parts[k].launch != launch]
+    last = len(tree.nodes) - 1
+    launch = tree.nodes[last].launch
+    return [k for k in nodes_of_launch(tree, last) if tree.nodes[k].operator and tree.nodes[k].launch != launch]
 
 
-def all_stages(tree: ProvenanceTree, piece: int = 0) -> list[ProvenanceStage]:
-    """Return the steps of a tree: those of earlier result number `piece`, if there is one, then of the last launch."""
-    pieces, last = earlier_results(tree), split_stages(tree)
-    if not pieces:
+def all_stages(tree: ProvenanceTree, index: int = 0) -> list[ProvenanceStage]:
+    """Return the stages of the earlier result with this index, if there is any, then the stages of the last launch."""
+    earlier, last = earlier_results(tree), split_stages(tree)
+    if not earlier:
         return last
-    chosen, launch = pieces[min(piece, len(pieces) - 1)], last[-1].launch
+    root, launch = earlier[min(index, len(earlier) - 1)], last[-1].launch
     return [
-        *split_stages(tree, chosen),
-        ProvenanceStage("second stage: results of the pieces", tuple(pieces), launch),
+        *split_stages(tree, root),
+        ProvenanceStage("results of earlier launches", tuple(earlier), launch),
         *last,
     ]

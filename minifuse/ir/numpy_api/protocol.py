@@ -1,6 +1,7 @@
-"""Implement NumPy's protocols: NEP 13 for ufuncs, NEP 18 for other functions. Includes `out=` and unsupported parameters.
+"""Implement NumPy's protocols: NEP 13 for ufuncs, NEP 18 for other functions.
 
-A ufunc without an entry is an error. Any other function without an entry is computed by NumPy: it gets read-only arrays, and
+This module also stores results in `out=`, and raises errors for unsupported parameters. A ufunc that is not in the table
+`UFUNCS` raises an error. Any other function that is not in `FUNCTIONS` is computed by NumPy: it gets read-only arrays, and
 its result is a plain array. A traced tensor has no values, so tracing such a function raises an error that names the NumPy
 function and the calling line.
 """
@@ -38,12 +39,12 @@ NEUTRAL_VALUES: dict[str, tuple[bool | str, ...]] = {  # parameter -> values tha
 NO_CONCATENATION = "minifuse does not concatenate arrays; store the parts in x[...] of an existing array"
 PARAMETER_ADVICE = {  # unsupported parameter -> what to write instead
     "out": "pass a tensor, or write y[...] = {name}(...)",
-    "where": "write np.where(mask, x, 0) for x, with 0 or another neutral element",
+    "where": "pass np.where(mask, x, 0) instead of x; replace 0 by the neutral element of the function",
     "initial": "combine the result with it afterwards",
     "order": "elements are in row-major order; permute the dims",
     "dtype": "convert with x.to(dtype)",
     "weights": "write np.sum(x * w) / np.sum(w)",
-    "mean": "leave it out: it costs nothing, since it is computed in the same kernel",
+    "mean": "leave it out: the mean is computed in the same kernel, at no extra cost",
     "copy": "the result is always a copy; write x[...] = {name}(x)",
     "prepend": NO_CONCATENATION,
     "append": NO_CONCATENATION,
@@ -147,7 +148,9 @@ def on_function(function: NumpyFunction, types: Iterable[type], args: Sequence[o
         if result is not NotImplemented:
             return result
     elif named.get("out") is not None:
-        raise DTypeError(f"np.{name_of(function)}(..., out=): NumPy computes this, of arrays; write y[...] = the result")
+        name = f"np.{name_of(function)}"
+        advice = f"write y[...] = {name}(...)"
+        raise DTypeError(f"{name}(..., out=): NumPy computes it, and cannot store the result in a tensor; {advice}")
     args, named = to_numpy_arguments(name_of(function), (args, named))
     return function(*args, **named)
 

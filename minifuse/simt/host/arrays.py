@@ -1,8 +1,8 @@
 """Device memory of a script: arrays that kernels take, views of them, and copies to and from the host.
 
 A device array is a NumPy array, with a second array of booleans that record which elements were ever written. So reads of
-uninitialized memory are found. Nothing is copied to a GPU and no time passes: `stream` arguments are accepted and ignored.
-Launches are in `kernels.py`.
+uninitialized memory are found. Nothing is copied to a GPU, and every operation is complete when it returns: `stream`
+arguments are accepted and ignored. Launches are in `kernels.py`.
 """
 
 import math
@@ -388,8 +388,11 @@ def poison_value(dtype: np.dtype) -> bool | np.generic:
     return True if dtype.kind == "b" else np.frombuffer(bytes([POISON_BYTE]) * dtype.itemsize, dtype)[0]
 
 
-def copy_from_host(array: ArrayLike, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
-    """Copy a host array or number to device memory."""
+def device_array_from_host(array: ArrayLike, allocation: DeviceAllocation, *, copy: bool = True) -> DeviceArray:
+    """Allocate a device array with the shape, dtype and memory order of a host array or number.
+
+    Unless `copy` is False, also copy the elements.
+    """
     source = np.asanyarray(array)
     if source.dtype.hasobject:
         raise DTypeError(f"to_device: {type(array).__name__} becomes an array of Python objects, which kernels cannot read")

@@ -24,7 +24,7 @@ from .arrays import (
     DeviceArray,
     Line,
     MappedArray,
-    copy_from_host,
+    device_array_from_host,
     exported_array,
     exposes_memory,
     format_line,
@@ -286,7 +286,7 @@ def to_kernel_argument(
     if isinstance(value, MappedArray):
         return value.view(np.ndarray)
     if isinstance(value, np.ndarray):
-        device = copy_from_host(value, DeviceAllocation(handler, line, name), copy=hint.copies_in)
+        device = device_array_from_host(value, DeviceAllocation(handler, line, name), copy=hint.copies_in)
         if hint.copies_out and value.flags.writeable:
             copies.append((value, device))
         return rng_states_as_rows(device)

@@ -30,7 +30,7 @@ from .arrays import (
     MappedArray,
     MemoryOrder,
     allocate,
-    copy_from_host,
+    device_array_from_host,
     exported_array,
     exposes_memory,
     poison_value,
@@ -88,7 +88,7 @@ class HostFunctions:
             if copy:
                 to.copy_to_device(obj)
             return to
-        return obj if isinstance(obj, DeviceArray) else copy_from_host(obj, self._allocation(), copy=copy)
+        return obj if isinstance(obj, DeviceArray) else device_array_from_host(obj, self._allocation(), copy=copy)
 
     def as_cuda_array(self, obj: object, sync: bool = True) -> DeviceArray:
         """Return a view of a device array, or of the memory that another object exposes by `__cuda_array_interface__`."""
@@ -164,7 +164,7 @@ class HostFunctions:
 
     def create_xoroshiro128p_states(self, n: int, seed: int, subsequence_start: int = 0, stream: object = 0) -> DeviceArray:
         """Return the states of n random generators in device memory."""
-        return copy_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
+        return device_array_from_host(random.states(int(n), int(seed), int(subsequence_start)), self._allocation())
 
 
 def memory_order(array: HostOrDevice) -> MemoryOrder:

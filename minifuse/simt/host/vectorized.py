@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from ...core.errors import DTypeError, ShapeError
 from ..cuda_api import cuda
 from ..memory import KernelArray
-from .arrays import DeviceAllocation, DeviceArray, HostOrDevice, allocate, copy_from_host, format_line, script_line
+from .arrays import DeviceAllocation, DeviceArray, HostOrDevice, allocate, device_array_from_host, format_line, script_line
 from .kernels import FORALL_BLOCK_SIZE, LaunchHandler, ScriptKernel
 from .reduce import HostReduction
 
@@ -171,7 +171,7 @@ def as_rows(
 
     if isinstance(x, DeviceArray):
         return DeviceArray(reshape_to_rows(x.data).astype(dtype), reshape_to_rows(x.written).copy(), allocation)
-    return copy_from_host(np.ascontiguousarray(reshape_to_rows(x), dtype), allocation)
+    return device_array_from_host(np.ascontiguousarray(reshape_to_rows(x), dtype), allocation)
 
 
 def parse_layout(layout: str) -> tuple[list[tuple[str, ...]], tuple[str, ...]]:

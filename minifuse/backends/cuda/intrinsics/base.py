@@ -1,9 +1,9 @@
 """Intrinsics of the library's CUDA kernels, each with two implementations: one in Python, one for Numba.
 
 A kernel is a Python function that calls the names defined here. The interpreter calls it unchanged; the compiler replaces
-each name by a Numba object (`compiler.rebind_for_numba`). So a picture, a test without a GPU and the hardware all run the
-same lines. This file contains the Python implementations, `base_llvm` the code that Numba compiles. Functions marked with
-`device` are plain Python in both cases.
+each name by a Numba object (`compiler.rebind_for_numba`). So the GPU and the interpreter, which draws pictures and runs
+tests without a GPU, execute the same source. This file contains the Python implementations, `base_llvm` the code that Numba
+compiles. Functions marked with `device` are plain Python in both cases.
 """
 
 import builtins
@@ -33,7 +33,8 @@ class Intrinsic(Generic[Result]):
     Parameters
     ----------
     python_semantics
-        The implementation for the interpreter: a Python function, marked with `simt.word` if it accesses memory or lanes.
+        The implementation for the interpreter: a Python function. If it accesses memory or lanes, `simt.word` marks it as an
+        instruction: its accesses are attributed to the line of the kernel that calls it.
     build
         Returns the object that Numba compiles instead: an intrinsic, a jitted function or a type. It is called once, and
         only if something is compiled.
@@ -221,7 +222,7 @@ def floordiv(a, b):
 @intrinsic("base_llvm.store4_scalar")
 @word
 def put4(tile: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
-    """Store four numbers to tile[i] ... tile[i + 3], one after the other. The address need not be aligned."""
+    """Store four numbers to tile[i] ... tile[i + 3], one by one. Unlike for `store4`, the address need not be aligned."""
     for k in range(4):
         tile[i + k] = numbers[k]
 
@@ -237,8 +238,9 @@ def below4(tile: Array, i: int) -> tuple[RealNumber, ...]:
 def copy_tile(tile, source, start, stride, height, width, is_wide):
     """Copy up to 64 x 64 elements by 8 x 32 threads: tile[65 * row + column] = source[start + row * stride + column].
 
-    All loads are issued before the first store waits for one. Past the edge, the last elements inside are loaded again, so
-    no load needs a condition. These copies are never read.
+    If `is_wide`, each row of the source is aligned for loads of four elements. All loads are issued before the first store
+    waits for one of them. Past the edge, the last elements inside are loaded again, so no load needs a condition. These
+    copies are never read.
     """
     last_row, last_group = height - 1, width - 4
     if is_wide and width > 0:

@@ -11,12 +11,41 @@ does not matter: no launch of the batch, and no step between two of them, reads 
 
 from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field
+from dataclasses import replace as replace_fields
 from math import prod
 
 from ..backends.base import Backend, Launcher
 from ..core.layout import Layout
 from ..ir.kernel_ir import Expression, IndexValue, Kernel, Load, LoopNest, ReadOutput, replace
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap
+from .fusion_log import active_log
+from .graph import Graph
+
+
+def batch_launches(graph: Graph, target: Backend) -> Graph:
+    """Make one launch of launches that differ only in their arrays, if the target can run such a launch.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.graph import Argument, Node
+    >>> from .emit_steps import emit_steps
+    >>> from .form_kernels import form_kernels
+    >>> class Batching(PythonBackend):
+    ...     has_multi_tensor = True
+    >>> x, y = Node(Argument(0), (), (4,), float32), Node(Argument(1), (), (8,), float32)
+    >>> graph = Graph((x * 2, y * 2), arguments=(x, y), layouts=(row_major((4,)), row_major((8,))))
+    >>> emitted = emit_steps(form_kernels(graph, Batching()), Batching())
+    >>> len(emitted.steps), len(batch_launches(emitted, Batching()).steps)
+    (2, 1)
+    """
+    if len(graph.steps) < 2 or not target.has_multi_tensor:
+        return graph
+    steps, positions = batch_steps(graph.steps)
+    if active_log.log:
+        active_log.log.move_steps(dict(enumerate(positions)))
+    return replace_fields(graph, steps=tuple(steps))
+
 
 MAX_BATCHED_POINTS = 1 << 22  # points of a launch; a larger one may bypass the caches when it stores, but a batch cannot
 

@@ -1,236 +1,372 @@
-"""Form kernels from a graph, and the steps that launch them.
+"""Group nodes into kernels: one sweep over the nodes that may be stored, inputs first, without backtracking.
 
-The algorithm is greedy. A value becomes a kernel if it must be in memory: an output, an operand of a matmul, a reduction
-that its user cannot inline. The kernel inlines as much as it can: pointwise ops always, a reduction if it runs over the
-kernel's own rows, a matmul if the kernel is its epilogue. Values with equal loops that read a common array share a kernel.
-Pointwise values are recomputed in every kernel that needs them, unless they are in memory.
+These nodes are the roots of kernels: outputs, operands of matmuls, reductions, matmuls, values that `choose_materialized`
+chose. All other nodes are pointwise, and every kernel that needs one inlines it. The sweep adds each root to a kernel that
+computes one of its inputs; if it can join several, they are united. If it can join none, it joins a kernel with equal loops
+that loads one of its arrays, or starts a kernel.
 
-`refusals` lists the values that a kernel loads although it could have computed them, with the reasons. `log` lists all
-decisions, if a fusion log is active.
+Kernels never wait for each other in a circle: a root joins a kernel only if none of its other inputs is computed from a
+result of that kernel. `fusibility` is the table of edges: it says why two nodes cannot share a kernel.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice
+from math import prod
 
-from ..core.interning import Task, run_trampolined, toposort
-from ..core.layout import dense_like
-from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
-from ..ir.gather import ScatterAdd
+from ..backends.base import Backend
+from ..core.interning import toposort
+from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
+from ..ir.gather import Gather, GatherND, ScatterAdd
 from ..ir.graph import Node, strip_views
-from ..ir.kernel_ir import Expression, Kernel, Load, OpaqueOutput
-from ..ir.steps import BufferView, KernelLaunch, LibraryCall
-from .fusion_log import EMITTED, GROUPED, RESTARTED
-from .horizontal_fusion import KernelGroups, hoist_common_reductions, partition_by_inputs
+from .fusibility import (
+    ALREADY_STORED,
+    COMPOSITE_IS_ONE_CALL,
+    MATMUL_REORDERED,
+    MIN_POINTS_TO_SPLIT,
+    REDUCTION_NEEDS_ROWS,
+    SAVED_FOR_BACKWARD,
+    SEPARATE,
+    UPDATE_NEEDS_MEMORY,
+    WOULD_WAIT,
+    is_reduction,
+    own_space,
+    why_no_prologue,
+    why_not_fusible,
+    why_not_in_space,
+    why_not_merged,
+)
+from .fusible_region import FusibleRegion, LoadedByKernel
+from .fusion_log import GROUPED, active_log
+from .graph import EARLY, EXACT, LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
-from .kernel_builder import KernelBuilder
-from .kernel_limits import split_into_parts
-from .lower_gather import GATHER_NOT_IN_MATMUL, lower_scatter_add
-from .matmul_fusion import emit_matmul, find_matmul
-from .scheduler import Scheduler
-from .shared_inputs import connected_components, set_bits, shared_input_masks
-from .slice_updates import SEPARATE_STEPS, alias_identity, schedule_slice_update
+from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kernels
+from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
+from .lower_gather import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, lower_scatter_add
+from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
+from .slice_updates import SliceUpdates
 
-REDUCTION_IS_SHARED = "another kernel needs it as well"
+MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for unrelated values reads; with more, threads run out of registers
+MAX_RELATED_ARRAYS = 32  # arrays of a kernel that are searched for related kernels
+MAX_SHARING_KERNELS = 8  # readers of an array that are tried
 
 
-class KernelScheduler(Scheduler):
-    """Forms kernels for requested nodes, and lists the steps that launch them."""
+def form_kernels(graph: Graph, _target: Backend) -> Graph:
+    """Group what is stored into kernels; every other node is inlined into the kernels that need it.
 
-    def begin_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> KernelBuilder:
-        """Return an empty kernel for some nodes."""
-        builder = KernelBuilder(self, space)
-        if self.log:
-            loops = f"the rows of {space}" if space.dims else str(space)
-            builder.number_in_log = self.log.begin(self.origins(nodes), loops)
-        return builder
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.graph import Argument
+    >>> x = Node(Argument(0), (), (64, 128), float32)
+    >>> e = (x - x.max(1, keepdim=True)).exp()
+    >>> softmax = Graph((e / e.sum(1, keepdim=True),), arguments=(x,), layouts=(row_major((64, 128)),))
+    >>> print(form_kernels(softmax, PythonBackend()))
+    max0 = max(x0, dim=1)  # kernel 0
+    expand0 = expand(max0, 64, 128)
+    sub0 = x0 - expand0
+    exp0 = exp(sub0)
+    sum0 = sum(exp0, dim=1)  # kernel 0
+    expand1 = expand(sum0, 64, 128)
+    div0 = exp0 / expand1  # kernel 0
+    """
+    sweep = KernelSweep(graph)
+    for phase in (EXACT, EARLY, LATE):
+        sweep.add_phase(phase)
+    return replace(graph, kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
 
-    def compute(self, nodes: Iterable[Node]) -> None:
-        """Add the steps that compute some nodes."""
-        run_trampolined(self.schedule_nodes(nodes))
 
-    def schedule_nodes(self, nodes: Iterable[Node]) -> Task[None]:
-        """Add the steps that compute some nodes. Nodes with equal loops that read a common array share a kernel."""
-        groups: KernelGroups = {}
-        for node in dict.fromkeys(map(strip_views, nodes)):
-            if node in self.buffers or (yield alias_identity(self, node)):
-                continue
-            if isinstance(node.function, SEPARATE_STEPS):
-                yield self.materialize(node)
-            else:
-                space = self.space(node)
-                groups.setdefault((space, find_matmul(self, node, space)), []).append(node)
-        yield hoist_common_reductions(self, groups)
-        self.merge_pointwise_into_reductions(groups)
-        for (space, matmul), members in sorted(groups.items(), key=lambda item: max(map(self.rank_of, item[1]))):
-            for related in [members] if matmul is not None else self.split_unrelated(space, members):
-                yield self.emit_kernel(space, related)
+class KernelSweep:
+    """The kernels so far. A kernel of a phase loads the results of earlier phases, and does not join their kernels."""
 
-    def merge_pointwise_into_reductions(self, groups: KernelGroups) -> None:
-        """Let the kernel of a reduction also store pointwise values of its shape; record why other groups are not merged."""
-        keys = list(groups)
-        masks = self.shared_input_masks(list(groups.values()))
-        for k, key in enumerate(keys):
-            space, matmul = key
-            related = [j for j in set_bits(masks[k]) if j != k and keys[j] in groups]
-            reducing = [j for j in related if keys[j][0].shape == space.shape and keys[j][0].dims and keys[j][1] is None]
-            if reducing and matmul is None and not space.dims:
-                other = groups[keys[reducing[0]]]
-                if self.log:
-                    self.log.note(GROUPED, -1, (groups[key][0], other[0]), str(space))
-                other.extend(groups.pop(key))
-                masks = [mask | masks[k] if j == reducing[0] else mask for j, mask in enumerate(masks)]
-            elif before := [j for j in related if j < k]:
-                reason = f"one kernel loops over {keys[before[0]][0]}, the other over {space}"
-                self.record_refusal(groups[keys[before[0]]][0], groups[key][0], reason)
+    def __init__(self, graph: Graph) -> None:
+        self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
+        self.updates, self.has_gathers = SliceUpdates(graph), graph.has(Gather | GatherND)
+        self.outputs, self.saved = self.updates.roots, set(map(strip_views, graph.saved))
+        self.materialized = dict(graph.materialized)
+        self.memory = set(graph.memory)
+        self.loaded = {*self.memory}  # nodes that kernels load, but for the kernel that computes them
+        self.region = FusibleRegion(self.loaded, self.chains)
+        self.phases: list[list[GrowingKernel]] = []
+        self.kernel_of: dict[Node, GrowingKernel] = {}  # the kernels of this phase
+        self.all_kernels: dict[Node, GrowingKernel] = {}
+        self.composites: dict[object, GrowingKernel] = {}
+        self.readers: dict[Node, list[Node]] = {}  # array -> roots of this phase whose kernels load it
+        self.reads: dict[Node, RootReads] = {}
+        self.rank: dict[Node, int] = {}
+        self.refused: dict[tuple[Node, Node], str] = {}
 
-    def split_unrelated(self, space: IterationSpace, nodes: Sequence[Node]) -> list[list[Node]]:
-        """Split nodes by their inputs: nodes with a common input may share a kernel, others gain nothing from it."""
-        groups = connected_components(self.shared_input_masks([[node] for node in nodes]))
-        return [part for members in groups for part in partition_by_inputs(self.region, space, [nodes[k] for k in members])]
+    def add_phase(self, phase: int) -> None:
+        """Form the kernels of a phase."""
+        self.kernel_of, self.readers, self.composites = {}, {}, {}
+        if phase == LATE and self.graph.late:
+            self.memory |= {node for _, node in self.graph.contents}
+        requested = [x for x in self.graph.requested(phase) if x not in self.memory]
+        for root in self.find_roots(requested) if requested else ():
+            self.place(root)
+        stored_in_arguments = {strip_views(store.value) for store in self.graph.stores}
+        self.phases.append(sort_kernels(dict.fromkeys(self.kernel_of.values()), self.rank, stored_in_arguments))
+        self.memory |= self.kernel_of.keys()
 
-    def shared_input_masks(self, groups: Sequence[Sequence[Node]]) -> list[int]:
-        """Return for each group a mask of the groups that read one of its arrays, too."""
+    def find_roots(self, requested: Sequence[Node]) -> list[Node]:
+        """Return the nodes that may be stored, inputs first: the requested nodes, and all that no kernel can inline."""
+        order = toposort(requested, lambda x: () if x in self.memory else self.updates.needed_inputs(x))
+        self.rank |= {node: len(self.rank) + k for k, node in enumerate(order) if node not in self.rank}
+        roots = [x for x in order if x.inputs and x not in self.memory and not self.is_inlined(x)]
+        chosen = {*requested, *roots}
+        self.loaded |= self.memory | chosen
+        self.region = FusibleRegion(self.loaded, self.chains)
+        return [x for x in order if x in chosen]
 
-        def reads_memory(node: Node) -> bool:
-            return node in self.buffers or self.reads_memory[node]
+    def is_inlined(self, node: Node) -> bool:
+        """Return whether no kernel needs to store a node, unless the call returns it."""
+        return node not in self.materialized and (node.is_pointwise or isinstance(node.function, View | Iota))
 
-        return shared_input_masks(groups, self.rank_of, reads_memory, self.buffers)
+    # What the kernel of a root reads.
 
-    def locate(self, node: Node) -> BufferView:
-        """Return the buffer of a node, after adding the steps that store it there."""
-        return run_trampolined(self.materialize(node))
+    def place(self, root: Node) -> None:
+        """Add a root to a kernel, or several roots if the kernel would be too long."""
+        reads = self.find_reads(root)
+        if missing := [x for leaf in reads.leaves if (x := strip_views(leaf)).is_pointwise and x not in self.loaded]:
+            reads = self.store_first(root, missing, RESHAPE_NEEDS_COPY)
+        if missing := [x for x in reads.required if x not in self.loaded]:
+            reads = self.store_first(root, missing, GATHER_NEEDS_MEMORY)
+        if len(reads.computed) > MAX_OPS and not isinstance(root.function, SEPARATE):
+            reads = self.split_long_region(root, reads)
+        kernel = self.choose_kernel(root, reads)
+        if kernel is None:
+            reads = self.store_first(root, map(strip_views, root.inputs), TOO_MANY_PASSES)
+            kernel = self.choose_kernel(root, reads) or GrowingKernel(own_space(root))
+        kernel.add(root, reads, self.count_passes(root, reads, kernel))
+        self.reads[root], self.kernel_of[root], self.all_kernels[root] = reads, kernel, kernel
+        for source in reads.sources():
+            producer = self.all_kernels.get(source)
+            if producer is not kernel:
+                kernel.load(source, producer)
+                self.readers.setdefault(source, []).append(root)
+            if producer not in (kernel, None):
+                saved = SAVED_FOR_BACKWARD if source in self.saved else ALREADY_STORED
+                self.refused.setdefault((source, root), self.materialized.get(source, saved))
 
-    def materialize(self, node: Node) -> Task[BufferView]:
-        """Add the steps that store a node, and return its buffer."""
-        source = strip_views(node)
-        function = source.function
-        if node in self.buffers or source in self.buffers:
-            pass
-        elif isinstance(function, Matmul):
-            builder = self.begin_kernel(IterationSpace(source.shape, ()), [source])
-            yield builder.inline_root(source)
-            yield emit_matmul(self, source, builder, [], {})
-        elif isinstance(function, PadSlice | SliceUpdate):
-            yield schedule_slice_update(self, source)
-        elif isinstance(function, ScatterAdd):
-            yield self.emit_scatter_add(source)
-        elif isinstance(function, CompositeOutput):
-            yield self.emit_library_call(source, function)
-        elif not (yield alias_identity(self, source)):
-            yield self.emit_kernel(self.space(source), [source])
-        return self.locate_stored(node)
+    def find_reads(self, root: Node) -> RootReads:
+        """Return what a kernel reads to compute a root."""
+        required: dict[Node, str] = {}
+        match root.function:
+            case Matmul():
+                inputs = [x for x in root.inputs if self.region.inlined_inputs(x)]
+                loaded = [strip_views(x) for x in root.inputs if not self.region.inlined_inputs(x)]
+                required = {x: self.materialized.get(x) or why_no_prologue(x) for x in loaded}
+            case PadSlice() | SliceUpdate():
+                inputs, sources = [], map(strip_views, self.updates.needed_inputs(root))
+                required = dict.fromkeys(sources, UPDATE_NEEDS_MEMORY)
+            case CompositeOutput():
+                inputs, required = [], dict.fromkeys(map(strip_views, root.inputs), COMPOSITE_IS_ONE_CALL)
+            case ScatterAdd():
+                inputs = list(lower_scatter_add(root).inputs)
+            case Reduce():
+                inputs = list(root.inputs)
+            case _ if self.updates.is_alias(root):
+                inputs, required = [], {strip_views(root.inputs[0]): UPDATE_NEEDS_MEMORY}
+            case _:
+                inputs = list(self.region.root_inputs(root))
+        computed = self.region.walk(inputs)
+        if self.has_gathers:
+            required |= dict.fromkeys(self.gather_sources(root, computed), GATHER_NEEDS_MEMORY)
+        leaves = [x for x in computed if not self.region.inlined_inputs(x) and is_array(x)]
+        return RootReads(leaves, {x: reason for x, reason in required.items() if not x.is_number}, computed)
 
-    def emit_scatter_add(self, node: Node) -> Task[None]:
-        """Add the kernel of a scatter-add, which is lowered to a reduction. No later op is fused with it."""
-        reduction = lower_scatter_add(node)
-        (selected,) = reduction.inputs
-        is_selected = selected.inputs[0]
-        self.origin_of |= {reduction: node, selected: None, is_selected: None}
-        self.origin_of |= {strip_views(x): None for x in is_selected.inputs if x.is_pointwise}
-        yield self.emit_kernel(self.space(reduction), [reduction])
-        self.buffers[node] = self.locate_stored(reduction.reshape(node.shape))
+    def gather_sources(self, root: Node, computed: Iterable[Node]) -> Iterator[Node]:
+        """Yield the arrays that a root, and the nodes that are inlined into it, select elements of."""
+        opened = FusibleRegion(LoadedByKernel(self.loaded, {root} if root.is_pointwise else ()), self.chains)
+        for x in (root, *computed):
+            if (source := (opened if x is root else self.region).gather_source(x)) is not None:
+                yield source
 
-    def emit_library_call(self, node: Node, function: CompositeOutput) -> Task[None]:
-        """Add the step that computes all outputs of a composite op by one call of the backend."""
-        op, inputs = function.op, list[BufferView]()
-        for x in node.inputs:
-            inputs.append((yield self.materialize(x)))
-        outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
-        for x, like in zip(outputs, op.output_layout_like, strict=True):
-            if x in self.preassigned:
-                self.buffers[x] = self.preassigned.pop(x)
-            else:
-                read = [] if like is None else [inputs[like][1]]
-                self.allocate(x, self.required_layouts.get(x, dense_like(read, x.shape)))
-        loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
-        kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
-        step = LibraryCall(op, kernel, [self.buffers[x] for x in outputs], inputs)
-        self.add_unfused_step(step, node, "computed by the backend's own kernel for this op")
+    def store_first(self, root: Node, nodes: Iterable[Node], reason: str) -> RootReads:
+        """Let kernels store some nodes before the kernel of a root, which loads them. Return what it reads then."""
+        new = [x for x in dict.fromkeys(nodes) if x not in self.loaded]
+        self.materialized |= dict.fromkeys(new, reason)
+        self.loaded |= {*new}
+        self.region = FusibleRegion(self.loaded, self.chains)
+        for node in new:
+            self.rank.setdefault(node, self.rank[root])
+            self.place(node)
+        return self.find_reads(root)
 
-    def emit_kernel(self, space: IterationSpace, nodes: Iterable[Node]) -> Task[None]:
-        """Add a kernel that stores the nodes that are not in memory yet, or several kernels if one cannot store them all."""
-        nodes = [node for node in dict.fromkeys(nodes) if node not in self.buffers]
-        if not nodes:
-            return
-        if len(batches := self.split_into_batches(space, nodes)) > 1:
-            for batch in batches:
-                yield self.emit_kernel(space, batch)
-            return
-        if space.dims and all(self.space(node) != space for node in nodes):
-            yield self.schedule_nodes(nodes)  # the reductions are stored by now, so the nodes need shorter loops
-            return
-        if (yield self.split_long_kernel(space, nodes)):
-            yield self.emit_kernel(space, nodes)
-            return
-        builder, found = self.begin_kernel(space, nodes), dict[Node, Expression]()
-        with self.region.inside_kernel_of(nodes):
-            for node in nodes:
-                found[node] = yield builder.expression(node, space.reindex_for(node.shape))
-        if builder.unmaterialized:
-            builder.note(RESTARTED, dict.fromkeys(builder.unmaterialized))
-            yield self.schedule_nodes(builder.unmaterialized)
-            yield self.emit_kernel(space, nodes)  # more nodes are in memory now, so the loops may differ
-        elif builder.matmul is not None and builder.gathers:
-            for node in builder.gathers:
-                self.record_refusal(node, nodes[0], GATHER_NOT_IN_MATMUL)
-            builder.note(RESTARTED, builder.gathers)
-            yield self.schedule_nodes(builder.gathers)
-            yield self.emit_kernel(space, nodes)
-        elif builder.matmul is not None:
-            yield emit_matmul(self, builder.matmul, builder, nodes, found)
-        elif shared := [x for x in builder.reductions if self.is_shared_reduction(x, builder, nodes)]:
-            builder.note(RESTARTED, shared, REDUCTION_IS_SHARED)
-            yield self.emit_kernel(space, [*nodes, *shared])
-        else:
-            self.emit_launch(space, nodes, builder, found)
-
-    def emit_launch(
-        self, space: IterationSpace, nodes: Sequence[Node], builder: KernelBuilder, found: dict[Node, Expression]
-    ) -> None:
-        """Add the launch of a finished kernel that stores some nodes."""
-        pointwise = [node for node in nodes if node.shape == space.shape]
-        rows = [node for node in nodes if node.shape != space.shape]
-        outputs = [builder.allocate_output(node) for node in pointwise + rows]
-        kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
-        inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
-        parameters = [source for source, _ in builder.parameters]
-        self.steps.append(KernelLaunch(kernel, *space, outputs, inputs, parameters, indexed_operands))
-        builder.note(EMITTED, pointwise + rows)
-
-    def split_into_batches(self, space: IterationSpace, nodes: list[Node]) -> list[list[Node]]:
-        """Split nodes into batches, each a kernel: a materialized node is stored before others read views of it."""
-        members = self.materialized.keys() & nodes
-        if len(nodes) == 1 or not members:
-            return [nodes]
-        inputs_in_kernel, levels = self.region.inputs_in_kernel(space), dict[Node, int]()
+    def split_long_region(self, root: Node, reads: RootReads) -> RootReads:
+        """Let other kernels store some of the nodes that a root is computed from, so that no kernel is too long."""
+        order = [x for x in (*reads.computed, root) if not x.is_number]
 
         def inputs(x: Node) -> Sequence[Node]:
+            return self.region.root_inputs(x) if x is root else self.region.inlined_inputs(x)
+
+        for stored, reason in split_into_parts(order, inputs, [root]):
+            reads = self.store_first(root, [strip_views(x) for x in stored if x is not root], reason)
+        return reads
+
+    # The kernel of a root.
+
+    def choose_kernel(self, root: Node, reads: RootReads) -> GrowingKernel | None:
+        """Return the kernel that computes a root. Kernels that it joins are united.
+
+        None if a reduction can join no kernel because of the number of passes, and its input is not stored yet.
+        """
+        if isinstance(root.function, CompositeOutput):
+            return self.composites.setdefault((root.function.op, root.inputs), separate_kernel(root))
+        if isinstance(root.function, (*SEPARATE, Matmul)) or self.updates.is_alias(root):
+            self.refuse(root, {x: reason for x, reason in reads.required.items() if isinstance(root.function, Matmul)})
+            return separate_kernel(root)
+        sources = [x for x in reads.sources() if x in self.kernel_of]
+        producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)
+        reasons = {kernel: self.why_not_joined(root, reads, kernel) for kernel in producers}
+        for kernel in producers:
+            if reasons[kernel] is None and kernel.reaches([x for x in producers if x is not kernel]):
+                reasons[kernel] = WOULD_WAIT
+        joined: GrowingKernel | None = None
+        for kernel in producers:
+            if reasons[kernel] is None and joined is not None:
+                reasons[kernel] = joined.why_not_united(kernel)
+            if reasons[kernel] is None:
+                joined = self.unite(joined, kernel)
+        if joined is not None:  # a kernel that would wait could not be united with this one in any case
+            reasons |= {x: joined.why_not_united(x) for x in producers if reasons[x] is WOULD_WAIT}
+        self.refuse(root, {x: reason for x in sources if (reason := reasons.get(self.kernel_of[x])) is not None})
+        if joined is not None:
+            return joined
+        if TOO_MANY_PASSES in reasons.values() and any(self.region.inlined_inputs(x) for x in root.inputs):
+            return None
+        return self.find_related_kernel(root, reads, producers) or GrowingKernel(own_space(root))
+
+    def refuse(self, root: Node, reasons: Mapping[Node, str]) -> None:
+        """Record why the kernel of a root loads some nodes that other kernels compute."""
+        for source, reason in reasons.items():
+            if source in self.all_kernels:
+                self.refused.setdefault((source, root), reason)
+
+    def unite(self, kernel: GrowingKernel | None, other: GrowingKernel) -> GrowingKernel:
+        """Make one kernel of two."""
+        if kernel is None:
+            return other
+        kernel.unite(other)
+        kernel.members.sort(key=self.rank.__getitem__)
+        self.kernel_of |= dict.fromkeys(other.members, kernel)
+        self.all_kernels |= dict.fromkeys(other.members, kernel)
+        return kernel
+
+    def why_not_joined(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
+        """Return why a root cannot join a kernel that computes some of its inputs; None if it can."""
+        required = [reason for source, reason in reads.required.items() if self.kernel_of.get(source) is kernel]
+        if required:
+            return required[0]
+        leaves = [leaf for leaf in reads.leaves if self.kernel_of.get(strip_views(leaf)) is kernel]
+        for leaf in leaves:
+            if (reason := why_not_fusible(leaf, root) or self.why_stored_first(leaf)) is not None:
+                return reason
+        if kernel.matmul is None:
+            if (reason := why_not_in_space(root, kernel.space, map(strip_views, leaves))) is not None:
+                return reason
+        elif (reason := self.why_no_epilogue(root, reads, kernel)) is not None:
+            return reason
+        is_inlined = any(strip_views(leaf).is_pointwise for leaf in leaves)
+        if is_inlined and (reason := self.why_not_inlined(root, kernel)) is not None:
+            return reason
+        if kernel.is_too_long(reads):
+            return TOO_MANY_OPS
+        return TOO_MANY_PASSES if self.count_passes(root, reads, kernel) > MAX_PASSES else None
+
+    def why_stored_first(self, leaf: Node) -> str | None:
+        """Return why a kernel must store the source of a leaf before it reads the leaf; None if it need not."""
+        source = strip_views(leaf)
+        return self.materialized.get(source) if leaf is not source else None
+
+    def why_no_epilogue(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
+        """Return why a root cannot be in the epilogue of a matmul; None if it can."""
+        if own_space(root).dims:
+            return REDUCTION_NEEDS_ROWS
+        has_epilogue = len(kernel.members) > 1
+        if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):
+            return MATMUL_REORDERED
+        return GATHER_NOT_IN_MATMUL if GATHER_NEEDS_MEMORY in reads.required.values() else None
+
+    def why_not_inlined(self, root: Node, kernel: GrowingKernel) -> str | None:
+        """Return why a kernel cannot inline its own members into a root, through the root's views; None if it can."""
+        opened = FusibleRegion(LoadedByKernel(self.loaded, kernel.inlined_members), self.chains)
+        inputs = opened.root_inputs(root) if root.is_pointwise else root.inputs
+        # A member that is read at the same point needs no check: its own inputs were checked when it joined.
+        for x in opened.walk(inputs, stop=kernel.inlined_members if root.shape == kernel.space.shape else ()):
             source = strip_views(x)
-            if source in members:
-                return self.region.root_inputs(source) if x is source else (source,)
-            return inputs_in_kernel(x)
+            if self.kernel_of.get(source) is not kernel or (x is source and x.is_pointwise):
+                continue
+            if not opened.inlined_inputs(x):
+                reason = RESHAPE_NEEDS_COPY if source.is_pointwise else why_not_fusible(x, root)
+            else:
+                reason = self.why_stored_first(x)
+            if reason is not None:
+                return reason
+        return None
 
-        for x in toposort(nodes, lambda x: (*inputs(x), *self.region.find_gather_source(x, members))):
-            is_view_of_member = strip_views(x) in members and x is not strip_views(x)
-            level = max((levels[i] for i in inputs(x)), default=0) + is_view_of_member
-            levels[x] = max((level, *(levels[i] + 1 for i in self.region.find_gather_source(x, members))))
-        batches: dict[int, list[Node]] = {}
-        for node in nodes:
-            batches.setdefault(levels[node], []).append(node)
-        return [batches[level] for level in sorted(batches)]
+    def count_passes(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> int:
+        """Return the length of the longest chain of reductions in a kernel that ends in a root."""
+        before = max((kernel.passes.get(strip_views(x), 0) for x in reads.leaves), default=0)
+        return before + is_reduction(root)
 
-    def is_shared_reduction(self, reduction: Node, builder: KernelBuilder, nodes: Iterable[Node]) -> bool:
-        """Return whether another kernel would compute the same reduction again, so that its results should be stored."""
-        stored = {*nodes, *builder.reductions}
-        return reduction not in set(nodes) and self.is_read_outside(reduction, builder.computed, stored)
+    # Kernels with equal loops.
 
-    def split_long_kernel(self, space: IterationSpace, nodes: Sequence[Node]) -> Task[bool]:
-        """Let other kernels compute parts of a kernel that would be too long. Return whether any were split off."""
-        inputs, asked = self.region.inputs_in_kernel(space), set(nodes)
-        with self.region.inside_kernel_of(nodes):
-            parts = split_into_parts([x for x in toposort(nodes, inputs) if not x.is_number], inputs, nodes)
-        for stored, reason in parts:
-            for node in stored:
-                if node not in asked:
-                    self.record_refusal(strip_views(node), nodes[0], reason)
-            yield self.schedule_nodes(stored)
-        return bool(parts)
+    def find_related_kernel(
+        self, root: Node, reads: RootReads, producers: Collection[GrowingKernel]
+    ) -> GrowingKernel | None:
+        """Return a kernel with equal loops that loads an array that a root reads, or one beside it; None if none does."""
+        space, other = own_space(root), None
+        for reader in self.related_readers(reads):
+            kernel = self.kernel_of[reader]
+            if kernel.is_closed or kernel.matmul is not None or kernel in producers:
+                continue
+            if why_not_merged(kernel.space, space) is not None:
+                other = reader if other is None else other
+            elif not (self.is_too_wide(space, kernel, reads) or kernel.is_too_long(reads) or kernel.reaches(producers)):
+                if self.log:
+                    self.log.note(GROUPED, -1, (root, reader), str(kernel.space if kernel.space.dims else space))
+                return kernel
+        if other is not None and not producers:
+            self.refused.setdefault((other, root), why_not_merged(self.kernel_of[other].space, space) or ALREADY_STORED)
+        return None
+
+    def related_readers(self, reads: RootReads) -> list[Node]:
+        """Return roots whose kernels load one of the arrays that a kernel loads, or one that a kernel has beside it."""
+        arrays = dict.fromkeys(reads.sources())
+        for source in list(arrays):
+            neighbors = [source, *self.readers.get(source, ())[-MAX_SHARING_KERNELS:]]
+            for kernel in dict.fromkeys(self.kernel_of[x] for x in neighbors if x in self.kernel_of):
+                if kernel.matmul is None and not kernel.is_closed:
+                    arrays |= dict.fromkeys(islice((*kernel.members, *kernel.arrays), MAX_RELATED_ARRAYS))
+        return list(
+            dict.fromkeys(x for array in arrays for x in self.readers.get(array, ())[: -1 - MAX_SHARING_KERNELS : -1])
+        )
+
+    def is_too_wide(self, space: IterationSpace, kernel: GrowingKernel, reads: RootReads) -> bool:
+        """Return whether a kernel would load too many arrays with another root."""
+        return prod(space.shape) > MIN_POINTS_TO_SPLIT and len({*kernel.arrays, *reads.sources()}) > MAX_KERNEL_ARRAYS
+
+    # The result.
+
+    def refusals(self) -> Iterator[Refusal]:
+        """Yield the pairs of nodes that are not fused."""
+        for (producer, consumer), reason in self.refused.items():
+            if self.all_kernels.get(producer) is not self.all_kernels.get(consumer):
+                yield Refusal(producer, consumer, reason)
+
+    def groups(self) -> Iterator[KernelGroup]:
+        """Yield the kernels of all phases, in order."""
+        loaded = {x for kernels in self.phases for kernel in kernels for x in kernel.arrays} | self.outputs
+        request = {x: k for k, x in enumerate(dict.fromkeys(map(strip_views, self.graph.roots)))}
+        for phase, kernels in enumerate(self.phases):
+            for kernel in kernels:
+                members = sorted(kernel.members, key=self.rank.__getitem__)
+                stored = [x for x in members if x in loaded or kernel.is_closed]
+                stored.sort(key=lambda x: request.get(x, len(request)))
+                yield KernelGroup(kernel.space, tuple(members), tuple(stored), phase)
+
+
+def is_array(node: Node) -> bool:
+    """Return whether a leaf is stored in memory: it is no number, and no value that kernels compute from an index."""
+    return not node.is_number and not isinstance(strip_views(node).function, Iota)

@@ -4,7 +4,7 @@ While functions run, no log is active, and nothing is logged. `record_fusion` ac
 block log each decision. No other data structure records which kernel computes and stores which nodes.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from threading import local
 from typing import NamedTuple
@@ -22,16 +22,6 @@ RESTARTED = (
 EMITTED = "made"  # a kernel is finished, and stores these nodes
 COPIED = "copied"  # a step fuses nothing, such as a copy
 IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
-
-
-class Refusal(NamedTuple):
-    """Two nodes that are not fused, and why."""
-
-    producer: Node
-    """A node that is in memory, or that a separate kernel computes."""
-    consumer: Node
-    """A node that is computed from it."""
-    reason: str
 
 
 class Decision(NamedTuple):
@@ -55,7 +45,7 @@ class FusionLog:
     emitted : list of int
         The numbers of the kernels that were finished, in order.
     order : list of int
-        For each kernel in `emitted`, the index of its step in the plan. Empty if emitted[k] is step k.
+        For each kernel in `emitted`, the index of its step in the plan.
     """
 
     def __init__(self) -> None:
@@ -73,13 +63,26 @@ class FusionLog:
     def note(self, kind: str, kernel: int, nodes: Iterable[Node], reason: str = "") -> None:
         """Log one decision."""
         if kind in (EMITTED, COPIED):
+            self.order.append(len(self.emitted))
             self.emitted.append(kernel)
         self.decisions.append(Decision(kind, kernel, tuple(nodes), reason))
 
-    def copy(self, node: Node, reason: str) -> None:
-        """Log a step that fuses nothing, such as a copy."""
+    def copy(self, node: Node, reason: str, step: int | None = None) -> None:
+        """Log a step that fuses nothing, such as a copy, and which may be inserted before other steps."""
         self.count += 1
+        if step is not None:
+            self.order = [k + (k >= step) for k in self.order]
         self.note(COPIED, self.count - 1, (node,), reason)
+        if step is not None:
+            self.order[-1] = step
+
+    def kernel_of_step(self, step: int) -> int:
+        """Return the number of the kernel that a step launches."""
+        return self.emitted[self.order.index(step)]
+
+    def move_steps(self, new_index: Mapping[int, int]) -> None:
+        """Log a new order of the steps: old index -> new index."""
+        self.order = [new_index[k] for k in self.order]
 
 
 class ActiveLog(local):

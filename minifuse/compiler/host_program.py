@@ -21,13 +21,13 @@ from typing import Any, cast
 
 import numpy as np
 
-from ..backends.base import Launcher, fastest_entry
+from ..backends.base import Backend, Launcher, fastest_entry
 from ..core.dtypes import Number
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
 from ..runtime.memory_pool import round_to_size_class
 from .buffer_assignment import Lifetime, assign_offsets
-from .scheduler import Scheduler
+from .graph import Graph
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
@@ -50,8 +50,9 @@ class HostProgram:
     graph : TracedGraph
     backward : Backward or None
         The backward pass, if calls are recorded.
-    scheduler : Scheduler
+    compiled : Graph
         The steps, and the sizes of the buffers.
+    backend : Backend
     results : sequence of BufferView
         The buffers of the plan's outputs, then those of the values that it saves.
     metas : sequence of TensorMeta
@@ -75,22 +76,24 @@ class HostProgram:
         self,
         graph: TracedGraph,
         backward: Backward | None,
-        scheduler: Scheduler,
+        compiled: Graph,
+        backend: Backend,
         results: Sequence[BufferView],
         metas: Sequence[TensorMeta],
         constants: dict[str, object],
         title: str,
         names: Sequence[str] = (),
     ) -> None:
-        self.graph, self.backward, self.scheduler = graph, backward, scheduler
+        self.graph, self.backward, self.backend = graph, backward, backend
+        self.steps, self.buffer_nbytes = compiled.steps, compiled.buffer_nbytes
         self.results, self.metas, self.title = results, metas, title
         self.argument_count, self.output_count = len(graph.arguments), len(graph.outputs)
-        buffer_names = [f"m{k}" for k in range(len(scheduler.buffer_nbytes))]
+        buffer_names = [f"m{k}" for k in range(len(compiled.buffer_nbytes))]
         self.slot_names = choose_names(names, self.argument_count) + buffer_names
-        is_long = len(scheduler.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
-        self.submits_together = scheduler.backend.can_join_launches and is_long
+        is_long = len(compiled.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
+        self.submits_together = backend.can_join_launches and is_long
         self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
-        self.namespace = constants | {"allocate": scheduler.backend.allocate, "np": np, "inf": inf, "nan": nan}
+        self.namespace = constants | {"allocate": backend.allocate, "np": np, "inf": inf, "nan": nan}
         passed_count = self.argument_count - len(graph.hidden)
         hidden_names = self.slot_names[passed_count : self.argument_count]
         body = [*self.hidden_inputs(hidden_names), *self.run_steps()]
@@ -103,13 +106,13 @@ class HostProgram:
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
-        bound = [step.bind(self.scheduler.backend) for step in self.scheduler.steps]
+        bound = [step.bind(self.backend) for step in self.steps]
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
         if self.submits_together:
-            counts = [len(step.address_offsets()) + len(step.numbers) for step in self.scheduler.steps]
-            sequence = self.scheduler.backend.bind_sequence(bound, counts) if launches == bound else None
+            counts = [len(step.address_offsets()) + len(step.numbers) for step in self.steps]
+            sequence = self.backend.bind_sequence(bound, counts) if launches == bound else None
             names["launches"] = sequence or make_sequence_launcher(entries, counts)
         exec(compile_text(self.text, f"<host program of {self.title}>"), names)
         return cast(Callable[..., Any], names["run"])
@@ -135,14 +138,14 @@ class HostProgram:
 
     def allocation(self, slot: int) -> str:
         """Return the line that allocates a buffer."""
-        nbytes = self.scheduler.buffer_nbytes[slot - self.argument_count]
+        nbytes = self.buffer_nbytes[slot - self.argument_count]
         return f"{self.slot_names[slot]} = allocate({round_to_size_class(nbytes)})"
 
     def run_steps(self) -> list[str]:
         """Return lines that allocate buffers, launch kernels, and free the buffers again."""
         if self.submits_together:
             return self.submit_steps()
-        steps, lines, allocated = self.scheduler.steps, list[str](), {NO_BUFFER, *range(self.argument_count)}
+        steps, lines, allocated = self.steps, list[str](), {NO_BUFFER, *range(self.argument_count)}
         permanent_slots = {slot for slot, _ in self.results} | allocated
         last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
         for k, step in enumerate(steps):
@@ -165,7 +168,7 @@ class HostProgram:
         The arena is freed after the submission. If it were freed earlier, another thread could allocate it before
         the launches have run.
         """
-        steps, permanent_slots = self.scheduler.steps, {slot for slot, _ in self.results}
+        steps, permanent_slots = self.steps, {slot for slot, _ in self.results}
         first_use, last_use = dict[int, int](), dict[int, int]()
         for k, step in enumerate(steps):
             for slot, _ in (*step.outputs, *step.buffer_views()):
@@ -173,7 +176,7 @@ class HostProgram:
                 last_use[slot] = k
         buffers = [slot for slot in first_use if slot >= self.argument_count]
         temporaries = [slot for slot in buffers if slot not in permanent_slots]
-        nbytes = self.scheduler.buffer_nbytes
+        nbytes = self.buffer_nbytes
         lifetimes = [Lifetime(first_use[x], last_use[x], nbytes[x - self.argument_count]) for x in temporaries]
         assignment = assign_offsets(lifetimes)
         self.offsets = dict(zip(temporaries, assignment.offsets, strict=True))

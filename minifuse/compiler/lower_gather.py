@@ -17,7 +17,6 @@ from ..ir.graph import Node, literal
 from ..ir.kernel_ir import Expression, IndexedLoad, Op
 
 GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
-SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
 GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 
 

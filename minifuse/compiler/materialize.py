@@ -9,10 +9,14 @@ The pass runs before kernels exist, so it estimates. It changes what is stored, 
 """
 
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 
+from ..backends.base import Backend
+from ..core.interning import toposort
 from ..ir.array_functions import Reduce, View
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, inputs_of, strip_views
+from .graph import Graph
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
 from .materialize_reindexed import find_too_often_reindexed
 
@@ -21,7 +25,31 @@ MAX_COUNTED = 8  # consumers or loads counted per node: keeps the pass linear, a
 RECOMPUTING_READS_MORE = "recomputing it in each consumer would read more memory than storing it"
 
 
-def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
+def choose_materialized(graph: Graph, _target: Backend) -> Graph:
+    """Choose pointwise nodes that a kernel stores for others to read, because recomputing them would cost more.
+
+    The sum reads three arrays and two matmuls need it, so it is stored; `exp` and `sin` are inlined.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> a, b, c, w = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
+    >>> total = a + b + c
+    >>> print(choose_materialized(Graph((total.exp() @ w, total.sin() @ w)), PythonBackend()))
+    add0 = x0 + x1
+    add1 = add0 + x2  # stored
+    exp0 = exp(add1)
+    matmul0 = exp0 @ x3
+    sin0 = sin(add1)
+    matmul1 = sin0 @ x3
+    """
+    if graph.is_one_op:
+        return graph
+    roots = dict.fromkeys(map(strip_views, graph.roots))
+    return replace(graph, materialized=find_materialized(toposort(roots, inputs_of), roots))
+
+
+def find_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:
     """Find the pointwise values that a kernel stores for others to read, each with the reason.
 
     Parameters
@@ -31,19 +59,6 @@ def choose_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[
     roots : collection of Node
         Outputs of the graph. They are stored in any case. An output that is in the result is stored before another kernel
         reads it.
-
-    Examples
-    --------
-    The sum reads three arrays and two matmuls need it, so it is stored; `exp` and `sin` are inlined.
-
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.interning import toposort
-    >>> from minifuse.ir.graph import Argument, inputs_of
-    >>> a, b, c, w = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
-    >>> total = a + b + c
-    >>> outputs = {total.exp() @ w, total.sin() @ w}
-    >>> choose_materialized(toposort(outputs, inputs_of), outputs) == {total: RECOMPUTING_READS_MORE}
-    True
     """
     nodes = [node for node in order if not node.is_number and not isinstance(node.function, View)]
     inputs = {node: [x for i in node.inputs if not (x := strip_views(i)).is_number] for node in nodes}

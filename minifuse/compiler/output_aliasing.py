@@ -1,31 +1,74 @@
 """Store values in arguments. To save a copy, the step that computes a value writes it directly to the argument's memory."""
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import replace
 
+from ..backends.base import Backend
 from ..ir.graph import Node
 from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap, relocate
-from .fusion_log import IN_PLACE
-from .scheduler import Scheduler, copy_kernel
+from .emission import copy_kernel
+from .fusion_log import IN_PLACE, FusionLog, active_log
+from .graph import Graph, locate_view
+
+
+def assign_outputs(graph: Graph, _target: Backend) -> Graph:
+    """Store values in the arguments that the call changes: by the steps that compute them where possible, else by copies.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.array_functions import SliceUpdate
+    >>> from minifuse.ir.graph import Argument
+    >>> from .emit_steps import emit_steps
+    >>> from .form_kernels import form_kernels
+    >>> from .graph import Store
+    >>> x, target = Node(Argument(0), (), (4,), float32), PythonBackend()
+    >>> graph = Graph((), stores=(Store(x, SliceUpdate(()), x * 2),), arguments=(x,), layouts=(row_major((4,)),))
+    >>> before = emit_steps(form_kernels(graph, target), target)
+    >>> before.steps[0].outputs[0][0], assign_outputs(before, target).steps[0].outputs[0][0]  # the slots
+    (1, 0)
+    """
+    if not graph.stores:
+        return graph
+    memory = graph.memory
+    needed = {graph.locate(node)[0] for node in graph.results if node not in graph.late}
+    in_place = InPlaceStores(graph, needed)
+    for argument, update, node in graph.stores:
+        slot, layout = memory[argument]
+        in_place.store(in_place.locate(node), (slot, update.region_layout(layout)), node)
+    return in_place.result()
 
 
 class InPlaceStores:
-    """Stores values in arguments, after the other steps of a scheduler.
+    """Stores values in arguments, between the steps that run before the changes and those that run after them.
 
     Parameters
     ----------
-    scheduler : Scheduler
+    graph : Graph
     needed : collection of int
         Slots of buffers that the call returns or saves: their values cannot be stored elsewhere.
     """
 
-    def __init__(self, scheduler: Scheduler, needed: Collection[int]) -> None:
-        self.scheduler, self.needed = scheduler, needed
-        self.steps: dict[int, set[int]] = {}  # slot -> the steps that read or write it
+    def __init__(self, graph: Graph, needed: Collection[int]) -> None:
+        self.graph, self.needed = graph, needed
+        self.early, self.late = [*graph.steps[: graph.late_step]], [*graph.steps[graph.late_step :]]
+        self.buffers, self.copies = dict(graph.buffers), dict(graph.copies)
+        self.log: FusionLog | None = active_log.log
+        self.steps: dict[int, set[int]] = {}  # slot -> the early steps that read or write it
         self.nodes: dict[int, list[Node]] = {}  # slot -> the nodes that are stored in it
-        for k, step in enumerate(scheduler.steps):
+        for k, step in enumerate(self.early):
             self.index_step(k, step)
-        for node, (slot, _) in scheduler.buffers.items():
+        for node, (slot, _) in self.buffers.items():
             self.nodes.setdefault(slot, []).append(node)
+
+    def result(self) -> Graph:
+        """Return the graph with the stores."""
+        steps = (*self.early, *self.late)
+        return replace(self.graph, steps=steps, late_step=len(self.early), buffers=self.buffers, copies=self.copies)
+
+    def locate(self, node: Node) -> BufferView:
+        """Return where a node is in memory by now."""
+        return locate_view(node, self.buffers, self.copies)
 
     def index_step(self, k: int, step: Step) -> None:
         """Add step k to the steps of the slots that it reads and writes."""
@@ -34,49 +77,57 @@ class InPlaceStores:
 
     def store(self, source: BufferView, target: BufferView, node: Node) -> None:
         """Store a node in an argument: by the step that computes it, or by a copy if later steps read the old contents."""
-        scheduler, slots = self.scheduler, (source[0], target[0])
+        slots = source[0], target[0]
         related = set[int]().union(*(self.steps.get(slot, ()) for slot in slots)) if source[0] not in self.needed else ()
         for k in sorted(related, reverse=True):
-            step = scheduler.steps[k]
+            step = self.early[k]
             source_view, target_view = step.as_output_view(source), step.as_output_view(target)
             if source_view in step.outputs and target_view[1].shape == step.shape:
                 if can_store_in(step, target_view, target) and self.redirect(source, target, k):
-                    if scheduler.log:
+                    if self.log:
                         argument = self.nodes[target[0]][0]
-                        scheduler.log.note(IN_PLACE, scheduler.log.emitted[k], (node, argument))
-                    scheduler.steps[k] = step.alias_output(step.outputs.index(source_view), target_view)
-                    self.index_step(k, scheduler.steps[k])
+                        self.log.note(IN_PLACE, self.log.kernel_of_step(k), (node, argument))
+                    self.early[k] = step.alias_output(step.outputs.index(source_view), target_view)
+                    self.index_step(k, self.early[k])
                     return
                 break
             if any(may_overlap(x, target) for x in step.buffer_views()):
                 break
-        copy = KernelLaunch(copy_kernel(node), node.shape, (), [target], [source])
-        scheduler.add_unfused_step(copy, node, "a copy into the argument")
-        self.index_step(len(scheduler.steps) - 1, scheduler.steps[-1])
+        self.early.append(KernelLaunch(copy_kernel(node), node.shape, (), [target], [source]))
+        if self.log:
+            self.log.copy(node, "a copy into the argument", len(self.early) - 1)
+        self.index_step(len(self.early) - 1, self.early[-1])
 
     def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:
         """Let step `first` write to a target instead of a buffer, and later steps read it. Return False if they cannot."""
-        scheduler, slot = self.scheduler, source[0]
-        if slot < scheduler.first_buffer:  # another argument is stored there
+        slot = source[0]
+        if slot < len(self.graph.arguments):  # another argument is stored there
             return False
-        later = [k for k in self.steps[slot] if k > first]
+        early = [k for k in self.steps[slot] if k > first]
+        late = [k for k, step in enumerate(self.late) if any(x == slot for x, _ in step.buffer_views())]
         nodes = self.nodes.get(slot, [])
-        old_views = [x for k in later for x in scheduler.steps[k].buffer_views()] + [
-            scheduler.buffers[node] for node in nodes
-        ]
+        readers = [*[self.early[k] for k in early], *[self.late[k] for k in late]]
+        old_views = [x for step in readers for x in step.buffer_views()] + [self.buffers[node] for node in nodes]
         new_view = {x: relocate(x, source, target) for x in old_views}
         if None in new_view.values():
             return False
         for node in nodes:
-            scheduler.buffers[node] = new_view[scheduler.buffers[node]] or scheduler.buffers[node]
-        for k in later:
-            step = scheduler.steps[k]
-            step.outputs = [new_view[x] or x for x in step.outputs]
-            step.inputs = [new_view[x] or x for x in step.inputs]
-            step.indexed_operands = [new_view[x] or x for x in step.indexed_operands]
-            self.index_step(k, step)
+            self.buffers[node] = new_view[self.buffers[node]] or self.buffers[node]
+        for steps, indices in ((self.early, early), (self.late, late)):
+            for k in indices:
+                steps[k] = move_operands(steps[k], {old: new for old, new in new_view.items() if new is not None})
+        for k in early:
+            self.index_step(k, self.early[k])
         self.nodes.setdefault(target[0], []).extend(self.nodes.pop(slot, []))
         return True
+
+
+def move_operands(step: Step, new_view: Mapping[BufferView, BufferView]) -> Step:
+    """Return a step whose operands are at other places."""
+    outputs, inputs, indexed = (
+        [new_view.get(x, x) for x in views] for views in (step.outputs, step.inputs, step.indexed_operands)
+    )
+    return replace(step, outputs=outputs, inputs=inputs, indexed_operands=indexed)
 
 
 def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:

@@ -28,7 +28,7 @@ from ..runtime.kernel_cache import KernelNotCompiled, MissingKernel, cache
 from ..runtime.memory_pool import MemoryBuffer, write_clock
 from ..runtime.plan_cache import PlanTable
 from .host_program import HostProgram
-from .pipeline import schedule_plan
+from .pipeline import compile_graph, initial_graph
 from .plan_size import plan_nbytes
 from .pretty_print import kernel_comment
 from .tensor_meta import TensorMeta
@@ -339,24 +339,26 @@ class Plan:
 
     def schedule(self, layouts: list[Layout | None]) -> None:
         """Form the kernels, and write the host program that launches them."""
-        scheduled = schedule_plan(self.graph, self.backward, layouts, self.backend)
+        compiled = compile_graph(initial_graph(self.graph, self.backward, layouts), self.backend)
+        result_buffers = [compiled.locate(node) for node in compiled.results]
         outputs_with_grad = set[int]()
         if self.backward is not None:
             differentiable_outputs = {k for k, x in enumerate(self.outputs) if x in self.backward.differentiable_nodes}
             outputs_with_grad = differentiable_outputs - {*self.graph.nondifferentiable}
         self.output_metas = []
-        for k, (node, (_, layout)) in enumerate(zip(scheduled.results, scheduled.buffers, strict=True)):
+        for k, (node, (_, layout)) in enumerate(zip(compiled.results, result_buffers, strict=True)):
             requires_grad = k in outputs_with_grad
             self.output_metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
         # In the text of the host program, Call is the class of the tape node of a recorded call.
         constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
         title = getattr(self.function, "__name__", str(self.function))
-        self.steps, self.refusals = scheduled.scheduler.steps, list(scheduled.scheduler.refusals)
+        self.steps, self.refusals = list(compiled.steps), list(compiled.refusals)
         self.host = HostProgram(
             self.graph,
             self.backward,
-            scheduled.scheduler,
-            scheduled.buffers,
+            compiled,
+            self.backend,
+            result_buffers,
             self.output_metas,
             constants,
             title,

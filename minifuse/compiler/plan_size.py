@@ -13,11 +13,11 @@ from ..ir.steps import Step
 from ..ir.vjp import Backward
 from .trace_result import TracedGraph
 
-PLAN_NBYTES = 5_000  # bytes of an empty plan
-NODE_NBYTES = 400  # bytes of a node of its graph
-STEP_NBYTES = 1_500  # bytes of a step, without its operands
-OPERAND_NBYTES = 500  # bytes of an operand of a step
-EXPRESSION_NBYTES = 350  # bytes of a distinct expression of its kernels
+PLAN_NBYTES = 3_000  # bytes of an empty plan
+NODE_NBYTES = 350  # bytes of a node of its graph
+STEP_NBYTES = 1_000  # bytes of a step, without its operands
+OPERAND_NBYTES = 400  # bytes of an operand of a step
+EXPRESSION_NBYTES = 200  # bytes of a distinct expression of its kernels
 
 
 def plan_nbytes(graph: TracedGraph, backward: Backward | None, steps: Sequence[Step], text: str) -> int:

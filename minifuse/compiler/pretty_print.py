@@ -4,17 +4,19 @@ The formula is made from the kernel's expressions, so it shows what is computed,
 code: it omits the dims of reductions, rounds numbers, and defines a repeated value once, after the word `where`.
 """
 
-import re
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from ..core.dtypes import HIGHEST
 from ..core.interning import toposort
-from ..core.operators import Operator
-from ..ir import array_functions
-from ..ir.array_functions import Cast, Matmul, View
-from ..ir.gather import Gather, ScatterAdd
-from ..ir.graph import Literal, Node
+from ..ir.format_expressions import (
+    ATOM_PRECEDENCE,
+    REDUCTION_NAMES,
+    FormattedExpression,
+    format_binary,
+    format_call,
+    format_number,
+)
 from ..ir.kernel_ir import (
     Accumulator,
     Constant,
@@ -34,15 +36,8 @@ from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, MatmulL
 from .batch_launches import BatchedLaunch
 from .lower_gather import match_clamped_load
 
-REDUCTION_NAMES = {"add": "sum", "mul": "prod", "maximum": "max", "minimum": "min", "or_": "any", "and_": "all"}
-PRECEDENCE = {
-    "==": 1, "!=": 1, "<": 1, ">": 1, "<=": 1, ">=": 1, "|": 2, "^": 3, "&": 4, "+": 5, "-": 5, "*": 6, "/": 6, "@": 6,
-}  # fmt: skip
-PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # precedence of -x, and of texts that never need parentheses
 MAX_REPEATED_LENGTH = 12  # characters; a longer text that occurs several times gets a name
 COMMENT_WIDTH = 118  # characters of a line of a kernel's comment, without the #
-
-FormattedExpression = tuple[str, int]  # a text, and the precedence of its outermost operator
 
 
 class Formula:
@@ -133,40 +128,6 @@ def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str
             names_by_view[x] = (names[x[0]] if x[0] != NO_BUFFER else "index") + "'" * view_counts[x[0]]
             view_counts[x[0]] += 1
     return [names_by_view[x] for x in step.outputs], [names_by_view[x] for x in step.inputs]
-
-
-def format_call(name: str, symbol: str | None, xs: Sequence[FormattedExpression]) -> FormattedExpression:
-    """Format a function of operands: as a binary operator, a prefix operator, or a call."""
-    if symbol and len(xs) == 2:
-        return format_binary(symbol, *xs)
-    if symbol:
-        return f"{symbol}{parenthesize(xs[0], PREFIX_PRECEDENCE)}", PREFIX_PRECEDENCE
-    return f"{name}({', '.join(x for x, _ in xs)})", ATOM_PRECEDENCE
-
-
-def format_binary(symbol: str, a: FormattedExpression, b: FormattedExpression) -> FormattedExpression:
-    """Format a binary operator."""
-    precedence = PRECEDENCE[symbol]
-    return f"{parenthesize(a, precedence + (symbol == '@'))} {symbol} {parenthesize(b, precedence + 1)}", precedence
-
-
-def parenthesize(text: FormattedExpression, precedence: int) -> str:
-    """Return a text as an operand, in parentheses if its precedence is lower."""
-    return text[0] if text[1] >= precedence else f"({text[0]})"
-
-
-def format_number(text: str) -> str:
-    """Round a literal to four digits.
-
-    Examples
-    --------
-    >>> format_number("2.0"), format_number("0.7071067811865475"), format_number("True")
-    ('2', '0.7071', 'True')
-    """
-    try:
-        return f"{float(text):.4g}"
-    except ValueError:
-        return text
 
 
 def format_step(step: Step, names: Sequence[str]) -> str:
@@ -262,46 +223,3 @@ def wrap_lines(text: str, width: int) -> list[str]:
             lines.append("   ")
         lines[-1] += f" {word}" if lines[-1] else word
     return lines
-
-
-def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
-    """Return the formula of one node of the graph. `text_of` returns the names of its inputs."""
-    function = node.function
-    if isinstance(function, Literal):
-        return format_number(function.text)
-    xs: list[FormattedExpression] = [(text_of(x), ATOM_PRECEDENCE) for x in node.inputs]
-    if isinstance(function, Operator):
-        return format_call(function.name, function.symbol, xs)[0]
-    if isinstance(function, array_functions.CustomVJP):
-        return xs[0][0]
-    if isinstance(function, Matmul):
-        return format_binary("@", *xs)[0]
-    if isinstance(function, array_functions.Reduce):
-        dims = ", ".join(map(str, function.dims))
-        return f"{REDUCTION_NAMES.get(function.operator.name, function.operator.name)}({xs[0][0]}, dim={dims})"
-    if isinstance(function, Gather | ScatterAdd):
-        return f"{snake_case(type(function).__name__)}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
-    if isinstance(function, View):
-        return f"{function.method}({xs[0][0]}, {', '.join(map(format_parameter, function.parameters))})"
-    if isinstance(function, array_functions.CompositeOutput):
-        return f"{function}({', '.join(x for x, _ in xs)})"
-    name = function.dtype.name if isinstance(function, Cast) else snake_case(type(function).__name__)
-    return f"{name}({', '.join(x for x, _ in xs)})"
-
-
-def snake_case(name: str) -> str:
-    """Convert the name of a class to snake case.
-
-    >>> snake_case("SliceUpdate"), snake_case("GatherND")
-    ('slice_update', 'gather_nd')
-    """
-    return re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
-
-
-def format_parameter(parameter: object) -> str:
-    """Return the text of a parameter of a view. A range is written like a Python slice."""
-    if isinstance(parameter, tuple) and len(parameter) == 3:
-        start, step, size = parameter
-        stop = start + step * size
-        return f"{start}:{stop if stop >= 0 else ''}{f':{step}' * (step != 1)}"
-    return str(parameter)

@@ -9,8 +9,44 @@ adjacent stores may become one launch.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
+from dataclasses import replace
 
+from ..backends.base import Backend
 from ..ir.steps import NO_BUFFER, Step
+from .fusion_log import active_log
+from .graph import Graph
+
+
+def reorder(graph: Graph, _target: Backend) -> Graph:
+    """Run each step that frees more memory than it fills as early as possible.
+
+    Two layers, and a sum of the first one, which is requested last: it frees the first layer, so it runs as soon as the
+    second layer is computed.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.graph import Argument, Node
+    >>> from .emit_steps import emit_steps
+    >>> from .form_kernels import form_kernels
+    >>> x, v, w, u = (Node(Argument(k), (), (64, 64), float32) for k in range(4))
+    >>> first = x @ v
+    >>> second = first @ w
+    >>> outputs = (second @ u).sum(0), first.sum(0)
+    >>> graph = Graph(outputs, arguments=(x, v, w, u), layouts=(row_major((64, 64)),) * 4)
+    >>> emitted = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend())
+    >>> [step.outputs[0][0] for step in emitted.steps]  # the slots that are written
+    [4, 5, 6, 7, 8]
+    >>> [step.outputs[0][0] for step in reorder(emitted, PythonBackend()).steps]
+    [4, 5, 8, 6, 7]
+    """
+    if len(graph.steps) < 2:
+        return graph
+    nbytes = dict(enumerate(graph.buffer_nbytes, len(graph.arguments)))
+    order = reorder_for_memory(graph.steps, nbytes, {graph.locate(node)[0] for node in graph.results})
+    if active_log.log:
+        active_log.log.move_steps({old: new for new, old in enumerate(order)})
+    return replace(graph, steps=tuple(graph.steps[k] for k in order))
 
 
 def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results: Container[int]) -> list[int]:

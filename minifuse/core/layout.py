@@ -377,8 +377,10 @@ def row_major(shape: Iterable[int]) -> Layout:
     return Layout(sizes, tuple(reversed(strides)), 0)
 
 
-def dense_like(layouts: Iterable[Layout], shape: Shape) -> Layout:
+def dense_like(layouts: Iterable[Layout], shape: Shape, default: Layout | None = None) -> Layout:
     """Return a dense layout in the memory order of the first operand that has this shape and repeats no element.
+
+    If there is none, return the default, which is row-major.
 
     Examples
     --------
@@ -390,7 +392,7 @@ def dense_like(layouts: Iterable[Layout], shape: Shape) -> Layout:
             order = sorted(range(len(shape)), key=lambda d: -abs(layout.strides[d]))
             inverse = sorted(range(len(shape)), key=order.__getitem__)
             return row_major(shape[d] for d in order).permute(*inverse)
-    return row_major(shape)
+    return row_major(shape) if default is None else default
 
 
 def broadcast(*shapes: Shape) -> Shape:

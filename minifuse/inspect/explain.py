@@ -13,9 +13,11 @@ from typing import Any, Protocol
 
 from ..backends.base import Backend
 from ..compiler import pretty_print
-from ..compiler.fusion_log import Refusal, record_fusion
+from ..compiler.format_node import format_node
+from ..compiler.fusion_log import record_fusion
+from ..compiler.graph import Graph, Refusal
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
-from ..compiler.pipeline import rewrite_graph
+from ..compiler.pipeline import REWRITES
 from ..compiler.plan import Plan, function_name
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, PerCallInput, PlanInput, TraceResult
@@ -135,7 +137,10 @@ class NumberedGraph:
         self.plan = plan
         stored = [value for _, value in plan.graph.stores]
         original = toposort([*plan.outputs, *stored], inputs_of)
-        rewritten = dict(zip(original, rewrite_graph(original, plan.backend), strict=True))
+        graph = Graph(tuple(original))
+        for rewrite in REWRITES:
+            graph = rewrite(graph, plan.backend)
+        rewritten = dict(zip(original, graph.outputs, strict=True))
         self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in rewritten.items()}
         values = [rewritten[node] for node in dict.fromkeys([*plan.outputs, *stored]) if not rewritten[node].is_number]
         inputs = [x for x in toposort(values, inputs_of) if isinstance(x.function, Argument)]
@@ -150,15 +155,13 @@ class NumberedGraph:
         """Return the number of a node; for a node that the scheduler created, return its operation."""
         if node in self.numbers:
             return f"%{self.numbers[node]}"
-        return pretty_print.format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
+        return format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
 
     def describe(self, node: Node) -> str:
         """Format a node with its operation; an input by its name."""
         if isinstance(node.function, Argument):
             return self.plan.host.slot_names[node.function.index]
-        return (
-            f"{self.name(node)} = {pretty_print.format_node(node, self.name)}" if node in self.numbers else self.name(node)
-        )
+        return f"{self.name(node)} = {format_node(node, self.name)}" if node in self.numbers else self.name(node)
 
     def line(self, node: Node) -> str:
         """Return the line of the user's code that a node comes from."""
@@ -192,7 +195,7 @@ class NumberedGraph:
         for k, node in enumerate(self.order):
             is_input = isinstance(node.function, Argument)
             name = self.plan.host.slot_names[node.function.index] if is_input else ""
-            text = ("number" if node.is_number else "input") if is_input else pretty_print.format_node(node, self.name)
+            text = ("number" if node.is_number else "input") if is_input else format_node(node, self.name)
             dtype = str(getattr(node.dtype, "__name__", node.dtype))  # a number has one of Python's types
             node_facts.append(NodeFacts(k, text, name, node.shape, dtype, "" if is_input else self.line(node)))
         return tuple(node_facts)

@@ -14,8 +14,8 @@ from ..compiler.fusion_log import (
     STARTED,
     Decision,
     FusionLog,
-    Refusal,
 )
+from ..compiler.graph import Refusal
 from ..core.operators import detach
 from ..ir.array_functions import Full, Identity, Matmul
 from ..ir.graph import Node
@@ -48,7 +48,7 @@ def describe_decisions(
     record: FusionLog, listed: Collection[Refusal], describe: Callable[[Node], str], numbers: Mapping[Node, int]
 ) -> Iterator[DecisionText]:
     """Yield the decisions of a log as sentences. Omit refusals that are not in `listed`, and nodes that compute nothing."""
-    launches = {kernel: record.order[k] if record.order else k for k, kernel in enumerate(record.emitted)}
+    launches = dict(zip(record.emitted, record.order, strict=True))
     targets: dict[int, frozenset[Node]] = {}
     matmul_kernels = set[int]()
     for kind, kernel, nodes, reason in record.decisions:

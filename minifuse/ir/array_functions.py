@@ -379,6 +379,7 @@ class CompositeOutput(Function):
     """One output of a composite op."""
 
     __slots__ = ("index", "op")
+    __match_args__ = ("op", "index")
 
     def __init__(self, op: CompositeOp, index: int) -> None:
         self.op, self.index = op, index

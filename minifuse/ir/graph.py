@@ -54,6 +54,7 @@ class Node(Array, metaclass=Interned):
     """An array in a graph: the result of a function applied to input nodes. The dtype of a number is a Python type."""
 
     __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
+    __match_args__ = ("function", "inputs", "shape", "dtype")
     shape: Shape
     dtype: Any
     function: Any  # a NodeFunction; its class determines its attributes

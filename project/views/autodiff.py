@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 import minifuse as mf
 from minifuse.compiler.plan import display_name
-from minifuse.compiler.pretty_print import REDUCTION_NAMES
 from minifuse.core.dispatch import grad_recording
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce, View
+from minifuse.ir.format_expressions import REDUCTION_NAMES
 from minifuse.ir.graph import inputs_of
 
 from .cited_facts import DERIVED, Fact

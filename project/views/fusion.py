@@ -15,13 +15,14 @@ import numpy as np
 import minifuse as mf
 from minifuse.backends.base import Backend
 from minifuse.backends.registry import get_backend
-from minifuse.compiler.pretty_print import REDUCTION_NAMES, Formula
+from minifuse.compiler.pretty_print import Formula
 from minifuse.core.operators import Operator
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
 from minifuse.inspect.explain import NumberedGraph
 from minifuse.inspect.explanation import KernelFacts, group_refusals
 from minifuse.inspect.report import format_bytes, format_count
 from minifuse.ir import array_functions as kinds
+from minifuse.ir.format_expressions import REDUCTION_NAMES
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from minifuse.ir.steps import NO_BUFFER, MatmulLaunch

@@ -362,7 +362,7 @@ def test_each_decision_is_a_sentence_with_its_subject():
     @mf.fuse
     def f(x, w, v):
         v *= 0.5
-        return mf.relu(mf.exp(x) @ w + v), (x * 2).sum(1), x * 2
+        return mf.relu(mf.exp(x) @ w + v), (x - 1).sum(1), x * 2
 
     found = f.explain(*[mf.tensor(a) for a in (normal(2, 33), normal(33, 20), normal(20))])
     for step in found.steps:
@@ -371,7 +371,7 @@ def test_each_decision_is_a_sentence_with_its_subject():
             assert found.nodes[k].name in step.text if found.nodes[k].name else f"%{k} = " in step.text
     texts = {step.kind: step.text for step in found.steps}
     assert texts["in place"] == "launch0 stores %5 = %2 * 0.5 in the memory of v."
-    assert "%10 = %0 * 2 will share a kernel with %11 = sum(%10, dim=1)" in texts["joined"]
+    assert " = %0 * 2 will share a kernel with %11 = sum(%10, dim=1): both read one array" in texts["joined"]
     assert any(step.text.endswith(" in its prologue.") for step in found.steps)
     assert any(step.text.endswith(" in its epilogue.") for step in found.steps)
     assert json.loads(json.dumps(found.as_dict()))["steps"][0]["text"] == found.steps[0].text
@@ -399,6 +399,7 @@ def test_steps_are_those_of_a_call_that_is_recorded_and_changes_parameters():
             found = function.explain(x, y)
             function(x, y)
             made = [step for step in found.steps if step.kind in ("made", "copied")]
-            assert [len(kernel.writes) for kernel in found.forward.kernels] == [len(step.values) for step in made]
+            for k, kernel in enumerate(found.forward.kernels):
+                assert len(kernel.writes) == sum(len(step.values) for step in made if step.launch == k)
             assert sum(step.kind == "refused" for step in found.steps) == len(found.refusals)
     assert any(step.kind == "in place" for step in found.steps)

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.compiler.batch_launches import BatchedLaunch
-from minifuse.compiler.form_kernels import KernelScheduler
+from minifuse.compiler.form_kernels import MAX_KERNEL_ARRAYS
 from minifuse.compiler.fusion_log import (
     COPIED,
     EMITTED,
@@ -25,9 +25,8 @@ from minifuse.compiler.fusion_log import (
     FusionLog,
     record_fusion,
 )
-from minifuse.compiler.horizontal_fusion import MAX_KERNEL_ARRAYS
 from minifuse.compiler.iteration_space import IterationSpace
-from minifuse.compiler.kernel_builder import KernelBuilder
+from minifuse.compiler.kernel_builder import KernelBuilder, begin_kernel
 from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES
 from minifuse.compiler.plan import Plan
 from minifuse.compiler.reindexing import is_unflatten
@@ -65,11 +64,10 @@ def test_text_of_an_iteration_space():
     assert str(IterationSpace((2, 3), (0, 1))) == "(2, 3) along dims 0, 1"
 
 
-def test_speculative_rejections_are_not_reported():
-    """Pointwise values join the kernel that reduces their shape, so no kernel is only pointwise."""
+def test_only_the_kernels_of_the_plan_are_in_refusals():
+    """The product joins the kernel that reduces its rows, which loads the sum."""
     plan = plan_of(lambda x, y: (x * y.sum(), x.sum(1)), X, X[0])
-    reduces = "it reduces (5,) along dim 0, and this kernel reduces (6, 5) along dim 1"
-    assert reasons(plan) == [reduces, "another kernel has computed and stored it"]
+    assert reasons(plan) == ["it reduces (5,) along dim 0, and this kernel loops over the elements of (6, 5)"]
 
 
 def test_a_matmul_computes_its_epilogue():
@@ -262,24 +260,21 @@ def test_decisions_are_logged_in_order():
     ]
 
 
-def test_a_kernel_restarts_when_an_input_must_be_stored_first():
+def test_each_kernel_is_built_once():
     plan, found = decisions_of(lambda x: x / x.sum(0) / x.sum(1, keepdim=True), X)
     kinds = [(kind, kernel) for kind, kernel, _, _ in found if kind in (STARTED, RESTARTED, EMITTED)]
-    assert kinds == [(STARTED, 0), (RESTARTED, 0), (STARTED, 1), (EMITTED, 1), (STARTED, 2), (EMITTED, 2)]
+    assert kinds == [(STARTED, 0), (EMITTED, 0), (STARTED, 1), (EMITTED, 1)]
     assert [reason for kind, _, _, reason in found if kind == REFUSED] == reasons(plan)
 
 
-def test_a_kernel_restarts_to_store_a_shared_reduction():
+def test_a_reduction_that_another_kernel_loads_is_an_output():
     def function(x):
         scaled = x / x.sum(1, keepdim=True)
         return scaled.max(1), (x - scaled.max(0)).sum()
 
     _, found = decisions_of(function, X)
-    again = next(
-        k for k, (kind, _, _, reason) in enumerate(found) if kind == RESTARTED and "another kernel needs it" in reason
-    )
-    assert found[again][2] == ["Reduce"]
-    assert found[again + 1][2] == ["Reduce", "Reduce"], "the same kernel, and the sums"
+    begun = [nodes for kind, _, nodes, _ in found if kind == STARTED]
+    assert begun[0] == ["Reduce", "Reduce"], "the maxima, and the sums"
 
 
 def test_reductions_of_the_same_rows_are_hoisted_into_one_kernel():
@@ -310,9 +305,9 @@ def test_sums_share_a_kernel_up_to_a_number_of_arrays():
 
 
 def test_values_with_equal_loops_are_grouped():
-    _, found = decisions_of(lambda x: (x * 2, (x * 2).sum(1)), X)
-    assert found[0][0] == GROUPED
-    assert found[1] == (STARTED, 0, ["Reduce", "Operator"], "the rows of (6, 5) along dim 1")
+    _, found = decisions_of(lambda x: (x * 2, (x + 1).sum(1)), X)
+    assert found[0] == (GROUPED, -1, ["Reduce", "Operator"], "(6, 5) along dim 1")
+    assert found[1] == (STARTED, 0, ["Operator", "Reduce"], "the rows of (6, 5) along dim 1")
 
 
 def test_a_matmul_fuses_its_epilogue_and_its_prologue():
@@ -328,7 +323,7 @@ def test_a_matmul_fuses_its_epilogue_and_its_prologue():
     assert found[4][3] == "in its prologue"
 
 
-def test_an_epilogue_that_the_backend_refuses_restarts_the_kernel(monkeypatch):
+def test_an_epilogue_that_the_backend_refuses_is_another_kernel(monkeypatch):
     def refused(self, kernel, outputs, inputs):
         return "" if kernel.is_plain else "no epilogues here"
 
@@ -336,6 +331,7 @@ def test_an_epilogue_that_the_backend_refuses_restarts_the_kernel(monkeypatch):
     plan, found = decisions_of(lambda x, w, b: x @ w + b, X, W, B)
     assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
     assert (RESTARTED, 0, ["Matmul"], "no epilogues here") in found
+    assert "no epilogues here" in reasons(plan)
 
 
 def test_the_log_names_the_argument_of_an_in_place_store():
@@ -442,6 +438,6 @@ def test_nothing_is_logged_without_an_active_log(monkeypatch):
     with record_fusion() as record:
         plan = plan_of(long, X)
     assert len(record.decisions) > 400
-    assert calls(KernelBuilder.note.__code__) + calls(KernelScheduler.begin_kernel.__code__) <= 4 * len(plan.steps)
+    assert calls(KernelBuilder.note.__code__) + calls(begin_kernel.__code__) <= 4 * len(plan.steps)
     monkeypatch.setattr(FusionLog, "note", None)  # logging anything fails
     assert len(plan_of(long, X).steps) == len(plan.steps)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.materialize import choose_materialized
+from minifuse.compiler.materialize import find_materialized
 from minifuse.core.dtypes import float32
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add
@@ -16,7 +16,7 @@ A, B, C, W = (Node(Argument(k), (), SHAPE, float32) for k in range(4))
 
 
 def materialized(*outputs):
-    return set(choose_materialized(toposort(outputs, inputs_of), set(outputs)))
+    return set(find_materialized(toposort(outputs, inputs_of), set(outputs)))
 
 
 def matmul(x, y=W):

@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.compiler.kernel_depths import Depth
 from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY
-from minifuse.compiler.materialize import choose_materialized
+from minifuse.compiler.materialize import find_materialized
 from minifuse.compiler.materialize_reindexed import (
     FREE_COPIES,
     MAX_RECOMPUTED,
@@ -25,7 +25,7 @@ X = Node(Argument(0), (), (SIZE, SIZE), float32)
 
 
 def stored(*outputs):
-    return choose_materialized(toposort(outputs, inputs_of), set(outputs))
+    return find_materialized(toposort(outputs, inputs_of), set(outputs))
 
 
 def steps(function, count, x=X):

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.compiler import pipeline
+from minifuse.compiler import reorder
 from minifuse.compiler.reorder import reorder_for_memory
 from minifuse.ir.steps import NO_BUFFER
 
@@ -99,7 +99,7 @@ def test_the_gradient_of_a_weight_runs_right_after_its_inputs(monkeypatch):
     weights = [mf.tensor(random.standard_normal((16, 16)), requires_grad=True) for _ in range(6)]
     now = mf.fuse(layers)
     peak, found = now.explain(x, *weights).forward.peak, now(x, *weights)
-    monkeypatch.setattr(pipeline, "reorder_for_memory", lambda steps, sizes, results: [*range(len(steps))])
+    monkeypatch.setattr(reorder, "reorder_for_memory", lambda steps, sizes, results: [*range(len(steps))])
     before = mf.fuse(lambda *given: layers(*given))
     assert peak < before.explain(x, *weights).forward.peak - 2 * 8 * x.size
     for a, b in zip(found, before(x, *weights), strict=True):

@@ -1,4 +1,4 @@
-"""compiler.decompositions: a composite op is one step if the backend supports it, else its definition; its gradients."""
+"""compiler.rules.decompose: a composite op is one step if the backend supports it, else its definition; its gradients."""
 
 import numpy as np
 import pytest
@@ -6,8 +6,9 @@ import pytest
 import minifuse as mf
 from minifuse.backends.operand import Operand
 from minifuse.backends.python import PythonBackend
-from minifuse.compiler.decompositions import decompose_composites
+from minifuse.compiler.graph import Graph
 from minifuse.compiler.plan import get_inplace_plan
+from minifuse.compiler.rules import decompose
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
@@ -105,10 +106,10 @@ def test_decomposition_replaces_unsupported_nodes(knowing):
     x = Node(Argument(0), (), (3, 4), float32)
     twice = Scaled(2.0).outputs(Scaled(3.0).outputs(x)[0])
     assert [node.function for node in twice] == [CompositeOutput(Scaled(2.0), 0), CompositeOutput(Scaled(2.0), 1)]
-    assert decompose_composites(list(twice), knowing)[0] is twice[0]
-    opened = decompose_composites(list(twice), PythonBackend())
+    assert decompose(Graph(twice), knowing).outputs[0] is twice[0]
+    opened = decompose(Graph(twice), PythonBackend()).outputs
     assert opened[0] is x * 3.0 * 2.0
-    assert decompose_composites([x], PythonBackend())[0] is x
+    assert decompose(Graph((x,)), PythonBackend()).outputs[0] is x
 
 
 def test_outputs_have_the_layout_of_an_input(knowing):

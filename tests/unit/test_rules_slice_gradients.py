@@ -48,7 +48,7 @@ def exact(x):
 def test_disjoint_slices_are_written_into_one_array(backend):
     fused, x = gradient_of(thirds), leaf(backend)
     plan = fused.plan(x)
-    assert len(plan.steps) == 3  # one for each slice: they leave no gap, so nothing is filled first
+    assert len(plan.steps) == 1  # it stores all slices: they leave no gap, so nothing is filled first
     assert len({slot for step in plan.steps for slot, _ in step.outputs}) == 1
     np.testing.assert_allclose(fused(x).numpy(), exact(X))
 
@@ -72,7 +72,7 @@ def test_slices_that_may_overlap_are_added(first, second):
 
 def test_a_reversed_slice_is_a_range():
     fused = gradient_of(lambda x: x[:, 5::-1].exp() * x[:, :5:-1])
-    assert len(fused.plan(leaf()).steps) == 2
+    assert len(fused.plan(leaf()).steps) == 1
     left, right = X[:, 5::-1], X[:, :5:-1]
     expected = np.concatenate([(np.exp(left) * right)[:, ::-1], np.exp(left)[:, ::-1]], 1)
     np.testing.assert_allclose(fused(leaf()).numpy(), expected)

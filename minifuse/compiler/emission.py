@@ -1,0 +1,126 @@
+"""The steps of a call while they are emitted: what is in memory, and which nodes the current kernel inlines."""
+
+from collections.abc import Iterable
+
+from ..backends.base import Backend
+from ..core.errors import ShapeError
+from ..core.layout import Layout, row_major
+from ..ir.graph import Node
+from ..ir.kernel_ir import Kernel, Load
+from ..ir.steps import BufferView, KernelLaunch, Step
+from .fusible_region import FusibleRegion, LoadedByKernel
+from .fusion_log import REFUSED, active_log
+from .graph import Graph, Refusal, locate_view
+from .reindexing import ViewChains
+
+
+class Emission:
+    """The steps so far, and where each value is stored.
+
+    Attributes
+    ----------
+    buffers : dict of Node to BufferView
+        The buffer and the layout of each node that is in memory.
+    buffer_nbytes : list of int
+        The size of each buffer of the call, in bytes. The first of them is slot `first_buffer`.
+    loaded : set of Node
+        The nodes that kernels of this phase load, but for the kernel that computes them.
+    region : FusibleRegion
+        The nodes that the current kernel inlines.
+    origin_of : dict of Node to Node or None
+        Nodes made by lowering -> the node of the graph; None for their parts.
+    """
+
+    def __init__(self, graph: Graph, backend: Backend) -> None:
+        self.graph, self.backend = graph, backend
+        self.buffers = dict(graph.memory)
+        self.first_buffer = len(graph.arguments)
+        self.copies: dict[Node, BufferView] = {}
+        self.buffer_nbytes: list[int] = []
+        self.steps: list[Step] = []
+        self.refusals: dict[Refusal, None] = {}
+        self.origin_of: dict[Node, Node | None] = {}
+        self.chains = ViewChains()
+        self.loaded: set[Node] = set()
+        self.region = FusibleRegion(self.loaded, self.chains)
+        self.log = active_log.log
+        if self.log:
+            for refusal in graph.refusals:
+                self.log.note(REFUSED, -1, refusal[:2], refusal.reason)
+
+    def open_members(self, members: Iterable[Node]) -> None:
+        """Let the current kernel inline its members."""
+        inlined = {x for x in members if x.is_pointwise}
+        self.region = FusibleRegion(LoadedByKernel(self.loaded, inlined), self.chains)
+
+    def layout_of(self, node: Node, default: Layout | None = None) -> Layout:
+        """Return the layout in which a node is stored: the one that is required, or a default, or row-major."""
+        return self.graph.required_layouts.get(node, row_major(node.shape) if default is None else default)
+
+    def allocate(self, node: Node, layout: Layout) -> BufferView:
+        """Add a buffer for a node."""
+        self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
+        self.buffers[node] = self.first_buffer + len(self.buffer_nbytes) - 1, layout
+        return self.buffers[node]
+
+    def reserve_buffer(self, node: Node) -> BufferView:
+        """Add a buffer for a node that is stored later."""
+        buffer = self.allocate(node, self.layout_of(node))
+        del self.buffers[node]
+        return buffer
+
+    def locate(self, node: Node) -> BufferView:
+        """Return where a view of a stored node is in memory. If no strides describe the view, add a copy."""
+        while True:
+            try:
+                return locate_view(node, self.buffers, self.copies)
+            except ShapeError:
+                self.copy_for_view(node)
+
+    def copy_for_view(self, node: Node) -> None:
+        """Add a row-major copy of the node under the first view of a chain that no strides describe."""
+        views, x = list[Node](), node
+        while x not in self.buffers:
+            views.append(x)
+            (x,) = x.inputs
+        for view in reversed(views):
+            try:
+                locate_view(view, self.buffers, self.copies)
+            except ShapeError:
+                base = view.inputs[0]
+                source = locate_view(base, self.buffers, self.copies)
+                known = self.buffers.get(base)
+                self.copies[base] = self.allocate(base, row_major(base.shape))
+                del self.buffers[base]
+                self.buffers |= {} if known is None else {base: known}
+                copy = KernelLaunch(copy_kernel(base), base.shape, (), [self.copies[base]], [source])
+                self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
+                return
+
+    def add_copy(self, node: Node, target: BufferView, consumer: Node, reason: str) -> None:
+        """Add a step that copies a stored node to a target."""
+        copy = KernelLaunch(copy_kernel(node), target[1].shape, (), [target], [self.locate(node)])
+        self.add_unfused_step(copy, consumer, reason)
+
+    def add_unfused_step(self, step: Step, node: Node, reason: str) -> None:
+        """Add a step that fuses nothing, such as a copy, and log its reason."""
+        self.steps.append(step)
+        if self.log:
+            self.log.copy(node, reason)
+
+    def record_refusal(self, producer: Node, consumer: Node, reason: str) -> None:
+        """Record that the backend does not fuse two nodes."""
+        refusal = Refusal(producer, consumer, reason)
+        if self.log and refusal not in self.refusals:
+            self.log.note(REFUSED, -1, refusal[:2], reason)
+        self.refusals.setdefault(refusal)
+
+    def origins(self, nodes: Iterable[Node]) -> list[Node]:
+        """Return the nodes of the graph from which some nodes were lowered. A node of the graph is its own origin."""
+        origins = (self.origin_of.get(node, node) for node in nodes)
+        return list(dict.fromkeys(node for node in origins if node is not None))
+
+
+def copy_kernel(node: Node) -> Kernel:
+    """Return the kernel that copies an array."""
+    return Kernel((Load(0, node.dtype),), ())

@@ -1,0 +1,131 @@
+"""Emit the steps of a call: the expressions of each kernel, and buffers for what it stores.
+
+The kernels are in order, so all that a kernel loads is in memory when its turn comes.
+"""
+
+from dataclasses import replace
+
+from ..backends.base import Backend
+from ..core.layout import dense_like
+from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
+from ..ir.gather import ScatterAdd
+from ..ir.graph import Node, strip_views
+from ..ir.kernel_ir import Kernel, Load, OpaqueOutput
+from ..ir.steps import LibraryCall
+from .emission import Emission
+from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
+from .iteration_space import reduction_space
+from .kernel_builder import emit_kernel
+from .lower_gather import lower_scatter_add
+from .matmul_fusion import emit_matmul
+from .slice_targets import SliceTargets
+from .slice_updates import is_update
+
+
+def emit_steps(graph: Graph, target: Backend) -> Graph:
+    """Emit the steps that launch the kernels, and assign a buffer to each node that is stored.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.graph import Argument
+    >>> from .form_kernels import form_kernels
+    >>> x = Node(Argument(0), (), (4, 3), float32)
+    >>> graph = Graph((x.sum(1),), arguments=(x,), layouts=(row_major((4, 3)),))
+    >>> (step,) = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend()).steps
+    >>> step.shape, step.dims
+    ((4, 3), (1,))
+    """
+    emission = Emission(graph, target)
+    targets = SliceTargets(graph, emission)
+    for phase in (EXACT, EARLY):
+        emit_phase(targets, phase)
+    late_step, early_buffers = len(emission.steps), dict(emission.buffers)
+    emission.buffers |= {node: early_buffers[argument] for argument, node in graph.contents}
+    emit_phase(targets, LATE)
+    # A value that is also the new contents of an argument is where it was computed, until the argument is changed.
+    contents = {node for _, node in graph.contents}
+    late_buffers = {node: buffer for node, buffer in emission.buffers.items() if node not in contents}
+    return replace(
+        graph,
+        steps=tuple(emission.steps),
+        late_step=late_step,
+        buffers=late_buffers | {node: early_buffers[node] for node in contents if node in early_buffers},
+        copies=emission.copies,
+        buffer_nbytes=tuple(emission.buffer_nbytes),
+        refusals=(*graph.refusals, *emission.refusals),
+    )
+
+
+def emit_phase(targets: SliceTargets, phase: int) -> None:
+    """Add the steps of the kernels of a phase, and the copies that views of its results need."""
+    emission = targets.emission
+    graph = emission.graph
+    if not graph.requested(phase):
+        return
+    emission.loaded = graph.loaded_nodes(phase)
+    for group in graph.kernels:
+        if group.phase == phase:
+            emit_group(targets, group)
+    results = [x for x in graph.results if (x in graph.late) == (phase == LATE)]
+    values = [store.value for store in graph.stores] if phase == EARLY else []
+    for node in [*results, *values] if phase != EXACT else []:
+        emission.locate(node)
+
+
+def emit_group(targets: SliceTargets, group: KernelGroup) -> None:
+    """Add the steps of one kernel."""
+    emission, node = targets.emission, group.members[0]
+    emission.open_members(group.members)
+    match node.function:
+        case PadSlice() | SliceUpdate():
+            targets.emit(node)
+        case ScatterAdd():
+            emit_scatter_add(targets, node)
+        case CompositeOutput():
+            emit_library_call(targets, node, node.function)
+        case _ if any(isinstance(x.function, Matmul) for x in group.members):
+            emit_matmul(targets, group)
+        case _ if any(map(is_update, node.inputs)) and targets.updates.is_alias(node) and share_buffer(emission, node):
+            pass
+        case _:
+            emit_kernel(targets, group.space, group.stored)
+
+
+def share_buffer(emission: Emission, node: Node) -> bool:
+    """Store an identity of a slice update in the buffer of the update. Return whether that is possible."""
+    (update,) = node.inputs
+    slot, layout = emission.buffers[update]
+    is_possible = slot >= emission.first_buffer and emission.layout_of(node, layout) is layout
+    emission.buffers |= {node: (slot, layout)} if is_possible else {}
+    return is_possible
+
+
+def emit_scatter_add(targets: SliceTargets, node: Node) -> None:
+    """Add the kernel of a scatter-add, which is lowered to a reduction. No later op is fused with it."""
+    emission, reduction = targets.emission, lower_scatter_add(node)
+    (selected,) = reduction.inputs
+    is_selected = selected.inputs[0]
+    emission.origin_of |= {reduction: node, selected: None, is_selected: None}
+    emission.origin_of |= {strip_views(x): None for x in is_selected.inputs if x.is_pointwise}
+    emit_kernel(targets, reduction_space(reduction), [reduction])
+    emission.buffers[node] = emission.locate(reduction.reshape(node.shape))
+
+
+def emit_library_call(targets: SliceTargets, node: Node, function: CompositeOutput) -> None:
+    """Add the step that computes all outputs of a composite op by one call of the backend."""
+    emission, op = targets.emission, function.op
+    inputs = [emission.locate(x) for x in node.inputs]
+    outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
+    reserved = [targets.reserve(x) for x in outputs]
+    for x, like, target in zip(outputs, op.output_layout_like, reserved, strict=True):
+        read = [] if like is None else [inputs[like][1]]
+        if target is None:
+            emission.allocate(x, emission.layout_of(x, dense_like(read, x.shape)))
+        else:
+            emission.buffers[x] = target
+    loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
+    kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
+    step = LibraryCall(op, kernel, [emission.buffers[x] for x in outputs], inputs)
+    targets.commit()
+    emission.add_unfused_step(step, node, "computed by the backend's own kernel for this op")

@@ -1,0 +1,111 @@
+"""The table of edges: why the kernel of one node cannot compute another node, too. Each reason is shown by `explain`."""
+
+from collections.abc import Iterable
+from math import prod
+
+from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, Reduce, SliceUpdate
+from ..ir.gather import ScatterAdd
+from ..ir.graph import Node, strip_views
+from .iteration_space import IterationSpace, keep_layout, reduction_space
+
+SAVED_FOR_BACKWARD = "it is saved for the backward pass"
+ALREADY_STORED = "another kernel has computed and stored it"
+WOULD_WAIT = "its other inputs are computed from results of that kernel"
+ONE_MATMUL_PER_KERNEL = "a kernel computes one matmul"
+OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
+PROLOGUE_IS_POINTWISE = "the prologue of a matmul must be pointwise, and this operand is a reduction"
+REDUCTION_NEEDS_ROWS = "a row reduction needs complete rows; a matmul tile holds only parts"
+REDUCTION_REORDERED = "a kernel has one result of its reduction per row, and a view reorders or repeats these results"
+MATMUL_REORDERED = "an epilogue reads each element of its matmul once and in order, and a view repeats or reorders them"
+UPDATE_NEEDS_MEMORY = "a slice update writes a part of an array, so the array must be in memory"
+COLUMNS_ARE_STRIDED = "the loops of a kernel that reduces columns would store other values with large strides"
+COMPOSITE_IS_ONE_CALL = "the backend computes this composite op with a kernel of its own"
+SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
+
+MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
+SEPARATE = (PadSlice, SliceUpdate, ScatterAdd, CompositeOutput)  # functions whose kernels compute nothing else
+
+
+def why_not_fusible(leaf: Node, consumer: Node) -> str | None:
+    """Return why the kernel that computes the source of a leaf cannot compute a consumer of it, too; None if it can.
+
+    A leaf is a node, or a view of it, as the consumer reads it. Pointwise nodes are fusible here: whether a kernel can read
+    their own inputs through the views is another edge.
+    """
+    producer, space = strip_views(leaf), own_space(consumer)
+    match producer.function:
+        case PadSlice() | SliceUpdate():
+            return UPDATE_NEEDS_MEMORY
+        case ScatterAdd():
+            return SCATTER_ADD_ENDS_KERNEL
+        case CompositeOutput():
+            return COMPOSITE_IS_ONE_CALL
+        case Matmul() if space.dims:
+            return REDUCTION_NEEDS_ROWS
+        case Matmul():
+            return None if space.is_read_in_order(leaf, keep_layout) else MATMUL_REORDERED
+        case Reduce():
+            rows = reduction_space(producer)
+            if space != rows and (space.dims or not rows.contains_shape(consumer.shape)):
+                return f"it reduces {rows}, and this kernel {'reduces' if space.dims else 'loops over'} {space}"
+            reindex = keep_layout if space.dims else rows.reindex_for(consumer.shape)
+            return None if rows.is_own_reduction(leaf, reindex) else REDUCTION_REORDERED
+    return None
+
+
+def why_not_in_space(root: Node, space: IterationSpace, producers: Iterable[Node]) -> str | None:
+    """Return why the loops of a kernel without a matmul cannot compute a root; None if they can.
+
+    `producers` are the nodes of the kernel that the root is computed from. A value with one element per row can join the
+    kernel if one of them has one element per row, too.
+    """
+    own, sources = own_space(root), [*producers]
+    if own.dims:
+        return why_not_merged(space, own)
+    if root.shape == space.shape:
+        return None if any(is_reduction(x) for x in sources) else why_not_merged(space, own)
+    is_row = space.contains_shape(root.shape) and any(has_rows(x, space) for x in sources)
+    return None if is_row else spaces_differ(space, own)
+
+
+def why_not_merged(a: IterationSpace, b: IterationSpace) -> str | None:
+    """Return why two kernels without matmuls cannot have the same loops; None if they can.
+
+    The elements of a column are far apart in memory. A kernel that reduces large columns visits them one by one, so it
+    stores other values only if it must compute them from its results.
+    """
+    if a.shape != b.shape or len({a.dims, b.dims} - {()}) > 1:
+        return spaces_differ(a, b)
+    last = max((d for d, n in enumerate(a.shape) if n > 1), default=0)
+    are_columns = a.dims != b.dims and last not in (a.dims or b.dims)
+    return COLUMNS_ARE_STRIDED if are_columns and prod(a.shape) > MIN_POINTS_TO_SPLIT else None
+
+
+def why_no_prologue(source: Node) -> str:
+    """Return why a matmul loads an operand that is not inlined."""
+    match source.function:
+        case Matmul():
+            return ONE_MATMUL_PER_KERNEL
+        case Reduce():
+            return PROLOGUE_IS_POINTWISE
+    return ALREADY_STORED
+
+
+def has_rows(node: Node, space: IterationSpace) -> bool:
+    """Return whether a node of a kernel has one element per row of its space."""
+    return is_reduction(node) or (node.shape != space.shape and space.contains_shape(node.shape))
+
+
+def own_space(node: Node) -> IterationSpace:
+    """Return the loops of a kernel that computes only one node."""
+    return reduction_space(node) if is_reduction(node) else IterationSpace(node.shape, ())
+
+
+def is_reduction(node: Node) -> bool:
+    """Return whether a node is a reduction."""
+    return isinstance(node.function, Reduce)
+
+
+def spaces_differ(a: IterationSpace, b: IterationSpace) -> str:
+    """Return the refusal for two kernels with different loops."""
+    return f"one kernel loops over {a}, the other over {b}"

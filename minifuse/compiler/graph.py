@@ -1,0 +1,246 @@
+"""The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from types import UnionType
+from typing import NamedTuple
+
+from ..core.errors import ShapeError
+from ..core.interning import toposort
+from ..core.layout import Layout
+from ..ir.array_functions import SliceUpdate, View
+from ..ir.graph import Argument, Node, inputs_of, rewrite, strip_views
+from ..ir.steps import BufferView, Step
+from .format_node import format_node, node_name
+from .iteration_space import IterationSpace
+
+EXACT, EARLY, LATE = range(3)  # the phases of a call
+
+
+class Store(NamedTuple):
+    """An in-place change: the value is stored in the elements of an argument that `update` selects."""
+
+    argument: Node
+    update: SliceUpdate
+    value: Node
+
+
+class Refusal(NamedTuple):
+    """Two nodes that are not fused, and why."""
+
+    producer: Node
+    """A node that is in memory, or that a separate kernel computes."""
+    consumer: Node
+    """A node that is computed from it."""
+    reason: str
+
+
+class KernelGroup(NamedTuple):
+    """The nodes that one kernel computes."""
+
+    space: IterationSpace
+    """The loops of the kernel."""
+    members: tuple[Node, ...]
+    """The nodes that it may store, inputs first. It inlines the pointwise nodes between them."""
+    stored: tuple[Node, ...]
+    """The members that are stored, because the call returns them or another kernel loads them."""
+    phase: int
+    """0 for values that must be computed once, before all others; 2 for values that are computed after the in-place changes
+    of the call; else 1. A kernel may load the members of all kernels of its own and of earlier phases."""
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """The nodes of a call, and the decisions of the passes. A pass returns a new graph: `dataclasses.replace(graph, ...)`.
+
+    Attributes
+    ----------
+    outputs : tuple of Node
+        The values that the call returns.
+    saved : tuple of Node
+        The values that the backward pass loads.
+    exact : frozenset of Node
+        Those of `saved` that the backward pass compares bit by bit, as for `max`: no kernel may compute them again.
+    arguments : tuple of Node
+        The inputs, in the order of their slots.
+    layouts : tuple of Layout or None
+        The layout of each argument; None for a number.
+    aliases : mapping
+        Nodes in the memory of an argument: node -> (slot, layout).
+    required_layouts : mapping
+        Layouts that outputs must have.
+    stores : tuple of Store
+        The in-place changes, in order.
+    contents : tuple of (Node, Node)
+        The arguments that are changed, each with the node of its contents after all changes.
+    late : frozenset of Node
+        Outputs and saved values that are computed from these contents, so after the changes.
+    materialized : mapping
+        Values that a kernel stores before others read them: node -> reason.
+    kernels : tuple of KernelGroup
+        In the order in which they run.
+    refusals : tuple of Refusal
+        Pairs of nodes that are not fused.
+    steps : tuple of Step
+        The launches of the call, in order.
+    late_step : int
+        The index of the first step that runs after the in-place changes.
+    copies : mapping
+        Row-major copies of stored nodes, for views that no strides describe: node -> (slot, layout).
+    buffers : mapping
+        Where nodes are stored: node -> (slot, layout).
+    buffer_nbytes : tuple of int
+        The size of each buffer of the call, in bytes. The first one is slot `len(arguments)`.
+    """
+
+    outputs: tuple[Node, ...]
+    saved: tuple[Node, ...] = ()
+    exact: frozenset[Node] = frozenset()
+    arguments: tuple[Node, ...] = ()
+    layouts: tuple[Layout | None, ...] = ()
+    aliases: Mapping[Node, BufferView] = field(default_factory=dict)
+    required_layouts: Mapping[Node, Layout] = field(default_factory=dict)
+    stores: tuple[Store, ...] = ()
+    contents: tuple[tuple[Node, Node], ...] = ()
+    late: frozenset[Node] = frozenset()
+    materialized: Mapping[Node, str] = field(default_factory=dict)
+    kernels: tuple[KernelGroup, ...] = ()
+    refusals: tuple[Refusal, ...] = ()
+    steps: tuple[Step, ...] = ()
+    late_step: int = 0
+    buffers: Mapping[Node, BufferView] = field(default_factory=dict)
+    copies: Mapping[Node, BufferView] = field(default_factory=dict)
+    buffer_nbytes: tuple[int, ...] = ()
+
+    @cached_property
+    def results(self) -> tuple[Node, ...]:
+        """The outputs, then the saved values."""
+        return self.outputs + self.saved
+
+    @cached_property
+    def roots(self) -> tuple[Node, ...]:
+        """All nodes whose values the call needs: results, and values that are stored in arguments."""
+        return (*self.results, *[store.value for store in self.stores])
+
+    @cached_property
+    def memory(self) -> dict[Node, BufferView]:
+        """The nodes that are in memory before the call: tensors among the arguments, and nodes in their memory."""
+        slots = enumerate(zip(self.arguments, self.layouts, strict=True))
+        return {node: (k, layout) for k, (node, layout) in slots if layout is not None} | dict(self.aliases)
+
+    def requested(self, phase: int) -> list[Node]:
+        """Return the nodes that are computed in a phase, without the views of them that the call returns."""
+        if phase == EXACT:
+            found = [x for x in self.saved if x in self.exact] if self.exact else []
+        elif phase == EARLY:
+            found = [*[x for x in self.results if x not in self.late], *[store.value for store in self.stores]]
+        else:
+            found = [x for x in self.results if x in self.late] if self.late else []
+        return list(dict.fromkeys(map(strip_views, found)))
+
+    def loaded_nodes(self, phase: int) -> set[Node]:
+        """Return the nodes that kernels of a phase load, but for the kernel that computes them."""
+        contents = [node for _, node in self.contents] if phase == LATE else []
+        members = [node for kernel in self.kernels if kernel.phase <= phase for node in kernel.members]
+        return {*self.memory, *members, *contents}
+
+    def locate(self, node: Node) -> BufferView:
+        """Return where a stored node, or a view of one, is in memory."""
+        return locate_view(node, self.buffers, self.copies)
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes that the roots are computed from, inputs before users."""
+        return tuple(toposort(self.roots, inputs_of))
+
+    @cached_property
+    def kinds(self) -> frozenset[type]:
+        """The classes of the functions of the nodes: a pass that looks for a function needs one look at them."""
+        return frozenset(type(node.function) for node in self.nodes)
+
+    @cached_property
+    def is_one_op(self) -> bool:
+        """Whether at most one node is computed: then no kernel loads a result of another."""
+        return sum(bool(node.inputs) and not isinstance(node.function, View) for node in self.nodes) < 2
+
+    def has(self, kinds: type | UnionType) -> bool:
+        """Return whether a node has a function of these kinds."""
+        return any(issubclass(kind, kinds) for kind in self.kinds)
+
+    def rewrite(self, kinds: type | UnionType, change: Callable[[Node], Node]) -> "Graph":
+        """Replace each node by `change(node)`, inputs first. A graph without a function of these kinds is returned as it is.
+
+        The inputs of the node that `change` gets are replaced already.
+        """
+        if not self.has(kinds):
+            return self
+        fields = (self.outputs, self.saved, self.exact, self.required_layouts)
+        groups: list[Iterable[Node]] = [*fields, [x.value for x in self.stores], [node for _, node in self.contents]]
+        nodes = [node for group in groups for node in group]
+        new = iter(rewrite(nodes, kinds, change))
+        return replace(
+            self,
+            outputs=tuple(next(new) for _ in self.outputs),
+            saved=tuple(next(new) for _ in self.saved),
+            exact=frozenset(next(new) for _ in self.exact),
+            required_layouts={next(new): layout for layout in self.required_layouts.values()},
+            stores=tuple(store._replace(value=next(new)) for store in self.stores),
+            contents=tuple((argument, next(new)) for argument, _ in self.contents),
+        )
+
+    def format_refusal(self, refusal: Refusal) -> str:
+        """Return a refusal as a sentence."""
+        names = number_nodes(self.nodes)
+        producer, consumer = (names.get(strip_views(x), "a value") for x in refusal[:2])
+        return f"{producer} is not fused into {consumer}: {refusal.reason}"
+
+    def __str__(self) -> str:
+        names = number_nodes(self.nodes)
+        notes: dict[Node, list[str]] = {node: ["stored"] for node in self.materialized}
+        for k, group in enumerate(self.kernels):
+            for node in group.members:
+                notes.setdefault(node, []).append(f"kernel {k}")
+
+        def name(node: Node) -> str:
+            return names.get(node) or format_node(node, name)
+
+        lines = []
+        for node in names:
+            if node.inputs:
+                line = f"{names[node]} = {format_node(node, name)}"
+                lines.append("  # ".join([line, ", ".join(notes[node])] if node in notes else [line]))
+        lines += [f"{name(argument)} <- {name(value)}" for argument, _, value in self.stores]
+        return "\n".join(lines)
+
+
+def locate_view(node: Node, buffers: Mapping[Node, BufferView], copies: Mapping[Node, BufferView]) -> BufferView:
+    """Return where a view of a stored node is in memory. Raise ShapeError if it needs a copy that is not in `copies`."""
+    views, x = list[Node](), node
+    while x not in buffers:
+        views.append(x)
+        (x,) = x.inputs
+    slot, layout = buffers[x]
+    for view in reversed(views):
+        try:
+            layout = view.function.layout(layout)
+        except ShapeError:
+            if view.inputs[0] not in copies:
+                raise
+            slot, layout = copies[view.inputs[0]]
+            layout = view.function.layout(layout)
+    return slot, layout
+
+
+def number_nodes(nodes: Sequence[Node]) -> dict[Node, str]:
+    """Name nodes by their functions, numbered from 0: add0, add1, max0. Arguments are x0, x1, ...; numbers have no name."""
+    counts, names = Counter[str](), dict[Node, str]()
+    for node in nodes:
+        if isinstance(node.function, Argument):
+            names[node] = f"x{node.function.index}"
+        elif not node.is_number:
+            kind = node_name(node)
+            names[node] = f"{kind}{counts[kind]}"
+            counts[kind] += 1
+    return names

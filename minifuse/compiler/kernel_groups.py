@@ -1,0 +1,168 @@
+"""Kernels that grow while `form_kernels` runs: groups of nodes that can be united, in a graph without circles."""
+
+from collections.abc import Collection, Iterable
+from typing import NamedTuple
+
+from ..core.interning import toposort
+from ..ir.array_functions import Matmul
+from ..ir.graph import Node, strip_views
+from .fusibility import ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, own_space, spaces_differ, why_not_merged
+from .iteration_space import IterationSpace
+from .kernel_limits import MAX_OPS, TOO_MANY_OPS
+
+MAX_VISITED_KERNELS = 500  # kernels that a search for a circle visits; if it finds none by then, the nodes are not fused
+
+
+class RootReads(NamedTuple):
+    """All that a kernel reads to compute one root."""
+
+    leaves: list[Node]
+    """Views of other roots and of arrays: where inlining ends."""
+    required: dict[Node, str]
+    """Nodes that must be in memory, each with the reason: sources of gathers, operands of separate steps."""
+    computed: list[Node]
+    """The nodes that the kernel inlines or loads."""
+
+    def sources(self) -> list[Node]:
+        """Return the roots and arrays under the views."""
+        return list(dict.fromkeys([*map(strip_views, self.leaves), *self.required]))
+
+
+class GrowingKernel:
+    """A kernel that nodes may still join.
+
+    Attributes
+    ----------
+    space : IterationSpace
+    is_closed : bool
+        True if nothing may join it.
+    matmul : Node or None
+        The matmul whose epilogue it computes.
+    members : list of Node
+        The roots that it computes, inputs first.
+    inlined_members : set of Node
+        Those of them that it may inline into others: pointwise nodes.
+    arrays : dict of Node to None
+        The arrays that it loads, as an ordered set.
+    computed : set of Node
+        The nodes that it inlines or loads.
+    passes : dict of Node to int
+        For each root, the longest chain of reductions in this kernel that it depends on.
+    producers, consumers : set of GrowingKernel
+        Kernels whose results it loads, and kernels that load its results.
+    """
+
+    def __init__(self, space: IterationSpace, is_closed: bool = False, matmul: Node | None = None) -> None:
+        self.space, self.is_closed, self.matmul = space, is_closed, matmul
+        self.members: list[Node] = []
+        self.inlined_members: set[Node] = set()
+        self.arrays: dict[Node, None] = {}
+        self.computed: set[Node] = set()
+        self.passes: dict[Node, int] = {}
+        self.producers: set[GrowingKernel] = set()
+        self.consumers: set[GrowingKernel] = set()
+
+    @property
+    def priority(self) -> int:
+        """Return which kernels a root joins first: those that reduce rows, then those of matmuls, then others."""
+        return 0 if self.space.dims else 1 if self.matmul is not None else 2
+
+    def add(self, root: Node, reads: RootReads, passes: int) -> None:
+        """Add a root."""
+        if own_space(root).dims or (len(self.members) == 1 and self.matmul is not None):
+            self.space = own_space(root)
+        self.members.append(root)
+        self.inlined_members |= {root} if root.is_pointwise else set()
+        self.computed.update(reads.computed)
+        self.passes[root] = passes
+
+    def load(self, array: Node, producer: "GrowingKernel | None") -> None:
+        """Add an array that this kernel loads, and the kernel that stores it."""
+        self.arrays[array] = None
+        if producer is not None:
+            self.producers.add(producer)
+            producer.consumers.add(self)
+
+    def unite(self, other: "GrowingKernel") -> None:
+        """Take over the members of another kernel. Neither loads results of the other."""
+        self.space = self.space if self.space.dims else other.space
+        self.members += other.members
+        self.inlined_members |= other.inlined_members
+        self.arrays |= other.arrays
+        self.computed |= other.computed
+        self.passes |= other.passes
+        for producer in other.producers:
+            producer.consumers.discard(other)
+            producer.consumers.add(self)
+        for consumer in other.consumers:
+            consumer.producers.discard(other)
+            consumer.producers.add(self)
+        self.producers |= other.producers
+        self.consumers |= other.consumers
+
+    def why_not_united(self, other: "GrowingKernel") -> str | None:
+        """Return why this kernel and another cannot be one; None if they can."""
+        if self.matmul is not None and other.matmul is not None:
+            return ONE_MATMUL_PER_KERNEL
+        if self.matmul is not None or other.matmul is not None:
+            has_rows = self.space.dims or other.space.dims
+            return REDUCTION_NEEDS_ROWS if has_rows else spaces_differ(self.space, other.space)
+        if (reason := why_not_merged(self.space, other.space)) is not None:
+            return reason
+        if len(self.computed | other.computed) > MAX_OPS:
+            return TOO_MANY_OPS
+        return WOULD_WAIT if self.reaches([other]) or other.reaches([self]) else None
+
+    def is_too_long(self, reads: RootReads) -> bool:
+        """Return whether this kernel would compute too many ops with another root."""
+        count = len(self.computed) + len(reads.computed)
+        return count > MAX_OPS and len(self.computed.union(reads.computed)) > MAX_OPS
+
+    def reaches(self, targets: Collection["GrowingKernel"]) -> bool:
+        """Return whether one of the targets waits for this kernel: it loads its results, or those of one that waits.
+
+        The search gives up after MAX_VISITED_KERNELS and returns True.
+        """
+        if not targets:
+            return False
+        wanted, pending, visited = {*targets}, [self], {self}
+        while pending:
+            for consumer in pending.pop().consumers:
+                if consumer in wanted or len(visited) > MAX_VISITED_KERNELS:
+                    return True
+                if consumer not in visited:
+                    visited.add(consumer)
+                    pending.append(consumer)
+        return False
+
+
+def separate_kernel(root: Node) -> GrowingKernel:
+    """Return a kernel that computes one root, and that others may join only if the root is a matmul."""
+    is_matmul = isinstance(root.function, Matmul)
+    return GrowingKernel(IterationSpace(root.shape, ()), not is_matmul, root if is_matmul else None)
+
+
+def sort_kernels(kernels: Iterable[GrowingKernel], rank: dict[Node, int], last: set[Node]) -> list[GrowingKernel]:
+    """Sort kernels, producers before consumers.
+
+    Parameters
+    ----------
+    kernels : iterable of GrowingKernel
+    rank : dict
+        The topological rank of each root.
+    last : set of Node
+        Values that are stored in arguments: their kernels run after all that may read the old contents.
+    """
+
+    def key(kernel: GrowingKernel) -> tuple[bool, int]:
+        return not last.isdisjoint(kernel.members), max(rank[root] for root in kernel.members)
+
+    ordered = sorted(kernels, key=key)
+    if len(ordered) == 1:
+        return ordered
+    included = set(ordered)
+
+    def producers(kernel: GrowingKernel) -> list[GrowingKernel]:
+        return sorted(kernel.producers & included, key=key)
+
+    return toposort(ordered, producers)

@@ -1,0 +1,209 @@
+"""Local rewrites of the graph: each rule matches one node and its inputs, and returns the node that replaces it.
+
+A rule that matches nothing returns its node. The driver is `Graph.rewrite`: it visits the nodes, inputs first, and skips a
+graph that has no function of the rule's kind.
+"""
+
+from bisect import bisect, insort
+from math import prod
+from typing import NamedTuple
+
+from ..backends.base import Backend
+from ..core.dtypes import DType
+from ..core.operators import add
+from ..core.overlap import Interval, intersects, range_interval
+from ..ir.array_functions import CompositeOutput, CustomVJP, PadSlice, Reduce, SliceUpdate, View
+from ..ir.graph import Node
+from .graph import Graph
+
+
+def decompose(graph: Graph, target: Backend) -> Graph:
+    """Replace composite ops that the target has no kernel for by their definitions.
+
+        attention(q, k, v)         ->  softmax(q @ k.T / sqrt(d)) @ v
+        custom_vjp(value, *inputs) ->  value, because the gradients are already derived
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x = Node(Argument(0), (), (4,), float32)
+    >>> graph = Graph((CustomVJP()(x * x, x) + x,))
+    >>> print(graph)
+    mul0 = x0 * x0
+    custom_vjp0 = mul0
+    add0 = custom_vjp0 + x0
+    >>> print(decompose(graph, PythonBackend()))
+    mul0 = x0 * x0
+    add0 = mul0 + x0
+    """
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(CustomVJP(), (value, *_)):
+                return value
+            case Node(CompositeOutput(op, index), inputs) if not target.supports(op, *shapes_and_dtypes(node)):
+                definition: Node = op.body(*inputs)[index]
+                return definition
+        return node
+
+    return graph.rewrite(CompositeOutput | CustomVJP, rule)
+
+
+def shapes_and_dtypes(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
+    """Return the shapes and the dtypes of the inputs of a node."""
+    return [x.shape for x in node.inputs], [x.dtype for x in node.inputs]
+
+
+# Gradients of slices. The gradient of a slice is the gradient of its result, padded with zeros (`PadSlice`). If an array is
+# used in slices, such as the weight of queries, keys and values, its gradient is a sum of padded gradients: one for each
+# slice, each as large as the whole array. If the slices are disjoint, they are stored in one array instead.
+
+
+class NonzeroRanges(NamedTuple):
+    """Where an array may be nonzero along one dim: disjoint ranges, in order."""
+
+    dim: int
+    ranges: list[Interval]
+
+
+def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
+    """Replace sums of disjoint padded slices by updates of one array.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> a, b = (Node(Argument(k), (), (2,), float32) for k in range(2))
+    >>> graph = Graph((PadSlice((4,), ((0, 1, 2),))(a) + PadSlice((4,), ((2, 1, 2),))(b),))
+    >>> print(graph)
+    pad_slice0 = pad_slice(x0)
+    pad_slice1 = pad_slice(x1)
+    add0 = pad_slice0 + pad_slice1
+    >>> print(merge_slice_gradients(graph, PythonBackend()))
+    pad_slice0 = pad_slice(x0)
+    slice_update0 = slice_update(pad_slice0, x1)
+    """
+    ranges_of: dict[Node, NonzeroRanges | None] = {}  # None for a PadSlice: it has one range along each dim
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(PadSlice()):
+                ranges_of[node] = None
+            case Node(function, inputs) if function is add and ranges_of.keys() >= set(inputs):
+                base, padded = sorted(inputs, key=lambda x: isinstance(x.function, PadSlice))
+                if isinstance(padded.function, PadSlice) and (nonzero := add_range(base, ranges_of[base], padded)):
+                    node = SliceUpdate((View("slice", padded.function.ranges),))(base, *padded.inputs)
+                    ranges_of[node] = nonzero
+        return node
+
+    return graph.rewrite(PadSlice, rule)
+
+
+def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> NonzeroRanges | None:
+    """Return the nonzero ranges of the sum of an array and a padded slice, or None if they may overlap."""
+    new_ranges = padded.function.ranges
+    if 0 in (*padded.inputs[0].shape, *base.shape):
+        return None
+    if nonzero is None:
+        for dim, pair in enumerate(zip(base.function.ranges, new_ranges, strict=True)):
+            a, b = (range_interval(*x) for x in pair)
+            if not intersects(a, b):
+                return NonzeroRanges(dim, sorted([a, b]))
+        return None
+    ranges, new_interval = [*nonzero.ranges], range_interval(*new_ranges[nonzero.dim])
+    k = bisect(ranges, new_interval)
+    if any(intersects(new_interval, neighbor) for neighbor in ranges[max(k - 1, 0) : k + 1]):
+        return None
+    insort(ranges, new_interval)
+    return NonzeroRanges(nonzero.dim, ranges)
+
+
+# Long reductions. Their chunks can be computed in parallel, rounding errors stay small, and the order of summation does not
+# depend on the number of threads.
+
+CHUNK_SIZE = 1 << 14  # elements of a long row that are reduced in one chunk
+MAX_ROWS_TO_SPLIT_EARLY = 64  # with at most this many rows, shorter ones are split, too, so that all threads have work
+MIN_SIZE_TO_SPLIT_COLUMNS = 1 << 18  # elements of an array whose columns are split
+MIN_CHUNKS_PER_COLUMN = 16  # chunks into which a column is split, at least
+MIN_CHUNKS_IN_ALL_COLUMNS = 1 << 14  # chunks that keep a GPU busy: fewer columns are split into more chunks
+MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep a GPU busy
+MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
+
+
+def split_reductions(graph: Graph, _target: Backend) -> Graph:
+    """Replace long reductions by reductions of chunks, and a reduction of their results.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x = Node(Argument(0), (), (1 << 20,), float32)
+    >>> print(split_reductions(Graph((Reduce(add, (0,))(x),)), PythonBackend()))
+    unflatten0 = unflatten(x0, 0, 64)
+    sum0 = sum(unflatten0, dim=1)
+    sum1 = sum(sum0, dim=0, 1)
+    reshape0 = reshape(sum1, 1)
+    """
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(Reduce()):
+                return split_reduction(node)
+        return node
+
+    return graph.rewrite(Reduce, rule)
+
+
+def split_reduction(reduction: Node) -> Node:
+    """Split a reduction into chunks if it is large enough.
+
+    Long rows are split, and shorter ones, too, if they are few. Long columns are split as well: the elements of a column
+    are far apart in memory, but those of one chunk of all columns are close together.
+    """
+    (x,), operator = reduction.inputs, reduction.function.operator
+    dims = [d for d in reduction.function.dims if x.shape[d] > 1]
+    row_size = x.size // max(reduction.size, 1)
+    has_few_rows = reduction.size <= MAX_ROWS_TO_SPLIT_EARLY
+    has_long_rows = row_size >= (4 if has_few_rows else 16) * CHUNK_SIZE
+    is_strided = bool(dims) and prod(x.shape[dims[-1] + 1 :]) > 1
+    has_columns = is_strided and not has_few_rows and x.size >= MIN_SIZE_TO_SPLIT_COLUMNS
+    if has_long_rows and len(dims) > 1:
+        inner = split_reduction(Reduce(operator, tuple(dims[1:]))(x))
+        return split_reduction(Reduce(operator, (dims[0],))(inner))
+    if has_long_rows:
+        return split_along(reduction, dims, dims[0], CHUNK_SIZE)
+    if has_columns and row_size >= MIN_CHUNKS_PER_COLUMN * MIN_CHUNKS_PER_COLUMN:
+        chunks_for_gpu = min(MIN_CHUNKS_IN_ALL_COLUMNS // reduction.size, row_size // MIN_COLUMN_CHUNK)
+        return split_columns(reduction, dims, max(MIN_CHUNKS_PER_COLUMN, chunks_for_gpu, -(-row_size // MAX_COLUMN_CHUNK)))
+    return reduction
+
+
+def split_columns(reduction: Node, dims: list[int], min_chunks: int) -> Node:
+    """Split a reduction of columns into at least `min_chunks` chunks. Outer dims are split first, so a chunk is compact."""
+    (x,), operator, outer = reduction.inputs, reduction.function.operator, 0
+    while min_chunks > x.shape[dims[outer]] and outer < len(dims) - 1:
+        min_chunks = -(-min_chunks // x.shape[dims[outer]])
+        outer += 1
+    n = x.shape[dims[outer]]
+    length = max(n // min_chunks, 1)
+    length = next((k for k in range(length, length // 2, -1) if n % k == 0), length)  # a divisor leaves no remainder
+    if length == 1 and dims[outer + 1 :]:
+        y: Node = Reduce(operator, tuple(dims[: outer + 1]))(Reduce(operator, tuple(dims[outer + 1 :]))(x))
+        return y
+    return split_along(reduction, dims, dims[outer], length)
+
+
+def split_along(reduction: Node, dims: list[int], dim: int, length: int) -> Node:
+    """Split a reduction into chunks that have `length` elements along `dim`, and one element along the dims before it."""
+    (x,), operator = reduction.inputs, reduction.function.operator
+    count = x.shape[dim] // length
+    chunked, remainder = slice_dim(x, dim, 0, count * length), slice_dim(x, dim, count * length, x.shape[dim])
+    inner = tuple(d + 1 for d in dims if d >= dim)  # after unflatten, which puts the number of the chunk at `dim`
+    outer = [d for d in dims if d < dim]
+    partial = Reduce(operator, inner)(View("unflatten", (dim, count))(chunked))
+    y: Node = Reduce(operator, (*outer, dim, *inner))(partial).reshape(reduction.shape)
+    return operator(y, Reduce(operator, tuple(dims))(remainder)) if remainder.size else y
+
+
+def slice_dim(x: Node, dim: int, start: int, stop: int) -> Node:
+    """Return the elements from start to stop along a dim."""
+    y: Node = x[(slice(None),) * dim + (slice(start, stop),)]
+    return y

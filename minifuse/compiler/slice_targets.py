@@ -1,0 +1,153 @@
+"""Compute slices directly in the buffer of a chain of slice updates, if the order of the kernels allows it."""
+
+from collections.abc import Iterable
+from functools import cached_property
+
+from ..core.errors import ShapeError
+from ..core.layout import Layout
+from ..ir import kernel_ir
+from ..ir.array_functions import View
+from ..ir.graph import Node, strip_views
+from ..ir.kernel_ir import Kernel
+from ..ir.steps import BufferView, KernelLaunch
+from .emission import Emission
+from .fusible_region import strip_identities
+from .graph import Graph
+from .lower_number import ParameterSource, lower_number
+from .slice_updates import SliceUpdates, UpdateChain, is_update, is_view
+
+
+class SliceTargets:
+    """Where the values that slice updates store are to be computed: in their slices, if the order of the kernels allows it.
+
+    Attributes
+    ----------
+    chains : dict of Node to UpdateChain
+        Last update -> its chain.
+    slices : dict of Node to (UpdateChain, int)
+        Node that a kernel computes -> the chain, and the index of the update that stores the node. The index is -1 for the
+        array that the chain starts from.
+    """
+
+    def __init__(self, graph: Graph, emission: Emission) -> None:
+        self.graph, self.emission = graph, emission
+        self.chains: dict[Node, UpdateChain] = {}
+        self.slices: dict[Node, tuple[UpdateChain, int]] = {}
+        self.reserved: list[tuple[UpdateChain, int]] = []  # by the current kernel
+        for node in (x for group in graph.kernels for x in group.members if is_update(x)):
+            chain = self.chains[node] = self.updates.chain(node)
+            if (
+                chain.base is not None
+                and not is_view(chain.base)
+                and self.updates.is_read_once(chain.base, chain.updates[0])
+            ):
+                self.slices[chain.base] = chain, -1
+            for k, update in enumerate(chain.updates):
+                value, is_only_read_here = self.updates.value(update)
+                if is_only_read_here and not value.is_number:
+                    self.slices[value] = chain, k
+
+    @cached_property
+    def updates(self) -> SliceUpdates:
+        """The slice updates of the graph."""
+        return SliceUpdates(self.graph)
+
+    def reserve(self, node: Node) -> BufferView | None:
+        """Return the slice in which a kernel is to store a node, after adding the steps that fill the array around it.
+
+        None if the node is in no slice, or if the kernel runs too early or too late to store the slice itself.
+        """
+        if node not in self.slices:
+            return None
+        chain, k = self.slices[node]
+        if k < 0:
+            if chain.buffer is None:
+                chain.buffer = self.emission.reserve_buffer(chain.last)
+                return chain.buffer
+            return None
+        if chain.base is not None and strip_views(chain.base) not in self.emission.buffers:
+            return None
+        slot, layout = self.open(chain)
+        if not chain.are_disjoint:
+            self.fill_numbers(chain, range(k))
+            if not chain.stored.issuperset(range(k)):
+                return None  # an earlier slice, which is stored later, would overwrite this one
+        x = chain.updates[k].inputs[-1]
+        target: Layout | None = chain.updates[k].function.region_layout(layout)
+        while x is not node and target is not None:
+            target, (x,) = invert_view(x.function, target, x.inputs[0].shape) if is_view(x) else target, x.inputs
+        if target is None:
+            return None
+        self.reserved.append((chain, k))
+        return slot, target
+
+    def cancel(self, node: Node) -> None:
+        """Undo `reserve`: the kernel cannot store the node there."""
+        chain, k = self.slices[node]
+        if k < 0:
+            chain.buffer = None
+        else:
+            self.reserved.remove((chain, k))
+
+    def commit(self) -> None:
+        """Note that the kernel which stores the reserved slices is emitted."""
+        for chain, k in self.reserved:
+            chain.stored.add(k)
+        self.reserved.clear()
+
+    def open(self, chain: UpdateChain) -> BufferView:
+        """Return the buffer of a chain, after adding the steps that fill it."""
+        if chain.buffer is not None:
+            return chain.buffer
+        first, base = chain.updates[0], chain.base
+        if base is not None and is_update(base) and self.updates.is_read_once(base, first):
+            slot, layout = self.emission.buffers[base]
+            if slot >= self.emission.first_buffer and self.emission.layout_of(chain.last, layout) is layout:
+                chain.buffer = slot, layout
+                return chain.buffer
+        chain.buffer = self.emission.reserve_buffer(chain.last)
+        if base is not None:
+            self.emission.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
+        elif chain.needs_fill:
+            zeros = KernelLaunch(Kernel((kernel_ir.constant(0, first.dtype),), ()), first.shape, (), [chain.buffer], [])
+            self.emission.add_unfused_step(zeros, first, "zeros, before its slices are written")
+        return chain.buffer
+
+    def fill_numbers(self, chain: UpdateChain, updates: Iterable[int]) -> None:
+        """Store numbers in their slices, up to the first update that stores an array and is not stored yet."""
+        slot, layout = self.open(chain)
+        for k in updates:
+            update = chain.updates[k]
+            if k in chain.stored:
+                continue
+            if not update.inputs[-1].is_number:
+                return
+            region = update.function.region_layout(layout)
+            parameters: dict[ParameterSource, int] = {}
+            kernel = Kernel((lower_number(update.inputs[-1].to(update.dtype), parameters),), ())
+            step = KernelLaunch(kernel, region.shape, (), [(slot, region)], [], [source for source, _ in parameters])
+            self.emission.add_unfused_step(step, update, "a number, written to its slice")
+            chain.stored.add(k)
+
+    def emit(self, last: Node) -> None:
+        """Add the steps of a chain that are missing: the fill around its slices, and copies of slices stored elsewhere."""
+        chain = self.chains[last]
+        slot, layout = self.open(chain)
+        for k, update in enumerate(chain.updates):
+            self.fill_numbers(chain, [k])
+            if k not in chain.stored:
+                new = strip_identities(update.inputs[-1], self.emission.buffers)
+                self.emission.add_copy(new, (slot, update.function.region_layout(layout)), new, "a copy into its slice")
+        self.emission.buffers |= dict.fromkeys(chain.nodes, (slot, layout))
+
+
+def invert_view(view: View, layout: Layout, shape: tuple[int, ...]) -> Layout | None:
+    """Return the layout of an array of a shape whose view has a given layout; None if strides cannot describe it."""
+    if view.method == "permute":
+        return layout.permute(*sorted(range(len(shape)), key=view.parameters.__getitem__))
+    if view.method in ("reshape", "unflatten"):
+        try:
+            return layout.reshape(*shape)
+        except ShapeError:
+            return None
+    return None

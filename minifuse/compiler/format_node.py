@@ -48,7 +48,7 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
     if isinstance(function, Gather | ScatterAdd):
         return f"{snake_case(type(function).__name__)}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
     if isinstance(function, View):
-        return f"{function.method}({xs[0][0]}, {', '.join(map(format_parameter, function.parameters))})"
+        return f"{function.method}({', '.join([xs[0][0], *map(format_parameter, function.parameters)])})"
     return f"{node_name(node)}({', '.join(x for x, _ in xs)})"
 
 

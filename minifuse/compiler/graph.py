@@ -1,7 +1,6 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from types import UnionType
@@ -11,10 +10,12 @@ from ..core.errors import ShapeError
 from ..core.interning import toposort
 from ..core.layout import Layout
 from ..ir.array_functions import SliceUpdate, View
-from ..ir.graph import Argument, Node, inputs_of, rewrite, strip_views
-from ..ir.steps import BufferView, Step
-from .format_node import format_node, node_name
+from ..ir.graph import Node, inputs_of, rewrite, strip_views
+from ..ir.kernel_ir import Kernel, ReadOutput
+from ..ir.steps import NO_BUFFER, BufferView, Step
+from .format_node import format_node
 from .iteration_space import IterationSpace
+from .node_names import NodeNames
 
 EXACT, EARLY, LATE = range(3)  # the phases of a call
 
@@ -190,14 +191,20 @@ class Graph:
             contents=tuple((argument, next(new)) for argument, _ in self.contents),
         )
 
-    def format_refusal(self, refusal: Refusal) -> str:
+    def names(self) -> NodeNames:
+        """Return a name for each node: add0, add1, max0. Arguments are x0, x1, ..."""
+        names = NodeNames()
+        names.add(self.nodes)
+        return names
+
+    def format_refusal(self, refusal: Refusal, names: Mapping[Node, str] | None = None) -> str:
         """Return a refusal as a sentence."""
-        names = number_nodes(self.nodes)
+        names = names or self.names()
         producer, consumer = (names.get(strip_views(x), "a value") for x in refusal[:2])
         return f"{producer} is not fused into {consumer}: {refusal.reason}"
 
-    def __str__(self) -> str:
-        names = number_nodes(self.nodes)
+    def format_nodes(self, names: Mapping[Node, str]) -> dict[str, str]:
+        """Return a line for each node that is computed, by its name, and for each store, by its index."""
         notes: dict[Node, list[str]] = {node: ["stored"] for node in self.materialized}
         for k, group in enumerate(self.kernels):
             for node in group.members:
@@ -206,13 +213,32 @@ class Graph:
         def name(node: Node) -> str:
             return names.get(node) or format_node(node, name)
 
-        lines = []
-        for node in names:
-            if node.inputs:
+        lines = {}
+        for node in self.nodes:
+            if node.inputs and node in names:
                 line = f"{names[node]} = {format_node(node, name)}"
-                lines.append("  # ".join([line, ", ".join(notes[node])] if node in notes else [line]))
-        lines += [f"{name(argument)} <- {name(value)}" for argument, _, value in self.stores]
-        return "\n".join(lines)
+                lines[names[node]] = "  # ".join([line, ", ".join(notes[node])] if node in notes else [line])
+        stores = enumerate(self.stores)
+        return lines | {f"<- {k}": f"{name(argument)} <- {name(value)}" for k, (argument, _, value) in stores}
+
+    def format_launches(self, names: Mapping[Node, str]) -> list[str]:
+        """Return a line for each step, with the arrays that it reads and writes."""
+        names_of_slots = {k: names.get(node, f"x{k}") for k, node in enumerate(self.arguments)}
+        for node, (slot, _) in self.buffers.items():
+            if node in names:
+                names_of_slots.setdefault(slot, names[node])
+        lines = []
+        for step in self.steps:
+            changed = [step.outputs[e.index] for e in Kernel(step.kernel.outputs, ()).find_all(ReadOutput)]
+            reads = [slot for slot, _ in (*changed, *step.inputs, *step.indexed_operands) if slot != NO_BUFFER]
+            groups = [dict.fromkeys(slots) for slots in (reads, [slot for slot, _ in step.outputs])]
+            texts = [", ".join(names_of_slots.get(slot, "a value") for slot in group) for group in groups]
+            lines.append(f"launch({' -> '.join(filter(None, texts))})")
+        return lines
+
+    def __str__(self) -> str:
+        names = self.names()
+        return "\n".join([*self.format_nodes(names).values(), *self.format_launches(names)])
 
 
 def locate_view(node: Node, buffers: Mapping[Node, BufferView], copies: Mapping[Node, BufferView]) -> BufferView:
@@ -231,16 +257,3 @@ def locate_view(node: Node, buffers: Mapping[Node, BufferView], copies: Mapping[
             slot, layout = copies[view.inputs[0]]
             layout = view.function.layout(layout)
     return slot, layout
-
-
-def number_nodes(nodes: Sequence[Node]) -> dict[Node, str]:
-    """Name nodes by their functions, numbered from 0: add0, add1, max0. Arguments are x0, x1, ...; numbers have no name."""
-    counts, names = Counter[str](), dict[Node, str]()
-    for node in nodes:
-        if isinstance(node.function, Argument):
-            names[node] = f"x{node.function.index}"
-        elif not node.is_number:
-            kind = node_name(node)
-            names[node] = f"{kind}{counts[kind]}"
-            counts[kind] += 1
-    return names

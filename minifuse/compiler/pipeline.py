@@ -5,7 +5,6 @@ is a pure function `(graph, target) -> graph`: it changes no argument, keeps no 
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from difflib import ndiff
 from typing import NamedTuple
 
 from ..backends.base import Backend
@@ -16,8 +15,10 @@ from .batch_launches import batch_launches
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .graph import Graph
+from .graph_changes import changed_lines, changed_order
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
+from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reorder import reorder
@@ -54,25 +55,38 @@ class PassReport(NamedTuple):
     summary: str
     before: Graph
     after: Graph
+    names: NodeNames
+    """The names of the nodes of both graphs."""
 
     def changes(self) -> list[str]:
-        """Return the lines of the graph that are new or gone, then the refusals that are new."""
-        before, after = self.before, self.after
-        lines = [] if before is after else [*ndiff(str(before).splitlines(), str(after).splitlines())]
-        changes = [line for line in lines if line[0] in "+-"]
+        """Return the lines of the graph that went and came, then the refusals that are new."""
+        before, after, names = self.before, self.after, self.names
+        if before is after:
+            return []
+        changes = [*changed_lines(before.format_nodes(names), after.format_nodes(names))]
+        changes += changed_order(before.format_launches(names), after.format_launches(names))
         known = {*before.refusals}
-        return changes + [f"! {after.format_refusal(refusal)}" for refusal in after.refusals if refusal not in known]
+        new = [x for x in after.refusals if x not in known and x.producer is not strip_views(x.consumer)]
+        return changes + [f"! {text}" for text in dict.fromkeys(after.format_refusal(x, names) for x in new)]
 
     def __str__(self) -> str:
         return "\n    ".join([f"{self.name}: {self.summary}", *(self.changes() or ["no change"])])
 
 
-def run_passes(graph: Graph, target: Backend) -> Iterator[PassReport]:
-    """Run the passes one by one, and report each: what `f.explain(..., passes=True)` and the Fusion page show."""
+def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> Iterator[PassReport]:
+    """Run the passes one by one, and report each: what `f.explain(..., passes=True)` and the Fusion page show.
+
+    `arguments` are the names of the arguments in the reports. Default: x0, x1, ...
+    """
+    names = NodeNames(arguments)
+    names.add((*graph.arguments, *graph.nodes()))
     for run in PASSES:
         after = run(graph, target)
         check_outputs(run.__name__, graph, after)
-        yield PassReport(run.__name__, (run.__doc__ or "").partition("\n")[0], graph, after)
+        if after is not graph:
+            values = zip(graph.roots, after.roots, strict=False)  # a pass may add values that are stored in arguments
+            names.add_rewritten(graph.nodes(), after.nodes(), values)
+        yield PassReport(run.__name__, (run.__doc__ or "").partition("\n")[0], graph, after, names)
         graph = after
 
 

@@ -256,6 +256,8 @@ class Plan:
     ----------
     run : callable
         The host program as a function. On first access, kernels are bound, and compiled if they are new.
+    layouts : list of Layout or None
+        The layout of each argument; None for a number.
     steps : list of Step
         The launches of a call.
     backward : Backward or None
@@ -283,7 +285,8 @@ class Plan:
         values = [*inputs, *[x.value if isinstance(x, PerCallInput) else x for x in self.hidden]]
         metas = [getattr(x, "meta", None) for x in values]
         self.backward = self.backward_pass(metas) if self.outputs else None
-        self.schedule([meta and meta.layout for meta in metas])
+        self.layouts: list[Layout | None] = [meta and meta.layout for meta in metas]
+        self.schedule()
 
     def trace(self, inputs: Sequence[PlanInput], targets: tuple[int, ...], alias_of: Sequence[int]) -> TracedGraph:
         """Call the function with nodes. Tensors of its closure become hidden inputs."""
@@ -337,9 +340,9 @@ class Plan:
             )
         return Node(Argument(k), (), x.shape, x.dtype)
 
-    def schedule(self, layouts: list[Layout | None]) -> None:
+    def schedule(self) -> None:
         """Form the kernels, and write the host program that launches them."""
-        compiled = compile_graph(initial_graph(self.graph, self.backward, layouts), self.backend)
+        compiled = compile_graph(initial_graph(self.graph, self.backward, self.layouts), self.backend)
         result_buffers = [compiled.locate(node) for node in compiled.results]
         outputs_with_grad = set[int]()
         if self.backward is not None:

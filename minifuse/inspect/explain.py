@@ -17,7 +17,7 @@ from ..compiler.format_node import format_node
 from ..compiler.fusion_log import record_fusion
 from ..compiler.graph import Graph, Refusal
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
-from ..compiler.pipeline import REWRITES
+from ..compiler.pipeline import REWRITES, initial_graph, run_passes
 from ..compiler.plan import Plan, function_name
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, PerCallInput, PlanInput, TraceResult
@@ -30,6 +30,7 @@ from ..ir.steps import NO_BUFFER, Step
 from ..tensors.tensor import Tensor
 from .explanation import (
     BackwardFacts,
+    CompilerPassFacts,
     Explanation,
     KernelFacts,
     NodeFacts,
@@ -51,8 +52,8 @@ class TracedFunction(Protocol):
     trace: TraceResult
 
 
-def explain_call(entry: TracedFunction, flat: Sequence[PlanInput]) -> Explanation:
-    """Explain a traced function, called with these inputs."""
+def explain_call(entry: TracedFunction, flat: Sequence[PlanInput], shows_passes: bool = False) -> Explanation:
+    """Explain a traced function, called with these inputs. `print` shows the passes of the compiler if requested."""
     plan, trace = entry.plan, entry.trace
     with use_dispatch_hook(None):
         graph = NumberedGraph(plan, trace)
@@ -66,7 +67,16 @@ def explain_call(entry: TracedFunction, flat: Sequence[PlanInput]) -> Explanatio
             backward_facts(plan, [*flat, *plan.hidden], unfused, graph),
             graph.refusals(),
             graph.steps(flat),
+            tuple(compiler_passes(plan)),
+            shows_passes,
         )
+
+
+def compiler_passes(plan: Plan) -> Iterator[CompilerPassFacts]:
+    """Run the passes of the compiler again, and describe what each of them changes."""
+    names = plan.host.slot_names[: len(plan.arguments)]
+    for report in run_passes(initial_graph(plan.graph, plan.backward, plan.layouts), plan.backend, names):
+        yield CompilerPassFacts(report.name, report.summary, tuple(report.changes()))
 
 
 def find_aliases(inputs: Sequence[PlanInput]) -> dict[int, int]:

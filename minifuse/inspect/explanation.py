@@ -12,6 +12,7 @@ from .fusion_log_text import DecisionText
 from .report import Column, InspectionReport, Paragraph, ReportTable, format_bytes, format_count, make_table, number_column
 
 MAX_SHOWN_NODES = 120  # nodes that the report lists
+CHANGE_STYLES = {"-": "red", "+": "green", "!": "yellow"}
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,17 @@ class RefusalFacts:
 
 
 @dataclass(frozen=True)
+class CompilerPassFacts:
+    """A pass of the compiler, and what it changed. A node has one name in all passes."""
+
+    name: str
+    summary: str
+    """The first line of the docstring of the pass."""
+    changes: tuple[str, ...]
+    """Lines of the graph that went ("- ...") and came ("+ ..."), and a sentence for each new refusal ("! ...")."""
+
+
+@dataclass(frozen=True)
 class BackwardFacts:
     """The backward pass. In its formulas, d0 is the gradient of result 0, and %5 is node 5 of the graph."""
 
@@ -116,6 +128,10 @@ class Explanation:
     refusals: tuple[RefusalFacts, ...]
     steps: tuple[DecisionText, ...]
     """The decisions of the scheduler that led to these kernels, in order."""
+    passes: tuple[CompilerPassFacts, ...]
+    """The passes of the compiler, in order."""
+    shows_passes: bool = False
+    """Whether `print` shows the passes."""
 
     @property
     def ratio(self) -> float:
@@ -123,16 +139,19 @@ class Explanation:
         return self.unfused.nbytes / max(self.forward.nbytes, 1)
 
     def as_dict(self) -> dict[str, Any]:
-        """Return all fields as dicts, lists, strings and numbers."""
-        return {**asdict(self), "ratio": self.ratio}
+        """Return all facts as dicts, lists, strings and numbers."""
+        facts = asdict(self) | {"ratio": self.ratio}
+        del facts["shows_passes"]
+        return facts
 
     def report(self, has_steps: bool = False) -> InspectionReport:
-        """Arrange the facts: totals, graph, decisions if requested, kernels, refusals, backward pass."""
+        """Arrange the facts: totals, graph, passes and decisions if requested, kernels, refusals, backward pass."""
         columns = number_column("step"), Column("decision", wraps=True)
         steps = list(enumerate((step.text for step in self.steps), 1)) if has_steps else []
         sections: dict[str, Sequence[ReportTable | Paragraph]] = {
             "": [totals_table(self)],
             "graph": [graph_table(self)],
+            "passes": [*describe_passes(self.passes)] if self.shows_passes else [],
             "step by step": [make_table(columns, steps, 2, False)] * has_steps,
             "kernels": [*describe_kernels(self.forward.kernels)],
             "not fused": [*describe_refusals(self.refusals)],
@@ -172,6 +191,16 @@ def graph_table(x: Explanation) -> ReportTable:
         rows.append(("...", f"and {len(x.nodes) - MAX_SHOWN_NODES} more", "", ""))
     operation, line = Column("operation", wraps=True), Column("line", style="dim")
     return make_table([Column("node", style="cyan"), operation, Column("kind", style="dim"), line], rows, 2, False)
+
+
+def describe_passes(passes: Sequence[CompilerPassFacts]) -> Iterator[Paragraph]:
+    """Yield the summary of each pass, and the lines of the graph that it changed."""
+    for x in passes:
+        yield Paragraph(f"{x.name}: {x.summary}")
+        for change in x.changes:
+            yield Paragraph(change, 4, CHANGE_STYLES[change[0]])
+        if not x.changes:
+            yield Paragraph("no change", 4, "dim")
 
 
 def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph]:

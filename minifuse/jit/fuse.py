@@ -340,13 +340,17 @@ class Fused:
             inputs, named = tree_map((inputs, named), lambda x: x.to(backend=backend) if isinstance(x, Tensor) else x)
         return self.plan(*inputs, **named).source()
 
-    def explain(self, *inputs: object, **named: object) -> Explanation:
+    def explain(self, *inputs: object, passes: bool = False, **named: object) -> Explanation:
         """Explain a call like this one: its kernels, the bytes that they move, and why there are not fewer kernels.
 
         Parameters
         ----------
         inputs, named
             Arguments like those of the call. The function is traced if necessary; nothing runs.
+        passes : bool
+            Let `print` also show the passes of the compiler: for each one the lines of the graph that went ("-") and came
+            ("+"), and the nodes that are not fused ("!"), with the reason. An argument of the function that is named
+            `passes`, too, must be passed by position.
 
         Returns
         -------
@@ -361,7 +365,7 @@ class Fused:
         >>> len(explanation.forward.kernels), explanation.forward.nbytes, explanation.unfused.launches > 3
         (1, 8000, True)
         """
-        return explain_call(*self.get_entry(inputs, named))
+        return explain_call(*self.get_entry(inputs, named), passes)
 
     def stats(self) -> FuseStats:
         """Return how often the function was traced, and how many kernels the last trace launches."""

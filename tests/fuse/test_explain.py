@@ -2,6 +2,7 @@
 
 import json
 import linecache
+from dataclasses import asdict
 from inspect import signature
 
 import numpy as np
@@ -375,6 +376,77 @@ def test_each_decision_is_a_sentence_with_its_subject():
     assert any(step.text.endswith(" in its prologue.") for step in found.steps)
     assert any(step.text.endswith(" in its epilogue.") for step in found.steps)
     assert json.loads(json.dumps(found.as_dict()))["steps"][0]["text"] == found.steps[0].text
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_passes_lead_to_the_kernels(case):
+    function, *inputs = CASES[case]
+    found = mf.fuse(function).explain(*[on(get_backend("parallel"), x) for x in inputs])
+    changes = [change for x in found.passes for change in x.changes]
+    assert all(change.startswith(("- ", "+ ", "! ")) for change in changes)
+    count = sum({"+ launch(": 1, "- launch(": -1}.get(change[:9], 0) for change in changes)
+    assert count == len(found.forward.kernels)
+    assert sum(change.startswith("!") for change in changes) <= len(found.refusals)
+    assert [*found.as_dict()["passes"]] == [asdict(x) for x in found.passes]
+    assert "shows_passes" not in found.as_dict()
+
+
+def test_passes_show_what_went_what_came_and_what_was_refused():
+    def f(query, keys):
+        return mf.softmax(query @ keys.T, 1) @ keys
+
+    fused = mf.fuse(f)
+    found = fused.explain(mf.tensor(X), mf.tensor(Y), passes=True)
+    passes = {x.name: x for x in found.passes}
+    assert passes["decompose"].changes == (
+        "- softmax_vjp0 = div0",
+        "- matmul1 = softmax_vjp0 @ keys",
+        "+ matmul1 = div0 @ keys",
+    )
+    assert passes["merge_slice_gradients"].changes == ()
+    formed = passes["form_kernels"].changes
+    assert formed[:2] == ("- matmul0 = query @ permute0", "+ matmul0 = query @ permute0  # kernel 0")
+    assert "! matmul0 is not fused into max0: a row reduction needs complete rows; a matmul tile holds only parts" in formed
+    assert passes["emit_steps"].changes == (
+        "+ launch(query, keys -> matmul0)",
+        "+ launch(matmul0 -> max0, sum0)",
+        "+ launch(matmul0, max0, sum0, keys -> matmul1)",
+    )
+    assert "\npasses\n  decompose: " in str(found)
+    assert "\npasses\n" not in str(fused.explain(mf.tensor(X), mf.tensor(Y)))
+
+
+def test_passes_show_stores_in_arguments():
+    passes = {x.name: x.changes for x in mf.fuse(grow).explain(mf.tensor(X), mf.tensor(Y)).passes}
+    assert passes["emit_steps"] == ("+ launch(x, y -> detach0)",)
+    assert passes["assign_outputs"] == ("- launch(x, y -> detach0)", "+ launch(x, y -> x)")
+
+
+def test_nodes_behind_a_rewrite_keep_their_names():
+    def f(x):
+        for _ in range(3):
+            x = mf.exp(mf.softmax(x, 1)) + 1
+        return x
+
+    rewritten = mf.fuse(f).explain(mf.tensor(X)).passes[0]
+    assert rewritten.name == "decompose"
+    for k in range(3):
+        assert f"- exp{2 * k + 1} = exp(softmax_vjp{k})" in rewritten.changes
+        assert f"+ exp{2 * k + 1} = exp(div{k})" in rewritten.changes
+    assert len(rewritten.changes) == 9  # three lines for each softmax; lines behind it are as they were
+
+
+def test_an_argument_with_the_name_of_a_node_is_told_apart():
+    def f(exp0):
+        return mf.exp(mf.softmax(exp0, 1))
+
+    rewritten = mf.fuse(f).explain(mf.tensor(X)).passes[0]
+    assert rewritten.changes[-1] == "+ exp2 = exp(div0)"
+
+
+def test_an_argument_named_passes_is_passed_by_position():
+    fused = mf.fuse(lambda passes: passes * 2)
+    assert fused.explain(mf.tensor(X)).nodes[0].name == "passes"
 
 
 def test_steps_are_those_of_a_call_that_is_recorded_and_changes_parameters():

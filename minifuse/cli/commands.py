@@ -135,12 +135,15 @@ def explain(
     steps: Annotated[
         bool, typer.Option("--steps", help="Print the decisions that led to these kernels, one in each line.")
     ] = False,
+    passes: Annotated[
+        bool, typer.Option("--passes", help="Print the passes of the compiler, and what each of them changed in the graph.")
+    ] = False,
     json: Json = False,
 ) -> None:
     """Explain how a function is fused: kernels, launches, bytes moved, peak memory, and why ops were not fused."""
     from .explain import ExplainRequest, run
 
-    raise typer.Exit(run(ExplainRequest(what, shape, dtype, backend, grad), source, json, steps))
+    raise typer.Exit(run(ExplainRequest(what, shape, dtype, backend, grad), source, json, steps, passes))
 
 
 @app.command()

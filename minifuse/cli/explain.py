@@ -47,13 +47,13 @@ class ExplainRequest:
     grad: bool = False  # explain the gradients of all float tensors, too
 
 
-def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False) -> int:
-    """Explain and print; return 2 if the request is invalid. JSON always contains all steps."""
+def run(request: ExplainRequest, source: bool, json: bool, steps: bool = False, passes: bool = False) -> int:
+    """Explain and print; return 2 if the request is invalid. JSON always contains all steps and passes."""
     try:
         backend_context = use_backend(request.backend) if request.backend else nullcontext()
         with redirect_stdout(sys.stderr) if json else nullcontext(), backend_context:
             fused, inputs = load_function(request)
-            explanation = fused.explain(*inputs)
+            explanation = fused.explain(*inputs, passes=passes)
             text = fused.source(*inputs) if source else ""
     except MinifuseError as error:
         return report_error("explain", error)

@@ -8,6 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from minifuse.cli.commands import app
+from minifuse.compiler.pipeline import PASSES
 
 FILE = """
 import minifuse as mf
@@ -115,6 +116,20 @@ def test_steps_are_printed_on_request(file):
     told = " ".join(" ".join(lines).split())
     for k, step in enumerate(facts(f"{file}:attention")["steps"], 1):
         assert f"{k} {step['text']}" in told
+
+
+def test_passes_are_printed_on_request(file):
+    assert "\npasses\n" not in invoke(f"{file}:attention").stdout
+    result = invoke(f"{file}:attention", "--passes")
+    lines = result.stdout.partition("\npasses\n")[2].partition("\nkernels\n")[0].splitlines()
+    assert all(len(line) <= 80 for line in lines)
+    told = " ".join(" ".join(lines).split())
+    found = facts(f"{file}:attention")["passes"]
+    assert [(x["name"], x["summary"]) for x in found] == [(x.__name__, x.__doc__.partition("\n")[0]) for x in PASSES]
+    for x in found:
+        block = [f"{x['name']}: {x['summary']}", *(x["changes"] or ["no change"])]
+        assert " ".join(" ".join(block).split()) in told
+    assert sum("no change" in line for line in lines) == sum(not x["changes"] for x in found) > 0
 
 
 def test_source_prints_the_compiled_text(file):

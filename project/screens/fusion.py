@@ -50,8 +50,22 @@ def page() -> None:
     if play == fusion.PLAYS[1]:
         with st.expander("All steps in words"):
             st.dataframe(fusion_steps.rows(found), hide_index=True, width="stretch")
+    show_passes(found)
     show_lines("The function, and the operations of each line", fusion.function_lines(found))
     show_lines(f"What runs on {backend}: the host program, then each kernel", fusion.generated_lines(found))
+
+
+def show_passes(found: FunctionParts) -> None:
+    """Draw the passes of the compiler, each with the lines of the graph that it changed."""
+    with st.expander("After each pass"):
+        st.write(
+            "The compiler is a list of passes from graph to graph. A line with - went, a line with + came, and a line with "
+            "! says why two nodes are in different kernels."
+        )
+        for x in found.explained.passes:
+            st.markdown(f"**{x.name}**: {x.summary}{'' if x.changes else ' *No change.*'}")
+            if x.changes:
+                st.code("\n".join(x.changes), language="diff", wrap_lines=True)
 
 
 def show_lines(title: str, found: Sequence[Line]) -> None:

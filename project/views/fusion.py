@@ -363,4 +363,4 @@ def command(function_parts: FunctionParts, play: str = PLAYS[0]) -> str:
     what = f"project/views/functions.py:{function_parts.example.function.__name__}"
     on = f" --backend {function_parts.backend}" if function_parts.backend != "cuda" or "cuda" in mf.backends() else ""
     steps = " --steps" if play == PLAYS[1] else ""
-    return f"minifuse explain {what} --shape {shapes}{on}{steps} --source"
+    return f"minifuse explain {what} --shape {shapes}{on}{steps} --passes --source"

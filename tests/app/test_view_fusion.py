@@ -347,6 +347,18 @@ def open_page() -> AppTest:
     return AppTest.from_function(app, default_timeout=30).run()
 
 
+def test_page_shows_the_graph_after_each_pass():
+    at = open_page()
+    at.selectbox(key="fusion_function").select("attention").run()
+    passes = example_parts("attention", 64).explained.passes
+    changed = [x for x in passes if x.changes]
+    assert {"decompose", "form_kernels", "emit_steps"} <= {x.name for x in changed}
+    (found,) = (x for x in at.expander if x.label == "After each pass")
+    assert [block.value for block in found.code] == ["\n".join(x.changes) for x in changed]
+    texts = [block.value for block in found.markdown][1:]
+    assert texts == [f"**{x.name}**: {x.summary}{'' if x.changes else ' *No change.*'}" for x in passes]
+
+
 def test_page_draws_for_each_control_value():
     at = open_page()
     assert not at.exception
@@ -362,7 +374,9 @@ def test_page_draws_for_each_control_value():
         at.button_group(key="fusion_play").set_value(play).run()
         assert not at.exception
         assert any(
-            block.value.startswith("minifuse explain ") and ("--steps" in block.value) == (play == fusion.PLAYS[1])
+            block.value.startswith("minifuse explain ")
+            and ("--steps" in block.value) == (play == fusion.PLAYS[1])
+            and "--passes" in block.value
             for block in at.code
         )
     at.select_slider(key="fusion_size").set_value(1).run()

@@ -79,13 +79,13 @@ def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> 
     `arguments` are the names of the arguments in the reports. Default: x0, x1, ...
     """
     names = NodeNames(arguments)
-    names.add((*graph.arguments, *graph.nodes()))
+    names.add((*graph.arguments, *graph.nodes))
     for run in PASSES:
         after = run(graph, target)
         check_outputs(run.__name__, graph, after)
         if after is not graph:
             values = zip(graph.roots, after.roots, strict=False)  # a pass may add values that are stored in arguments
-            names.add_rewritten(graph.nodes(), after.nodes(), values)
+            names.add_rewritten(graph.nodes, after.nodes, values)
         yield PassReport(run.__name__, (run.__doc__ or "").partition("\n")[0], graph, after, names)
         graph = after
 

@@ -1,6 +1,6 @@
-"""The fusion log: all decisions of a scheduler, in order, for `explain` and the Fusion page.
+"""The fusion log: all decisions of the compiler, in order, for `explain` and the Fusion page.
 
-While functions run, no log is active, and nothing is logged. `record_fusion` activates one: schedulers that run inside its
+While functions run, no log is active, and nothing is logged. `record_fusion` activates one: compilations inside its
 block log each decision. No other data structure records which kernel computes and stores which nodes.
 """
 
@@ -16,9 +16,7 @@ STARTED = "begun"  # a kernel is started for some nodes
 INLINED = "taken"  # a kernel computes a pointwise op
 REDUCTION_FUSED = "held"  # a kernel computes a reduction or a matmul
 REFUSED = "refused"  # two nodes are not fused: (producer, consumer)
-RESTARTED = (
-    "again"  # a kernel is discarded and built again: these nodes are in memory by now, or the kernel stores them, too
-)
+RESTARTED = "again"  # the backend refuses a prologue or an epilogue: the matmul is built again, and loads or stores these
 EMITTED = "made"  # a kernel is finished, and stores these nodes
 COPIED = "copied"  # a step fuses nothing, such as a copy
 IN_PLACE = "in place"  # a kernel stores a node in an argument: (node, argument)
@@ -97,7 +95,7 @@ active_log = ActiveLog()
 
 @contextmanager
 def record_fusion() -> Iterator[FusionLog]:
-    """Log the decisions of the schedulers that run inside a `with` block."""
+    """Log the decisions of the compilations that run inside a `with` block."""
     outer_log, active_log.log = active_log.log, FusionLog()
     try:
         yield active_log.log

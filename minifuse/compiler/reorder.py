@@ -1,9 +1,9 @@
 """Reorder steps to free buffers early and reuse cached data.
 
-The scheduler forms kernels in the order in which values are requested. A training step requests the gradients of all weights
-at its end, so each would be computed long after its inputs. Until then these would occupy memory, and they would no longer
-be in the caches. So a step runs as early as possible if it is the last one that needs some buffers, and they are larger than
-the buffers that it fills. All other steps keep their order. Stores into the call's arguments also keep their order, since
+Kernels are formed in the order of the graph. A training step requests the gradients of all weights at its end, so each may
+be computed long after its inputs. Until then these would occupy memory, and they would no longer be in the caches. So a step
+runs as early as possible if it is the last one that needs some buffers, and they are larger than the buffers that it fills.
+All other steps keep their order. Stores into the call's arguments also keep their order, since
 adjacent stores may become one launch.
 """
 

@@ -162,7 +162,7 @@ class NumberedGraph:
                 self.lines[x] = self.lines.get(x) or self.lines.get(node, "")
 
     def name(self, node: Node, depth: int = MAX_FORMULA_DEPTH) -> str:
-        """Return the number of a node; for a node that the scheduler created, return its operation."""
+        """Return the number of a node; for a node that the compiler created, return its operation."""
         if node in self.numbers:
             return f"%{self.numbers[node]}"
         return format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
@@ -193,7 +193,7 @@ class NumberedGraph:
         )
 
     def steps(self, inputs: Sequence[PlanInput]) -> tuple[DecisionText, ...]:
-        """Describe the decisions of the scheduler. The call is scheduled again, because no log was active the first time."""
+        """Describe the decisions of the compiler. The call is compiled again, because no log was active the first time."""
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)

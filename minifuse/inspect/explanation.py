@@ -127,7 +127,7 @@ class Explanation:
     backward: BackwardFacts | None
     refusals: tuple[RefusalFacts, ...]
     steps: tuple[DecisionText, ...]
-    """The decisions of the scheduler that led to these kernels, in order."""
+    """The decisions of the compiler that led to these kernels, in order."""
     passes: tuple[CompilerPassFacts, ...]
     """The passes of the compiler, in order."""
     shows_passes: bool = False

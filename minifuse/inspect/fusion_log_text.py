@@ -1,4 +1,4 @@
-"""Describe the decisions of the scheduler in words, one sentence each."""
+"""Describe the decisions of the compiler in words, one sentence each."""
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ MAX_LISTED_VALUES = 3  # values that a sentence names; the others are counted
 
 @dataclass(frozen=True)
 class DecisionText:
-    """A decision of the scheduler, as a sentence.
+    """A decision of the compiler, as a sentence.
 
     All decisions about one kernel have the same `kernel` number: the kernel is "begun", and later it is "made", or discarded
     and started "again" with a new number. A copy has a number, too, but only the kind "copied".

@@ -1,4 +1,4 @@
-"""The decisions of the scheduler as frames: the captured graph, a frame for each decision, and the kernels.
+"""The decisions of the compiler as frames: the captured graph, a frame for each decision, and the kernels.
 
 Each frame shows the cells after so many decisions. The frames are computed from the decisions alone; tests check that the
 last decision results in the plan.

@@ -214,7 +214,8 @@ class KernelSweep:
         if isinstance(root.function, CompositeOutput):
             return self.composites.setdefault((root.function.op, root.inputs), separate_kernel(root))
         if isinstance(root.function, (*SEPARATE, Matmul)) or self.updates.is_alias(root):
-            self.refuse(root, {x: reason for x, reason in reads.required.items() if isinstance(root.function, Matmul)})
+            if isinstance(root.function, Matmul):
+                self.refuse(root, {x: why_no_prologue(x) for x in map(strip_views, reads.leaves)} | reads.required)
             return separate_kernel(root)
         sources = [x for x in reads.sources() if x in self.kernel_of]
         producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)

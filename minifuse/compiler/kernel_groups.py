@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..core.interning import toposort
 from ..ir.array_functions import Matmul
 from ..ir.graph import Node, strip_views
-from .fusibility import ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, own_space, spaces_differ, why_not_merged
+from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, own_space, why_not_merged
 from .iteration_space import IterationSpace
 from .kernel_limits import MAX_OPS, TOO_MANY_OPS
 
@@ -106,7 +106,7 @@ class GrowingKernel:
             return ONE_MATMUL_PER_KERNEL
         if self.matmul is not None or other.matmul is not None:
             has_rows = self.space.dims or other.space.dims
-            return REDUCTION_NEEDS_ROWS if has_rows else spaces_differ(self.space, other.space)
+            return REDUCTION_NEEDS_ROWS if has_rows else ALREADY_STORED
         if (reason := why_not_merged(self.space, other.space)) is not None:
             return reason
         if len(self.computed | other.computed) > MAX_OPS:

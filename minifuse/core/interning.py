@@ -1,4 +1,4 @@
-"""Directed acyclic graphs: interning, topological sort, and deep recursion without Python's stack.
+"""Directed acyclic graphs: interning and topological sort.
 
 Layouts, expressions, graph nodes and kernels are interned: equal ones are one object. `toposort` sorts the expressions of a
 kernel, the nodes of a graph and the tape of autograd. Nothing here recurses, since graphs are deeper than Python's stack
@@ -6,15 +6,13 @@ allows.
 """
 
 from collections import deque
-from collections.abc import Callable, Generator, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from typing import Any, TypeVar
 from weakref import WeakValueDictionary
 
 MAX_KEPT_ALIVE = 256  # the most recent objects of each interned class, which are not freed
 
 N = TypeVar("N", bound=Hashable)
-R = TypeVar("R")
-Task = Generator["Task[Any]", Any, R]  # it yields the tasks that it calls, and is sent their results
 
 
 class Interned(type):
@@ -62,29 +60,3 @@ def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[
             else:
                 order.append(node)
     return order
-
-
-def run_trampolined(task: Task[R]) -> R:
-    """Run recursive generator functions on an explicit stack, and return the result of the first one.
-
-    Write them like recursive functions, with `yield` in front of each recursive call. They may recurse to any depth.
-
-    Examples
-    --------
-    >>> def total(n):
-    ...     return n + (yield total(n - 1)) if n else 0
-    >>> run_trampolined(total(10_000))
-    50005000
-    """
-    stack: list[Task[Any]] = [task]
-    value: Any = None  # sent to the task on top of the stack
-    while True:
-        try:
-            stack.append(stack[-1].send(value))
-            value = None
-        except StopIteration as end:
-            stack.pop()
-            value = end.value
-            if not stack:
-                result: R = value
-                return result

@@ -215,7 +215,8 @@ class KernelSweep:
             return self.composites.setdefault((root.function.op, root.inputs), separate_kernel(root))
         if isinstance(root.function, (*SEPARATE, Matmul)) or self.updates.is_alias(root):
             if isinstance(root.function, Matmul):
-                self.refuse(root, {x: why_no_prologue(x) for x in map(strip_views, reads.leaves)} | reads.required)
+                inner = [x for x in map(strip_views, reads.leaves) if not x.is_pointwise]  # of operands that are inlined
+                self.refuse(root, {x: why_no_prologue(x) for x in inner} | reads.required)
             return separate_kernel(root)
         sources = [x for x in reads.sources() if x in self.kernel_of]
         producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)

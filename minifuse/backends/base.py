@@ -1,13 +1,14 @@
-"""The contract of a backend: four methods over operands. All other methods have defaults that use these four.
+"""The contract of a backend: `compile` and `supports` for steps of plans, memory, and a name.
+
+`compile(step)` returns an executable, and `supports(step)` None or a reason in words. Both have defaults that are made of
+four methods over operands: map, zip, reduce and matmul. So to add a backend, subclass Backend, write the four methods, and
+pass an instance to `registry.register_backend`. Override `compile` for the kinds of kernels that have code of their own.
 
 An operand is a flat NumPy array with a Layout. Broadcast dims have stride 0, so all operands of one call have the same
 shape. In `reduce`, the reduced dims of `out` have size 1. `op` is any function of scalars, for example an Operator.
-
-To add a backend, subclass Backend, write the four methods, and pass an instance to `registry.register_backend`.
 """
 
 from collections.abc import Callable, Sequence
-from math import prod
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -15,10 +16,10 @@ import numpy as np
 
 from ..core.dtypes import DType
 from ..core.layout import Layout, row_major
-from ..ir.array_functions import CompositeOp
-from ..ir.kernel_ir import Accumulator, Kernel, Load, MatmulKernel, Shape
+from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, Pool, allocate, as_array, host_pool
-from .fallback import FallbackKernel, FallbackMatmul
+from .executable import Cost, Executable, Launcher, NoExecutable, fastest_entry
+from .fallback import fallback_executable
 from .operand import Operand, ScalarFunction, as_load, check_fits, empty_reduction_error, identity_for
 
 if TYPE_CHECKING:
@@ -26,9 +27,10 @@ if TYPE_CHECKING:
 
 __all__ = [
     "Backend",
-    "FallbackKernel",
-    "FallbackMatmul",
+    "Cost",
+    "Executable",
     "Launcher",
+    "NoExecutable",
     "Operand",
     "ScalarFunction",
     "as_load",
@@ -37,14 +39,6 @@ __all__ = [
     "fastest_entry",
     "identity_for",
 ]
-
-Launcher = Callable[..., None]  # a launcher may have a method `fast_entry`, which returns a faster function for its launch
-
-
-def fastest_entry(launch: Launcher) -> Launcher:
-    """Return the fastest function for a launch: the result of its method `fast_entry` if it has one, else the launcher."""
-    fastest: Launcher = launch.fast_entry() if hasattr(launch, "fast_entry") else launch
-    return fastest
 
 
 class Clock(Protocol):
@@ -75,9 +69,7 @@ class Backend:
     name = "base"
     is_host = True  # whether the backend's memory is host memory, which NumPy can access
     has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
-    has_multi_tensor = False  # whether `bind_multi_tensor` is defined
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
-    can_join_launches = False  # whether `bind_sequence` may return a launcher
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i])."""
@@ -136,119 +128,29 @@ class Backend:
     def synchronize(self) -> None:
         """Wait until all launches are done. The default returns at once, since host launches are done when they return."""
 
-    # Kernels.
+    # Steps.
 
-    def bind(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-    ) -> Launcher:
-        """Prepare a kernel for the layouts of its outputs and inputs, expanded to `shape`, and of its indexed operands.
+    def compile(self, step: Step) -> Executable:
+        """Return the executable of a step: its source, its cost, and its launcher.
 
-        Returns launch(*addresses of outputs, inputs and indexed operands, *numbers). The default decomposes the kernel into
-        map, zip and reduce, one expression at a time, so a backend with four methods runs every fused function.
+        The default makes every step of the four methods: a kernel is decomposed into map, zip and reduce, one expression at
+        a time, and the prologues, the matmul and the epilogue of a fused matmul run one by one. So a backend with four
+        methods runs every fused function.
         """
-        return FallbackKernel(self, kernel, shape, dims, outputs, inputs, raws).launch
+        return fallback_executable(self, step)
 
-    def source(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-    ) -> str:
-        """Return the source text of the kernel, or a comment if there is no text."""
-        return f"# {self.name}: {len(kernel.outputs)} outputs over {shape}, one operation at a time\n"
+    def supports(self, step: Step) -> str | None:
+        """Return None if this backend compiles a step as one launch, or the reason why not.
 
-    def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
-        """Prepare a matmul for given layouts. Returns launch(address of out, address of a, address of b)."""
-
-        def launch(*addresses: int) -> None:
-            pairs = zip(addresses, (out, a, b), strict=True)
-            out_, a_, b_ = [Operand.at_address(address, dtype, layout) for address, layout in pairs]
-            self.matmul(a_, b_, out_)
-
-        return launch
-
-    def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Prepare a matmul with prologue and epilogue. Returns launch(*addresses of outputs and inputs, *numbers).
-
-        Layouts of outputs and of the epilogue's inputs have shape (..., M, N), those of a's prologue (..., M, K), those of
-        b's prologue (..., K, N), with equal batch dims. The default launches prologues, matmul and epilogue one by one.
+        The compiler asks before it makes the step. With a reason, it uses the definition of a composite op, stores the
+        operands of a matmul first, stores a matmul before its epilogue, or does not batch launches. Only the layouts of the
+        step count: its operands need no memory.
         """
-        return FallbackMatmul(self, kernel, outputs, inputs).launch
+        return self.compile(step).refusal
 
-    def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return why this matmul should not be one kernel with its prologue and epilogue; "" if it should."""
-        return ""
-
-    def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Return True if `bind_composite` computes this composite op for such inputs; else its definition is used."""
-        return False
-
-    def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Prepare a composite op that this backend supports. Returns launch(*addresses of outputs and inputs)."""
-        raise NotImplementedError
-
-    def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """Return the number of kernel launches of a composite op, and the number of operations in its matmuls."""
-        return 1, 0
-
-    def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return the source text of a composite op, or a comment if there is no text."""
-        return f"# {self.name}: {function}\n"
-
-    def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
-        """Return the number of launches of a kernel over a shape: 0 if it stores no elements."""
-        return int(all(n for d, n in enumerate(shape) if d not in dims))
-
-    def fused_matmul_cost(
-        self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
-    ) -> tuple[int, int]:
-        """Return the number of launches of a fused matmul, and the bytes of intermediate arrays between them."""
-        plain_flags = [  # whether a, b and out have no prologue or epilogue
-            isinstance(kernel.a, Load),
-            isinstance(kernel.b, Load),
-            kernel.pointwise_outputs == (Accumulator(kernel.a.dtype),),
-        ]
-        a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
-        sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
-        scratch = sum(size for size, is_plain in zip(sizes, plain_flags, strict=True) if not is_plain)
-        return 1 + plain_flags.count(False), scratch * kernel.a.dtype.itemsize
-
-    def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return the source text of a fused matmul, or a comment if there is no text."""
-        a, b = (inputs[loads[0].index].shape for loads in kernel.loads()[:2])
-        return f"# {self.name}: matmul of {a} and {b}, {kernel.a.dtype}\n"
-
-    def bind_multi_tensor(
-        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
-    ) -> Launcher:
-        """Prepare one launch of a pointwise kernel over several tensors: launch(*addresses of each in turn, *numbers).
-
-        Each tensor has a shape, and layouts of its outputs and inputs, as in `bind`. The largest tensor is first. The axes
-        of each tensor collapse to one axis, along which an operand has stride 1 or 0, the same stride in all tensors.
-        """
-        raise NotImplementedError
-
-    def multi_tensor_source(
-        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
-    ) -> str:
-        """Return the source text of a launch over several tensors: by default, the text of `source` for the first tensor."""
-        return self.source(kernel, shapes[0], (), *layouts[0])
-
-    def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
-        """Return one launcher for several launches, of which launch k takes counts[k] values; None if that saves no time.
-
-        Addresses among the values are valid only during the call, as for a single launch.
-        """
-        return None
+    join: "Callable[[Sequence[Launcher], Sequence[int]], Launcher | None] | None" = None
+    """If a backend has this method: join(launchers, counts) returns one launcher for several, of which launcher k takes
+    counts[k] values, or None if that saves no time. Addresses are valid only during the call, as for a single launch."""
 
     def clock(self) -> Clock:
         """Return a clock that measures launches."""

@@ -4,6 +4,7 @@ This is the specification of a kernel: evaluate its expressions one after the ot
 """
 
 from collections.abc import Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -23,7 +24,6 @@ from ..ir.kernel_ir import (
     Kernel,
     KernelParameter,
     Load,
-    MatmulKernel,
     Op,
     ReadOutput,
     ReduceExpr,
@@ -31,17 +31,20 @@ from ..ir.kernel_ir import (
     renumber_operands,
     replace,
 )
+from ..ir.step_kernels import MatmulKernel, plain_matmul
+from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
+from .executable import Cost, Executable, Launcher, NoExecutable, count_rows_launches, matmul_flops
 from .operand import Operand, ScalarFunction, caster, identity, index_values, overflow_error
 
 if TYPE_CHECKING:
-    from .base import Backend, Launcher
+    from .base import Backend
 
 
 class PointwiseStage(NamedTuple):
     """A prologue or an epilogue: its launcher, and which inputs and numbers of the matmul (by index) the launcher takes."""
 
-    launcher: "Launcher"
+    launcher: Launcher
     inputs: Sequence[int]
     numbers: Sequence[int]
 
@@ -50,14 +53,54 @@ class PointwiseStage(NamedTuple):
         self.launcher(*outputs, *[inputs[k] for k in self.inputs], *[numbers[k] for k in self.numbers])
 
 
-class FallbackMatmul:
+class FallbackMatmul(Executable):
     """A matmul whose prologue and epilogue are separate launches, with temporary arrays between them."""
+
+    def __init__(self, backend: "Backend", step: Step, kernel: MatmulKernel) -> None:
+        super().__init__(step)
+        self.backend, self.kernel = backend, kernel
+
+    @property
+    def source(self) -> str:
+        """A comment: a matmul has no text."""
+        a, b = (self.step.inputs[loads[0].index][1].shape for loads in self.kernel.loads()[:2])
+        return f"# {self.backend.name}: matmul of {a} and {b}, {self.kernel.a.dtype}\n"
+
+    def cost(self) -> Cost:
+        """Return the launches, and the bytes of the arrays between them."""
+        kernel, (_, inputs) = self.kernel, self.step.layouts()
+        a, b = (inputs[loads[0].index] for loads in kernel.loads()[:2])
+        sizes = a.size, b.size, prod((*a.shape[:-1], b.shape[-1]))
+        is_separate = not isinstance(kernel.a, Load), not isinstance(kernel.b, Load), kernel.has_epilogue
+        scratch = sum(size for size, separate in zip(sizes, is_separate, strict=True) if separate)
+        return Cost(1 + sum(is_separate), scratch * kernel.a.dtype.itemsize, matmul_flops(self.step))
+
+    def load(self) -> Launcher:
+        """Load the launches of the prologues, the matmul and the epilogue."""
+        if self.kernel.is_plain:
+            return self.load_plain()
+        return MatmulSequence(self.backend, self.kernel, *self.step.layouts()).launch
+
+    def load_plain(self) -> Launcher:
+        """Return a call of the backend's method for matmuls of arrays in memory."""
+        (outputs, inputs), dtype = self.step.layouts(), self.kernel.a.dtype
+
+        def launch(*addresses: int) -> None:
+            pairs = zip(addresses, (*outputs, *inputs), strict=True)
+            out, a, b = [Operand.at_address(address, dtype, layout) for address, layout in pairs]
+            self.backend.matmul(a, b, out)
+
+        return launch
+
+
+class MatmulSequence:
+    """The launches of a matmul with its prologues and its epilogue, and the temporary arrays between them."""
 
     def __init__(
         self, backend: "Backend", kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> None:
         self.backend, self.kernel, self.output_count = backend, kernel, len(outputs)
-        self.parameters = kernel.parameters()
+        self.parameters = kernel.find_all(KernelParameter)
         loads = kernel.loads()
         shapes = [inputs[group[0].index].shape for group in loads[:2]]
         dtype = kernel.a.dtype
@@ -66,28 +109,28 @@ class FallbackMatmul:
         ] = [  # for a and b: (index of an input or a prologue, layout)
             (loads[k][0].index, inputs[loads[k][0].index])
             if isinstance(e, Load)
-            else (self.bind_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
+            else (self.load_pointwise((e,), [row_major(shapes[k])], inputs), row_major(shapes[k]))
             for k, e in enumerate((kernel.a, kernel.b))
         ]
-        self.has_epilogue = kernel.pointwise_outputs != (Accumulator(dtype),)
-        result = row_major((*shapes[0][:-1], shapes[1][-1])) if self.has_epilogue else outputs[0]
+        result = row_major((*shapes[0][:-1], shapes[1][-1])) if kernel.has_epilogue else outputs[0]
         self.result_nbytes = result.size * dtype.itemsize
-        self.multiply = backend.bind_matmul(dtype, result, *[layout for _, layout in self.operands])
-        if self.has_epilogue:
+        multiply = Step.of_layouts(plain_matmul(dtype), result.shape, (), [result], [layout for _, layout in self.operands])
+        self.multiply = backend.compile(multiply).load()
+        if kernel.has_epilogue:
             matmul_result = Load(len(inputs), dtype)
             elements = tuple(replace(e, Accumulator, lambda _: matmul_result) for e in kernel.pointwise_outputs)
-            self.epilogue = self.bind_pointwise(elements, outputs, [*inputs, result])
+            self.epilogue = self.load_pointwise(elements, outputs, [*inputs, result])
 
-    def bind_pointwise(
+    def load_pointwise(
         self, elements: tuple[Expression, ...], outputs: Sequence[Layout], inputs: Sequence[Layout]
     ) -> PointwiseStage:
-        """Bind a prologue or an epilogue."""
+        """Load a prologue or an epilogue."""
         expressions, input_indices = renumber_operands(elements)
         numbers = Kernel(expressions, ()).find_all(KernelParameter)
         renumbered = {p: KernelParameter(k, p.dtype) for k, p in enumerate(numbers)}
         stage = Kernel(tuple(replace(e, KernelParameter, renumbered.__getitem__) for e in expressions), ())
-        launch = self.backend.bind(stage, outputs[0].shape, (), outputs, [inputs[k] for k in input_indices])
-        return PointwiseStage(launch, input_indices, [p.index for p in numbers])
+        step = Step.of_layouts(stage, outputs[0].shape, (), outputs, [inputs[k] for k in input_indices])
+        return PointwiseStage(self.backend.compile(step).load(), input_indices, [p.index for p in numbers])
 
     def launch(self, *values: Any) -> None:
         """Launch the prologues, then the matmul, then the epilogue."""
@@ -101,7 +144,7 @@ class FallbackMatmul:
             else:
                 addresses.append(self.allocate(layout.size * self.kernel.a.dtype.itemsize, temporaries))
                 source.launch(addresses[-1:], inputs, numbers)
-        if not self.has_epilogue:
+        if not self.kernel.has_epilogue:
             self.multiply(outputs[0], *addresses)
             return
         result = self.allocate(self.result_nbytes, temporaries)
@@ -114,32 +157,44 @@ class FallbackMatmul:
         return temporaries[-1].address
 
 
-class FallbackKernel:
+class FallbackKernel(Executable):
     """A kernel as a sequence of map, zip and reduce, each over the whole iteration space or over one element per row."""
 
-    def __init__(
-        self,
-        backend: "Backend",
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-    ) -> None:
-        self.backend, self.kernel, self.shape, self.dims = backend, kernel, shape, dims
-        self.outputs, self.inputs, self.raws, self.is_empty = outputs, inputs, raws, 0 in shape
+    def __init__(self, backend: "Backend", step: Step, kernel: Kernel) -> None:
+        super().__init__(step)
+        self.backend, self.kernel = backend, kernel
+
+    @property
+    def source(self) -> str:
+        """A comment: there is no text."""
+        return f"# {self.backend.name}: {len(self.kernel.outputs)} outputs over {self.step.shape}, one operation at a time\n"
+
+    def cost(self) -> Cost:
+        """Return 1 launch, or none if there are no rows."""
+        return Cost(count_rows_launches(self.step))
+
+    def load(self) -> Launcher:
+        """Return the launch. Nothing is compiled."""
+        return KernelInterpreter(self.backend, self.kernel, self.step).launch
+
+
+class KernelInterpreter:
+    """Evaluates the expressions of a kernel one after the other, by the methods of a backend."""
+
+    def __init__(self, backend: "Backend", kernel: Kernel, step: Step) -> None:
+        self.backend, self.kernel, self.shape, self.dims = backend, kernel, step.shape, step.dims
+        self.outputs, self.inputs = outputs, inputs = step.layouts()
+        self.raws, self.is_empty, self.row_shape = step.indexed_layouts(), 0 in step.shape, step.row_shape
         first_raw = len(outputs) + len(inputs)
         # Index of the first input, the first indexed operand and the first number among the values of a launch.
-        self.starts = len(outputs), first_raw, first_raw + len(raws)
-        self.row_shape = tuple(1 if d in dims else n for d, n in enumerate(shape))
+        self.starts = len(outputs), first_raw, first_raw + len(self.raws)
         self.shapes: dict[Expression, Shape] = {}  # expression -> the shape of the whole space, or of one value per row
         for e in kernel.expressions():
             if isinstance(e, Load):
-                varies = any(shape[d] > 1 and inputs[e.index].strides[d] for d in dims)
+                varies = any(self.shape[d] > 1 and inputs[e.index].strides[d] for d in self.dims)
             else:
-                varies = isinstance(e, ReadOutput) or shape in [self.shapes[x] for x in e.inputs]
-            self.shapes[e] = shape if varies and not isinstance(e, ReduceExpr) else self.row_shape
+                varies = isinstance(e, ReadOutput) or self.shape in [self.shapes[x] for x in e.inputs]
+            self.shapes[e] = self.shape if varies and not isinstance(e, ReduceExpr) else self.row_shape
 
     def launch(self, *values: Any) -> None:
         """Apply indexed stores, evaluate every expression, store the outputs.
@@ -246,3 +301,14 @@ class FallbackKernel:
             self.backend.zip(lambda c, a: a if c else zero, c, a, from_a)
             self.backend.zip(lambda c, b: zero if c else b, c, b, from_b)
             self.backend.zip(add, from_a, from_b, out)
+
+
+def fallback_executable(backend: "Backend", step: Step) -> Executable:
+    """Return the executable of a step that calls the four methods of a backend. It has no composite op and no batch."""
+    match step.kernel:
+        case Kernel() as kernel:
+            return FallbackKernel(backend, step, kernel)
+        case MatmulKernel() as kernel:
+            return FallbackMatmul(backend, step, kernel)
+    shapes = [layout.shape for _, layout in step.inputs]
+    return NoExecutable(step, f"{backend.name} has no kernel for {step.kernel.describe(step.shape, step.dims, shapes)}")

@@ -6,8 +6,8 @@ from ..backends.base import Backend
 from ..core.errors import ShapeError
 from ..core.layout import Layout, row_major
 from ..ir.graph import Node
-from ..ir.kernel_ir import Kernel, Load
-from ..ir.steps import BufferView, KernelLaunch, Step
+from ..ir.kernel_ir import copy_kernel
+from ..ir.steps import BufferView, Step
 from .fusible_region import FusibleRegion, LoadedByKernel
 from .fusion_log import REFUSED, active_log
 from .graph import Graph, Refusal, locate_view
@@ -93,13 +93,13 @@ class Emission:
                 self.copies[base] = self.allocate(base, row_major(base.shape))
                 del self.buffers[base]
                 self.buffers |= {} if known is None else {base: known}
-                copy = KernelLaunch(copy_kernel(base), base.shape, (), [self.copies[base]], [source])
+                copy = Step(copy_kernel(base.dtype), base.shape, (), [self.copies[base]], [source])
                 self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
                 return
 
     def add_copy(self, node: Node, target: BufferView, consumer: Node, reason: str) -> None:
         """Add a step that copies a stored node to a target."""
-        copy = KernelLaunch(copy_kernel(node), target[1].shape, (), [target], [self.locate(node)])
+        copy = Step(copy_kernel(node.dtype), target[1].shape, (), [target], [self.locate(node)])
         self.add_unfused_step(copy, consumer, reason)
 
     def add_unfused_step(self, step: Step, node: Node, reason: str) -> None:
@@ -119,8 +119,3 @@ class Emission:
         """Return the nodes of the graph from which some nodes were lowered. A node of the graph is its own origin."""
         origins = (self.origin_of.get(node, node) for node in nodes)
         return list(dict.fromkeys(node for node in origins if node is not None))
-
-
-def copy_kernel(node: Node) -> Kernel:
-    """Return the kernel that copies an array."""
-    return Kernel((Load(0, node.dtype),), ())

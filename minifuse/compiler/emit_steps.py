@@ -10,14 +10,14 @@ from ..core.layout import dense_like
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
 from ..ir.gather import ScatterAdd
 from ..ir.graph import Node, strip_views
-from ..ir.kernel_ir import Kernel, Load, OpaqueOutput
-from ..ir.steps import LibraryCall
+from ..ir.steps import Step
 from .emission import Emission
 from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
 from .iteration_space import reduction_space
 from .kernel_builder import emit_kernel
 from .lower_gather import lower_scatter_add
 from .matmul_fusion import emit_matmul
+from .rules import composite_kernel
 from .slice_targets import SliceTargets
 from .slice_updates import is_update
 
@@ -83,7 +83,7 @@ def emit_group(targets: SliceTargets, group: KernelGroup) -> None:
         case ScatterAdd():
             emit_scatter_add(targets, node)
         case CompositeOutput():
-            emit_library_call(targets, node, node.function)
+            emit_composite(targets, node, node.function)
         case _ if any(isinstance(x.function, Matmul) for x in group.members):
             emit_matmul(targets, group)
         case _ if any(map(is_update, node.inputs)) and targets.updates.is_alias(node) and share_buffer(emission, node):
@@ -112,7 +112,7 @@ def emit_scatter_add(targets: SliceTargets, node: Node) -> None:
     emission.buffers[node] = emission.locate(reduction.reshape(node.shape))
 
 
-def emit_library_call(targets: SliceTargets, node: Node, function: CompositeOutput) -> None:
+def emit_composite(targets: SliceTargets, node: Node, function: CompositeOutput) -> None:
     """Add the step that computes all outputs of a composite op by one call of the backend."""
     emission, op = targets.emission, function.op
     inputs = [emission.locate(x) for x in node.inputs]
@@ -124,8 +124,7 @@ def emit_library_call(targets: SliceTargets, node: Node, function: CompositeOutp
             emission.allocate(x, emission.layout_of(x, dense_like(read, x.shape)))
         else:
             emission.buffers[x] = target
-    loads = tuple(Load(k, x.dtype) for k, x in enumerate(node.inputs))
-    kernel = Kernel(tuple(OpaqueOutput(repr(x.function), loads, x.dtype) for x in outputs), ())
-    step = LibraryCall(op, kernel, [emission.buffers[x] for x in outputs], inputs)
+    buffers = [emission.buffers[x] for x in outputs]
+    step = Step(composite_kernel(node, op), outputs[0].shape, (), buffers, inputs)
     targets.commit()
     emission.add_unfused_step(step, node, "computed by the backend's own kernel for this op")

@@ -91,7 +91,7 @@ class HostProgram:
         buffer_names = [f"m{k}" for k in range(len(compiled.buffer_nbytes))]
         self.slot_names = choose_names(names, self.argument_count) + buffer_names
         is_long = len(compiled.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
-        self.submits_together = backend.can_join_launches and is_long
+        self.submits_together = backend.join is not None and is_long
         self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
         self.namespace = constants | {"allocate": backend.allocate, "np": np, "inf": inf, "nan": nan}
         passed_count = self.argument_count - len(graph.hidden)
@@ -106,13 +106,13 @@ class HostProgram:
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
-        bound = [step.bind(self.backend) for step in self.steps]
+        bound = [self.backend.compile(step).load() for step in self.steps]
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
-        if self.submits_together:
+        if self.submits_together and (join := self.backend.join) is not None:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.steps]
-            sequence = self.backend.bind_sequence(bound, counts) if launches == bound else None
+            sequence = join(bound, counts) if launches == bound else None
             names["launches"] = sequence or make_sequence_launcher(entries, counts)
         exec(compile_text(self.text, f"<host program of {self.title}>"), names)
         return cast(Callable[..., Any], names["run"])

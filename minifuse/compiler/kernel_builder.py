@@ -15,7 +15,7 @@ from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import Gather, GatherND
 from ..ir.graph import Argument, Literal, Node, strip_views
 from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load
-from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch
+from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission
 from .fusible_region import strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED
@@ -204,6 +204,6 @@ def emit_kernel(targets: SliceTargets, space: IterationSpace, nodes: Sequence[No
     kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
-    emission.steps.append(KernelLaunch(kernel, *space, outputs, inputs, parameters, indexed_operands))
+    emission.steps.append(Step(kernel, *space, outputs, inputs, parameters, indexed_operands))
     targets.commit()
     builder.note(EMITTED, pointwise + rows)

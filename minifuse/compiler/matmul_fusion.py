@@ -11,8 +11,9 @@ from ..core.errors import ShapeError
 from ..core.layout import row_major
 from ..ir.array_functions import Matmul
 from ..ir.graph import Node, strip_views
-from ..ir.kernel_ir import Expression, KernelParameter, Load, MatmulKernel, replace
-from ..ir.steps import BufferView, MatmulLaunch
+from ..ir.kernel_ir import Expression, KernelParameter, Load, replace
+from ..ir.step_kernels import MatmulKernel
+from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission
 from .fusion_log import EMITTED, INLINED, RESTARTED
 from .graph import KernelGroup
@@ -50,9 +51,8 @@ def emit_matmul(targets: SliceTargets, group: KernelGroup) -> None:
         expressions += [builder.expression(matmul, keep_layout)] * is_stored
         operands = [lower_operand(targets, x, builder, has_prologue) for x in matmul.inputs]
         kernel, inputs, reason = merge_operands(emission, matmul, builder, expressions, operands)
-        reason = reason or emission.backend.why_not_fused(
-            kernel, [row_major(matmul.shape)] * len(nodes), [layout.without_offset() for _, layout in inputs]
-        )
+        outputs = [(NO_BUFFER, row_major(matmul.shape))] * len(nodes)
+        reason = reason or emission.backend.supports(Step(kernel, matmul.shape, (), outputs, inputs)) or ""
         prologue = [x for x in operands if x.is_prologue]
         if not reason or not (prologue or epilogue):
             add_launch(targets, matmul, builder, nodes, kernel, inputs, prologue)
@@ -85,7 +85,7 @@ def add_launch(
     """Add the launch of a matmul that stores some nodes."""
     outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in builder.allocate_outputs(nodes, targets)]
     parameters = [source for source, _ in builder.parameters]
-    targets.emission.steps.append(MatmulLaunch(*drop_unused_operands(kernel, outputs, inputs, parameters)))
+    targets.emission.steps.append(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters))
     targets.commit()
     if prologue:
         builder.note(
@@ -151,13 +151,17 @@ def shift_loads(e: Expression, count: int) -> Expression:
 
 
 def drop_unused_operands(
-    kernel: MatmulKernel, outputs: list[BufferView], inputs: list[BufferView], parameters: list[int | str]
-) -> tuple[MatmulKernel, list[BufferView], list[BufferView], list[int | str]]:
-    """Drop inputs and parameters that the kernel does not read, and renumber the others without gaps."""
+    kernel: MatmulKernel,
+    shape: tuple[int, ...],
+    outputs: list[BufferView],
+    inputs: list[BufferView],
+    parameters: list[int | str],
+) -> Step:
+    """Return the step of a matmul without inputs and parameters that it does not read; the others have no gaps."""
     if kernel.is_plain:
-        return kernel, outputs, inputs, []
+        return Step(kernel, shape, (), outputs, inputs)
     load_indices = [x.index for part in kernel.loads() for x in part]
-    parameter_indices = [x.index for x in kernel.parameters()]
+    parameter_indices = [x.index for x in kernel.find_all(KernelParameter)]
 
     def renumber(e: Expression) -> Expression:
         e = replace(e, Load, lambda x: type(x)(load_indices.index(x.index), x.dtype))
@@ -165,4 +169,5 @@ def drop_unused_operands(
 
     a, b, *rest = map(renumber, (kernel.a, kernel.b, *kernel.pointwise_outputs))
     renumbered = MatmulKernel(a, b, tuple(rest), kernel.precision)
-    return renumbered, outputs, [inputs[k] for k in load_indices], [parameters[k] for k in parameter_indices]
+    numbers = [parameters[k] for k in parameter_indices]
+    return Step(renumbered, shape, (), outputs, [inputs[k] for k in load_indices], numbers)

@@ -13,8 +13,8 @@ from ..backends.base import Backend
 from ..core.dtypes import DType
 from ..core.layout import Layout
 from ..core.overlap import count_positions
-from ..ir.kernel_ir import Expression, IndexedAccess, Kernel, Load, ReadOutput, ReduceExpr
-from ..ir.steps import NO_BUFFER, KernelLaunch, LibraryCall, MatmulLaunch, Step
+from ..ir.kernel_ir import Expression, IndexedAccess, Load, ReadOutput, ReduceExpr
+from ..ir.steps import NO_BUFFER, Step
 
 
 class OperandTraffic(NamedTuple):
@@ -48,21 +48,10 @@ def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | Non
     outputs = [(slot, stored_layout(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
     dtypes = [e.dtype for e in step.kernel.outputs]
     writes = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in zip(outputs, dtypes, strict=True)]
-    if isinstance(step, MatmulLaunch):
-        loads = [e for part in step.kernel.loads() for e in part]
-        output_reads = Kernel(step.kernel.pointwise_outputs, ()).find_all(ReadOutput)
-        launches, scratch = backend.fused_matmul_cost(step.kernel, *step.layouts())
-        size, depth = prod(step.shape), step.inputs[0][1].shape[-1]
-        flops = 2 * size * depth
-    elif isinstance(step, LibraryCall):
-        loads, output_reads, scratch = step.kernel.find_all(Load), list[ReadOutput](), 0
-        launches, flops = backend.composite_cost(step.function, *step.layouts())
-    else:
-        loads, output_reads = step.kernel.find_all(Load), step.kernel.find_all(ReadOutput)
-        launches, scratch, flops = backend.count_launches(step.kernel, step.shape, step.dims), 0, 0
-    inputs = zip(step.inputs, [e.dtype for e in loads], strict=True)
+    launches, scratch, flops = backend.compile(step).cost()
+    inputs = zip(step.inputs, [e.dtype for e in step.kernel.find_all(Load)], strict=True)
     reads = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in inputs if x[0] != NO_BUFFER]
-    reads += [writes[e.index] for e in output_reads]
+    reads += [writes[e.index] for e in step.kernel.find_all(ReadOutput)]
     gathered = gathered_operands(step)
     if prod(step.shape) == 0:
         reads, gathered = [], []
@@ -76,8 +65,6 @@ def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | Non
 
 def gathered_operands(step: Step) -> list[OperandTraffic]:
     """Return the operands that a step gathers from: one element per gathering point, at most the whole array."""
-    if not isinstance(step, KernelLaunch):
-        return []
     varying_dims: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
     counts = [0] * len(step.indexed_operands)
     for e in step.kernel.expressions():
@@ -98,10 +85,8 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
 
 def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
     """Return the layout of output k as it is stored: a row output has one element per row, even if the row is empty."""
-    if isinstance(step, KernelLaunch) and k >= len(step.kernel.pointwise_outputs):
-        rows = tuple(1 if d in step.dims else n for d, n in enumerate(step.shape))
-        return Layout(rows, layout.strides, layout.offset)
-    return layout
+    is_row_output = k >= len(step.kernel.pointwise_outputs)
+    return Layout(step.row_shape, layout.strides, layout.offset) if is_row_output else layout
 
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:

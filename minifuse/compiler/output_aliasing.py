@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from ..backends.base import Backend
 from ..ir.graph import Node
-from ..ir.steps import BufferView, KernelLaunch, Step, may_overlap, relocate
-from .emission import copy_kernel
+from ..ir.kernel_ir import copy_kernel
+from ..ir.steps import BufferView, Step, may_overlap, relocate
 from .fusion_log import IN_PLACE, FusionLog, active_log
 from .graph import Graph, locate_view
 
@@ -93,7 +93,7 @@ class InPlaceStores:
                 break
             if any(may_overlap(x, target) for x in step.buffer_views()):
                 break
-        self.early.append(KernelLaunch(copy_kernel(node), node.shape, (), [target], [source]))
+        self.early.append(Step(copy_kernel(node.dtype), node.shape, (), [target], [source]))
         if self.log:
             self.log.copy(node, "a copy into the argument", len(self.early) - 1)
         self.index_step(len(self.early) - 1, self.early[-1])
@@ -137,5 +137,5 @@ def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
     element after it is overwritten, and two outputs cannot share memory.
     """
     overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]
-    is_elementwise = all(step.inputs[k] == view and step.can_alias(k) for k in overlapping)
+    is_elementwise = all(step.inputs[k] == view and step.can_overwrite(k) for k in overlapping)
     return is_elementwise and not any(may_overlap(x, target) for x in (*step.indexed_operands, *step.outputs))

@@ -384,7 +384,7 @@ class Plan:
         with cache.collect_missing() as missing:
             for step in self.steps:
                 with suppress(KernelNotCompiled):
-                    step.bind(self.backend)
+                    self.backend.compile(step).load()
         return missing
 
     def gradients(
@@ -425,5 +425,5 @@ class Plan:
         parts = [self.text]
         for k, step in enumerate(self.steps):
             head = kernel_comment(f"launch{k}", step, self.host.slot_names) if self.names else f"# launch{k}\n"
-            parts.append(head + step.source(self.backend))
+            parts.append(head + self.backend.compile(step).source)
         return "\n".join(parts)

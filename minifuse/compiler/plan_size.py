@@ -8,7 +8,6 @@ from collections.abc import Sequence
 
 from ..core.interning import toposort
 from ..ir.graph import inputs_of
-from ..ir.kernel_ir import Expression, Kernel, MatmulKernel
 from ..ir.steps import Step
 from ..ir.vjp import Backward
 from .trace_result import TracedGraph
@@ -25,12 +24,6 @@ def plan_nbytes(graph: TracedGraph, backward: Backward | None, steps: Sequence[S
     roots = [*graph.outputs, *[value for _, value in graph.stores], *(backward.saved if backward else ())]
     node_count = len(toposort(roots, inputs_of))
     operand_count = sum(len(step.inputs) + len(step.outputs) for step in steps)
-    outputs = [x for step in steps for x in kernel_roots(step.kernel)]
-    expression_count = len(toposort(outputs, lambda x: x.inputs))
+    expression_count = len({e for step in steps for e in step.kernel.expressions()})
     nbytes = PLAN_NBYTES + NODE_NBYTES * node_count + STEP_NBYTES * len(steps) + OPERAND_NBYTES * operand_count
     return nbytes + EXPRESSION_NBYTES * expression_count + len(text)
-
-
-def kernel_roots(kernel: Kernel | MatmulKernel) -> tuple[Expression, ...]:
-    """Return the expressions of a kernel: for a matmul, its operands and its outputs."""
-    return (kernel.a, kernel.b, *kernel.pointwise_outputs) if isinstance(kernel, MatmulKernel) else kernel.outputs

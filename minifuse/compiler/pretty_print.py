@@ -7,7 +7,6 @@ code: it omits the dims of reductions, rounds numbers, and defines a repeated va
 from collections import Counter
 from collections.abc import Sequence
 
-from ..core.dtypes import HIGHEST
 from ..core.interning import toposort
 from ..ir.format_expressions import (
     ATOM_PRECEDENCE,
@@ -24,16 +23,13 @@ from ..ir.kernel_ir import (
     IndexedAccess,
     KernelParameter,
     Load,
-    LoopNest,
     Op,
     OpaqueOutput,
     ReadOutput,
     ReduceExpr,
-    stride_kind,
     stride_kinds_of,
 )
-from ..ir.steps import NO_BUFFER, BufferView, KernelLaunch, LibraryCall, MatmulLaunch, Step
-from .batch_launches import BatchedLaunch
+from ..ir.steps import NO_BUFFER, BufferView, Step
 from .lower_gather import match_clamped_load
 
 MAX_REPEATED_LENGTH = 12  # characters; a longer text that occurs several times gets a name
@@ -57,7 +53,7 @@ class Formula:
         self.formatted: dict[Expression, FormattedExpression] = {}
         self.shared: dict[str, str] = {}
         roots = list(step.kernel.outputs)
-        factors = [step.kernel.a, step.kernel.b] if isinstance(step, MatmulLaunch) else []
+        factors = step.kernel.factors
         order = toposort([*factors, *roots], formula_inputs)
         self.uses = Counter(roots) + Counter(x for e in order for x in formula_inputs(e))
         self.matmul = format_binary("@", *[self.format(e) for e in factors]) if factors else ("", 0)
@@ -132,9 +128,8 @@ def operand_names(step: Step, names: Sequence[str]) -> tuple[list[str], list[str
 
 def format_step(step: Step, names: Sequence[str]) -> str:
     """Return the formula of a step. `names` are the names of the slots."""
-    if isinstance(step, BatchedLaunch):
-        return f"{Formula(step.parts[0], names)}; and {len(step.parts) - 1} more like it"
-    return str(Formula(step, names))
+    first, *others = step.parts()
+    return f"{Formula(first, names)}{f'; and {len(others)} more like it' * bool(others)}"
 
 
 def describe_kernel(step: Step) -> str:
@@ -143,59 +138,23 @@ def describe_kernel(step: Step) -> str:
     Examples
     --------
     >>> from minifuse.ir.kernel_ir import Kernel
-    >>> describe_kernel(KernelLaunch(Kernel((), ()), (4, 5), (1,), [], []))
+    >>> describe_kernel(Step(Kernel((), ()), (4, 5), (1,), [], []))
     'rows of (4, 5) along dim 1'
     """
-    if isinstance(step, MatmulLaunch):
-        a, b, _ = step.kernel.loads()
-        shapes = (step.inputs[loads[0].index][1].shape for loads in (a, b))
-        parts = [*["prologue"] * (not (isinstance(step.kernel.a, Load) and isinstance(step.kernel.b, Load)))]
-        parts += ["epilogue"] * (step.kernel.pointwise_outputs != (Accumulator(step.dtype),))
-        precision = "" if step.kernel.precision == HIGHEST else f" in {step.kernel.precision} precision"
-        return f"matmul {' @ '.join(map(str, shapes))}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
-    if isinstance(step, LibraryCall):
-        return f"{step.function.names[0]} of {', '.join(str(layout.shape) for _, layout in step.inputs)}"
-    if isinstance(step, BatchedLaunch):
-        return f"pointwise over {' and '.join(count_shapes(step))}"
-    if not step.dims:
-        return f"pointwise over {step.shape}"
-    if all(n == 1 or d in step.dims for d, n in enumerate(step.shape)):
-        return f"all of {step.shape} as one row"
-    return f"rows of {step.shape} along dim{'s' * (len(step.dims) > 1)} {', '.join(map(str, step.dims))}"
-
-
-def count_shapes(step: BatchedLaunch) -> list[str]:
-    """Return the shapes of a batched launch, each with its number of arrays.
-
-    Examples
-    --------
-    >>> from minifuse.compiler.batch_launches import merge_launches
-    >>> from minifuse.ir.kernel_ir import Kernel
-    >>> parts = [KernelLaunch(Kernel((), ()), shape, (), [], []) for shape in ((4, 5), (3,), (4, 5))]
-    >>> count_shapes(merge_launches(parts))
-    ['2 x (4, 5)', '(3,)']
-    """
-    counts = Counter(part.shape for part in step.parts)
-    return [f"{n} x {shape}" if n > 1 else str(shape) for shape, n in counts.items()]
-
-
-def operand_stride_kinds(step: Step) -> list[str]:
-    """Return the stride kinds of outputs and inputs as in the text of the kernel: a letter for each axis."""
-    outputs, inputs = step.layouts()
-    if isinstance(step, KernelLaunch):
-        return list(LoopNest(step.shape, step.dims, [*outputs, *inputs]).stride_kinds)
-    return ["".join(map(stride_kind, layout.strides)) for layout in (*outputs, *inputs)]
+    return step.kernel.describe(step.shape, step.dims, [layout.shape for _, layout in step.inputs])
 
 
 def kernel_comment(title: str, step: Step, names: Sequence[str]) -> str:
     """Return the comment above the text of a kernel: what it computes, and the user's names of its operands."""
-    if isinstance(step, BatchedLaunch):
-        first = kernel_comment(title, step.parts[0], names)
-        rest = [name for part in step.parts[1:] for group in operand_names(part, names) for name in group]
-        return first + comment_lines(f"then the same of {', '.join(rest)}: {describe_kernel(step)}")
+    first, *others = step.parts()
+    if others:
+        rest = [name for part in others for group in operand_names(part, names) for name in group]
+        comment = comment_lines(f"then the same of {', '.join(rest)}: {describe_kernel(step)}")
+        return kernel_comment(title, first, names) + comment
     operands = [f"out{k}" for k in range(len(step.outputs))] + [f"in{k}" for k in range(len(step.inputs))]
     user_names = [name for group in operand_names(step, names) for name in group]
-    stride_kinds = operand_stride_kinds(step)
+    outputs, inputs = step.layouts()
+    stride_kinds = step.kernel.stride_kinds(step.shape, step.dims, [*outputs, *inputs])
     meanings = [f"{x} = {name} [{kinds}]" for x, name, kinds in zip(operands, user_names, stride_kinds, strict=True)]
     indexed = zip(step.indexed_operands, stride_kinds_of(layout for _, layout in step.indexed_operands), strict=True)
     meanings += [f"raw{k} = {names[slot]} [{kinds}]" for k, ((slot, _), kinds) in enumerate(indexed)]

@@ -9,11 +9,13 @@ from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.dtypes import DType
+from ..core.layout import row_major
 from ..core.operators import add
 from ..core.overlap import Interval, intersects, range_interval
-from ..ir.array_functions import CompositeOutput, CustomVJP, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import CompositeOp, CompositeOutput, CustomVJP, PadSlice, Reduce, SliceUpdate, View
 from ..ir.graph import Node
+from ..ir.step_kernels import CompositeKernel
+from ..ir.steps import Step
 from .graph import Graph
 
 
@@ -41,7 +43,7 @@ def decompose(graph: Graph, target: Backend) -> Graph:
         match node:
             case Node(CustomVJP(), (value, *_)):
                 return value
-            case Node(CompositeOutput(op, index), inputs) if not target.supports(op, *shapes_and_dtypes(node)):
+            case Node(CompositeOutput(op, index), inputs) if target.supports(composite_step(node, op)) is not None:
                 definition: Node = op.body(*inputs)[index]
                 return definition
         return node
@@ -49,9 +51,16 @@ def decompose(graph: Graph, target: Backend) -> Graph:
     return graph.rewrite(CompositeOutput | CustomVJP, rule)
 
 
-def shapes_and_dtypes(node: Node) -> tuple[list[tuple[int, ...]], list[DType]]:
-    """Return the shapes and the dtypes of the inputs of a node."""
-    return [x.shape for x in node.inputs], [x.dtype for x in node.inputs]
+def composite_step(node: Node, op: CompositeOp) -> Step:
+    """Return the step of a composite op, of which a node is an output, for operands in row-major order."""
+    outputs = [row_major(shape) for shape, _ in op.infer(*node.inputs)]
+    inputs = [row_major(x.shape) for x in node.inputs]
+    return Step.of_layouts(composite_kernel(node, op), outputs[0].shape, (), outputs, inputs)
+
+
+def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel:
+    """Return the kernel of a composite op, of which a node is an output."""
+    return CompositeKernel(op, tuple(x.dtype for x in node.inputs), tuple(dtype for _, dtype in op.infer(*node.inputs)))
 
 
 # Gradients of slices. The gradient of a slice is the gradient of its result, padded with zeros (`PadSlice`). If an array is

@@ -9,7 +9,7 @@ from ..ir import kernel_ir
 from ..ir.array_functions import View
 from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel
-from ..ir.steps import BufferView, KernelLaunch
+from ..ir.steps import BufferView, Step
 from .emission import Emission
 from .fusible_region import strip_identities
 from .graph import Graph
@@ -109,7 +109,7 @@ class SliceTargets:
         if base is not None:
             self.emission.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
         elif chain.needs_fill:
-            zeros = KernelLaunch(Kernel((kernel_ir.constant(0, first.dtype),), ()), first.shape, (), [chain.buffer], [])
+            zeros = Step(Kernel((kernel_ir.constant(0, first.dtype),), ()), first.shape, (), [chain.buffer], [])
             self.emission.add_unfused_step(zeros, first, "zeros, before its slices are written")
         return chain.buffer
 
@@ -125,7 +125,7 @@ class SliceTargets:
             region = update.function.region_layout(layout)
             parameters: dict[ParameterSource, int] = {}
             kernel = Kernel((lower_number(update.inputs[-1].to(update.dtype), parameters),), ())
-            step = KernelLaunch(kernel, region.shape, (), [(slot, region)], [], [source for source, _ in parameters])
+            step = Step(kernel, region.shape, (), [(slot, region)], [], [source for source, _ in parameters])
             self.emission.add_unfused_step(step, update, "a number, written to its slice")
             chain.stored.add(k)
 

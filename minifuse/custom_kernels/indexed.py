@@ -36,6 +36,7 @@ from ..ir.kernel_ir import (
     Op,
     constant,
 )
+from ..ir.steps import Step
 from ..runtime.memory_pool import round_to_size_class, write_clock
 from ..tensors.mutation import shares_memory
 from ..tensors.tensor import Tensor
@@ -232,7 +233,7 @@ class IndexedPlan:
         self.shape = self.find_shape(shape)
         self.trace = IndexedTrace(len(inputs))
         results, self.is_tuple = self.call_function()
-        self.bind(results)
+        self.load(results)
 
     # Inputs.
 
@@ -311,8 +312,8 @@ class IndexedPlan:
             return ScalarTracer(KernelParameter(k, weak_type_of(x)))  # type: ignore[arg-type]  # `resolve_weak_dtype` follows
         return IndexedOperand(self.trace, k, x.shape, x.dtype) if self.is_indexed[k] else ScalarTracer(Load(k, x.dtype))
 
-    def bind(self, results: Sequence[Expression]) -> None:
-        """Number the operands that are used, and bind the kernel to their layouts."""
+    def load(self, results: Sequence[Expression]) -> None:
+        """Number the operands that are used, and load the kernel for their layouts."""
         numbering = OperandNumbering([*results, *self.trace.effects])
         changed = {e.index for e in self.trace.effects}
         input_count = len(self.inputs)
@@ -334,8 +335,8 @@ class IndexedPlan:
         elements = tuple(numbering.expressions[: len(results)])
         effects = tuple(e for e in numbering.expressions[len(results) :] if isinstance(e, IndexedAccess))
         kernel = Kernel(elements, (), effects) if effects else Kernel(elements, ())
-        self.bound = kernel, self.shape, (), outputs, inputs, [metas[k].layout for k in self.raws]
-        launch, hook = self.backend.bind(*self.bound), active_hook()
+        self.step = Step.of_layouts(kernel, self.shape, (), outputs, inputs, [metas[k].layout for k in self.raws])
+        launch, hook = self.backend.compile(self.step).load(), active_hook()
         self.launch = launch if hook is None else hook.launch_custom_kernel(self, launch)
 
     def index_layout(self, d: int) -> Layout:
@@ -377,7 +378,7 @@ class IndexedPlan:
         named = [f"in{n} is {self.names[k]}" for n, k in enumerate(self.loads) if k < len(self.inputs)]
         named += [f"raw{n} is {self.names[k]}" for n, k in enumerate(self.raws)]
         named += [f"p{n} is {self.names[x]}" for n, x in enumerate(self.numbers) if isinstance(x, int)]
-        return f"# {self.name}: {', '.join(named)}\n{self.backend.source(*self.bound)}"
+        return f"# {self.name}: {', '.join(named)}\n{self.backend.compile(self.step).source}"
 
 
 def copy_with_layout(x: Tensor) -> Tensor:

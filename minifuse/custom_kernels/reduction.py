@@ -21,7 +21,8 @@ from ..core.operators import TABLE, Operator
 from ..ir.array_functions import Reduce
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal
-from ..ir.kernel_ir import CustomReduceOp, Expression, Load, Op, constant
+from ..ir.kernel_ir import Expression, Load, Op, constant
+from ..ir.kernel_tracing import CustomReduceOp
 from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
 from .elementwise import ElementFunction, function_location, function_name

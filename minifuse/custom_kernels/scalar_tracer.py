@@ -17,7 +17,8 @@ from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Function
 from ..ir.array_methods import Array
 from ..ir.graph import Node
-from ..ir.kernel_ir import Expression, KernelParameter, TracedValue, cast
+from ..ir.kernel_ir import Expression, KernelParameter, cast
+from ..ir.kernel_tracing import TracedValue
 
 REDUCTION_NAMES = {
     "sum",

@@ -49,8 +49,8 @@ class CustomKernelPlan(Protocol):
     name: str
     shape: tuple[int, ...]
     backend: Backend
-    bound: tuple[Any, ...]
-    """The kernel, and the other arguments of `Backend.bind`."""
+    step: Step
+    """The launch of the kernel."""
 
 
 class BackendTimeline(NamedTuple):
@@ -162,7 +162,7 @@ class Profile(DispatchHook):
 
     def launch_custom_kernel(self, plan: CustomKernelPlan, launch: Launcher) -> Launcher:
         """Return a timed launch of a custom kernel with indexed arguments."""
-        kernel = plan.bound[0]
+        kernel = plan.step.kernel
         dtype = next((e.dtype.name for e in (*kernel.outputs, *kernel.effects)), "")
         work = LaunchWork(plan.name, plan.name, f"pointwise over {plan.shape}, indexed", plan.backend, None, 0, dtype)
         return self.timed_launch(launch, work, plan.backend)

@@ -10,7 +10,9 @@ from itertools import pairwise
 from ..backends.base import Backend, Launcher
 from ..core.dtypes import BY_NAME, DType, float32
 from ..core.layout import row_major
-from ..ir.kernel_ir import Kernel, Load
+from ..ir.kernel_ir import copy_kernel
+from ..ir.step_kernels import plain_matmul
+from ..ir.steps import Step
 from ..runtime.memory_pool import round_to_size_class
 
 TIMED_LAUNCHES = 5  # launches that are timed; the fastest counts
@@ -48,7 +50,7 @@ def machine_limits(backend: Backend) -> MachineLimits:
 def measure_copy(backend: Backend) -> float:
     """Measure the bandwidth of a copy in GB/s."""
     layout = row_major((COPY_ELEMENTS if backend.is_host else 4 * COPY_ELEMENTS,))
-    launch = backend.bind(Kernel((Load(0, float32),), ()), layout.shape, (), [layout], [layout])
+    launch = backend.compile(Step.of_layouts(copy_kernel(float32), layout.shape, (), [layout], [layout])).load()
     nbytes = layout.size * float32.itemsize
     return 2 * nbytes / time_launch(backend, launch, [nbytes] * 2) / 1e3
 
@@ -57,7 +59,7 @@ def measure_matmul(backend: Backend, dtype: DType) -> float:
     """Measure the throughput of a matmul in GFLOP/s."""
     size = MATMUL_SIZE if backend.is_host else 4 * MATMUL_SIZE
     layout = row_major((size, size))
-    launch = backend.bind_matmul(dtype, layout, layout, layout)
+    launch = backend.compile(Step.of_layouts(plain_matmul(dtype), layout.shape, (), [layout], [layout, layout])).load()
     return 2 * size**3 / time_launch(backend, launch, [layout.size * dtype.itemsize] * 3) / 1e3
 
 

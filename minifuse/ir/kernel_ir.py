@@ -8,13 +8,12 @@ Nothing here depends on a backend, a tensor or generated source.
 
 from collections.abc import Callable, Iterable, Sequence
 from math import prod
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
-from ..core.dtypes import BY_PYTHON, HIGHEST, DType, bool_, weak_type_of
-from ..core.errors import FuseError
+from ..core.dtypes import DType, bool_, weak_type_of
 from ..core.interning import Interned, toposort
 from ..core.layout import Layout, collapse
-from ..core.operators import Operator, eq, ne
+from ..core.operators import Operator
 from ..core.traceable import Traceable
 
 Shape = tuple[int, ...]
@@ -202,24 +201,29 @@ def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]")
     return rebuilt[e]
 
 
-class Kernel(metaclass=Interned):
-    """Expressions over one iteration space: some are stored at every point of the space, others once per row.
+class StepKernel(metaclass=Interned):
+    """What one step of a plan computes: expressions of its inputs, without sizes, strides and memory. One of four kinds.
 
-    A pointwise kernel has only `pointwise_outputs`. `row_outputs` contain reductions. `effects` change indexed operands:
-    they run at each point, in this order, before the pointwise outputs of that point are stored. A kernel with effects has
-    no reductions.
+    Attributes
+    ----------
+    pointwise_outputs : tuple of Expression
+        Stored at each point of the iteration space.
+    row_outputs : tuple of Expression
+        Stored once per row.
+    effects : tuple of IndexedAccess
+        Changes of indexed operands.
+    factors : tuple of Expression
+        The two operands that a matmul multiplies; empty for other kernels.
+    order : tuple of Expression
+        All expressions, inputs first. They are stored, since they are read often.
     """
 
-    __slots__ = ("__weakref__", "effects", "order", "pointwise_outputs", "row_outputs")
-
-    def __init__(
-        self,
-        pointwise_outputs: tuple[Expression, ...],
-        row_outputs: tuple[Expression, ...],
-        effects: tuple[IndexedAccess, ...] = (),
-    ) -> None:
-        self.pointwise_outputs, self.row_outputs, self.effects = pointwise_outputs, row_outputs, effects
-        self.order = tuple(toposort((*pointwise_outputs, *row_outputs, *effects), lambda e: e.inputs))  # stored: read often
+    __slots__ = ("__weakref__", "order", "pointwise_outputs")
+    pointwise_outputs: tuple[Expression, ...]
+    order: tuple[Expression, ...]
+    row_outputs: tuple[Expression, ...] = ()
+    effects: tuple[IndexedAccess, ...] = ()
+    factors: tuple[Expression, ...] = ()
 
     @property
     def outputs(self) -> tuple[Expression, ...]:
@@ -230,67 +234,98 @@ class Kernel(metaclass=Interned):
         """Return all expressions, inputs first."""
         return self.order
 
+    def find_all(self, kind: type[E]) -> list[E]:
+        """Return all expressions of a class. Loads and parameters are sorted by index."""
+        matches = [e for e in self.order if isinstance(e, kind)]
+        return sorted(matches, key=lambda e: e.index) if kind in (Load, KernelParameter) else matches
+
     def indexed_dtypes(self) -> list[DType]:
         """Return the dtype of each indexed operand."""
         dtypes = {e.index: e.dtype for e in self.find_all(IndexedAccess)}
         return [dtypes[index] for index in sorted(dtypes)]
 
-    def find_all(self, kind: type[E]) -> list[E]:
-        """Return all expressions of a class. Loads and parameters are sorted by index."""
-        matches = [e for e in self.expressions() if isinstance(e, kind)]
-        return sorted(matches, key=lambda e: e.index) if kind in (Load, KernelParameter) else matches
+    def operand_dtypes(self) -> list[DType]:
+        """Return the dtype of each output, input and indexed operand: of each address that a launch takes."""
+        return [*[e.dtype for e in (*self.outputs, *self.find_all(Load))], *self.indexed_dtypes()]
+
+    def can_overwrite(self, k: int, layout: Layout, shape: Shape, dims: tuple[int, ...]) -> bool:
+        """Return whether an output may be stored over input k, which has this layout: is each element read before that?"""
+        return False
+
+    def replace_loads(self, change: "Callable[[Load], Expression]") -> "StepKernel":
+        """Rebuild this kernel with each load replaced by `change(load)`."""
+        return self
+
+    def parts(self, shape: Shape) -> "list[tuple[StepKernel, Shape]]":
+        """Return the kernel and the shape of each array of a batch; for another kernel, itself and its `shape`."""
+        return [(self, shape)]
+
+    def stride_kinds(self, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout]) -> list[str]:
+        """Return the stride kinds of outputs and inputs as in the text of the kernel: a letter for each axis."""
+        return list(stride_kinds_of(layouts))
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return the kind of the kernel, and its iteration space."""
+        raise NotImplementedError
+
+
+class Kernel(StepKernel):
+    """Expressions over one iteration space: some are stored at every point of the space, others once per row.
+
+    A pointwise kernel has only `pointwise_outputs`. `row_outputs` contain reductions. `effects` change indexed operands:
+    they run at each point, in this order, before the pointwise outputs of that point are stored. A kernel with effects has
+    no reductions.
+    """
+
+    __slots__ = ("effects", "row_outputs")
+
+    def __init__(
+        self,
+        pointwise_outputs: tuple[Expression, ...],
+        row_outputs: tuple[Expression, ...],
+        effects: tuple[IndexedAccess, ...] = (),
+    ) -> None:
+        self.pointwise_outputs, self.row_outputs, self.effects = pointwise_outputs, row_outputs, effects
+        self.order = expressions_of(*pointwise_outputs, *row_outputs, *effects)
 
     def cost(self) -> int:
         """Return the cost of one point, in additions. A load counts as one."""
-        return sum(e.operator.cost if isinstance(e, Op | ReduceExpr) and e.operator else 1 for e in self.expressions())
+        return sum(e.operator.cost if isinstance(e, Op | ReduceExpr) and e.operator else 1 for e in self.order)
+
+    def can_overwrite(self, k: int, layout: Layout, shape: Shape, dims: tuple[int, ...]) -> bool:
+        """Return whether each element of an input is read before it may be overwritten.
+
+        A pointwise kernel reads an element at the point where it stores it. A kernel with reductions may overwrite an input
+        that has one element per row, if it stores only row outputs.
+        """
+        is_row_value = all(not layout.strides[d] or shape[d] == 1 for d in dims)
+        return is_row_value and not (dims and self.pointwise_outputs)
+
+    def replace_loads(self, change: "Callable[[Load], Expression]") -> "Kernel":
+        """Rebuild this kernel with each load of its pointwise outputs replaced."""
+        return Kernel(tuple(replace(e, Load, change) for e in self.pointwise_outputs), self.row_outputs)
+
+    def stride_kinds(self, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout]) -> list[str]:
+        """Return the stride kinds of outputs and inputs, with as few axes as the loops have."""
+        return list(LoopNest(shape, dims, layouts).stride_kinds)
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return whether the kernel is pointwise or reduces rows, and its iteration space."""
+        if not dims:
+            return f"pointwise over {shape}"
+        if all(n == 1 or d in dims for d, n in enumerate(shape)):
+            return f"all of {shape} as one row"
+        return f"rows of {shape} along dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
 
 
-class MatmulKernel(metaclass=Interned):
-    """A matrix multiplication with a fused prologue and epilogue.
+def expressions_of(*roots: Expression) -> tuple[Expression, ...]:
+    """Return some expressions and all that they are computed from, inputs first."""
+    return tuple(toposort(roots, lambda e: e.inputs))
 
-    a, b
-        The operands, expressions over (..., M, K) and (..., K, N): the prologue. A plain operand is a `Load`.
-    precision
-        One of `dtypes.PRECISIONS`: how far float32 operands may be rounded. A backend may always round less.
-    pointwise_outputs
-        The expressions stored at each point of (..., M, N), functions of `Accumulator`: the epilogue. A plain matmul stores
-        the `Accumulator` itself.
 
-    Loads are numbered in this order: those of a, of b, of the epilogue. Each load belongs to one of the three spaces, and so
-    does each parameter, but the three may share parameters.
-    """
-
-    __slots__ = ("__weakref__", "a", "b", "pointwise_outputs", "precision")
-
-    def __init__(
-        self, a: Expression, b: Expression, pointwise_outputs: tuple[Expression, ...], precision: str = HIGHEST
-    ) -> None:
-        self.a, self.b, self.pointwise_outputs, self.precision = a, b, pointwise_outputs, precision
-
-    @property
-    def outputs(self) -> tuple[Expression, ...]:
-        """All stored expressions."""
-        return self.pointwise_outputs
-
-    @property
-    def is_plain(self) -> bool:
-        """True for a matmul without prologue or epilogue, in full precision."""
-        is_exact = self.precision == HIGHEST
-        return (
-            is_exact
-            and isinstance(self.a, Load)
-            and isinstance(self.b, Load)
-            and self.pointwise_outputs == (Accumulator(self.a.dtype),)
-        )
-
-    def loads(self) -> tuple[list[Load], list[Load], list[Load]]:
-        """Return the loads of a, of b and of the epilogue, each sorted by index."""
-        a, b, epilogue = (Kernel(roots, ()).find_all(Load) for roots in ((self.a,), (self.b,), self.pointwise_outputs))
-        return a, b, epilogue
-
-    def parameters(self) -> list[KernelParameter]:
-        """Return the scalar arguments of the launch, sorted by index."""
-        return Kernel((self.a, self.b, *self.pointwise_outputs), ()).find_all(KernelParameter)
+def copy_kernel(dtype: DType) -> Kernel:
+    """Return the kernel that copies an array."""
+    return Kernel((Load(0, dtype),), ())
 
 
 def renumber_operands(expressions: Sequence[Expression]) -> tuple[tuple[Expression, ...], list[int]]:
@@ -310,82 +345,6 @@ def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
             rebuilt[e] = replace(e, IndexedAccess, lambda x: rebuilt[x])
     pointwise, rows = (tuple(rebuilt[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
     return Kernel(pointwise, rows), old_indices
-
-
-V = TypeVar("V", bound=Traceable)
-
-
-class TracedValue(Traceable, Generic[V]):
-    """A scalar in a Python function that is being traced. `value` is the expression or the node that computes it.
-
-    An operator is applied to the values of its operands, and the result is a TracedValue again. `==` is an operator, too,
-    unlike `==` of expressions, which compares identity.
-    """
-
-    __slots__ = ("value",)
-    __hash__ = object.__hash__
-
-    def __init__(self, value: V) -> None:
-        self.value = value
-
-    def apply(self, operator: Operator, *inputs: object) -> Any:
-        """Apply an operator to the expressions or nodes that the inputs represent."""
-        operands = [x.value if isinstance(x, TracedValue) else x for x in inputs]
-        return type(self)(self.value.apply(operator, *operands))
-
-    def __eq__(self, other: object) -> Any:
-        return self.apply(eq, self, other)
-
-    def __ne__(self, other: object) -> Any:
-        return self.apply(ne, self, other)
-
-    def __bool__(self) -> bool:
-        raise FuseError(
-            "cannot branch on the value of an element while tracing, since it is not computed yet; use where(c, a, b)"
-        )
-
-
-def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expression:
-    """Trace a Python function of scalars: return it as an expression of loads 0, 1, ...
-
-    Raises
-    ------
-    FuseError
-        The function branches on a value.
-    TypeError
-        The function calls something that expressions do not support, such as `math.exp`.
-    """
-    result = function(*[TracedValue(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
-    return result.value if isinstance(result, TracedValue) else constant(result, BY_PYTHON[weak_type_of(result)])
-
-
-class CustomReduceOp(Operator):
-    """A user-defined operator for reductions: a function of two numbers, which is not in the operator table.
-
-    The function must be associative and commutative, since threads combine elements in any order. In the source of a kernel
-    it is a separate function. `trace_for(dtype)` traces the function for a dtype as an expression of loads 0 and 1.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., object],
-        identity: float | bool,
-        reduce_vjp: Callable[..., Any],
-        trace_for: Callable[[DType], Expression],
-    ) -> None:
-        def combine(a: object, b: object) -> object:
-            return function(a, b)
-
-        super().__init__(combine, None, None, identity, reduce_vjp, False, "any", "same", None, 1, True)
-        self.expressions: dict[DType, Expression] = {}
-        self.trace_for = trace_for
-
-    def expression(self, dtype: DType) -> Expression:
-        """Return the function as an expression of two loads of a dtype. It is traced once per dtype."""
-        if dtype not in self.expressions:
-            self.expressions[dtype] = self.trace_for(dtype)
-            self.cost = Kernel((self.expressions[dtype],), ()).cost()
-        return self.expressions[dtype]
 
 
 class LoopNest:

@@ -1,212 +1,139 @@
-"""Steps of a plan: kernel launches, matmul launches, and library calls for composite ops.
+"""Steps of a plan. A step is one launch: a kernel, the shape that it runs over, and where its operands are in memory.
 
 The operands of a step are buffer views: (slot, layout). Slots number the arguments of the call, then its buffers. All work
-that depends only on layouts is done once, when a step is bound to a backend.
+that depends only on layouts is done once, when a backend compiles a step.
 """
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
-from typing import TYPE_CHECKING
 
 from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.layout import Layout
 from ..core.overlap import intersects
-from .array_functions import CompositeOp
-from .kernel_ir import Expression, Kernel, Load, MatmulKernel, ReadOutput, replace
-
-if TYPE_CHECKING:
-    from ..backends.base import Backend, Launcher
+from .kernel_ir import Expression, Load, ReadOutput, Shape, StepKernel
 
 BufferView = tuple[int, Layout]
 NO_BUFFER = -1  # the slot of an operand that has a layout but no memory: an index value
 
 
-class StepOperands:
-    """The operands that all steps have."""
+@dataclass
+class Step:
+    """One launch of a plan: what it computes, over which points, and where its operands are.
 
+    The kernel is a description without sizes or memory: a `Kernel`, a `MatmulKernel`, a `CompositeKernel` or a
+    `BatchedKernel`. `Backend.compile` turns the step into an executable, which a host program launches with the addresses of
+    `outputs`, `inputs` and `indexed_operands`, then `numbers`.
+
+    Attributes
+    ----------
+    kernel : StepKernel
+    shape : tuple of int
+        The iteration space: the points that a kernel runs over, the shape of a matmul's result, or the shape of the first
+        output of a composite op.
+    dims : tuple of int
+        The dims of `shape` that the kernel reduces.
+    outputs, inputs : list of BufferView
+        With a `Kernel`, the layouts are expanded to `shape`.
+    numbers : list of int or str
+        Scalar arguments: slots, or literals as text.
+    indexed_operands : list of BufferView
+        Arrays that the kernel reads or changes at computed indices. Their layouts are not expanded.
+
+    Examples
+    --------
+    The sum of each row of a (2, 3) matrix in slot 0, stored in slot 1:
+
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.core.operators import add
+    >>> from minifuse.ir.kernel_ir import Kernel, reduce_expr
+    >>> sums = Kernel((), (reduce_expr(add, Load(0, float32)),))
+    >>> step = Step(sums, (2, 3), (1,), [(1, row_major((2, 1)).expand(2, 3))], [(0, row_major((2, 3)))])
+    >>> sums.describe(step.shape, step.dims, [(2, 3)])
+    'rows of (2, 3) along dim 1'
+    """
+
+    kernel: StepKernel
+    shape: Shape
+    dims: tuple[int, ...]
     outputs: list[BufferView]
     inputs: list[BufferView]
-    indexed_operands: list[BufferView]
+    numbers: list[int | str] = field(default_factory=list)
+    indexed_operands: list[BufferView] = field(default_factory=list)
+
+    @classmethod
+    def of_layouts(
+        cls,
+        kernel: StepKernel,
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        inputs: Sequence[Layout],
+        indexed_operands: Sequence[Layout] = (),
+    ) -> "Step":
+        """Return a step without memory: to ask a backend about it, or to launch it with addresses of one's own."""
+        groups = ([(NO_BUFFER, layout) for layout in group] for group in (outputs, inputs, indexed_operands))
+        output_views, input_views, indexed_views = groups
+        return cls(kernel, shape, dims, output_views, input_views, [], indexed_views)
 
     def buffer_views(self) -> list[BufferView]:
-        """Return the view of every operand, in the order of the addresses that the bound function takes."""
+        """Return the view of every operand: outputs, inputs, indexed operands."""
         return [*self.outputs, *self.inputs, *self.indexed_operands]
 
     def layouts(self) -> tuple[list[Layout], list[Layout]]:
         """Return the layouts of outputs and of inputs, without offsets."""
         return without_offsets(self.outputs), without_offsets(self.inputs)
 
-    def outputs_with(self, output: int, target: BufferView) -> list[BufferView]:
-        """Return the outputs, with one of them stored in `target`."""
-        return [target if k == output else view for k, view in enumerate(self.outputs)]
+    def indexed_layouts(self) -> list[Layout]:
+        """Return the layouts of indexed operands, without offsets."""
+        return without_offsets(self.indexed_operands)
 
+    @property
+    def row_shape(self) -> Shape:
+        """The shape of a value that the kernel computes once per row: the reduced dims have size 1."""
+        return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
 
-@dataclass
-class KernelLaunch(StepOperands):
-    """Launch a kernel over a shape, of which it reduces `dims`."""
-
-    kernel: Kernel
-    shape: tuple[int, ...]
-    dims: tuple[int, ...]
-    outputs: list[BufferView]
-    inputs: list[BufferView]
-    numbers: list[int | str] = field(default_factory=list)  # scalar arguments: slots, or literals as text
-    indexed_operands: list[BufferView] = field(default_factory=list)  # layouts are not expanded to the shape
-
-    def operand_layouts(self) -> list[list[Layout]]:
-        """Return the layouts of outputs, of inputs, and of indexed operands if there are any, without offsets."""
-        return [*self.layouts(), *[without_offsets(self.indexed_operands)] * bool(self.indexed_operands)]
-
-    def bind(self, backend: "Backend") -> "Launcher":
-        """Return a function of addresses and numbers that runs this step."""
-        return backend.bind(self.kernel, self.shape, self.dims, *self.operand_layouts())
+    def parts(self) -> list["Step"]:
+        """Return the steps that a batch consists of, one for each array; for any other step, a list of this step."""
+        parts = self.kernel.parts(self.shape)
+        if len(parts) == 1:
+            return [self]
+        groups = zip(parts, split_evenly(self.outputs, len(parts)), split_evenly(self.inputs, len(parts)), strict=True)
+        return [Step(kernel, shape, (), outputs, inputs, self.numbers) for (kernel, shape), outputs, inputs in groups]
 
     def address_offsets(self) -> list[tuple[int, int]]:
-        """Return (slot, offset in bytes) of each address argument. An index value has (NO_BUFFER, its first position)."""
-        dtypes = [e.dtype for e in (*self.kernel.outputs, *self.kernel.find_all(Load))]
-        return byte_offsets(self.buffer_views(), [*dtypes, *self.kernel.indexed_dtypes()])
+        """Return (slot, offset in bytes) of each address that a launch takes, part by part.
 
-    def source(self, backend: "Backend") -> str:
-        """Return the generated source."""
-        return backend.source(self.kernel, self.shape, self.dims, *self.operand_layouts())
+        An index value has (NO_BUFFER, its first position).
+        """
+        return [x for part in self.parts() for x in byte_offsets(part.buffer_views(), part.kernel.operand_dtypes())]
 
     def as_output_view(self, view: BufferView) -> BufferView:
-        """Return a buffer view in the shape of an output of this launch. Values stored once per row are expanded."""
+        """Return a buffer view in the shape of an output of this step. Values stored once per row are expanded."""
         slot, layout = view
-        rows = tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
-        if layout.shape != self.shape and layout.size == prod(rows):
+        if layout.shape != self.shape and layout.size == prod(self.row_shape):
             with suppress(ShapeError):  # then it is not a view of an output
-                layout = layout.reshape(*rows).expand(*self.shape)
+                layout = layout.reshape(*self.row_shape).expand(*self.shape)
         return slot, layout
 
-    def can_alias(self, k: int) -> bool:
-        """Return whether an output may overwrite input k: the kernel must read each element before it overwrites it.
+    def can_overwrite(self, k: int) -> bool:
+        """Return whether an output may be stored over input k: each element is read before it is overwritten."""
+        return self.kernel.can_overwrite(k, self.inputs[k][1], self.shape, self.dims)
 
-        A pointwise kernel does so, since it reads an element at the point where it stores it. A kernel with reductions may
-        overwrite an input that has one element per row, if it stores only row outputs.
+    def alias_output(self, output: int, target: BufferView) -> "Step":
+        """Return this step with one output stored in `target`.
+
+        Loads of the inputs equal to `target` become `ReadOutput`. With reductions, no load changes: a row output is stored
+        after all loads of its row.
         """
-        if not self.dims:
-            return True
-        _, layout = self.inputs[k]
-        return not self.kernel.pointwise_outputs and all(not layout.strides[d] or self.shape[d] == 1 for d in self.dims)
-
-    def alias_output(self, output: int, target: BufferView) -> "KernelLaunch":
-        """Return this launch with one output stored in `target`.
-
-        In a pointwise kernel, loads of the inputs equal to `target` become `ReadOutput`.
-        """
-        outputs = self.outputs_with(output, target)
-        kernel, inputs = self.kernel, self.inputs
-        if not self.dims:  # with reductions, no load changes: a row output is stored after all loads of its row
-            change, inputs = alias_inputs(self.inputs, target, output)
-            pointwise = tuple(replace(e, Load, change) for e in kernel.pointwise_outputs)
-            kernel = Kernel(pointwise, kernel.row_outputs)
-        return KernelLaunch(kernel, self.shape, self.dims, outputs, inputs, self.numbers, self.indexed_operands)
-
-
-@dataclass
-class MatmulLaunch(StepOperands):
-    """Launch a matmul with its fused prologue and epilogue."""
-
-    kernel: MatmulKernel
-    outputs: list[BufferView]
-    inputs: list[BufferView]
-    numbers: list[int | str] = field(default_factory=list)
-    indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the result: (..., M, N)."""
-        return self.outputs[0][1].shape
-
-    @property
-    def dtype(self) -> DType:
-        """The dtype of the operands and of the accumulators."""
-        return self.kernel.a.dtype
-
-    def bind(self, backend: "Backend") -> "Launcher":
-        """Return a function of addresses and numbers that runs this step."""
-        outputs, inputs = self.layouts()
-        if self.kernel.is_plain:
-            return backend.bind_matmul(self.dtype, *outputs, *inputs)
-        return backend.bind_fused_matmul(self.kernel, outputs, inputs)
-
-    def address_offsets(self) -> list[tuple[int, int]]:
-        """Return (slot, offset in bytes) of each address argument."""
-        a, b, epilogue = self.kernel.loads()
-        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.pointwise_outputs, *a, *b, *epilogue)])
-
-    def source(self, backend: "Backend") -> str:
-        """Return the generated source, or a description of the library routine."""
-        return backend.fused_matmul_source(self.kernel, *self.layouts())
-
-    def as_output_view(self, view: BufferView) -> BufferView:
-        """Return a buffer view in the shape of the result, if strides allow that."""
-        slot, layout = view
-        try:
-            return slot, layout.reshape(*self.shape)
-        except ShapeError:
-            return view
-
-    def can_alias(self, k: int) -> bool:
-        """Return whether an output may overwrite input k: only the epilogue reads elements at the point where it stores."""
-        a, b, _ = self.kernel.loads()
-        return k >= len(a) + len(b)
-
-    def alias_output(self, output: int, target: BufferView) -> "MatmulLaunch":
-        """Return this launch with one output stored in `target`, which the epilogue may read."""
+        outputs = [target if k == output else view for k, view in enumerate(self.outputs)]
+        if self.dims:
+            return replace(self, outputs=outputs)
         change, inputs = alias_inputs(self.inputs, target, output)
-        a, b = (replace(e, Load, change) for e in (self.kernel.a, self.kernel.b))
-        pointwise = tuple(replace(e, Load, change) for e in self.kernel.pointwise_outputs)
-        kernel = MatmulKernel(a, b, pointwise, self.kernel.precision)
-        return MatmulLaunch(kernel, self.outputs_with(output, target), inputs, self.numbers)
-
-
-@dataclass
-class LibraryCall(StepOperands):
-    """Run a composite op with a kernel of the backend."""
-
-    function: CompositeOp
-    kernel: Kernel  # describes the outputs and the loads
-    outputs: list[BufferView]
-    inputs: list[BufferView]
-    numbers: list[int | str] = field(default_factory=list)  # always empty: parameters belong to the function
-    indexed_operands: list[BufferView] = field(default_factory=list)  # always empty
-
-    @property
-    def shape(self) -> tuple[int, ...]:
-        """Shape of the first output."""
-        return self.outputs[0][1].shape
-
-    def bind(self, backend: "Backend") -> "Launcher":
-        """Return a function of addresses that runs this step."""
-        return backend.bind_composite(self.function, *self.layouts())
-
-    def address_offsets(self) -> list[tuple[int, int]]:
-        """Return (slot, offset in bytes) of each address argument."""
-        return byte_offsets(self.buffer_views(), [e.dtype for e in (*self.kernel.outputs, *self.kernel.find_all(Load))])
-
-    def source(self, backend: "Backend") -> str:
-        """Return the generated source, or a description of the library routine."""
-        return backend.composite_source(self.function, *self.layouts())
-
-    def as_output_view(self, view: BufferView) -> BufferView:
-        """Return the buffer view unchanged."""
-        return view
-
-    def can_alias(self, k: int) -> bool:
-        """Return False: an op may read any element of an input after it stores an output."""
-        return False
-
-    def alias_output(self, output: int, target: BufferView) -> "LibraryCall":
-        """Return this call with one output stored in `target`, which no input reads."""
-        return LibraryCall(self.function, self.kernel, self.outputs_with(output, target), self.inputs)
-
-
-Step = KernelLaunch | MatmulLaunch | LibraryCall
+        return replace(self, kernel=self.kernel.replace_loads(change), outputs=outputs, inputs=inputs)
 
 
 def relocate(view: BufferView, source: BufferView, target: BufferView) -> BufferView | None:
@@ -261,3 +188,9 @@ def alias_inputs(
         return type(load)(new_index[load.index], load.dtype) if load.index in new_index else ReadOutput(output, load.dtype)
 
     return change, [inputs[k] for k in remaining]
+
+
+def split_evenly(views: list[BufferView], count: int) -> list[list[BufferView]]:
+    """Split buffer views into `count` lists of equal length."""
+    size = len(views) // count
+    return [views[k * size : (k + 1) * size] for k in range(count)]

@@ -5,11 +5,11 @@ plan is counted, so what kernels compute twice, or skip, makes no difference.
 """
 
 from math import prod
-from typing import Any
 
 from minifuse.compiler.plan import Plan
 from minifuse.ir.kernel_ir import Expression, Load, Op, ReduceExpr
-from minifuse.ir.steps import KernelLaunch, MatmulLaunch
+from minifuse.ir.step_kernels import CompositeKernel
+from minifuse.ir.steps import Step
 
 
 def operations_of(plan: Plan) -> int:
@@ -27,14 +27,14 @@ def operations_of(plan: Plan) -> int:
     return sum(found) if all(found) else 0
 
 
-def operations_in(step: Any) -> int:
+def operations_in(step: Step) -> int:
     """Return the number of operators of a step."""
-    points = prod(step.shape) if isinstance(step, KernelLaunch | MatmulLaunch) else 0
-    if isinstance(step, MatmulLaunch):
+    if isinstance(step.kernel, CompositeKernel):
+        return 0
+    points = prod(step.shape)
+    if step.kernel.factors:
         depth = step.inputs[0][1].shape[-1]
         return 2 * points * depth + points * sum(isinstance(e, Op) for e in expressions_of(step))
-    if not isinstance(step, KernelLaunch):
-        return 0
     rows, total, of_rows = points // max(prod(step.shape[d] for d in step.dims), 1), 0, dict[Expression, bool]()
     for e in step.kernel.expressions():
         of_rows[e] = isinstance(e, ReduceExpr) or (not isinstance(e, Load) and all(of_rows[x] for x in e.inputs))
@@ -45,7 +45,7 @@ def operations_in(step: Any) -> int:
     return total
 
 
-def expressions_of(step: MatmulLaunch) -> list[Expression]:
+def expressions_of(step: Step) -> list[Expression]:
     """Return the expressions that are applied to the sums of a product."""
     found, rest = list[Expression](), list[Expression](step.kernel.pointwise_outputs)
     while rest:

@@ -25,7 +25,7 @@ from minifuse.ir import array_functions as kinds
 from minifuse.ir.format_expressions import REDUCTION_NAMES
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Accumulator, Constant, Expression, KernelParameter, Load, Op, ReadOutput, ReduceExpr
-from minifuse.ir.steps import NO_BUFFER, MatmulLaunch
+from minifuse.ir.steps import NO_BUFFER
 
 from . import fusion_steps
 from .cited_facts import DERIVED, Fact, Line
@@ -93,7 +93,7 @@ def kernel_parts(step: Any, plan: Any, graph: NumberedGraph, held: dict[Expressi
     formula = Formula(step, names)
     order = [e for e in step_expressions(step) if not isinstance(e, Constant | KernelParameter)]
     index = {e: k for k, e in enumerate(order)}
-    product = {step.kernel.a, step.kernel.b} if isinstance(step, MatmulLaunch) else set[Expression]()
+    product = set(step.kernel.factors)
     parts = []
     for e in order:
         below = [*product] if isinstance(e, Accumulator) else list(e.inputs)

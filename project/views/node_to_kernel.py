@@ -18,7 +18,6 @@ from minifuse.ir.kernel_ir import (
     Accumulator,
     Constant,
     Expression,
-    Kernel,
     KernelParameter,
     Load,
     Op,
@@ -28,7 +27,7 @@ from minifuse.ir.kernel_ir import (
     cast,
     reduce_expr,
 )
-from minifuse.ir.steps import NO_BUFFER, KernelLaunch, MatmulLaunch
+from minifuse.ir.steps import NO_BUFFER
 
 MAX_EXPRESSIONS = 64  # expressions of one node that are searched for in a kernel
 
@@ -46,8 +45,8 @@ def stored_expressions(step: Any) -> tuple[Expression, ...]:
 
 def step_expressions(step: Any) -> tuple[Expression, ...]:
     """Return all expressions of a step, inputs first."""
-    before = (step.kernel.a, step.kernel.b) if isinstance(step, MatmulLaunch) else ()
-    return Kernel((*before, *stored_expressions(step)), ()).expressions()
+    expressions: tuple[Expression, ...] = step.kernel.expressions()
+    return expressions
 
 
 def nodes_by_expression(plan: Any, graph: NumberedGraph) -> list[dict[Expression, list[Node]]]:
@@ -97,8 +96,8 @@ def possible_expressions(
             return possible | expressions_of[node.inputs[0]]
         if isinstance(function, kinds.Iota):
             return possible | slots.get(NO_BUFFER, set())
-        if isinstance(function, kinds.Matmul) and isinstance(step, MatmulLaunch):
-            is_ours = all(e in expressions_of[x] for e, x in zip((step.kernel.a, step.kernel.b), node.inputs, strict=True))
+        if isinstance(function, kinds.Matmul) and step.kernel.factors:
+            is_ours = all(e in expressions_of[x] for e, x in zip(step.kernel.factors, node.inputs, strict=True))
             return possible | {e for e in kernel_expressions if isinstance(e, Accumulator) and is_ours}
         if isinstance(function, kinds.CompositeOutput):
             return possible | {e for e in kernel_expressions if isinstance(e, OpaqueOutput) and e.name == repr(function)}
@@ -118,7 +117,7 @@ def possible_expressions(
 
 def reduces_kernel_dims(step: Any, node: Node) -> bool:
     """Return True if a reduction is over the rows of a kernel: its expression does not contain the dims."""
-    return isinstance(step, KernelLaunch) and (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
+    return (step.shape, step.dims) == (node.inputs[0].shape, node.function.dims)
 
 
 def nodes_and_numbers(graph: NumberedGraph) -> list[Node]:

@@ -7,11 +7,11 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
-from minifuse.backends.cuda.matmul.operands import plain_matmul
 from minifuse.core.dtypes import BY_NUMPY, HIGH, MEDIUM, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
-from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load, MatmulKernel
+from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load
+from minifuse.ir.step_kernels import MatmulKernel, plain_matmul
 
 from .conftest import bits
 

@@ -10,7 +10,9 @@ from minifuse.core.dtypes import float32
 from minifuse.core.layout import row_major
 from minifuse.core.operators import TABLE, add
 from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load, reduce_expr
+from minifuse.ir.step_kernels import plain_matmul
 from minifuse.runtime.memory_pool import round_to_size_class
+from tests.steps import load
 
 from .conftest import bits
 
@@ -28,10 +30,10 @@ def launches(backend):
     moved = Kernel((x.apply(add, x.apply(TABLE["exp"], x), other),), ())
     summed = Kernel((), (reduce_expr(add, x),))
     return [
-        backend.bind(scaled, (N, N), (), [square], [square]),
-        backend.bind(moved, (N, N), (), [square], [square, square]),
-        backend.bind(summed, (N, N), (1,), [rows], [square]),
-        backend.bind_matmul(float32, square, square, square),
+        load(backend, scaled, (N, N), (), [square], [square]),
+        load(backend, moved, (N, N), (), [square], [square, square]),
+        load(backend, summed, (N, N), (1,), [rows], [square]),
+        load(backend, plain_matmul(float32), (N, N), (), [square], [square, square]),
     ]
 
 
@@ -74,7 +76,7 @@ def parts(gpu):
 
 @pytest.fixture
 def sequence(gpu, parts):
-    return gpu.bind_sequence(parts, COUNTS)
+    return gpu.join(parts, COUNTS)
 
 
 def expect(memory, parts, values):

@@ -9,6 +9,7 @@ import minifuse as mf
 from minifuse.backends.cuda.backend import CudaBackend
 from minifuse.backends.cuda.multi_tensor import MAX_CACHED_TABLES, CudaMultiTensorLauncher
 from minifuse.compiler.plan import plans, runs
+from tests.steps import set_batching
 
 from .conftest import bits
 
@@ -30,8 +31,8 @@ def scaled(xs, a, b):
 def both_ways(monkeypatch, run):
     """What `run()` gives with tables, and without."""
     found = []
-    for has_multi_tensor in (True, False):
-        monkeypatch.setattr(CudaBackend, "has_multi_tensor", has_multi_tensor)
+    for has_batches in (True, False):
+        set_batching(monkeypatch, CudaBackend, has_batches)
         plans.clear()
         runs.clear()
         found.append(run())
@@ -116,7 +117,7 @@ def launch_over(gpu, sizes):
     """A bound launch that doubles arrays, the shortest way to it, and the memory that it reads."""
     xs = tensors(sizes)
     (step,) = mf.fuse(lambda xs: [x * 2.5 for x in xs]).plan(xs).steps
-    bound = step.bind(gpu)
+    bound = gpu.compile(step).load()
     assert isinstance(bound, CudaMultiTensorLauncher)
     return bound, bound.fast_entry(), xs
 
@@ -144,7 +145,7 @@ def test_a_graph_keeps_its_table(gpu):
     other, _, _ = launch_over(gpu, sizes)
     outs, more = ([mf.zeros(n) for n in sizes] for _ in range(2))
     count = 2 * len(sizes) + 1
-    sequence = gpu.bind_sequence([bound, other], [count, count])
+    sequence = gpu.join([bound, other], [count, count])
     for _ in range(3):
         sequence(*values(outs, xs), *values(more, xs))
     assert len(sequence.replays) == 1

@@ -108,30 +108,30 @@ def test_launches_and_bytes_are_those_that_the_simulated_gpu_counts(case):
 
 @pytest.mark.parametrize("case", [*CASES])
 def test_launches_are_those_that_threads_are_asked_for(case, monkeypatch):
-    """On threads a launch is a call of what a bind gave."""
+    """On threads a launch is a call of what `load` returned."""
     function, *inputs = CASES[case]
     parallel, calls = get_backend("parallel"), []
 
-    def counting(bind):
-        def bound(*arguments):
-            launch = bind(*arguments)
-            if bind.__name__ == "bind":
-                sizes = [n for d, n in enumerate(arguments[1]) if d not in arguments[2]]
-            else:
-                sizes = (arguments[1] if bind.__name__ == "bind_matmul" else arguments[1][0]).shape
+    def counting(step):
+        executable = compile_step(step)
+        load, sizes = executable.load, [n for d, n in enumerate(step.shape) if d not in step.dims]
+
+        def load_counted():
+            launch = load()
 
             def counted(*values):
                 before = len(calls)
                 launch(*values)
                 if len(calls) == before and 0 not in sizes:  # a product in parts counts its parts
-                    calls.append(bind.__name__)
+                    calls.append(step)
 
             return counted
 
-        return bound
+        executable.load = load_counted
+        return executable
 
-    for name in ("bind", "bind_matmul", "bind_fused_matmul"):
-        monkeypatch.setattr(parallel, name, counting(getattr(parallel, name)), raising=False)
+    compile_step = parallel.compile
+    monkeypatch.setattr(parallel, "compile", counting, raising=False)
     placed, fused = [on(parallel, x) for x in inputs], mf.fuse(function)
     promised = fused.explain(*placed)
     assert not calls
@@ -331,7 +331,7 @@ def test_the_source_has_the_users_names_and_the_very_text_that_is_compiled():
     assert host.startswith("def run(x, k, x2, x3):"), "names that the host program needs itself are not given away"
     assert "= (k * 2.0)" in host, "a number that the call computes"
     plan = f.plan(x, 1.5, **arguments)
-    assert kernels.endswith("\n" + plan.steps[0].source(plan.backend))
+    assert kernels.endswith("\n" + plan.backend.compile(plan.steps[0]).source)
     assert "in0 = x [" in kernels
     np.testing.assert_allclose(f(x, 1.5, **arguments).numpy(), np.exp(X * 3) + V * V, rtol=1e-5)
 

@@ -35,7 +35,7 @@ def planned(name, steps):
         pytest.fail(f"planning {steps} steps takes more than {MAX_CALLS} calls")
     finally:
         sys.setprofile(before)
-    return count, [step.source(plan.backend) for step in plan.steps]
+    return count, [plan.backend.compile(step).source for step in plan.steps]
 
 
 @pytest.mark.sampled(3)

@@ -15,7 +15,8 @@ from minifuse.backends.cuda.matmul.transpose_operand import make_transpose
 from minifuse.backends.cuda.tile_shapes import LARGE, MIDDLE, NARROW, SLIM, SMALL, WIDE
 from minifuse.core.dtypes import bool_, float32, float64, int32, int64
 from minifuse.core.operators import exp, gelu, gt, relu, tanh
-from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load, MatmulKernel, cast
+from minifuse.ir.kernel_ir import Accumulator, KernelParameter, Load, cast
+from minifuse.ir.step_kernels import MatmulKernel
 
 NEW, OLD = (9, 0), (7, 5)
 REGISTERS = 65536  # of a multiprocessor

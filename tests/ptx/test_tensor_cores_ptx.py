@@ -12,7 +12,8 @@ from minifuse.backends.cuda.matmul.pack_operands import make_pack
 from minifuse.backends.cuda.matmul.wgmma import make_wgmma, pipeline_sizes
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import gelu, relu
-from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
+from minifuse.ir.kernel_ir import Accumulator, Load
+from minifuse.ir.step_kernels import MatmulKernel
 
 A, B, X, DOT = *[Load(k, float32) for k in range(3)], Accumulator(float32)
 BIAS = build_hooks(hook_expressions(MatmulKernel(A, B, (gelu(DOT + X),)), (0, 1), False), (("in2", "00010"),))

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.backends.base import Backend, FallbackKernel, Operand, identity_for
+from minifuse.backends.base import Backend, Operand, identity_for
 from minifuse.backends.python import PythonBackend
 from minifuse.backends.registry import get_backend
 from minifuse.compiler.plan import Plan
@@ -19,6 +19,7 @@ from minifuse.core.dtypes import DTYPES, bool_, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
 from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load, ReadOutput, reduce_expr
+from tests.steps import load
 
 BASE = np.random.default_rng(0).uniform(0.5, 2, (5, 4, 6))
 
@@ -335,7 +336,7 @@ def test_four_methods_run_a_fused_function(name):
     for mine, theirs in zip(*results, strict=True):
         np.testing.assert_allclose(mine, theirs, rtol=1e-12)
         assert mine.dtype == theirs.dtype
-    assert Four.bind is Backend.bind
+    assert Four.compile is Backend.compile
 
 
 def test_where_needs_no_method_of_three_operands():
@@ -352,7 +353,7 @@ def test_decomposed_stores_rows_and_elements():
     kernel = Kernel((x / total * KernelParameter(0, float64),), (total,))
     out, row, data = np.zeros((2, 3)), np.zeros((2, 1)), np.arange(6.0).reshape(2, 3) + 1
     layouts = [layout, row_major((2, 1)).expand(2, 3)]
-    launch = FallbackKernel(PythonBackend(), kernel, (2, 3), (1,), layouts, [layout]).launch
+    launch = load(PythonBackend(), kernel, (2, 3), (1,), layouts, [layout])
     launch(out.ctypes.data, row.ctypes.data, data.ctypes.data, 10.0)
     np.testing.assert_allclose(out, data / data.sum(1, keepdims=True) * 10)
     np.testing.assert_array_equal(row, data.sum(1, keepdims=True))
@@ -362,20 +363,20 @@ def test_decomposed_in_place_reads_before_it_writes():
     x, layout = np.arange(4.0), row_major((4,))
     kernel = Kernel((ReadOutput(0, float64) * 2 + ReadOutput(1, float64), ReadOutput(0, float64)), ())
     y = np.ones(4)
-    FallbackKernel(PythonBackend(), kernel, (4,), (), [layout, layout], []).launch(x.ctypes.data, y.ctypes.data)
+    load(PythonBackend(), kernel, (4,), (), [layout, layout], [])(x.ctypes.data, y.ctypes.data)
     assert x.tolist() == [1, 3, 5, 7]
     assert y.tolist() == [0, 1, 2, 3]
 
 
 def test_a_reduction_of_no_elements_stores_its_identity():
-    launch = FallbackKernel(
+    launch = load(
         PythonBackend(),
         Kernel((), (reduce_expr(op.maximum, Load(0, float32)),)),
         (3, 0),
         (1,),
         [row_major((3, 1)).expand(3, 0)],
         [row_major((3, 0))],
-    ).launch
+    )
     out = np.zeros(3, np.float32)
     launch(out.ctypes.data, out.ctypes.data)
     assert out.tolist() == [-math.inf] * 3

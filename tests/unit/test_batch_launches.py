@@ -8,15 +8,17 @@ import pytest
 import minifuse as mf
 from minifuse import float32
 from minifuse.backends.parallel import multi_tensor as tables
+from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.backends.parallel.launcher import CpuKernelLauncher
 from minifuse.backends.registry import get_backend
 from minifuse.compiler import batch_launches
-from minifuse.compiler.batch_launches import BatchedLaunch, batch_steps
+from minifuse.compiler.batch_launches import batch_steps
 from minifuse.compiler.memory_traffic import step_traffic
 from minifuse.compiler.plan import plans, runs
 from minifuse.core.layout import Layout
 from minifuse.ir.kernel_ir import Kernel, Load
-from minifuse.ir.steps import KernelLaunch
+from minifuse.ir.steps import Step
+from tests.steps import set_batching
 
 SIZES = 1, 31, 32, 33, 1023, 1025
 LARGE = 65537, 7, 131_073
@@ -32,7 +34,7 @@ def steps_of(function, *inputs):
 
 def kinds(function, *inputs):
     """Return the number of launches in each step."""
-    return [len(step.parts) if isinstance(step, BatchedLaunch) else 1 for step in steps_of(function, *inputs)]
+    return [len(step.parts()) for step in steps_of(function, *inputs)]
 
 
 def halves(xs):
@@ -67,8 +69,8 @@ def test_an_optimizer_step_is_one_launch(monkeypatch, kind):
     """
     shapes = [(n,) for n in SIZES] + [(3, 5), (), (300, 301)]
     found = []
-    for has_multi_tensor in (True, False):
-        monkeypatch.setattr(get_backend("parallel"), "has_multi_tensor", has_multi_tensor)
+    for has_batches in (True, False):
+        set_batching(monkeypatch, ParallelBackend, has_batches)
         plans.clear()
         runs.clear()
         params = [x.requires_grad_() for x in arrays(shapes)]
@@ -79,7 +81,7 @@ def test_an_optimizer_step_is_one_launch(monkeypatch, kind):
             before = set(plans)
             optimizer.step()
             made = [plan for key, plan in plans.items() if key not in before and plan.graph.stores]
-            assert [len(plan.steps) for plan in made] in ([], [1 if has_multi_tensor else len(shapes)])
+            assert [len(plan.steps) for plan in made] in ([], [1 if has_batches else len(shapes)])
         found.append([p.detach().numpy() for p in params])
     for x, y in zip(*found, strict=True):
         np.testing.assert_allclose(x, y, rtol=2e-6)
@@ -121,7 +123,7 @@ DOUBLE = Kernel((Load(0, float32) + Load(0, float32),), ())
 
 def doubling(target, source, start=0, n=5):
     """Return a step that doubles elements of a slot, from an offset on."""
-    return KernelLaunch(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
+    return Step(DOUBLE, (n,), (), [(target, Layout((n,), (1,), start))], [(source, Layout((n,), (1,), start))])
 
 
 @pytest.mark.parametrize(
@@ -141,12 +143,13 @@ def doubling(target, source, start=0, n=5):
     ],
 )
 def test_dependent_steps_stay_in_order(steps, order):
-    found, became = batch_steps(steps)
+    found, became = batch_steps(steps, get_backend("parallel"))
     assert became == order
     assert len(found) == 1 + max(order)
     for k, step in enumerate(found):
         parts = [x for x, place in zip(steps, order, strict=True) if place == k]
-        assert step is parts[0] if len(parts) == 1 else sorted(map(id, step.parts)) == sorted(map(id, parts))
+        own = step.parts()
+        assert own[0] is parts[0] if len(parts) == 1 else (len(own) == len(parts) and all(x in parts for x in own))
 
 
 def test_a_reader_runs_after_its_writer():
@@ -228,8 +231,7 @@ def test_traffic_launches_and_formula():
     fused = mf.fuse(halves)
     plan = fused.plan(xs)
     (step,) = plan.steps
-    apart = [KernelLaunch(p.kernel, p.shape, p.dims, p.outputs, p.inputs, p.numbers) for p in step.parts]
-    moved, alone = step_traffic(step, plan.backend), [step_traffic(part, plan.backend) for part in apart]
+    moved, alone = step_traffic(step, plan.backend), [step_traffic(part, plan.backend) for part in step.parts()]
     assert moved.launches == 1
     assert moved.nbytes == sum(x.nbytes for x in alone) == 8 * 110
     assert [len(moved.reads), len(moved.writes)] == [3, 3]
@@ -264,7 +266,7 @@ def test_the_fusion_log_names_the_launch():
 def test_a_batched_launch_on_one_thread_is_one_c_call():
     """The table is passed before the addresses."""
     xs = arrays([(3,), (4,)])
-    launch = mf.fuse(halves).plan(xs).steps[0].bind(get_backend("parallel"))
+    launch = get_backend("parallel").compile(mf.fuse(halves).plan(xs).steps[0]).load()
     assert isinstance(launch, CpuKernelLauncher)
     assert launch.header
     assert launch.fast_entry() is not launch
@@ -308,5 +310,5 @@ def test_random_programs_agree_with_unbatched_ones(backend):
         wanted, fused = function(*xs), mf.fuse(function)
         for x, y in zip([*xs, *wanted], [*ys, *fused(*ys)], strict=True):
             np.testing.assert_allclose(y.numpy(), x.numpy(), rtol=1e-4, atol=1e-5, err_msg=str(seed))
-        found += sum(isinstance(step, BatchedLaunch) for step in fused.plan(*ys).steps)
+        found += sum(len(step.parts()) > 1 for step in fused.plan(*ys).steps)
     assert found > 5

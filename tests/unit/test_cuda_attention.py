@@ -14,7 +14,7 @@ from minifuse.backends.cuda.attention.launches import (
     attention_cost,
     plan_attention,
     split_batch,
-    supports,
+    why_no_kernel,
 )
 from minifuse.backends.cuda.backend import get_device
 from minifuse.backends.cuda.device.simulated_device import SimulatedDevice
@@ -206,15 +206,14 @@ def test_products_and_handed_over_weights_have_no_bank_conflicts(kind):
 
 def test_which_functions_are_known():
     shape = 2, 5, 16
-    for kind, (_, reads) in PASSES.items():
+    for _, reads in PASSES.values():
         shapes = [shape[:-1] if name in ("sums", "delta") else shape for name in reads]
-        assert supports(kind(True, 1.0), shapes, [float32] * len(shapes))
-        assert not supports(kind(True, 1.0), shapes, [float64] * len(shapes))
-    of = Attention(False, 1.0)
+        assert why_no_kernel(shapes, [float32] * len(shapes)) is None
+        assert "not float64" in why_no_kernel(shapes, [float64] * len(shapes))
     for D, is_known in ((15, False), (16, True), (128, True), (129, False)):
-        assert supports(of, [(3, D)] * 3, [float32] * 3) == is_known
-    assert not supports(of, [(3, 16), (4, 16), (4, 20)], [float32] * 3)
-    assert not supports(of, [(3, 16), (0, 16), (0, 16)], [float32] * 3)
+        assert (why_no_kernel([(3, D)] * 3, [float32] * 3) is None) == is_known
+    assert why_no_kernel([(3, 16), (4, 16), (4, 20)], [float32] * 3)
+    assert why_no_kernel([(3, 16), (0, 16), (0, 16)], [float32] * 3)
 
 
 def launches(batch, M=40, D=64, is_aligned=True):

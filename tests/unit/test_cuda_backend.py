@@ -15,6 +15,8 @@ from minifuse.core import operators as op
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, bool_, float32, float64, int32, int64
 from minifuse.core.errors import BackendError, DTypeError
 from minifuse.core.layout import Layout, row_major
+from minifuse.ir.step_kernels import plain_matmul
+from tests.steps import load
 
 from ..cuda.simulated import simulated
 
@@ -313,7 +315,7 @@ def test_no_launch_has_a_hazard(name, seed):
     x = mf.tensor(np.random.default_rng(0).uniform(-2, 2, shape).astype("f4"), backend=BACKEND)
     plan = Plan(function, [x])
     (step,), (expected,) = plan.steps, [y.numpy() for y in [plan.run(x)]]
-    bound = step.bind(BACKEND)
+    bound = BACKEND.compile(step).load()
     out = mf.zeros(*expected.shape, dtype=expected.dtype, backend=BACKEND)
     slots = [x, *plan.hidden, out]
     addresses = [
@@ -328,7 +330,8 @@ def test_no_launch_has_a_hazard(name, seed):
 def test_no_launch_of_a_product_has_a_hazard():
     a, b = [mf.tensor(np.ones(shape, "f4"), backend=BACKEND) for shape in ((5, 9), (9, 7))]
     out = mf.zeros(5, 7, backend=BACKEND)
-    bound = BACKEND.bind_matmul(float32, *[x.meta.layout for x in (out, a, b)])
+    inputs = [a.meta.layout, b.meta.layout]
+    bound = load(BACKEND, plain_matmul(float32), out.shape, (), [out.meta.layout], inputs)
     for plan in bound.plans(out.address, a.address, b.address):
         trace = mf.simt.trace(plan)
         assert trace.is_complete
@@ -340,7 +343,9 @@ def test_unaligned_addresses_are_loaded_one_element_at_a_time():
     x = mf.tensor(np.arange(64, dtype="f4"), backend=BACKEND)
     wide, narrow = [
         mf.simt.trace(
-            Plan(lambda x: x + 1, [v]).steps[0].bind(BACKEND).plan(mf.zeros(64, backend=BACKEND).address, v.address)
+            BACKEND.compile(Plan(lambda x: x + 1, [v]).steps[0])
+            .load()
+            .plan(mf.zeros(64, backend=BACKEND).address, v.address)
         )
         for v in (x[:60], x[1:61])
     ]
@@ -352,7 +357,7 @@ def test_unaligned_addresses_are_loaded_one_element_at_a_time():
 
 def test_a_launch_runs_its_launch_plan():
     x, out = mf.ones(100, backend=BACKEND), mf.zeros(100, backend=BACKEND)
-    bound = Plan(lambda x: x * 2.5, [x]).steps[0].bind(BACKEND)
+    bound = BACKEND.compile(Plan(lambda x: x * 2.5, [x]).steps[0]).load()
     plan = bound.plan(out.address, x.address, 2.5)
     assert plan.grid == bound.geometry.grid
     assert plan.block == bound.geometry.block
@@ -382,7 +387,10 @@ def test_numbers_that_do_not_fit(number, dtype):
 def test_an_empty_launch_runs_nothing():
     x = mf.ones(0, 3, backend=BACKEND)
     assert (x + 1).shape == (0, 3)
-    assert BACKEND.bind_matmul(float32, Layout((0, 3), (3, 1), 0), row_major((0, 4)), row_major((4, 3)))(0, 0, 0) is None
+    launch = load(
+        BACKEND, plain_matmul(float32), (0, 3), (), [Layout((0, 3), (3, 1), 0)], [row_major((0, 4)), row_major((4, 3))]
+    )
+    assert launch(0, 0, 0) is None
 
 
 def test_device_memory_has_its_own_pool():

@@ -31,7 +31,7 @@ def test_columns_are_reduced_four_at_a_time(name, shape):
     function, arrays = FUNCTIONS[name], operands(*shape)
     tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
     plan = Plan(function, tensors)
-    bound = plan.steps[0].bind(BACKEND)
+    bound = BACKEND.compile(plan.steps[0]).load()
     assert bound.text.column == 0
     assert "load4_if(is_wide, in" in bound.text.text
     exact = function(*[mf.tensor(a.astype("f8")) for a in arrays]).numpy()
@@ -43,7 +43,7 @@ def test_views_that_begin_anywhere(first):
     a = operands(50, 48)[0]
     x = mf.tensor(a, backend=BACKEND)[:, first : first + 40]
     (step,) = Plan(lambda x: x.sum(0), (x,)).steps
-    assert step.bind(BACKEND).text.column == 0
+    assert BACKEND.compile(step).load().text.column == 0
     np.testing.assert_allclose(x.sum(0).numpy(), a[:, first : first + 40].sum(0, "f8"), rtol=1e-5)
 
 
@@ -58,7 +58,7 @@ def test_there_is_no_hazard():
     x = mf.tensor(a, backend=BACKEND)
     (step,) = Plan(lambda x: x.sum(0), (x,)).steps
     out = np.full(140, np.nan, "f4")
-    trace = simt.trace(step.bind(BACKEND).plan(out.ctypes.data, x.address), limit=None)
+    trace = simt.trace(BACKEND.compile(step).load().plan(out.ctypes.data, x.address), limit=None)
     assert trace.hazards() == []
     np.testing.assert_allclose(out, a.sum(0, "f8"), rtol=1e-5)
 
@@ -75,4 +75,4 @@ def test_there_is_no_hazard():
 def test_all_else_has_a_column_a_thread(function, shape):
     x = mf.tensor(operands(*shape)[0], backend=BACKEND)
     (step,) = Plan(function, (x,)).steps
-    assert step.bind(BACKEND).text.column is None
+    assert BACKEND.compile(step).load().text.column is None

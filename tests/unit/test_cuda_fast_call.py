@@ -13,14 +13,14 @@ import pytest
 
 from minifuse.backends.cuda.attention.launches import CudaAttentionLauncher
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
-from minifuse.backends.cuda.matmul.operands import plain_matmul
 from minifuse.backends.fast_call import SLOT_FORMATS, FastLaunch, make_fast_launch
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32, int64
 from minifuse.core.errors import DTypeError
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import relu
 from minifuse.ir.attention import Attention, KeyValueGradient, QueryGradient
-from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, ReadOutput, cast
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, ReadOutput, cast
+from minifuse.ir.step_kernels import MatmulKernel, plain_matmul
 from minifuse.runtime.memory_pool import MemoryBuffer, Pool
 
 from .test_fast_call import FakeDriver

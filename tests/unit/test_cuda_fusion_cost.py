@@ -5,14 +5,16 @@ import re
 import numpy as np
 import pytest
 
-from minifuse.backends.base import FallbackMatmul
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul.fusion_cost import MAX_EPILOGUE_ARRAYS, MAX_EPILOGUE_COST, why_not_fused_matmul
+from minifuse.backends.fallback import MatmulSequence
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major
 from minifuse.core.operators import abs as absolute
 from minifuse.core.operators import exp, gelu, log, relu, sin
-from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, MatmulKernel, cast
+from minifuse.ir.kernel_ir import Accumulator, IndexValue, KernelParameter, Load, cast
+from minifuse.ir.step_kernels import MatmulKernel
+from tests.steps import matmul_step
 
 from ..cuda.simulated import simulated
 from .test_cuda_matmul_launches import address_of, layout_of
@@ -113,7 +115,7 @@ def test_index_values_are_not_copied():
 
 def run(backend, kernel, out, *inputs):
     """Bind and launch a product."""
-    launch = backend.bind_fused_matmul(kernel, [layout_of(out)], [layout_of(x) for x in inputs])
+    launch = backend.compile(matmul_step(kernel, [layout_of(out)], [layout_of(x) for x in inputs])).load()
     launch(*[address_of(x) for x in (out, *inputs)])
     return launch
 
@@ -124,7 +126,7 @@ def test_a_product_that_is_refused_is_computed_all_the_same():
     out = np.full((5, 7), np.nan, np.float32)
     kernel = MatmulKernel(Load(0, float32) * Load(1, float32), log(absolute(Load(2, float32)) + 1.0), (relu(DOT),))
     launch = run(backend, kernel, out, a, mask, b)
-    assert isinstance(launch.__self__, FallbackMatmul)
+    assert isinstance(launch.__self__, MatmulSequence)
     exact = np.maximum((a * mask).astype(float) @ np.log(np.abs(b.astype(float)) + 1), 0)
     np.testing.assert_allclose(out, exact, rtol=1e-5, atol=1e-5)
 
@@ -132,12 +134,12 @@ def test_a_product_that_is_refused_is_computed_all_the_same():
 def test_why_not_fused_names_the_reason():
     backend, layouts = simulated(), [row_major((512, 8192)), row_major((8192, 512)), row_major((512, 512))]
     kernel = MatmulKernel(A, B, (relu(DOT + Load(2, float32)),))
-    assert backend.why_not_fused(kernel, layouts[2:], layouts) == ""
-    assert isinstance(backend.bind_fused_matmul(kernel, layouts[2:], layouts), CudaMatmulLauncher)
-    product, adder = backend.fused_matmul_source(kernel, layouts[2:], layouts).split("# add_parts")
+    step = matmul_step(kernel, layouts[2:], layouts)
+    assert backend.supports(step) is None
+    assert isinstance(backend.compile(step).load(), CudaMatmulLauncher)
+    product, adder = backend.compile(step).source.split("# add_parts")
     assert product.startswith("# matmul ")
     assert "def" not in product
     assert "maximum((total + x2), f32(0.0))" in adder
-    assert backend.fused_matmul_source(
-        MatmulKernel(relu(A), B, (DOT,)), [row_major((4096, 4096))], [row_major((4096, 4096))] * 2
-    )
+    refused_step = matmul_step(MatmulKernel(relu(A), B, (DOT,)), [row_major((4096, 4096))], [row_major((4096, 4096))] * 2)
+    assert backend.compile(refused_step).source

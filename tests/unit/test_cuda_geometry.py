@@ -129,7 +129,7 @@ def launch(function, *inputs, misaligned=False):
     """What the only kernel of a function would launch: (form, plan)."""
     plan = Plan(function, inputs)
     (step,) = plan.steps
-    bound = step.bind(simulated())
+    bound = simulated().compile(step).load()
     count = len(step.outputs) + len(step.inputs)
     addresses = [(k + 1) << 20 | 4 * misaligned for k in range(count)]  # nobody looks what is there
     return bound.text.form, bound.plan(*addresses)

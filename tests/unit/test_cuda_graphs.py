@@ -219,8 +219,8 @@ def test_only_several_kernel_launches_become_a_graph(device, launches):
 
 
 def test_the_interpreter_and_other_backends_have_none():
-    assert simulated().bind_sequence([print, print], [1, 1]) is None
-    assert Backend().bind_sequence([print, print], [1, 1]) is None
+    assert simulated().join is None
+    assert Backend().join is None
 
 
 def test_launchers_of_the_backend_describe_their_kernels():
@@ -228,7 +228,7 @@ def test_launchers_of_the_backend_describe_their_kernels():
     backend = simulated()
     x = mf.ones(40, 40, backend=backend)
     for step in Plan(lambda x: (x @ x).softmax(1), (x,)).steps:
-        bound = step.bind(backend)
+        bound = backend.compile(step).load()
         addresses = [256 * (k + 1) for k in range(len(step.outputs) + len(step.inputs))]
         for launch in bound.ready_launches(*addresses):
             assert len(launch.kinds) == len(launch.arguments)

@@ -8,12 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.base import FallbackMatmul
 from minifuse.backends.cuda.launcher import CudaMatmulLauncher
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.epilogue import build_hooks, hook_expressions
 from minifuse.backends.cuda.matmul.launches import plan_matmul
 from minifuse.backends.cuda.tile_shapes import LARGE, NARROW, SLIM
+from minifuse.backends.fallback import MatmulSequence
 from minifuse.backends.registry import get_backend
 from minifuse.core.dtypes import BY_NUMPY, HIGHEST, bool_, float32, float64, int32, int64
 from minifuse.core.layout import Layout, row_major
@@ -25,11 +25,11 @@ from minifuse.ir.kernel_ir import (
     IndexValue,
     KernelParameter,
     Load,
-    MatmulKernel,
     ReadOutput,
     cast,
     constant,
 )
+from minifuse.ir.step_kernels import MatmulKernel
 
 from ..cuda.simulated import simulated
 from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, force, layout_of, sample
@@ -381,7 +381,7 @@ def test_other_element_types(dtype, kernel, parts, monkeypatch):
     case = Case(lambda a, b, x, p: (change(a[0]), b[0], elements(x[0])), [a], [b], [c])
     case.bound()(*case.values())
     found = [out.copy() for out in case.outs]
-    FallbackMatmul(get_backend("python"), case.kernel, *case.layouts()).launch(*case.values())
+    MatmulSequence(get_backend("python"), case.kernel, *case.layouts()).launch(*case.values())
     for got, other in zip(found, case.outs, strict=True):
         assert np.array_equal(got, other) if dtype is not float64 else np.allclose(got, other, rtol=1e-12, atol=1e-12)
 

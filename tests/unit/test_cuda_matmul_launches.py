@@ -24,11 +24,12 @@ from minifuse.backends.cuda.matmul.heuristics import (
     transposed_configs,
 )
 from minifuse.backends.cuda.matmul.launches import plan_matmul, split_for_grid
-from minifuse.backends.cuda.matmul.operands import OUT, WORKSPACE, GpuGemmPlan, OperandAddress, plain_matmul
+from minifuse.backends.cuda.matmul.operands import OUT, WORKSPACE, GpuGemmPlan, OperandAddress
 from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE
 from minifuse.backends.matmul.problem import MatmulOperand, MatmulProblem, plain_problem
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
+from minifuse.ir.step_kernels import plain_matmul
 
 H200 = GpuLimits(132, 227 * 1024)
 BATCHES = {

@@ -9,13 +9,14 @@ import minifuse as mf
 from minifuse import simt
 from minifuse.backends.cuda.backend import CudaBackend
 from minifuse.backends.cuda.multi_tensor import MAX_CACHED_TABLES, CudaMultiTensorLauncher
-from minifuse.compiler.batch_launches import BatchedLaunch
 from minifuse.compiler.plan import Plan, plans, runs
 from minifuse.core.dtypes import float32
 from minifuse.core.errors import DTypeError, OutOfBoundsError
 from minifuse.core.layout import row_major
 from minifuse.inspect.dry_run import launches_of
 from minifuse.ir.kernel_ir import Kernel, KernelParameter, Load
+from minifuse.ir.step_kernels import BatchedKernel
+from tests.steps import batch, set_batching
 
 from ..cuda.simulated import simulated
 
@@ -48,6 +49,9 @@ def bits(xs):
     return [x.numpy().tobytes() for x in xs]
 
 
+COMPILE = CudaBackend.compile  # that accepts batches
+
+
 def launches(function, *inputs):
     """How many launches a call makes, of steps that have points."""
     return sum(all(step.shape) for step in mf.fuse(function).plan(*inputs).steps)
@@ -56,8 +60,8 @@ def launches(function, *inputs):
 def both_ways(monkeypatch, run):
     """What `run()` gives with tables, and without."""
     found = []
-    for has_multi_tensor in (True, False):
-        monkeypatch.setattr(CudaBackend, "has_multi_tensor", has_multi_tensor)
+    for has_batches in (True, False):
+        set_batching(monkeypatch, CudaBackend, has_batches)
         plans.clear()
         runs.clear()
         found.append(run())
@@ -69,8 +73,8 @@ def bound_step(function, *inputs, targets=()):
     """The only step of a plan, bound, and the tensors of its slots."""
     plan = Plan(function, inputs, targets)
     (step,) = plan.steps
-    assert isinstance(step, BatchedLaunch)
-    return plan, step, step.bind(BACKEND)
+    assert isinstance(step.kernel, BatchedKernel)
+    return plan, step, BACKEND.compile(step).load()
 
 
 @pytest.mark.parametrize("first", [0, 1, 4])
@@ -133,7 +137,7 @@ def test_a_step_of_an_optimizer_is_one_launch(monkeypatch, kind):
             before = set(plans)
             optimizer.step()
             made = [plan for key, plan in plans.items() if key not in before and plan.graph.stores]
-            assert [len(plan.steps) for plan in made] in ([], [1 if CudaBackend.has_multi_tensor else 4])
+            assert [len(plan.steps) for plan in made] in ([], [1 if CudaBackend.compile is COMPILE else 4])
         return bits([p.detach() for p in params])
 
     together, apart = both_ways(monkeypatch, run)
@@ -175,7 +179,7 @@ def bound_doubling(sizes):
     kernel = Kernel((Load(0, float32) * KernelParameter(0, float32),), ())
     layouts = [([row_major((n,))], [row_major((n,))]) for n in sizes]
     outs = [mf.zeros(n, backend=BACKEND) for n in sizes]
-    bound = BACKEND.bind_multi_tensor(kernel, [(n,) for n in sizes], layouts)
+    bound = BACKEND.compile(batch(kernel, sizes, layouts)).load()
     assert isinstance(bound, CudaMultiTensorLauncher)
     return bound, xs, outs, tuple(x.address for pair in zip(outs, xs, strict=True) for x in pair)
 
@@ -278,7 +282,7 @@ def test_launches_bytes_source_and_profile():
     assert "pointwise over 2 x (40,) and (30,); 1 launch" in page
     source = fused.source(xs)
     (step,) = fused.plan(xs).steps
-    bound = step.bind(BACKEND)
+    bound = BACKEND.compile(step).load()
     assert bound.text.text in source
     assert "def kernel(arrays, table" in source
     with mf.profile() as p:

@@ -71,7 +71,7 @@ def test_rows_of_any_length(function, length):
     arrays = operands(CASES[function], (3, length))
     arrays[0][1] += np.arange(length) / 50  # the largest ones come last, or first
     arrays[0][2] -= np.arange(length) / 50
-    assert "moved_sum" in step_of(function, *arrays).bind(BACKEND).text.text
+    assert "moved_sum" in BACKEND.compile(step_of(function, *arrays)).load().text.text
     tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
     for _ in range(2):
         out = Plan(function, tensors).run(*tensors).numpy()
@@ -83,7 +83,7 @@ def test_rows_of_any_length(function, length):
 def test_one_pass_reads_a_row_for_both_reductions(function, times, length):
     x = operands("x", (2, length))[0]
     step = step_of(function, x)
-    bound = step.bind(BACKEND)
+    bound = BACKEND.compile(step).load()
     out = np.full((2, length), np.nan, "f4")
     trace = simt.trace(bound.plan(out.ctypes.data, x.ctypes.data, *map(float, step.numbers)), limit=None)
     assert trace.hazards() == []
@@ -168,7 +168,7 @@ def test_a_gathered_element_is_loaded_by_its_index(rows, monkeypatch):
         monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
     x, target = operands("x", (6, 300))[0], np.array([0, 299, 7, 64, 128, 255])
     step = step_of(cross_entropy, x, target)
-    text = step.bind(BACKEND).text.text
+    text = BACKEND.compile(step).load().text.text
     assert "if 0 <= i1 < n1:" in text
     assert "where((t0 ==" not in text
     d = x - x.max(1, keepdims=True)

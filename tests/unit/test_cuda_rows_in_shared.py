@@ -58,7 +58,7 @@ def trace_of(function, arrays, **changes):
     tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
     plan = Plan(function, tensors)
     (step,) = plan.steps
-    bound = step.bind(BACKEND)
+    bound = BACKEND.compile(step).load()
     out = np.full(step.shape, np.nan, arrays[0].dtype)
     numbers = [float(n) for n in step.numbers]
     launch = bound.plan(out.ctypes.data, *[t.address for t in tensors], *numbers)
@@ -123,7 +123,7 @@ def test_other_types_wait_too(dtype, waiting):
 
     tensor = mf.tensor(a, backend=BACKEND)
     (step,) = Plan(largest, (tensor,)).steps
-    launch = step.bind(BACKEND).plan(np.zeros(a.shape, bool).ctypes.data, tensor.address)
+    launch = BACKEND.compile(step).load().plan(np.zeros(a.shape, bool).ctypes.data, tensor.address)
     assert set(reads(simt.trace(launch), "in0").tolist()) == {1}
     assert (largest(tensor).numpy() == largest(mf.tensor(a)).numpy()).all()
 

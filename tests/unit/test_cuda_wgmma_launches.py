@@ -17,7 +17,8 @@ from minifuse.backends.cuda.matmul.wgmma import LEFT_ROWS, RIGHT_ROWS, STRIP_TIL
 from minifuse.backends.matmul.problem import MatmulOperand, plain_problem
 from minifuse.core.dtypes import HIGH, MEDIUM, float32, float64, int32
 from minifuse.core.layout import row_major
-from minifuse.ir.kernel_ir import Accumulator, Load, MatmulKernel
+from minifuse.ir.kernel_ir import Accumulator, Load
+from minifuse.ir.step_kernels import MatmulKernel
 
 from ..cuda.cores import take
 from .test_cuda_matmul_fusion import whole

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.compiler.batch_launches import BatchedLaunch
 from minifuse.compiler.form_kernels import MAX_KERNEL_ARRAYS
 from minifuse.compiler.fusion_log import (
     COPIED,
@@ -32,7 +31,8 @@ from minifuse.compiler.plan import Plan
 from minifuse.compiler.reindexing import is_unflatten
 from minifuse.ir.array_functions import Iota
 from minifuse.ir.graph import strip_views
-from minifuse.ir.steps import KernelLaunch, MatmulLaunch
+from minifuse.ir.kernel_ir import Kernel
+from minifuse.ir.step_kernels import MatmulKernel
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 W = np.random.default_rng(1).normal(size=(5, 4))
@@ -73,7 +73,7 @@ def test_only_the_kernels_of_the_plan_are_in_refusals():
 def test_a_matmul_computes_its_epilogue():
     plan = plan_of(lambda x, w, b: mf.relu(x @ w + b) * 0.5, X, W, B)
     (step,) = plan.steps
-    assert isinstance(step, MatmulLaunch)
+    assert isinstance(step.kernel, MatmulKernel)
     np.testing.assert_allclose(plan.run(*map(mf.tensor, (X, W, B))), np.maximum(X @ W + B, 0) * 0.5)
 
 
@@ -103,7 +103,7 @@ def test_a_matmul_with_a_prologue_is_stored_once():
 
 def test_an_operand_of_one_matmul_is_its_prologue():
     (step,) = plan_of(lambda x, w: mf.exp(x) @ w, X.astype("f4")[:2], W.astype("f4")).steps
-    assert isinstance(step, MatmulLaunch)
+    assert isinstance(step.kernel, MatmulKernel)
     assert not step.kernel.is_plain
 
 
@@ -115,7 +115,7 @@ def test_two_matmuls_are_two_kernels_with_a_reason():
 
 def test_a_reduction_of_a_matmul_is_refused_with_a_reason():
     plan = plan_of(lambda x, w: (x @ w).sum(1), X, W)
-    assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
+    assert [type(step.kernel) for step in plan.steps] == [MatmulKernel, Kernel]
     assert any("a matmul tile holds only parts" in reason for reason in reasons(plan))
 
 
@@ -231,7 +231,7 @@ def test_joined_launches_have_the_same_results(monkeypatch):
     xs = [mf.tensor(a) for a in (X, W, B)]
     apart = mf.fuse(f)
     expected = apart(*xs)
-    monkeypatch.setattr(ParallelBackend, "can_join_launches", True)
+    monkeypatch.setattr(ParallelBackend, "join", lambda self, launches, counts: None)
     joined = mf.fuse(f)
     assert "launches(" in joined.plan(*xs).text
     assert "launches(" not in apart.plan(*xs).text
@@ -324,12 +324,12 @@ def test_a_matmul_fuses_its_epilogue_and_its_prologue():
 
 
 def test_an_epilogue_that_the_backend_refuses_is_another_kernel(monkeypatch):
-    def refused(self, kernel, outputs, inputs):
-        return "" if kernel.is_plain else "no epilogues here"
+    def refused(self, step):
+        return None if step.kernel.is_plain else "no epilogues here"
 
-    monkeypatch.setattr(ParallelBackend, "why_not_fused", refused)
+    monkeypatch.setattr(ParallelBackend, "supports", refused)
     plan, found = decisions_of(lambda x, w, b: x @ w + b, X, W, B)
-    assert [type(step) for step in plan.steps] == [MatmulLaunch, KernelLaunch]
+    assert [type(step.kernel) for step in plan.steps] == [MatmulKernel, Kernel]
     assert (RESTARTED, 0, ["Matmul"], "no epilogues here") in found
     assert "no epilogues here" in reasons(plan)
 
@@ -387,7 +387,7 @@ def test_the_log_contains_each_kernels_operators_and_stores(steps, has_gradients
     given_ = [mf.ones(6, 6, requires_grad=has_gradients) for _ in range(3)]
     with record_fusion() as record:
         plan = Plan(table_of(steps), given_)
-    parts = [iter(step.parts if isinstance(step, BatchedLaunch) else [step]) for step in plan.steps]
+    parts = [iter(step.parts()) for step in plan.steps]
     lies, begun, left = set(plan.arguments), {}, (next(parts[k]) for k in record.order)
     for kind, kernel, nodes, _ in record.decisions:
         if kind == STARTED:

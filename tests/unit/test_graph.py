@@ -23,7 +23,8 @@ from minifuse.core.layout import row_major
 from minifuse.ir import graph as graph_module
 from minifuse.ir.array_functions import Reduce, View
 from minifuse.ir.graph import Argument, Literal, Node, Number, literal, strip_views
-from minifuse.ir.steps import KernelLaunch, MatmulLaunch
+from minifuse.ir.kernel_ir import Kernel
+from minifuse.ir.step_kernels import MatmulKernel
 from minifuse.ir.vjp import Backward, differentiate
 from minifuse.runtime.plan_cache import PlanCache, PlanTable
 
@@ -301,12 +302,12 @@ def test_a_kernel_reduces_only_its_own_rows():
 def test_steps_list_the_buffers_they_read_and_write():
     plan = Plan(lambda x: mf.relu(x[:, 1:] @ x[:, 1:].T).sum(0) * 1.5, [mf.tensor(X)])
     product, launch = plan.steps
-    assert isinstance(product, MatmulLaunch)
-    assert isinstance(launch, KernelLaunch)
+    assert isinstance(product.kernel, MatmulKernel)
+    assert isinstance(launch.kernel, Kernel)
     assert [offset for _, offset in product.address_offsets()] == [0, 8, 8]
     assert launch.inputs == product.outputs
     assert launch.numbers == ["1.5"]
-    assert "(16, 39)" in product.source(plan.backend)
+    assert "(16, 39)" in plan.backend.compile(product).source
 
 
 # Differentiation

@@ -10,8 +10,10 @@ import pytest
 import minifuse as mf
 from minifuse.backends.parallel import implicit_gemm_conv
 from minifuse.backends.parallel.backend import ParallelBackend
+from minifuse.core.layout import row_major
 from minifuse.ir.array_functions import BoundFunction, Matmul
 from minifuse.nn.im2col import WindowProduct
+from tests.steps import composite_step
 
 ROOT = Path(__file__).parents[2]
 
@@ -72,7 +74,10 @@ def multiplied(case, *tensors):
 def test_values_with_and_without_a_bias(case, dtype):
     given = operands(case, dtype)
     for some in (given[:2], given):
-        assert ParallelBackend().supports(function_of(case, getattr(mf, dtype)), [x.shape for x in some], [])
+        step = composite_step(
+            function_of(case, getattr(mf, dtype)), [row_major(x.shape) for x in some], [getattr(mf, dtype)] * len(some)
+        )
+        assert ParallelBackend().supports(step) is None
         found = multiplied(case, *[mf.tensor(x) for x in some]).numpy()
         wanted = exact(case, *some)
         np.testing.assert_allclose(found, wanted, atol=(1e-5 if dtype == "float32" else 1e-13) * np.abs(wanted).max())
@@ -142,6 +147,7 @@ def test_explain_lists_it_as_a_kernel():
 FENCED = """
 import ctypes, mmap
 import numpy as np
+from tests.steps import load
 from minifuse.backends.parallel.backend import ParallelBackend
 from minifuse.backends.parallel import conv_weight_grad
 from minifuse.backends.parallel.implicit_gemm_conv import bind
@@ -178,7 +184,7 @@ for case in gradients.CASES:
 for shape in ((19, 5), (16, 33), (31, 17)):
     x, y = fence(np.random.rand(*shape).astype(np.float32)), fence(np.zeros(shape[::-1], np.float32))
     layouts = [row_major(y.shape)], [row_major(x.shape).permute(1, 0)]
-    backend.bind(Kernel((Load(0, float32),), ()), y.shape, (), *layouts)(y.ctypes.data, x.ctypes.data)
+    load(backend, Kernel((Load(0, float32),), ()), y.shape, (), *layouts)(y.ctypes.data, x.ctypes.data)
     np.testing.assert_array_equal(y, x.T)
 """
 

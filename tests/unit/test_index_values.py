@@ -10,6 +10,7 @@ from minifuse.core.dtypes import BY_NUMPY, bool_, float32, int64
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import add, maximum, where
 from minifuse.ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, cast, reduce_expr, renumber_operands
+from tests.steps import load
 
 BACKENDS = ["python", "parallel", "cuda"]
 
@@ -42,7 +43,7 @@ def run(name, kernel, shape, dims, inputs):
         outputs.append((buffer, buffer.address, e.dtype, layout))
         targets.append(buffer.address)
         seen.append(layout.expand(*shape))
-    backend.bind(kernel, shape, dims, seen, layouts)(*targets, *addresses)
+    load(backend, kernel, shape, dims, seen, layouts)(*targets, *addresses)
     return [np.array(backend.to_numpy(*x)) for x in outputs]
 
 

@@ -21,8 +21,8 @@ from minifuse.ir.kernel_ir import (
     constant,
     reduce_expr,
     stride_kind,
-    trace,
 )
+from minifuse.ir.kernel_tracing import trace
 
 x, y = Load(0, float32), Load(1, float32)
 

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.parallel import backend as backend_module
+from minifuse.backends.parallel import executables as backend_module
 from minifuse.backends.parallel import nontemporal_stores
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.registry import get_backend
@@ -16,6 +16,7 @@ from minifuse.core import operators as op
 from minifuse.core.dtypes import bool_, float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, Op, ReadOutput, reduce_expr
+from tests.steps import load
 
 backend = get_backend("parallel")
 KINDS = {"f32": np.float32, "f64": np.float64, "i32": np.int32, "bool_": np.uint8}
@@ -61,7 +62,7 @@ def run(kernel, shape, dims, arrays, dtypes, limit, monkeypatch):
         rows = [1 if d in dims else size for d, size in enumerate(shape)]
         outs = [np.zeros(shape if k < len(kernel.pointwise_outputs) else rows, dtype) for k, dtype in enumerate(dtypes)]
         layouts = [row_major(x.shape).expand(*shape) for x in (*outs, *arrays)]
-        launch = backend.bind(kernel, shape, dims, layouts[: len(outs)], layouts[len(outs) :])
+        launch = load(backend, kernel, shape, dims, layouts[: len(outs)], layouts[len(outs) :])
         launch(*[x.ctypes.data for x in (*outs, *arrays)])
         return outs, bool(launch.header)
 

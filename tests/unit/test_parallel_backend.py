@@ -12,7 +12,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Operand
-from minifuse.backends.parallel import backend as backend_module
+from minifuse.backends.parallel import executables as backend_module
 from minifuse.backends.parallel import numba_fallback
 from minifuse.backends.parallel.driver import CHUNKS_PER_THREAD, PARALLEL_WORK, THREADS, count_chunks
 from minifuse.backends.registry import get_backend
@@ -21,6 +21,7 @@ from minifuse.core import operators as op
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.layout import row_major
 from minifuse.ir.kernel_ir import Kernel, Load, reduce_expr
+from tests.steps import load
 
 backend = get_backend("parallel")
 
@@ -107,7 +108,7 @@ def test_a_new_slice_compiles_nothing():
 def test_a_new_class_of_strides_does_compile():
     x = mf.arange(12, dtype="float32").reshape(3, 4)
     function = lambda x: (x * 1.5 + 0.25) * (x + 7.5) * (x - 3.5)  # noqa: E731
-    plans = [Plan(function, [y]).steps[0].source(backend) for y in (x, x[:, ::2], x[0].expand(3, 4))]
+    plans = [backend.compile(Plan(function, [y]).steps[0]).source for y in (x, x[:, ::2], x[0].expand(3, 4))]
     assert len(set(plans)) == 3
 
 
@@ -155,10 +156,10 @@ def test_work_is_elements_times_cost(monkeypatch):
     monkeypatch.setattr(backend_module, "count_chunks", lambda count, work: asked.append((count, work)) or 1)
     x, shape = Load(0, float32), (6, 50)
     kernel = Kernel((op.exp(x),), ())
-    backend.bind(kernel, shape, (), [row_major(shape)], [row_major(shape)])
+    load(backend, kernel, shape, (), [row_major(shape)], [row_major(shape)])
     assert asked.pop() == (300, 300 * kernel.cost())
     kernel = Kernel((), (reduce_expr(op.add, x),))
-    backend.bind(kernel, shape, (1,), [row_major((6, 1)).expand(*shape)], [row_major(shape)])
+    load(backend, kernel, shape, (1,), [row_major((6, 1)).expand(*shape)], [row_major(shape)])
     assert asked.pop() == (6, 300 * kernel.cost())
 
 
@@ -203,7 +204,7 @@ def test_processes_with_other_numbers_of_threads_agree(tmp_path):
 def test_a_launch_is_a_function_of_addresses_and_numbers():
     x, out = np.arange(6.0), np.zeros(6)
     kernel = Plan(lambda x: x * 2.5 + 1, [mf.tensor(x)]).steps[0].kernel
-    launch = backend.bind(kernel, (6,), (), [row_major((6,))], [row_major((6,))])
+    launch = load(backend, kernel, (6,), (), [row_major((6,))], [row_major((6,))])
     launch(out.ctypes.data, x.ctypes.data, 2.5)
     assert out.tolist() == (x * 2.5 + 1).tolist()
     launch(x.ctypes.data, x.ctypes.data, -1.0)
@@ -212,7 +213,7 @@ def test_a_launch_is_a_function_of_addresses_and_numbers():
 
 def test_a_kernel_over_nothing_writes_nothing():
     out = np.full(3, 7.0)
-    launch = backend.bind(Kernel((Load(0, float64),), ()), (0, 3), (), [row_major((0, 3))], [row_major((0, 3))])
+    launch = load(backend, Kernel((Load(0, float64),), ()), (0, 3), (), [row_major((0, 3))], [row_major((0, 3))])
     launch(out.ctypes.data, out.ctypes.data)
     assert out.tolist() == [7, 7, 7]
 
@@ -220,8 +221,8 @@ def test_a_kernel_over_nothing_writes_nothing():
 def test_binding_the_same_kernel_twice_finds_it():
     layouts = [row_major((5,))], [row_major((5,))]
     kernel = Kernel((op.sin(Load(0, float64)) + op.cos(Load(0, float64)),), ())
-    backend.bind(kernel, (5,), (), *layouts)
-    assert kernels_of(lambda: backend.bind(kernel, (5,), (), *layouts)) == 0
+    load(backend, kernel, (5,), (), *layouts)
+    assert kernels_of(lambda: load(backend, kernel, (5,), (), *layouts)) == 0
 
 
 def test_an_int64_parameter_beyond_a_double_stays_exact():

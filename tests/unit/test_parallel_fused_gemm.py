@@ -39,14 +39,15 @@ from minifuse.ir.kernel_ir import (
     IndexValue,
     KernelParameter,
     Load,
-    MatmulKernel,
     ReadOutput,
     cast,
     constant,
     replace,
 )
+from minifuse.ir.step_kernels import MatmulKernel
 from minifuse.runtime.kernel_cache import cache
 from minifuse.testing.tolerances import tolerance_for
+from tests.steps import matmul_step
 from tests.unit.test_parallel_gemm import GUARD, layout_of, run, spread
 
 BACKEND = ParallelBackend()
@@ -128,8 +129,12 @@ def addresses(operands):
     return [x[0] if isinstance(x, tuple) else x.__array_interface__["data"][0] for x in operands]
 
 
+def executable(kernel, outputs, operands, backend=BACKEND):
+    return backend.compile(matmul_step(kernel, layouts(outputs), layouts(operands)))
+
+
 def launch(kernel, outputs, operands, numbers=(), backend=BACKEND):
-    bound = backend.bind_fused_matmul(kernel, layouts(outputs), layouts(operands))
+    bound = executable(kernel, outputs, operands, backend).load()
     bound(*addresses(outputs), *addresses(operands), *numbers)
     return outputs
 
@@ -222,7 +227,7 @@ def spaces_of(sizes, batch=()):
 
 
 def numbers_of(kernel):
-    return [2] * len(kernel.parameters())
+    return [2] * len(kernel.find_all(KernelParameter))
 
 
 @st.composite
@@ -449,9 +454,9 @@ def test_an_empty_output_needs_no_launch(shapes):
     a, b = (np.ones(shape, np.float32) for shape in shapes)
     out = np.ones((*a.shape[:-1], b.shape[-1]), np.float32)
     assert launch(kernel, [out], [a, b]) == [out]
-    assert BACKEND.fused_matmul_cost(kernel, layouts([out]), layouts([a, b])) == (0, 0)
-    assert not BACKEND.why_not_fused(kernel, layouts([out]), layouts([a, b]))
-    assert "matmul" in BACKEND.fused_matmul_source(kernel, layouts([out]), layouts([a, b]))
+    assert executable(kernel, [out], [a, b]).cost() == (0, 0, 0)
+    assert executable(kernel, [out], [a, b]).refusal is None
+    assert "matmul" in executable(kernel, [out], [a, b]).source
 
 
 def test_a_number_out_of_range_is_an_error():
@@ -509,7 +514,7 @@ def test_blocks_fit_their_reserved_memory(sizes, dtype, choices):
 def test_the_source_shows_each_stage():
     kernel, *types = kernel_of(float32, "relu", "a", "bias and relu")
     operands = operands_of(np.random.default_rng(13), float32, types, (20, 30, 40))
-    text = BACKEND.fused_matmul_source(kernel, layouts([like((20, 30), float32)]), layouts(operands))
+    text = executable(kernel, [like((20, 30), float32)], operands).source
     assert text.count("def kernel(start, stop, args):") == 2
     assert text.index("each block of a") < text.index("finished sums")
     assert "out0[i0 * out0_0 + i1] + in0" in text  # the sums are changed in place
@@ -539,7 +544,7 @@ def test_an_epilogue_is_not_refused_for_its_cost():
     kernel, *types = kernel_of(float32, epilogue="mask alone")
     for sizes in EDGES:
         operands = operands_of(np.random.default_rng(15), float32, types, sizes)
-        assert not BACKEND.why_not_fused(kernel, layouts([like(sizes[:2], bool_)]), layouts(operands))
+        assert executable(kernel, [like(sizes[:2], bool_)], operands).refusal is None
 
 
 def test_more_arguments_than_fit_are_launches_apart():
@@ -549,15 +554,15 @@ def test_more_arguments_than_fit_are_launches_apart():
     kernel = MatmulKernel(Load(0, float32), Load(1, float32), (total,))
     operands = operands_of(np.random.default_rng(16), float32, ([float32], [float32], [float32] * 100), (3, 4, 5))
     out = like((3, 4), float32)
-    assert "304 arguments" in BACKEND.why_not_fused(kernel, layouts([out]), layouts(operands))
-    assert BACKEND.fused_matmul_cost(kernel, layouts([out]), layouts(operands)) == (2, 48)
+    assert "304 arguments" in executable(kernel, [out], operands).refusal
+    assert executable(kernel, [out], operands).cost() == (2, 48, 120)
     check(kernel, [out], operands)
 
 
 def test_the_cost_of_a_matmul_is_counted():
     kernel, *types = kernel_of(float32, "relu", "relu", "mask alone")
     operands = operands_of(np.random.default_rng(17), float32, types, (3, 4, 5))
-    assert BACKEND.fused_matmul_cost(kernel, layouts([like((3, 4), bool_)]), layouts(operands)) == (1, 0)
+    assert executable(kernel, [like((3, 4), bool_)], operands).cost() == (1, 0, 120)
 
 
 # In processes of their own.

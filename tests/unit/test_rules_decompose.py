@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.backends.base import Cost, Executable
 from minifuse.backends.operand import Operand
 from minifuse.backends.python import PythonBackend
 from minifuse.compiler.graph import Graph
@@ -13,8 +14,9 @@ from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import BoundFunction, CompositeOp, CompositeOutput
 from minifuse.ir.graph import Argument, Node
+from minifuse.ir.kernel_ir import Kernel
 from minifuse.ir.reduction_bodies import reduce_dims
-from minifuse.ir.steps import KernelLaunch, LibraryCall
+from minifuse.ir.step_kernels import CompositeKernel
 from minifuse.testing import gradcheck
 
 
@@ -51,15 +53,35 @@ class Knowing(PythonBackend):
     def __init__(self):
         self.bound, self.calls = 0, 0
 
-    def supports(self, function, shapes, dtypes):
-        return function.names[0] == "scaled" and dtypes == [float32]
+    def compile(self, step):
+        is_known = isinstance(step.kernel, CompositeKernel) and step.kernel.op.names[0] == "scaled"
+        return KnownOp(self, step) if is_known else super().compile(step)
 
-    def bind_composite(self, function, outputs, inputs):
-        self.bound += 1
-        (by,) = function.parameters
+
+class KnownOp(Executable):
+    """The executable of `scaled`."""
+
+    def __init__(self, backend, step):
+        super().__init__(step)
+        self.backend = backend
+
+    @property
+    def refusal(self):
+        return None if set(self.step.kernel.operand_dtypes()) == {float32} else "it computes in float32"
+
+    @property
+    def source(self):
+        return f"# {self.backend.name}: {self.step.kernel.op}\n"
+
+    def cost(self):
+        return Cost(1)
+
+    def load(self):
+        backend, (by,), (outputs, inputs) = self.backend, self.step.kernel.op.parameters, self.step.layouts()
+        backend.bound += 1
 
         def launch(*addresses):
-            self.calls += 1
+            backend.calls += 1
             y, total, x = [
                 Operand.at_address(a, float32, layout) for a, layout in zip(addresses, [*outputs, *inputs], strict=True)
             ]
@@ -143,11 +165,11 @@ def test_in_place_results_are_stored_in_arguments(knowing):
 
     x, t = mf.tensor(X, backend=knowing), mf.zeros(3, 4, backend=knowing)
     plan = get_inplace_plan(first, (0,), (0, 1), (t, x))
-    assert [type(step) for step in plan.steps] == [LibraryCall]
+    assert [type(step.kernel) for step in plan.steps] == [CompositeKernel]
     plan.run(t, x)
     np.testing.assert_array_equal(t.numpy(), 3 * X)
     plan = get_inplace_plan(first, (0,), (0, 0), (t, t))
-    assert [type(step) for step in plan.steps] == [LibraryCall, KernelLaunch]
+    assert [type(step.kernel) for step in plan.steps] == [CompositeKernel, Kernel]
     plan.run(t, t)
     np.testing.assert_array_equal(t.numpy(), 9 * X)
 

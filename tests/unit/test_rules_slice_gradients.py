@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.ir.kernel_ir import Constant
-from minifuse.ir.steps import MatmulLaunch
+from minifuse.ir.step_kernels import MatmulKernel
 
 ROWS, COLUMNS = 5, 12
 X = np.random.default_rng(5).standard_normal((ROWS, COLUMNS))
@@ -138,7 +138,7 @@ def test_matmuls_write_into_their_slice(backend):
         return w.grad
 
     plan = gradient.plan(given, w)
-    slots = [step.outputs[0][0] for step in plan.steps if isinstance(step, MatmulLaunch) and step.shape == (ROWS, 6)]
+    slots = [step.outputs[0][0] for step in plan.steps if isinstance(step.kernel, MatmulKernel) and step.shape == (ROWS, 6)]
     results = gradient(given, w).numpy()
     np.testing.assert_allclose(results[:, :6], x.T @ (x @ w.numpy()[:, 6:]))
     np.testing.assert_allclose(results[:, 6:], x.T @ np.full((7, 6), 3.0))

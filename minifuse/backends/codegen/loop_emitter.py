@@ -19,7 +19,6 @@ from ...core.operators import Operator
 from ...ir.kernel_ir import (
     AtomicAdd,
     Constant,
-    CustomReduceOp,
     Expression,
     IndexedAccess,
     IndexedLoad,
@@ -31,6 +30,7 @@ from ...ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
+from ...ir.kernel_tracing import CustomReduceOp
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another

@@ -1,10 +1,9 @@
 """The cuda backend: kernels for a GPU, run on the GPU or, if there is none, in the interpreter.
 
-Binding a kernel collapses its axes, generates its source, compiles it or finds it in the cache, and fixes the grid. A launch
-then passes addresses and numbers. The launches of an op can also be listed without running them, for pictures and checks.
+`executables` has the kinds of steps. The launches of an op can also be listed without running them, for pictures and checks.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
 from math import prod
@@ -16,38 +15,38 @@ from ...core.dtypes import BY_NUMPY, DType, Number
 from ...core.errors import BackendError, FuseError
 from ...core.layout import Layout, row_major
 from ...core.operators import Operator
-from ...ir.array_functions import CompositeOp
 from ...ir.kernel_ir import (
     Expression,
     Kernel,
     KernelParameter,
     Load,
-    LoopNest,
-    MatmulKernel,
     Op,
-    ReduceExpr,
     Shape,
     cast,
-    constant,
+    copy_kernel,
     reduce_expr,
-    renumber_indexed_operands,
     renumber_operands,
-    replace,
-    stride_kinds_of,
-    trace,
 )
+from ...ir.kernel_tracing import trace
+from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel, plain_matmul
+from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
-from ..base import Backend, Clock, Launcher, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
-from .attention import launches as attention_launches
-from .codegen.multi_tensor import generate_multi_tensor_kernel
-from .codegen.select import generate_kernel
+from ..base import (
+    Backend,
+    Clock,
+    Executable,
+    Launcher,
+    Operand,
+    ScalarFunction,
+    as_load,
+    empty_reduction_error,
+    identity_for,
+)
+from .attention.launches import ATTENTION_KERNELS
 from .device import driver
 from .device.simulated_device import SimulatedDevice
-from .launcher import CudaKernelLauncher, CudaMatmulLauncher, reduce_without_identity
-from .matmul.fusion_cost import why_not_fused_matmul
-from .matmul.launches import plan_matmul
-from .matmul.operands import GpuGemmPlan, plain_matmul
-from .multi_tensor import CudaMultiTensorLauncher
+from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
+from .launcher import reduce_without_identity
 
 if TYPE_CHECKING:
     from ...tensors.tensor import Tensor
@@ -66,155 +65,28 @@ class CudaBackend(Backend):
         self.has_roofline = not self.device.is_simulated
         self.has_reduced_precision = self.device.tensor_cores != ""
         self.allocate = self.pool.allocate
+        if not self.device.is_simulated:
+            self.join = self.join_launches
 
     def __repr__(self) -> str:
         return f"{self.name} (simulated)" if self.device.is_simulated else self.name
 
-    # Kernels.
+    # Steps.
 
-    def bind(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-    ) -> Launcher:
-        """Return a launcher for a kernel that is specialized on the kinds of all strides.
+    def compile(self, step: Step) -> Executable:
+        """Return the executable of a step. Machine code is compiled when it is loaded."""
+        match step.kernel:
+            case Kernel() as kernel:
+                return CudaKernel(self.device, step, kernel)
+            case MatmulKernel() as kernel:
+                return CudaMatmul(self, self.device, step, kernel)
+            case BatchedKernel() as kernel:
+                return CudaBatch(self.device, step, kernel)
+            case CompositeKernel(op=op) if op.names[0] in ATTENTION_KERNELS:
+                return CudaAttention(self.device, step, op)
+        return super().compile(step)
 
-        `raws` are the layouts of the indexed operands.
-        """
-        return self._bind(kernel, shape, dims, [*outputs, *inputs], raws)
-
-    def _bind(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        layouts: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-        functions: dict[str, Callable[..., Number]] | None = None,
-    ) -> Launcher:
-        nest = LoopNest(shape, dims, layouts)
-        if nest.is_empty or not (nest.points or kernel.row_outputs):
-            return do_nothing
-        row_shape = tuple(1 if d in dims else n for d, n in enumerate(shape))
-        if not nest.points:
-            return self._bind_empty_reduction(kernel, row_shape, layouts, raws)
-        return CudaKernelLauncher(self.device, kernel, nest, layouts, row_shape, functions, raws)
-
-    def _bind_empty_reduction(
-        self, kernel: Kernel, row_shape: Shape, layouts: Sequence[Layout], raws: Sequence[Layout]
-    ) -> Launcher:
-        """Bind a kernel whose rows are empty: each reduction is its identity, and the rest is computed once per row."""
-        expressions, input_indices = renumber_operands(
-            [replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs]
-        )
-        row_kernel, indexed_operands = renumber_indexed_operands(Kernel(expressions, ()))
-        first, count = len(kernel.pointwise_outputs), len(kernel.outputs)
-        operands = [*range(first, count), *[count + k for k in input_indices]]
-        numbers = [
-            len(layouts) + len(raws) + kernel.find_all(KernelParameter).index(p)
-            for p in row_kernel.find_all(KernelParameter)
-        ]
-        row_layouts = [Layout(row_shape, layouts[k].strides, 0) for k in operands]
-        outputs, inputs = row_layouts[: count - first], row_layouts[count - first :]
-        launch = self.bind(row_kernel, row_shape, (), outputs, inputs, [raws[k] for k in indexed_operands])
-        indexed = [len(layouts) + k for k in indexed_operands]
-        return lambda *values: launch(*[values[k] for k in operands + indexed + numbers])
-
-    def source(
-        self,
-        kernel: Kernel,
-        shape: Shape,
-        dims: tuple[int, ...],
-        outputs: Sequence[Layout],
-        inputs: Sequence[Layout],
-        raws: Sequence[Layout] = (),
-    ) -> str:
-        """Return the text that is compiled."""
-        nest = LoopNest(shape, dims, [*outputs, *inputs])
-        return generate_kernel(kernel, nest, stride_kinds_of(raws)).text
-
-    has_multi_tensor = True
-
-    def bind_multi_tensor(
-        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
-    ) -> Launcher:
-        """Return a launcher over several arrays, whose blocks find their array in a table."""
-        return CudaMultiTensorLauncher(self.device, kernel, shapes, layouts)
-
-    def multi_tensor_source(
-        self, kernel: Kernel, shapes: Sequence[Shape], layouts: Sequence[tuple[Sequence[Layout], Sequence[Layout]]]
-    ) -> str:
-        """Return the text that is compiled."""
-        outputs, inputs = layouts[0]
-        return generate_multi_tensor_kernel(kernel, LoopNest(shapes[0], (), [*outputs, *inputs]).stride_kinds).text
-
-    def bind_matmul(self, dtype: DType, out: Layout, a: Layout, b: Layout) -> Launcher:
-        """Return a launcher for a matrix product: launch(address of out, of a, of b)."""
-        return CudaMatmulLauncher(self.device, plain_matmul(dtype), [out], [a, b])
-
-    def bind_fused_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Return a launcher for a product with prologue and epilogue: one kernel, unless `why_not_fused` gives a reason."""
-        if self.why_not_fused(kernel, outputs, inputs):
-            return super().bind_fused_matmul(kernel, outputs, inputs)
-        return CudaMatmulLauncher(self.device, kernel, outputs, inputs)
-
-    def why_not_fused(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return why this product should not be one kernel, or "" if it should."""
-        return why_not_fused_matmul(kernel, outputs, inputs, self.device.multiprocessors, self.device.max_shared_bytes)
-
-    def count_launches(self, kernel: Kernel, shape: Shape, dims: tuple[int, ...]) -> int:
-        """Count the kernels that are launched: none if the shape has no elements and the kernel stores no value per row."""
-        return super().count_launches(kernel, shape, dims) * bool(prod(shape) or kernel.row_outputs)
-
-    def fused_matmul_cost(
-        self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]
-    ) -> tuple[int, int]:
-        """Return (number of kernels launched for a product, bytes of workspace for partial sums if K is split)."""
-        if self.why_not_fused(kernel, outputs, inputs):
-            return super().fused_matmul_cost(kernel, outputs, inputs)
-        plan = self.plan_aligned_matmul(kernel, outputs, inputs)
-        return len(plan.launches), plan.workspace
-
-    def plan_aligned_matmul(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> GpuGemmPlan:
-        """Plan the launches of a product whose addresses are multiples of 16 bytes."""
-        device = self.device
-        limits = device.multiprocessors, (True, True, True), device.max_shared_bytes, device.tensor_cores
-        return plan_matmul(kernel, outputs, inputs, *limits)
-
-    def fused_matmul_source(self, kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return the generated text of each kernel, under its name. The kernels themselves are in `cuda/matmul`."""
-        if self.why_not_fused(kernel, outputs, inputs):
-            return super().fused_matmul_source(kernel, outputs, inputs)
-        plan = self.plan_aligned_matmul(kernel, outputs, inputs)
-        return "\n\n".join(launch.kernel.source for launch in plan.launches)
-
-    def supports(self, function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-        """Return True for the composite ops that have kernels: attention and its gradient, in float32."""
-        return attention_launches.supports(function, shapes, dtypes)
-
-    def bind_composite(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> Launcher:
-        """Return a launcher for a composite op."""
-        return attention_launches.CudaAttentionLauncher(self.device, function, outputs, inputs)
-
-    def composite_cost(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> tuple[int, int]:
-        """Return (number of kernels launched, arithmetic operations of its matrix products)."""
-        return attention_launches.attention_cost(function, outputs, inputs)
-
-    def composite_source(self, function: CompositeOp, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> str:
-        """Return the name and the constants of each kernel. The kernels themselves are in `cuda/attention`."""
-        launches = attention_launches.plan_attention(function, outputs, inputs)
-        return "\n\n".join(launch.kernel.source for launch in launches)
-
-    @property
-    def can_join_launches(self) -> bool:  # type: ignore[override]  # a constant in Backend
-        """Return True on a GPU, which replays joined launches as one graph."""
-        return not self.device.is_simulated
-
-    def bind_sequence(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
+    def join_launches(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
         """Join all launches in one CUDA graph. Return None in the interpreter, or if they do more than run kernels."""
         if self.device.is_simulated:
             return None
@@ -239,8 +111,8 @@ class CudaBackend(Backend):
         if layout.size and not layout.is_dense:  # make it contiguous on the device first
             target = row_major(layout.shape)
             buffer = self.allocate(round_to_size_class(layout.size * dtype.itemsize))
-            copy = self.bind(Kernel((Load(0, dtype),), ()), layout.shape, (), [target], [layout])
-            copy(buffer.address, address)
+            copy = Step.of_layouts(copy_kernel(dtype), layout.shape, (), [target], [layout])
+            self.compile(copy).load()(buffer.address, address)
             address, layout = buffer.address, target
         low, high = layout.span()
         flat = np.empty(high - low, dtype.numpy)
@@ -252,7 +124,7 @@ class CudaBackend(Backend):
         number = dtype.numpy.type(value)
         if not self.device.fill(address, layout.size, number):
             kernel = Kernel((KernelParameter(0, dtype),), ())
-            self.bind(kernel, layout.shape, (), [layout], [])(address, number.item())
+            self.compile(Step.of_layouts(kernel, layout.shape, (), [layout], [])).load()(address, number.item())
 
     @property
     def dlpack_device(self) -> tuple[int, int]:  # type: ignore[override]  # a constant in Backend
@@ -301,7 +173,7 @@ class CudaBackend(Backend):
 
     def reduce(self, op: ScalarFunction, a: Operand, out: Operand, dims: Sequence[int]) -> None:
         """Reduce a along dims. If several threads share a row, each reduces a part of it; then the parts are combined."""
-        functions: dict[str, Callable[..., Number]] = {}
+        functions: Functions = {}
         if not isinstance(op, Operator):
             dtype = BY_NUMPY[a.data.dtype]
             identity = identity_for(op, dtype)
@@ -329,11 +201,11 @@ class CudaBackend(Backend):
     def matmul(self, a: Operand, b: Operand, out: Operand) -> None:
         """Compute out[..., m, n] = sum over k of a[..., m, k] * b[..., k, n]."""
         with self._on_device([a, b], out) as addresses:
-            layouts = [x.layout.without_offset() for x in (out, a, b)]
-            self.bind_matmul(BY_NUMPY[out.data.dtype], *layouts)(*addresses)
+            kernel, layouts = plain_matmul(BY_NUMPY[out.data.dtype]), [x.layout for x in (out, a, b)]
+            self.compile(Step.of_layouts(kernel, out.layout.shape, (), layouts[:1], layouts[1:])).load()(*addresses)
 
     def _run_elementwise(self, op: ScalarFunction, xs: Sequence[Operand], out: Operand) -> None:
-        dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], dict[str, Callable[..., Number]]()
+        dtypes, functions = [BY_NUMPY[x.data.dtype] for x in xs], Functions()
         try:
             expression = trace(op, dtypes)
         except (FuseError, TypeError, AttributeError):  # op branches on values, or uses methods of Python numbers
@@ -350,7 +222,7 @@ class CudaBackend(Backend):
         dims: tuple[int, ...],
         out: Operand,
         inputs: Sequence[Operand],
-        functions: dict[str, Callable[..., Number]],
+        functions: Functions,
     ) -> None:
         """Run one kernel over operands."""
         # An op may ignore an input, as `lambda a, b: b` does.
@@ -359,7 +231,8 @@ class CudaBackend(Backend):
         kernel = Kernel((), (e,)) if dims else Kernel((e,), ())
         with self._on_device(inputs, out) as addresses:
             layouts = [x.layout.without_offset().expand(*shape) for x in (out, *inputs)]
-            self._bind(kernel, shape, dims, layouts, functions=functions)(*addresses)
+            step = Step.of_layouts(kernel, shape, dims, layouts[:1], layouts[1:])
+            CudaKernel(self.device, step, kernel, functions).load()(*addresses)
 
     @contextmanager
     def _on_device(self, inputs: Sequence[Operand], out: Operand) -> Iterator[list[int]]:
@@ -416,12 +289,3 @@ def get_device(index: int) -> "CudaDevice":
     from .device.gpu import GpuDevice
 
     return GpuDevice(index)
-
-
-def identity_of_reduction(e: ReduceExpr) -> Expression:
-    """Return the value of a reduction over no elements."""
-    return constant(e.operator.identity_for(e.dtype), e.dtype)
-
-
-def do_nothing(*values: object) -> None:
-    """Launch nothing: the kernel has no points."""

@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core.dtypes import DType, Number, bool_
 from ...core.layout import Layout
-from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, MatmulKernel, ReadOutput, stride_kinds_of
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput, stride_kinds_of
+from ...ir.step_kernels import MatmulKernel
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
@@ -215,7 +216,7 @@ class CudaMatmulLauncher:
         layouts, dtypes = [*outputs, *inputs], [e.dtype for e in kernel.pointwise_outputs]
         dtypes += [e.dtype for loads in kernel.loads() for e in loads]
         self.dtypes, self.spans = [*dtypes, kernel.a.dtype], [layout.span() for layout in layouts]  # last: workspace
-        self.number_dtypes = [p.dtype for p in kernel.parameters()]
+        self.number_dtypes = [p.dtype for p in kernel.find_all(KernelParameter)]
         problem = matmul_problem(kernel, outputs, inputs)
         self.index_values = {x.address_index for x in problem.fused if not x.in_memory}  # operands without address
         epilogue_operands = [x.address_index for x in problem.fused if x.space == "out" and x.in_memory]

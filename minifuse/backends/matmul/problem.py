@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 from ...core.dtypes import HIGHEST, DType
 from ...core.layout import Layout, collapse
-from ...ir.kernel_ir import IndexValue, Kernel, Load, MatmulKernel, ReadOutput
+from ...ir.kernel_ir import IndexValue, Kernel, Load, ReadOutput
+from ...ir.step_kernels import MatmulKernel
 
 
 class MatmulOperand(NamedTuple):

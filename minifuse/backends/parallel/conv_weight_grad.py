@@ -18,7 +18,8 @@ from math import prod
 
 from ...core.dtypes import DType
 from ...core.layout import Layout, collapse, row_major
-from ..base import Launcher
+from ...ir.steps import Step
+from ..executable import Launcher
 from . import implicit_gemm_conv
 from .compiler import compile_kernel_text
 from .driver import THREADS, address_of_stop_check
@@ -80,7 +81,7 @@ def is_profitable(parameters: ConvParameters, shapes: Sequence[Sequence[int]]) -
 
 
 def bind(
-    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Launcher]
+    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], load: Callable[[Step], Launcher]
 ) -> Launcher:
     """Prepare a weight gradient for given layouts.
 
@@ -92,8 +93,8 @@ def bind(
         (groups, M, C / groups * size).
     inputs : two Layouts
         The gradient `given` of the output (groups, M, places * N), and z (C, *image, N).
-    bind_copy : function
-        Binds a copying kernel, for inputs that are not contiguous along a run.
+    load : function of a step
+        Loads a copying kernel, for inputs that are not contiguous along a run.
 
     Returns
     -------
@@ -102,7 +103,7 @@ def bind(
     (out,), (x, z) = outputs, inputs
     for k, layout in enumerate(inputs):
         if layout.strides[-1] != 1 and layout.shape[-1] > 1:
-            return implicit_gemm_conv.bind_with_copy(bind, k, parameters, outputs, inputs, bind_copy)
+            return implicit_gemm_conv.bind_with_copy(bind, k, parameters, outputs, inputs, load)
     size, _, dilation, dtype = parameters
     (groups, rows, _), places, channels = x.shape, implicit_gemm_conv.window_origins(z, parameters), z.shape[0] // x.shape[0]
     columns = row_major((*places.shape, z.shape[-1]))

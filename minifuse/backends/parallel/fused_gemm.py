@@ -25,12 +25,12 @@ from ...ir.kernel_ir import (
     Kernel,
     KernelParameter,
     Load,
-    MatmulKernel,
     ReadOutput,
     renumber_operands,
     replace,
     stride_kind,
 )
+from ...ir.step_kernels import MatmulKernel
 from ..matmul.problem import matmul_problem
 from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text
@@ -111,7 +111,7 @@ class FusedMatmul:
     kernel : MatmulKernel
         The matmul to compute, with its prologues and its epilogue.
     outputs, inputs : sequence of Layout
-        The layouts, as in `Backend.bind_fused_matmul`; no output is empty.
+        The layouts of a matmul step; no output is empty.
     threads : int
         Use at most this many threads; work of less than about 50 us uses one thread.
 
@@ -245,7 +245,7 @@ class FusedMatmul:
         """Compile the loops and the stages, and return the launch."""
         words = [self.encode(stage) if stage else [] for stage in self.traversals()]
         numbers = self.plan.numbers(words)
-        loops, parameters = compile_loops(self.dtype), self.kernel.parameters()
+        loops, parameters = compile_loops(self.dtype), self.kernel.find_all(KernelParameter)
         return CpuKernelLauncher(loops, self.plan.tiles, self.plan.chunks, self.address_count, parameters, header=numbers)
 
     def source(self) -> str:

@@ -19,8 +19,9 @@ import numpy as np
 
 from ...core.dtypes import DType, float32, float64
 from ...core.layout import Layout, collapse, row_major
-from ...ir.kernel_ir import Kernel, Load, Shape
-from ..base import Launcher
+from ...ir.kernel_ir import Shape, copy_kernel
+from ...ir.steps import Step
+from ..executable import Launcher
 from .compiler import compile_kernel_text
 from .driver import PARALLEL_WORK, count_chunks
 from .gemm import ELEMENTS, PARALLEL_CYCLES
@@ -94,7 +95,7 @@ def window_origins(z: Layout, parameters: ConvParameters) -> Layout:
 
 
 def bind(
-    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], bind_copy: Callable[..., Launcher]
+    parameters: ConvParameters, outputs: Sequence[Layout], inputs: Sequence[Layout], load: Callable[[Step], Launcher]
 ) -> Launcher:
     """Prepare a convolution for given layouts.
 
@@ -106,8 +107,8 @@ def bind(
         (groups, M, places * N).
     inputs : two or three Layouts
         The weight (groups, M, C / groups * size), z (C, *image, N), and a bias (groups * M,).
-    bind_copy : function
-        Binds a copying kernel, for a z whose examples are not contiguous.
+    load : function of a step
+        Loads a copying kernel, for a z whose examples are not contiguous.
 
     Returns
     -------
@@ -115,7 +116,7 @@ def bind(
     """
     (out,), (w, z, *bias) = outputs, inputs
     if z.strides[-1] != 1 and z.shape[-1] > 1:
-        return bind_with_copy(bind, 1, parameters, outputs, inputs, bind_copy)
+        return bind_with_copy(bind, 1, parameters, outputs, inputs, load)
     size, _, dilation, dtype = parameters
     (groups, rows, depth), places, examples = w.shape, window_origins(z, parameters), z.shape[-1]
     columns = row_major((*places.shape, examples))
@@ -143,13 +144,13 @@ def bind_with_copy(
     parameters: ConvParameters,
     outputs: Sequence[Layout],
     inputs: Sequence[Layout],
-    bind_copy: Callable[..., Launcher],
+    load: Callable[[Step], Launcher],
 ) -> Launcher:
     """Return a launch that copies input k to contiguous memory, then runs the launch that `bind` returns for the copy."""
     x, dtype = inputs[k], parameters[-1]
     dense = row_major(x.shape)
-    copy = bind_copy(Kernel((Load(0, dtype),), ()), x.shape, (), [dense], [x])
-    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], bind_copy)
+    copy = load(Step.of_layouts(copy_kernel(dtype), x.shape, (), [dense], [x]))
+    multiply = bind(parameters, outputs, [*inputs[:k], dense, *inputs[k + 1 :]], load)
 
     def launch(out: int, *addresses: int) -> None:
         contiguous = np.empty(x.size, dtype.name)

@@ -7,7 +7,8 @@ The driver splits only the first axis of a kernel, and signals are handled when 
 from collections.abc import Callable, Sequence
 
 from ...core.layout import Layout
-from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest, Shape
+from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest
+from ...ir.steps import Step
 from ..base import Launcher
 from .driver import MAX_CHUNK_WORK
 
@@ -20,43 +21,39 @@ def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
     return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * MAX_CHUNK_WORK))
 
 
-def bind_pieces(
-    bind: Callable[..., Launcher],
-    kernel: Kernel,
-    shape: Shape,
-    outputs: Sequence[Layout],
-    inputs: Sequence[Layout],
-    raws: Sequence[Layout],
-    max_pieces: int,
-) -> Launcher:
+def load_pieces(load: Callable[[Step], Launcher], step: Step, kernel: Kernel, max_pieces: int) -> Launcher:
     """Return launch(*addresses of outputs, inputs and indexed operands, *numbers), which runs the kernel piece by piece.
 
     Parameters
     ----------
-    bind : function of (kernel, shape, dims, outputs, inputs, raws)
-        Binds the kernel to a piece.
-    shape, outputs, inputs, raws
-        The arguments of `Backend.bind` for the unsplit kernel.
+    load : function of a step
+        Loads the kernel for a piece.
+    step : Step
+        The unsplit launch.
+    kernel : Kernel
+        Its kernel.
     max_pieces : int
         Split into at most this many pieces.
     """
+    shape, (outputs, inputs) = step.shape, step.layouts()
     d = max(range(len(shape)), key=shape.__getitem__)
     loads = kernel.find_all(Load)
     units = [e.dtype.itemsize for e in kernel.outputs]
     units += [1 if isinstance(e, IndexValue) else e.dtype.itemsize for e in loads]
-    steps = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
+    strides = [layout.strides[d] * unit for layout, unit in zip([*outputs, *inputs], units, strict=True)]
     length = -(-shape[d] // max_pieces)
 
     def resize(layout: Layout, size: int) -> Layout:
         return Layout((*layout.shape[:d], size, *layout.shape[d + 1 :]), layout.strides, layout.offset)
 
-    def bind_piece(size: int) -> Launcher:
-        layouts = [[resize(x, size) for x in group] for group in (outputs, inputs)]
-        return bind(kernel, (*shape[:d], size, *shape[d + 1 :]), (), *layouts, raws)
+    def load_piece(size: int) -> Launcher:
+        piece, indexed_layouts = (*shape[:d], size, *shape[d + 1 :]), step.indexed_layouts()
+        resized_outputs, resized_inputs = ([resize(x, size) for x in group] for group in (outputs, inputs))
+        return load(Step.of_layouts(kernel, piece, (), resized_outputs, resized_inputs, indexed_layouts))
 
     starts = range(0, shape[d], length)
-    launch_full, launch_last = bind_piece(length), bind_piece(shape[d] - starts[-1])
-    launches = [(launch_full if start < starts[-1] else launch_last, [start * step for step in steps]) for start in starts]
+    launch_full, launch_last = load_piece(length), load_piece(shape[d] - starts[-1])
+    launches = [(launch_full if start < starts[-1] else launch_last, [start * s for s in strides]) for start in starts]
 
     def launch_all(*values: float) -> None:
         for launch, offsets in launches:

@@ -13,27 +13,30 @@ from typing import Any, SupportsFloat
 
 import numpy as np
 
-from ...backends.base import Launcher
+from ...backends.base import Executable, Launcher, NoExecutable
 from ...backends.codegen.loop_emitter import COLUMNS_PER_BLOCK
+from ...backends.executable import do_nothing
 from ...backends.operand import Operand, ScalarFunction
 from ...backends.parallel.backend import ParallelBackend
 from ...backends.parallel.driver import count_chunks
+from ...backends.parallel.executables import CpuKernel
 from ...backends.python import PythonBackend
 from ...core.layout import Layout
 from ...core.operators import Operator
 from ...core.overlap import Interval, address_range
-from ...ir.kernel_ir import Kernel, LoopNest, Shape
+from ...ir.kernel_ir import Kernel, LoopNest
+from ...ir.step_kernels import BatchedKernel
+from ...ir.steps import Step
 from ...runtime.memory_pool import MemoryBuffer, Pool
 from ..dry_run import allocate_forever
 from .recorded_launches import (
     ITEMSIZE,
+    ONE_ARRAY_PER_KERNEL,
     LaunchTrace,
     RecordedLaunch,
     make_launch_trace,
 )
 from .traced_values import ProvenanceLog, ValueId, decode_id
-
-Layouts = Sequence[Layout]
 
 
 class TracedMemory:
@@ -123,21 +126,33 @@ def operand_of_element(
 class RecordingParallelBackend(LaunchRecorder, ParallelBackend):
     """The parallel backend; it records its kernels, one per array, since a traced element belongs to one array."""
 
-    has_multi_tensor = False
+    def compile(self, step: Step) -> Executable:
+        """Return the executable of a step. Kernels are recorded, and there are no batches."""
+        match step.kernel:
+            case Kernel() as kernel:
+                return RecordedKernel(self.recorded, step, kernel)
+            case BatchedKernel():
+                return NoExecutable(step, ONE_ARRAY_PER_KERNEL)
+        return super().compile(step)
 
-    def bind(
-        self, kernel: Kernel, shape: Shape, dims: tuple[int, ...], outputs: Layouts, inputs: Layouts, raws: Layouts = ()
-    ) -> Launcher:
-        """Return a function that records a launch, with the text that would be compiled."""
-        nest = LoopNest(shape, dims, [*outputs, *inputs])
+
+class RecordedKernel(CpuKernel):
+    """A kernel whose launches are appended to a list, with the text that would be compiled."""
+
+    def __init__(self, recorded: list[RecordedLaunch], step: Step, kernel: Kernel) -> None:
+        super().__init__(step, kernel)
+        self.recorded = recorded
+
+    def load(self) -> Launcher:
+        """Return a function that records a launch."""
+        dims, nest, (outputs, inputs) = self.step.dims, self.nest, self.step.layouts()
         if nest.is_empty:
-            return lambda *values: None
+            return do_nothing
 
         def reduced(layout: Layout) -> Layout:
             return Layout(tuple(1 if d in dims else n for d, n in enumerate(layout.shape)), layout.strides, layout.offset)
 
-        text = self.source(kernel, shape, dims, outputs, inputs, raws)
-        chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
+        text, chunks = self.source, count_chunks(nest.sizes[0], nest.points * self.kernel.cost())
 
         def record(*values: int) -> None:
             layouts = [*map(reduced, outputs), *inputs]

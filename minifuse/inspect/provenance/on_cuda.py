@@ -10,15 +10,18 @@ from typing import Any, cast
 import numpy as np
 
 from ... import simt
+from ...backends.base import Executable, NoExecutable
 from ...backends.cuda.launch_plan import LaunchPlan
 from ...core.errors import MinifuseError
 from ...core.overlap import Interval
+from ...ir.step_kernels import BatchedKernel
+from ...ir.steps import Step
 from ...simt import Pointer
 from ...simt.lanes import getcurrent
 from ...simt.rebind import python_function
 from ...simt.record import LOAD, STORE
 from ..dry_run import RecordingBackend, RecordingDevice
-from .recorded_launches import ITEMSIZE, ElementRead, LaunchTrace, RecordedLaunch
+from .recorded_launches import ITEMSIZE, ONE_ARRAY_PER_KERNEL, ElementRead, LaunchTrace, RecordedLaunch
 from .traced_values import ProvenanceLog, ThreadId, ValueId, decode_id
 
 MAX_TRACED_ACCESSES = 250_000  # accesses to memory in the trace of one launch
@@ -30,10 +33,14 @@ MAX_LANES_TO_RUN_ALL = (
 class RecordingCudaBackend(RecordingBackend):
     """The cuda backend; it records its launches, one per array, since a traced element belongs to one array."""
 
-    has_multi_tensor = False
-
     def __init__(self) -> None:
         super().__init__(RecordingDevice())
+
+    def compile(self, step: Step) -> Executable:
+        """Return the executable of a step. There are no batches."""
+        if isinstance(step.kernel, BatchedKernel):
+            return NoExecutable(step, ONE_ARRAY_PER_KERNEL)
+        return super().compile(step)
 
     def launches(self) -> list[RecordedLaunch]:
         """Return the recorded launches, in order."""

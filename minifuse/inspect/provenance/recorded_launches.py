@@ -11,6 +11,7 @@ from ... import simt
 from ...core.overlap import Interval
 from .traced_values import LoadRecord, ProvenanceLog, ThreadId, ValueId
 
+ONE_ARRAY_PER_KERNEL = "a traced element belongs to one array"
 ITEMSIZE = 4  # bytes of a float32
 
 

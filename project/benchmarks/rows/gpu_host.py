@@ -32,7 +32,7 @@ def launches(bench: Bench) -> Contest:
     """Return the contest of launches with prepared arguments, which is the minimal work per call."""
     arrays = normal(N, N)(bench)
     plan = Plan(add, arrays)
-    bound = plan.steps[0].bind(plan.backend)
+    bound = plan.backend.compile(plan.steps[0]).load()
     out = mf.full(N if not bench.is_quick else bench.cut(N), nan, backend=BACKEND)
     run = partial(bound.run, *bound.arguments([x.address for x in (out, *arrays)]))
 

@@ -66,12 +66,14 @@ class AttentionLaunch(NamedTuple):
         return self.kernel.threads, 1, 1
 
 
-def supports(function: CompositeOp, shapes: Sequence[Shape], dtypes: Sequence[DType]) -> bool:
-    """Return whether there is a kernel for a function: float32, rows of equal, supported width, and no empty operand."""
-    if function.names[0] not in ATTENTION_KERNELS or any(dtype is not float32 for dtype in dtypes):
-        return False
+def why_no_kernel(shapes: Sequence[Shape], dtypes: Sequence[DType]) -> str | None:
+    """Return why there is no kernel for inputs: it takes float32, rows of equal, supported width, and no empty operand."""
+    if other := next((dtype for dtype in dtypes if dtype is not float32), None):
+        return f"its kernels compute in float32, not {other}"
     q, _, v = shapes[:3]
-    return MIN_WIDTH <= q[-1] <= MAX_WIDTH and q[-1] == v[-1] and all(map(prod, shapes))
+    if not MIN_WIDTH <= q[-1] <= MAX_WIDTH or q[-1] != v[-1]:
+        return f"its kernels take rows of {MIN_WIDTH} to {MAX_WIDTH} elements, not of {q[-1]} and {v[-1]}"
+    return None if all(map(prod, shapes)) else "an operand is empty"
 
 
 def plan_attention(

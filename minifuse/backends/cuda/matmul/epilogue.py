@@ -18,7 +18,8 @@ from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, KernelParameter, Load, MatmulKernel, ReadOutput
+from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, KernelParameter, Load, ReadOutput
+from ....ir.step_kernels import MatmulKernel
 from ....simt import Array
 from ....simt.arithmetic import RealNumber
 from ...codegen.loop_emitter import operand_name

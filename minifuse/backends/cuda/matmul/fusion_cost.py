@@ -9,7 +9,8 @@ from collections.abc import Sequence
 from math import prod
 
 from ....core.layout import Layout
-from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load, MatmulKernel
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, Load
+from ....ir.step_kernels import MatmulKernel
 from ...matmul.problem import is_matrix
 from ..geometry import MAX_SHARED_BYTES
 from .heuristics import EXTRA_LAUNCH_CYCLES, MEMORY_BYTES_PER_CYCLE, GpuLimits, choose_config

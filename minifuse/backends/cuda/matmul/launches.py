@@ -11,7 +11,7 @@ from math import prod
 
 from ....core.dtypes import HIGHEST, float32
 from ....core.layout import Layout
-from ....ir.kernel_ir import MatmulKernel
+from ....ir.step_kernels import MatmulKernel
 from ...matmul.problem import MatmulOperand, MatmulProblem
 from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
 from .heuristics import GpuGemmConfig, GpuLimits, choose_config
@@ -79,7 +79,7 @@ def plan_matmul(
 
     Examples
     --------
-    >>> from minifuse.backends.cuda.matmul.operands import plain_matmul
+    >>> from minifuse.ir.step_kernels import plain_matmul
     >>> from minifuse.core.dtypes import float32
     >>> from minifuse.core.layout import row_major
     >>> inputs = [row_major((512, 4096)), row_major((4096, 512))]

@@ -9,9 +9,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ....core.dtypes import DType, int64
+from ....core.dtypes import int64
 from ....core.layout import Layout
-from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, MatmulKernel, stride_kind
+from ....ir.kernel_ir import Expression, IndexValue, Kernel, KernelParameter, Load, stride_kind
+from ....ir.step_kernels import MatmulKernel
 from ....simt import Pointer
 from ...codegen.loop_emitter import operand_name
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
@@ -80,11 +81,6 @@ class GpuGemmPlan(NamedTuple):
     workspace: int = 0
 
 
-def plain_matmul(dtype: DType) -> MatmulKernel:
-    """Return the matmul kernel without prologue and epilogue."""
-    return MatmulKernel(Load(0, dtype), Load(1, dtype), (Accumulator(dtype),))
-
-
 def gpu_problem(kernel: MatmulKernel, outputs: Sequence[Layout], inputs: Sequence[Layout]) -> MatmulProblem:
     """Return the problem of a kernel, with the costs of its prologues in additions."""
     costs = prologue_cost(kernel.a), prologue_cost(kernel.b)
@@ -112,7 +108,8 @@ def hooks_and_arguments(
         arguments_by_name |= {f"{name}_{axis}": stride for axis, stride in zip(AXES, strides, strict=True)}
         if is_last if x.space == "out" else is_first:
             stride_kinds.append((name, "".join(map(stride_kind, strides))))
-    arguments_by_name |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(kernel.parameters())}
+    parameters = kernel.find_all(KernelParameter)
+    arguments_by_name |= {f"p{parameter.index}": NumberArgument(k) for k, parameter in enumerate(parameters)}
     main_loads = a.address_index - output_count, b.address_index - output_count  # the loads of the kernel itself
     hooks = build_hooks(hook_expressions(kernel, main_loads, p.is_transposed, is_first, is_last), tuple(stride_kinds))
     return hooks, [arguments_by_name[name] for name in hooks.extra]

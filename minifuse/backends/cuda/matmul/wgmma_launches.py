@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import MatmulKernel
+from ....ir.step_kernels import MatmulKernel
 from ...matmul.problem import MatmulOperand
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
 from ..geometry import ceil_div

@@ -1,0 +1,189 @@
+"""The executables of the parallel backend, one class for each kind of kernel.
+
+To load a kernel means to collapse its axes, emit its source, compile it (or find it in the cache), and return a launch. The
+launch packs addresses and numbers into one buffer and calls the driver.
+"""
+
+from functools import cached_property
+from types import ModuleType
+from typing import TYPE_CHECKING
+
+from ...ir.array_functions import CompositeOp
+from ...ir.kernel_ir import Kernel, KernelParameter, LoopNest, stride_kind, stride_kinds_of
+from ...ir.step_kernels import BatchedKernel
+from ...ir.steps import Step
+from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
+from ..fallback import FallbackMatmul
+from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, segment_sum, split_launches, transpose_copy
+from .compiler import compile_kernel_text
+from .cpu_codegen import kernel_text
+from .driver import count_chunks
+from .fused_gemm import FusedMatmul
+from .gemm import bind_matmul
+from .launcher import CpuKernelLauncher
+from .multi_tensor import make_job
+
+if TYPE_CHECKING:
+    from ..base import Backend
+
+# Composite op, by the name of its first output -> the module that binds it.
+CONVOLUTIONS: dict[str, ModuleType] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
+
+
+class CpuKernel(Executable):
+    """A kernel as loops that are specialized on the kinds of all strides."""
+
+    def __init__(self, step: Step, kernel: Kernel) -> None:
+        super().__init__(step)
+        self.kernel = kernel
+
+    @cached_property
+    def nest(self) -> LoopNest:
+        """The loops."""
+        outputs, inputs = self.step.layouts()
+        return LoopNest(self.step.shape, self.step.dims, [*outputs, *inputs])
+
+    @property
+    def source(self) -> str:
+        """The source text of the loops."""
+        nest, indexed_kinds = self.nest, stride_kinds_of(self.step.indexed_layouts())
+        if not nest.is_empty and (launch := segment_sum.plan_segment_sum(self.kernel, nest, indexed_kinds)) is not None:
+            return launch.source
+        if transpose_copy.transposed_axes(self.kernel, nest) is not None:
+            return transpose_copy.source(self.kernel)
+        return kernel_text(self.kernel, nest.row_axes, nest.stride_kinds, indexed_kinds)
+
+    def cost(self) -> Cost:
+        """Return 1 launch, or none if there are no rows."""
+        return Cost(count_rows_launches(self.step))
+
+    def load(self) -> Launcher:
+        """Return a launch of machine code."""
+        kernel, nest, indexed_layouts = self.kernel, self.nest, self.step.indexed_layouts()
+        if nest.is_empty:
+            return do_nothing
+        address_count, numbers = len(nest.strides) + len(indexed_layouts), kernel.find_all(KernelParameter)
+        indexed_kinds = stride_kinds_of(indexed_layouts)
+        strides = [*nest.runtime_strides(), *[s for x in indexed_layouts for s in x.strides if stride_kind(s) == "s"]]
+        if (launch := segment_sum.plan_segment_sum(kernel, nest, indexed_kinds)) is not None:
+            address, constants = compile_kernel_text(launch.source), [*launch.sizes, *strides]
+            return CpuKernelLauncher(address, launch.count, launch.chunks, address_count, numbers, constants)
+        if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
+            return transpose_copy.bind_transpose(kernel, nest, *axes)
+        if (piece_count := split_launches.count_pieces(kernel, nest, self.step.dims)) > 1:
+            return split_launches.load_pieces(lambda step: CpuKernel(step, kernel).load(), self.step, kernel, piece_count)
+        address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, indexed_kinds))
+        chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
+        constants = [*nest.sizes[1:], *strides]
+        header: list[int] = []
+        if chunks > 1:
+            argument_count = address_count + len(numbers) + len(constants)
+            header = nontemporal_stores.stream_arguments(kernel, nest, address, argument_count)
+            address = nontemporal_stores.stream_kernel() if header else address
+        return CpuKernelLauncher(address, nest.sizes[0], chunks, address_count, numbers, constants, header)
+
+
+class CpuBatch(Executable):
+    """A pointwise kernel over several arrays. Threads share their elements as if they were one array."""
+
+    def __init__(self, step: Step, kernel: BatchedKernel) -> None:
+        super().__init__(step)
+        self.kernel = kernel.kernel
+        self.parts = [CpuKernel(part, self.kernel) for part in step.parts()]
+
+    @property
+    def source(self) -> str:
+        """The source text of the kernel, which is that of one array."""
+        return self.parts[0].source
+
+    def cost(self) -> Cost:
+        """Return 1 launch."""
+        return Cost(1)
+
+    def load(self) -> Launcher:
+        """Return a launch of machine code."""
+        nests = [part.nest for part in self.parts]
+        compiled = compile_kernel_text(kernel_text(self.kernel, nests[0].row_axes, nests[0].stride_kinds, ()))
+        operand_count, numbers = len(nests[0].stride_kinds), self.kernel.find_all(KernelParameter)
+        sizes = [nest.points for nest in nests]
+        address, count, chunks, header = make_job(compiled, sizes, operand_count, numbers, self.kernel.cost())
+        return CpuKernelLauncher(address, count, chunks, operand_count * len(nests), numbers, [], header)
+
+
+class CpuMatmul(FallbackMatmul):
+    """A matmul that computes its prologue and its epilogue inside its loops, unless these have too many arguments."""
+
+    @cached_property
+    def is_empty(self) -> bool:
+        """Whether the matmul has no elements."""
+        return 0 in self.step.shape
+
+    @cached_property
+    def fused(self) -> FusedMatmul | None:
+        """The matmul with its stages; None for a plain or an empty matmul, which has none."""
+        is_simple = self.kernel.is_plain or self.is_empty
+        return None if is_simple else FusedMatmul(self.kernel, *self.step.layouts())
+
+    @cached_property
+    def is_separate(self) -> bool:
+        """Whether prologues and epilogue are separate launches."""
+        return self.fused is not None and bool(self.fused.why_too_many_arguments())
+
+    @property
+    def refusal(self) -> str | None:
+        """Why a prologue should be a separate launch."""
+        return (self.fused and self.fused.why_not_fused()) or None
+
+    @property
+    def source(self) -> str:
+        """The source text of the prologues and the epilogue."""
+        return super().source if self.fused is None or self.is_separate else self.fused.source()
+
+    def cost(self) -> Cost:
+        """Return 1 launch, and no intermediate arrays."""
+        return super().cost() if self.is_separate else Cost(int(not self.is_empty), 0, matmul_flops(self.step))
+
+    def load(self) -> Launcher:
+        """Return a launch of the loops."""
+        if self.is_separate:
+            return super().load()
+        return do_nothing if self.is_empty else self.load_plain() if self.fused is None else self.fused.bind()
+
+    def load_plain(self) -> Launcher:
+        """Return a launch of the loops without stages."""
+        (out,), (a, b) = self.step.layouts()
+        return bind_matmul(self.kernel.a.dtype, out, a, b)
+
+
+class CpuConvolution(Executable):
+    """A convolution or its weight gradient, whose matrix of windows is never stored."""
+
+    def __init__(self, backend: "Backend", step: Step, op: CompositeOp, module: ModuleType) -> None:
+        super().__init__(step)
+        self.backend, self.op, self.module = backend, op, module
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the definition of the op is faster."""
+        shapes = [layout.shape for _, layout in self.step.inputs]
+        return None if self.module.is_profitable(self.op.parameters, shapes) else "its runs in memory do not fill vectors"
+
+    @property
+    def source(self) -> str:
+        """The source text of the loops."""
+        text: str = self.module.source(self.op.parameters[-1])
+        return text
+
+    def cost(self) -> Cost:
+        """Return 1 launch, and two operations for each element of each window and each row of the weight."""
+        (out,), (weight, *_) = self.step.layouts()
+        return Cost(1, 0, 2 * out.size * weight.shape[-1])
+
+    def load(self) -> Launcher:
+        """Return a launch of the loops."""
+
+        def load(step: Step) -> Launcher:
+            return self.backend.compile(step).load()
+
+        launch: Launcher = self.module.bind(self.op.parameters, *self.step.layouts(), load)
+        return launch

@@ -1,0 +1,150 @@
+"""The other kinds of kernels that a step may have, besides `Kernel`: matmuls, composite ops, and batches of one kernel."""
+
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from ..core.dtypes import HIGHEST, DType
+from ..core.layout import Layout
+from .array_functions import CompositeOp
+from .kernel_ir import (
+    Accumulator,
+    Expression,
+    Kernel,
+    Load,
+    OpaqueOutput,
+    ReadOutput,
+    Shape,
+    StepKernel,
+    expressions_of,
+    replace,
+)
+
+
+class MatmulKernel(StepKernel):
+    """A matrix multiplication with a fused prologue and epilogue.
+
+    a, b
+        The operands, expressions over (..., M, K) and (..., K, N): the prologue. A plain operand is a `Load`.
+    precision
+        One of `dtypes.PRECISIONS`: how far float32 operands may be rounded. A backend may always round less.
+    pointwise_outputs
+        The expressions stored at each point of (..., M, N), functions of `Accumulator`: the epilogue. A plain matmul stores
+        the `Accumulator` itself.
+
+    Loads are numbered in this order: those of a, of b, of the epilogue. Each load belongs to one of the three spaces, and so
+    does each parameter, but the three may share parameters.
+    """
+
+    __slots__ = ("a", "b", "factors", "precision")
+
+    def __init__(
+        self, a: Expression, b: Expression, pointwise_outputs: tuple[Expression, ...], precision: str = HIGHEST
+    ) -> None:
+        self.a, self.b, self.pointwise_outputs, self.precision = a, b, pointwise_outputs, precision
+        self.factors, self.order = (a, b), expressions_of(a, b, *pointwise_outputs)
+
+    @property
+    def has_prologue(self) -> bool:
+        """True if an operand is computed, not only loaded."""
+        return not (isinstance(self.a, Load) and isinstance(self.b, Load))
+
+    @property
+    def has_epilogue(self) -> bool:
+        """True unless only the sums are stored."""
+        return self.pointwise_outputs != (Accumulator(self.a.dtype),)
+
+    @property
+    def is_plain(self) -> bool:
+        """True for a matmul without prologue or epilogue, in full precision."""
+        return self.precision == HIGHEST and not self.has_prologue and not self.has_epilogue
+
+    def loads(self) -> tuple[list[Load], list[Load], list[Load]]:
+        """Return the loads of a, of b and of the epilogue, each sorted by index."""
+        a, b, epilogue = (Kernel(roots, ()).find_all(Load) for roots in ((self.a,), (self.b,), self.pointwise_outputs))
+        return a, b, epilogue
+
+    def can_overwrite(self, k: int, layout: Layout, shape: Shape, dims: tuple[int, ...]) -> bool:
+        """Return whether only the epilogue reads an input: it reads an element at the point where it stores it."""
+        return all(k != load.index for e in self.factors for load in Kernel((e,), ()).find_all(Load))
+
+    def replace_loads(self, change: Callable[[Load], Expression]) -> "MatmulKernel":
+        """Rebuild this kernel with each load replaced."""
+        a, b, *pointwise = (replace(e, Load, change) for e in (self.a, self.b, *self.pointwise_outputs))
+        return MatmulKernel(a, b, tuple(pointwise), self.precision)
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return the shapes that are multiplied, the precision, and what is fused."""
+        shapes = " @ ".join(str(input_shapes[loads[0].index]) for loads in self.loads()[:2])
+        parts = ["prologue"] * self.has_prologue + ["epilogue"] * self.has_epilogue
+        precision = "" if self.precision == HIGHEST else f" in {self.precision} precision"
+        return f"matmul {shapes}{precision}{' with ' * bool(parts)}{' and '.join(parts)}"
+
+
+class CompositeKernel(StepKernel):
+    """A composite op that the backend computes with a kernel of its own. Each output depends on all inputs.
+
+    op
+        The op, with its parameters.
+    dtypes, output_dtypes
+        Those of its inputs and of its outputs.
+    """
+
+    __slots__ = ("op",)
+
+    def __init__(self, op: CompositeOp, dtypes: tuple[DType, ...], output_dtypes: tuple[DType, ...]) -> None:
+        self.op, loads = op, tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
+        outputs = zip(op.names, output_dtypes, strict=True)
+        self.pointwise_outputs = tuple(OpaqueOutput(name, loads, dtype) for name, dtype in outputs)
+        self.order = expressions_of(*self.pointwise_outputs)
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return the name of the op, and the shapes of its inputs."""
+        return f"{self.op.names[0]} of {', '.join(map(str, input_shapes))}"
+
+
+class BatchedKernel(StepKernel):
+    """One pointwise kernel that a launch runs over several arrays, each with its own shape (PyTorch: foreach).
+
+    kernel
+        The kernel that runs.
+    shapes
+        The shape of each array, the largest first.
+    pointwise_outputs
+        The outputs for all arrays, as functions of all inputs: array by array. They only describe the launch.
+    """
+
+    __slots__ = ("kernel", "shapes")
+
+    def __init__(self, kernel: Kernel, shapes: tuple[Shape, ...]) -> None:
+        self.kernel, self.shapes = kernel, shapes
+        output_count, input_count = len(kernel.outputs), len(kernel.find_all(Load))
+        self.pointwise_outputs = tuple(
+            offset_operands(e, k * output_count, k * input_count) for k in range(len(shapes)) for e in kernel.outputs
+        )
+        self.order = expressions_of(*self.pointwise_outputs)
+
+    def parts(self, shape: Shape) -> list[tuple[StepKernel, Shape]]:
+        """Return the kernel with the shape of each array."""
+        return [(self.kernel, shape) for shape in self.shapes]
+
+    def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
+        """Return the number of arrays of each shape.
+
+        Examples
+        --------
+        >>> BatchedKernel(Kernel((), ()), ((4, 5), (4, 5), (3,))).describe((23,), (), [])
+        'pointwise over 2 x (4, 5) and (3,)'
+        """
+        counts = Counter(self.shapes).items()
+        return f"pointwise over {' and '.join(f'{n} x {shape}' if n > 1 else str(shape) for shape, n in counts)}"
+
+
+def plain_matmul(dtype: DType) -> MatmulKernel:
+    """Return the matmul without prologue and epilogue."""
+    return MatmulKernel(Load(0, dtype), Load(1, dtype), (Accumulator(dtype),))
+
+
+def offset_operands(e: Expression, output_offset: int, input_offset: int) -> Expression:
+    """Add an offset to the index of each output, and another to that of each input, that an expression reads."""
+    e = replace(e, Load, lambda x: type(x)(x.index + input_offset, x.dtype))
+    return replace(e, ReadOutput, lambda x: ReadOutput(x.index + output_offset, x.dtype))

@@ -24,8 +24,10 @@ def ptx_of(text, cc):
 def of_raw(kernel, *inputs, shape=None):
     """The text of a kernel with raw arguments."""
     form, values, names = kernel.bind_arguments(inputs, {})
-    kernel, shape, dims, outputs, inputs, raws = IndexedPlan(form, values, names, kernel.raw, shape).bound
-    return generate_kernel(kernel, LoopNest(shape, dims, [*outputs, *inputs]), stride_kinds_of(raws))
+    step = IndexedPlan(form, values, names, kernel.raw, shape).step
+    outputs, inputs = step.layouts()
+    nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+    return generate_kernel(step.kernel, nest, stride_kinds_of(step.indexed_layouts()))
 
 
 @pytest.mark.parametrize("cc", [NEW, OLD])

@@ -395,9 +395,9 @@ def test_no_launch_has_a_hazard(function, inputs):
 def test_kernels_compile_for_a_gpu(function, inputs):
     pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
     for step in Plan(function, inputs).steps:
-        outputs, read, *raws = step.operand_layouts()
+        outputs, read = step.layouts()
         nest = LoopNest(step.shape, step.dims, [*outputs, *read])
-        text = generate_kernel(step.kernel, nest, stride_kinds_of(*raws) if raws else ())
+        text = generate_kernel(step.kernel, nest, stride_kinds_of(step.indexed_layouts()))
         threads = MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
         ptx = compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=(9, 0)).ptx
         assert ".local" not in ptx

@@ -21,8 +21,8 @@ def _short_pieces(monkeypatch):
 @pytest.fixture
 def bound(monkeypatch):
     """How many pieces each kernel was cut into."""
-    counts, bind = [], split_launches.bind_pieces
-    monkeypatch.setattr(split_launches, "bind_pieces", lambda *args: counts.append(args[-1]) or bind(*args))
+    counts, load = [], split_launches.load_pieces
+    monkeypatch.setattr(split_launches, "load_pieces", lambda *args: counts.append(args[-1]) or load(*args))
     return counts
 
 

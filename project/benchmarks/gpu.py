@@ -58,7 +58,7 @@ def absence() -> str:
 
 
 def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
-    """Return the peers that can use the GPU, and for each other peer the reason why it cannot."""
+    """Return the peers that can use the GPU, without TF32, and for each other peer the reason why it cannot."""
     found, missing = {}, {}
     for name in names:
         try:
@@ -72,7 +72,8 @@ def load(names: Sequence[str]) -> tuple[dict[str, ModuleType], dict[str, str]]:
             else:
                 missing[name] = f"{name} {getattr(module, '__version__', '')}".rstrip() + " sees no GPU"
     for name in {"torch", "torch.compile"} & found.keys():
-        found[name].set_float32_matmul_precision("highest")  # no TF32
+        found[name].set_float32_matmul_precision("highest")
+        found[name].backends.cudnn.allow_tf32 = False  # of convolutions; torch allows it by default
     if "jax" in found:
         found["jax"].config.update("jax_default_matmul_precision", "highest")
     return found, missing
@@ -96,6 +97,7 @@ def describe(device: Any) -> dict[str, Any]:
         "multiprocessors": device.multiprocessors,
         "driver": f"for CUDA {version // 1000}.{version % 1000 // 10}",
         "flushed_mib": FLUSHED >> 20,
+        "allows_tf32": False,
     }
     if not device.is_simulated:
         found["memory_gib"] = round(driver.check(device.bindings.cuMemGetInfo())[1] / 2**30, 1)

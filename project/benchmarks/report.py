@@ -133,6 +133,7 @@ def summary(results: Result) -> list[str]:
         lines.append(
             f"{device['name']}, compute capability {device['compute_capability']}, {device['multiprocessors']} "
             f"multiprocessors, driver {device['driver']}; {device['flushed_mib']} MiB are written before each call"
+            + ("; TF32 is off, unless a row names it" if device.get("allows_tf32") is False else "")
         )
     lines.append(", ".join(f"{name} {version}" for name, version in versions.items()))
     if results["threads"]:

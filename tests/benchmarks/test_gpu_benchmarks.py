@@ -167,6 +167,19 @@ def test_wrong_ladder_kernels_are_reported(tmp_path, monkeypatch):
         assert ("wrong" in result) == is_wrong
 
 
+def test_torch_uses_no_tf32_in_matmuls_and_convolutions(monkeypatch):
+    precisions, cudnn = [], SimpleNamespace(allow_tf32=True)
+    torch = SimpleNamespace(
+        cuda=SimpleNamespace(is_available=lambda: True),
+        set_float32_matmul_precision=precisions.append,
+        backends=SimpleNamespace(cudnn=cudnn),
+    )
+    monkeypatch.setattr(gpu, "import_module", lambda name: torch)
+    assert gpu.load(["torch"]) == ({"torch": torch}, {})
+    assert precisions == ["highest"]
+    assert cudnn.allow_tf32 is False
+
+
 # The clock.
 
 

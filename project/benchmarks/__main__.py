@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 from . import partial_runs, peers
 from .partial_runs import Part
 from .suites import Suite, listing, suite_of
+from .timing_lock import TimingLock
 
 RESULTS = Path(__file__).parent / "results"
 STDOUT = "-"
@@ -28,6 +29,14 @@ def part_of(text: str) -> Part:
     """Convert the text of --part."""
     try:
         return partial_runs.parse_part(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def lock_of(text: str) -> TimingLock:
+    """Convert the text of --timing-lock."""
+    try:
+        return TimingLock(Path(text))
     except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from error
 
@@ -97,14 +106,20 @@ def measure(options: argparse.Namespace, suite: Suite, modules: dict[str, Module
         path = RESULTS / suite.file(device_of(suite)) if is_kept else path
         read_earlier(path, options.part, options.quick)  # a torn file is reported before anything is measured
     merged = partial(merge_into_file, path, suite, options.part)
-    save = (lambda found: store(path, merged(found))) if path else lambda found: None
-    found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu, save)
+
+    def save(found: dict[str, Any]) -> None:
+        if path:
+            with options.timing_lock.alone():  # another part may be merged into the same file
+                store(path, merged(found))
+
+    found = run(rows, modules, missing, seed, options.quick, report.progress, suite.is_on_gpu, save, options.timing_lock)
     if is_silent:
         print(as_text(found), end="")
     else:
         terminal.show(found)
     if path or is_kept:
-        keep(path or RESULTS / suite.file(found), merged(found))
+        with options.timing_lock.alone():
+            keep(path or RESULTS / suite.file(found), merged(found))
     if options.picture:
         draw(options.picture, found)
     return int(any("wrong" in result for result in found["rows"]))
@@ -197,6 +212,14 @@ def parser(name: str = NAME) -> Parser:
         type=part_of,
         metavar="K/N",
         help="run the k-th of n parts of the rows, and merge the results by row into the file of --json or the kept one",
+    )
+    made.add_argument(
+        "--timing-lock",
+        type=lock_of,
+        default=TimingLock(),
+        metavar="FILE",
+        help="lock this file, so that processes can run parts at the same time: each compiles and checks all of its rows "
+        "first, and then they measure in turn",
     )
     made.add_argument("--seed", type=int, help="of the random numbers; a new one if left out")
     made.add_argument(

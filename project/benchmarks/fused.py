@@ -15,6 +15,7 @@ import minifuse as mf
 from .row import US, Bench, Contest, Inputs, Row, Target, Work, formula, jax_jit
 
 EAGER = f"{US}, eager"
+MAX_COMPILED = 256  # rows that share a function, if all of them are compiled before one is timed
 Arrays = Callable[[Any, Any], Work]  # of a NumPy-like module and the row length, a float32
 
 
@@ -108,9 +109,16 @@ def fusing_players(
 
 
 def torch_compiled(work: Work, bench: Bench, mode: str | None = None) -> Work:
-    """Return the function, compiled by torch for these shapes; code that it compiled for other rows is discarded."""
+    """Return the function, compiled by torch for these shapes.
+
+    Code that torch compiled for other rows is discarded, unless these rows are still to be timed. Then the limit on the code
+    of one function is raised, since rows share functions: once it is exceeded, torch runs a function eagerly.
+    """
     torch: Any = bench.peers["torch.compile"]
-    torch._dynamo.reset()
+    if bench.is_ahead:
+        torch._dynamo.config.recompile_limit = MAX_COMPILED
+    else:
+        torch._dynamo.reset()
     how = {"backend": "eager"} if bench.is_quick else {"mode": mode}
     made: Work = torch.compile(work, dynamic=False, **how)
     return made

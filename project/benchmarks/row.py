@@ -48,6 +48,8 @@ class Bench:
     is_quick: bool = False
     pool: dict[Any, Any] = field(default_factory=dict)
     """What rows share: pools of numbers, and results of other processes."""
+    is_ahead: bool = False
+    """Whether all rows are prepared before the first one is timed, so that what they compiled must be kept."""
 
     def cut(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape to measure: a quick run limits long dims."""

@@ -1,6 +1,8 @@
 """Run rows: set up, check every player's result against float64, then measure, and return the results as JSON data.
 
 A wrong result is never timed: it is reported in its row, and the run ends with an error. Missed targets are not errors.
+Before a row is timed, it is prepared: its players are compiled, called and checked. If other processes measure at the same
+time, all rows are prepared before the first one is timed.
 """
 
 import datetime
@@ -11,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -23,8 +25,10 @@ from . import (
 )
 from .row import US, Array, Bench, Contest, Result, Row, SkippedRowError, is_ours
 from .timer import Times, read_clocks, spread, take_turns, take_turns_on
+from .timing_lock import TimingLock
 
 FORMAT = 1  # version of the JSON files of results
+NO_LOCK = TimingLock()
 
 
 class WrongResultError(Exception):
@@ -40,6 +44,7 @@ def run(
     tell: Callable[[Row, Result], None] = lambda row, result: None,
     is_on_gpu: bool = False,
     save: Callable[[Result], None] = lambda results: None,
+    lock: TimingLock = NO_LOCK,
 ) -> Result:
     """Measure rows one after the other.
 
@@ -55,6 +60,8 @@ def run(
         Whether the rows are those of a GPU.
     save
         Called after each row with the results so far, so that an interrupted run keeps the rows that it has measured.
+    lock
+        If it has a file, all rows are prepared first, with the lock shared, and each is timed with the lock alone.
 
     Returns
     -------
@@ -65,7 +72,7 @@ def run(
     results: Result = {}
     with tempfile.TemporaryDirectory() as folder:
         arguments = modules, np.random.default_rng(seed), Path(folder), is_quick
-        bench: Any = gpu.GpuBench(*arguments) if is_on_gpu else Bench(*arguments)
+        bench: Any = (gpu.GpuBench if is_on_gpu else Bench)(*arguments, is_ahead=bool(lock))
         results |= {
             "format": FORMAT,
             "date": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -80,14 +87,21 @@ def run(
             "missing": dict(missing),
             "rows": [],
         }
-        for row in rows:
-            result = measure(row, bench)
+        prepared: Iterable[PreparedRow] = (prepare(row, bench) for row in rows)
+        if lock:
+            with lock.shared():
+                prepared = list(prepared)
+        for ready in prepared:
+            with lock.alone():
+                result = time_row(ready, bench)
             results["rows"].append(result)
             results["load"]["after"] = machine.load()
-            tell(row, result)
+            tell(ready.row, result)
             save(results)
-    if any("work" in result for result in results["rows"]) and (roofs := measure_roofs(is_on_gpu)):
-        results["roofs"] = roofs
+    if any("work" in result for result in results["rows"]):
+        with lock.alone():
+            roofs = measure_roofs(is_on_gpu)
+        results |= {"roofs": roofs} if roofs else {}
     return results
 
 
@@ -100,27 +114,58 @@ def measure_roofs(is_on_gpu: bool) -> machine_peaks.Roofs:
         return {}
 
 
+class PreparedRow(NamedTuple):
+    """A row whose players have run once, with right results; or no contest, and a result that says why it is not timed."""
+
+    row: Row
+    result: Result
+    contest: Contest | None
+
+
 def measure(row: Row, bench: Bench) -> Result:
     """Check the results of one row, time its players, and compare the times with the targets.
 
     An exception in a row is reported in its result, and the run continues.
     """
+    return time_row(prepare(row, bench), bench)
+
+
+def prepare(row: Row, bench: Bench) -> PreparedRow:
+    """Set up a row, compile and call its players, and check their results."""
     load = machine.load()
     curve_point = {"curve": row.curve, "size": row.size} if row.curve else {}
     result: Result = {"group": row.group, "name": row.name, **curve_point, "load": load and load[0]}
     try:
         contest = row.setup(bench)
         errors, wrong, broken = check(contest, bench.read)
-        result |= {"errors": errors} | ({"broken": broken} if broken else {})
-        if wrong:
-            return {**result, "wrong": wrong}
-        contest = replace(contest, players={who: player for who, player in contest.players.items() if who not in broken})
+    except SkippedRowError as reason:
+        return PreparedRow(row, {**result, "skipped": str(reason)}, None)
+    except Exception as error:
+        return PreparedRow(row, {**result, **report_failure(error)}, None)
+    result |= {"errors": errors} | ({"broken": broken} if broken else {})
+    if wrong:
+        return PreparedRow(row, {**result, "wrong": wrong}, None)
+    players = {who: player for who, player in contest.players.items() if who not in broken}
+    return PreparedRow(row, result, replace(contest, players=players, exact=None))
+
+
+def report_failure(error: Exception) -> Result:
+    """Print the traceback of an exception in a row, and return the entry of its result."""
+    traceback.print_exc()
+    return {"wrong": {"the row": format_error(error)}}
+
+
+def time_row(prepared: PreparedRow, bench: Bench) -> Result:
+    """Time the players of a prepared row, and compare the times with the targets."""
+    row, result, contest = prepared
+    if contest is None:
+        return result
+    try:
         result |= summarize(take_times(contest, bench)) | {"counts": dict(contest.counts)}
     except SkippedRowError as reason:
         return {**result, "skipped": str(reason)}
     except Exception as error:
-        traceback.print_exc()
-        return {**result, "wrong": {"the row": format_error(error)}}
+        return {**result, **report_failure(error)}
     medians = {who: times["median"] for who, times in result["times"].items()}
     if contest.flops:
         result["gflop_per_s"] = {who: contest.flops / seconds / 1e9 for who, seconds in medians.items()}

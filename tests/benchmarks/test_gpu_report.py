@@ -28,7 +28,7 @@ def test_missing_gpu_is_reported_in_one_line(monkeypatch, tmp_path, capsys):
 def test_gpu_results_are_saved_under_the_device_name(monkeypatch, tmp_path, capsys):
     asked = []
 
-    def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu, save):
+    def fake_run(rows, modules, missing, seed, is_quick, tell, is_on_gpu, save, lock):
         asked.append(([row.name for row in rows], is_on_gpu))
         return invented_results()
 

@@ -30,6 +30,7 @@ GPU_RESULTS = sorted(command.RESULTS.glob("gpu-*.json"))
 HEAD = {"format", "date", "quick", "seed", "machine", "versions", "threads", "environment", "load", "missing", "rows"}
 MACHINE = {"processor", "microarchitecture", "cores", "memory_gib", "vector_features", "system"}
 MEASURED = {"group", "name", "load", "errors", "rounds", "calls", "times", "ratios", "counts", "targets"}
+ORIGIN = {"device", "versions", "date"}  # of rows that --part has merged
 SPREAD = {"median", "q1", "q3"}
 WITHOUT_JAX = [name for name in peers.KNOWN if name != "jax"]  # JAX takes part in the fusion rows only
 
@@ -79,6 +80,7 @@ def check_fields(found, is_on_gpu=False, is_fusion=False):
             "work",
             "curve",
             "size",
+            *ORIGIN,
             *(["gb_per_s"] if is_on_gpu else []),
             *(["broken"] if is_on_gpu or is_fusion else []),
         }

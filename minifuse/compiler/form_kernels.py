@@ -264,6 +264,8 @@ class KernelSweep:
         for leaf in leaves:
             if (reason := why_not_fusible(leaf, root) or self.why_stored_first(leaf)) is not None:
                 return reason
+        if kernel.is_closed:  # of an identity that shares the buffer of a slice update
+            return UPDATE_NEEDS_MEMORY
         if kernel.matmul is None:
             if (reason := why_not_in_space(root, kernel.space, map(strip_views, leaves))) is not None:
                 return reason

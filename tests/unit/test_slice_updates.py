@@ -6,6 +6,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.backends.python import PythonBackend
+from minifuse.compiler.graph import Graph, Store
+from minifuse.compiler.pipeline import compile_graph
+from minifuse.core.dtypes import float32
+from minifuse.core.layout import row_major
+from minifuse.core.operators import detach
+from minifuse.ir.array_functions import SliceUpdate, View
+from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Constant, Load
 
 ROWS, COLUMNS, WIDTH = 4, 6, 3
@@ -142,3 +150,14 @@ def test_an_array_that_is_read_elsewhere_is_not_overwritten():
         return y, z.sum(), z @ w.T
 
     same(function, A, B, W)
+
+
+def test_a_reader_of_an_identity_of_an_update_has_its_own_kernel():
+    """The identity between the update and its reader shares the buffer of the update, so its kernel computes nothing."""
+    x, y = Node(Argument(0), (), (6,), float32), Node(Argument(1), (), (5,), float32)
+    contents = detach(SliceUpdate((View("slice", ((1, 1, 5),)),))(x, detach(y)))
+    stores, layouts = (Store(x, SliceUpdate(()), contents),), (row_major((6,)), row_major((5,)))
+    graph = Graph((contents * 2,), arguments=(x, y), layouts=layouts, stores=stores, contents=((x, contents),))
+    compiled = compile_graph(graph, PythonBackend())
+    slot, _ = compiled.locate(contents * 2)
+    assert [step for step in compiled.steps if slot in dict(step.outputs)]

@@ -58,16 +58,15 @@ class Emission:
         return self.graph.required_layouts.get(node, row_major(node.shape) if default is None else default)
 
     def allocate(self, node: Node, layout: Layout) -> BufferView:
-        """Add a buffer for a node."""
-        self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
-        self.buffers[node] = self.first_buffer + len(self.buffer_nbytes) - 1, layout
+        """Store a node in a new buffer."""
+        self.buffers[node] = self.new_buffer(node, layout)
         return self.buffers[node]
 
-    def reserve_buffer(self, node: Node) -> BufferView:
-        """Add a buffer for a node that is stored later."""
-        buffer = self.allocate(node, self.layout_of(node))
-        del self.buffers[node]
-        return buffer
+    def new_buffer(self, node: Node, layout: Layout | None = None) -> BufferView:
+        """Add a buffer that is as large as a node, which is stored there later."""
+        layout = layout or self.layout_of(node)
+        self.buffer_nbytes.append(layout.size * node.dtype.itemsize)
+        return self.first_buffer + len(self.buffer_nbytes) - 1, layout
 
     def locate(self, node: Node) -> BufferView:
         """Return where a view of a stored node is in memory. If no strides describe the view, add a copy."""
@@ -89,10 +88,7 @@ class Emission:
             except ShapeError:
                 base = view.inputs[0]
                 source = locate_view(base, self.buffers, self.copies)
-                known = self.buffers.get(base)
-                self.copies[base] = self.allocate(base, row_major(base.shape))
-                del self.buffers[base]
-                self.buffers |= {} if known is None else {base: known}
+                self.copies[base] = self.new_buffer(base, row_major(base.shape))
                 copy = Step(copy_kernel(base.dtype), base.shape, (), [self.copies[base]], [source])
                 self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
                 return

@@ -62,7 +62,7 @@ class SliceTargets:
         chain, k = self.slices[node]
         if k < 0:
             if chain.buffer is None:
-                chain.buffer = self.emission.reserve_buffer(chain.last)
+                chain.buffer = self.emission.new_buffer(chain.last)
                 return chain.buffer
             return None
         if chain.base is not None and strip_views(chain.base) not in self.emission.buffers:
@@ -105,7 +105,7 @@ class SliceTargets:
             if slot >= self.emission.first_buffer and self.emission.layout_of(chain.last, layout) is layout:
                 chain.buffer = slot, layout
                 return chain.buffer
-        chain.buffer = self.emission.reserve_buffer(chain.last)
+        chain.buffer = self.emission.new_buffer(chain.last)
         if base is not None:
             self.emission.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
         elif chain.needs_fill:

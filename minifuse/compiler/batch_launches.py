@@ -10,7 +10,6 @@ does not matter: no launch of the batch, and no step between two of them, reads 
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
 from math import prod
 from typing import NamedTuple
 
@@ -47,7 +46,7 @@ def batch_launches(graph: Graph, target: Backend) -> Graph:
     steps, positions = batch_steps(graph.steps, target)
     if active_log.log:
         active_log.log.move_steps(dict(enumerate(positions)))
-    return replace(graph, steps=tuple(steps))
+    return graph.decide(steps=tuple(steps))
 
 
 class BatchKey(NamedTuple):

@@ -3,8 +3,6 @@
 The kernels are in order, so all that a kernel loads is in memory when its turn comes.
 """
 
-from dataclasses import replace
-
 from ..backends.base import Backend
 from ..core.layout import dense_like
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
@@ -46,8 +44,7 @@ def emit_steps(graph: Graph, target: Backend) -> Graph:
     # A value that is also the new contents of an argument is where it was computed, until the argument is changed.
     contents = {node for _, node in graph.contents}
     late_buffers = {node: buffer for node, buffer in emission.buffers.items() if node not in contents}
-    return replace(
-        graph,
+    return graph.decide(
         steps=tuple(emission.steps),
         late_step=late_step,
         buffers=late_buffers | {node: early_buffers[node] for node in contents if node in early_buffers},

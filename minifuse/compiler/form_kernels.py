@@ -10,7 +10,6 @@ result of that kernel. `fusibility` is the table of edges: it says why two nodes
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 from math import prod
 
@@ -44,7 +43,6 @@ from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kerne
 from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
 from .lower_gather import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, lower_scatter_add
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
-from .slice_updates import SliceUpdates
 
 MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for unrelated values reads; with more, threads run out of registers
 MAX_RELATED_ARRAYS = 32  # arrays of a kernel that are searched for related kernels
@@ -73,7 +71,7 @@ def form_kernels(graph: Graph, _target: Backend) -> Graph:
     sweep = KernelSweep(graph)
     for phase in (EXACT, EARLY, LATE):
         sweep.add_phase(phase)
-    return replace(graph, kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
+    return graph.decide(kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
 
 
 class KernelSweep:
@@ -81,7 +79,7 @@ class KernelSweep:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
-        self.updates, self.has_gathers = SliceUpdates(graph), graph.has(Gather | GatherND)
+        self.updates, self.has_gathers = graph.slice_updates, graph.has(Gather, GatherND)
         self.outputs, self.saved = self.updates.roots, set(map(strip_views, graph.saved))
         self.materialized = dict(graph.materialized)
         self.memory = set(graph.memory)

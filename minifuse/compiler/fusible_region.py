@@ -3,10 +3,9 @@
 from collections.abc import Callable, Container, Sequence
 
 from ..core.interning import toposort
-from ..core.operators import detach
-from ..ir.array_functions import Identity, View
+from ..ir.array_functions import View
 from ..ir.gather import Gather, GatherND
-from ..ir.graph import Node, strip_views, view_shape
+from ..ir.graph import Node, is_identity, strip_views, view_shape
 from .lower_gather import lower_gather
 from .reindexing import ViewChains
 
@@ -97,7 +96,7 @@ def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewCha
 def strip_identities(node: Node, stored: Container[Node]) -> Node:
     """Return the stored node with the same elements: remove identities, which matter only for gradients."""
     views = []
-    while node not in stored and (isinstance(node.function, View | Identity) or node.function is detach):
+    while node not in stored and (isinstance(node.function, View) or is_identity(node)):
         if isinstance(node.function, View):
             views.append(node.function)
         (node,) = node.inputs

@@ -1,21 +1,22 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from types import UnionType
-from typing import NamedTuple
+from operator import is_
+from typing import NamedTuple, TypedDict, Unpack
 
 from ..core.errors import ShapeError
 from ..core.interning import toposort
 from ..core.layout import Layout
 from ..ir.array_functions import SliceUpdate, View
-from ..ir.graph import Node, inputs_of, rewrite, strip_views
+from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, ReadOutput
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .format_node import format_node
 from .iteration_space import IterationSpace
 from .node_names import NodeNames
+from .slice_updates import SliceUpdates
 
 EXACT, EARLY, LATE = range(3)  # the phases of a call
 
@@ -52,9 +53,22 @@ class KernelGroup(NamedTuple):
     of the call; else 1. A kernel may load the members of all kernels of its own and of earlier phases."""
 
 
+class Decisions(TypedDict, total=False):
+    """The fields of a graph that passes fill in, and that change none of its nodes."""
+
+    materialized: Mapping[Node, str]
+    kernels: tuple[KernelGroup, ...]
+    refusals: tuple[Refusal, ...]
+    steps: tuple[Step, ...]
+    late_step: int
+    copies: Mapping[Node, BufferView]
+    buffers: Mapping[Node, BufferView]
+    buffer_nbytes: tuple[int, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Graph:
-    """The nodes of a call, and the decisions of the passes. A pass returns a new graph: `dataclasses.replace(graph, ...)`.
+    """The nodes of a call, and the decisions of the passes. A pass returns a new graph: `graph.decide(steps=...)`.
 
     Attributes
     ----------
@@ -159,36 +173,49 @@ class Graph:
     @cached_property
     def kinds(self) -> frozenset[type]:
         """The classes of the functions of the nodes: a pass that looks for a function needs one look at them."""
-        return frozenset(type(node.function) for node in self.nodes)
+        return frozenset({kind for node in self.nodes for kind in type(node.function).__mro__})
 
     @cached_property
     def is_one_op(self) -> bool:
-        """Whether at most one node is computed: then no kernel loads a result of another."""
-        return sum(bool(node.inputs) and not isinstance(node.function, View) for node in self.nodes) < 2
+        """True if at most one node is computed: then no kernel loads a result of another."""
+        return len([x for x in self.nodes if x.inputs and not isinstance(x.function, View)]) < 2
 
-    def has(self, kinds: type | UnionType) -> bool:
-        """Return whether a node has a function of these kinds."""
-        return any(issubclass(kind, kinds) for kind in self.kinds)
+    @cached_property
+    def slice_updates(self) -> SliceUpdates:
+        """The slice updates of the graph."""
+        contents = {node for _, node in self.contents if self.late}
+        return SliceUpdates(self.nodes, set(map(strip_views, self.roots)), self.required_layouts, contents)
 
-    def rewrite(self, kinds: type | UnionType, change: Callable[[Node], Node]) -> "Graph":
-        """Replace each node by `change(node)`, inputs first. A graph without a function of these kinds is returned as it is.
+    def has(self, *kinds: type) -> bool:
+        """Return whether a node has a function of one of these kinds."""
+        return not self.kinds.isdisjoint(kinds)
 
-        The inputs of the node that `change` gets are replaced already.
+    def decide(self, **decisions: Unpack[Decisions]) -> "Graph":
+        """Return this graph with more decisions. All that is known about its nodes is kept."""
+        graph = object.__new__(Graph)
+        graph.__dict__.update(self.__dict__, **decisions)
+        return graph
+
+    def rewrite(self, kinds: type | tuple[type, ...], rule: Callable[[Node], Node]) -> "Graph":
+        """Replace each node by `rule(node)`, inputs first. A graph without a function of these kinds is returned as it is.
+
+        The inputs of the node that the rule gets are replaced already.
         """
-        if not self.has(kinds):
+        if not self.has(*(kinds if isinstance(kinds, tuple) else (kinds,))):
             return self
-        fields = (self.outputs, self.saved, self.exact, self.required_layouts)
-        groups: list[Iterable[Node]] = [*fields, [x.value for x in self.stores], [node for _, node in self.contents]]
-        nodes = [node for group in groups for node in group]
-        new = iter(rewrite(nodes, kinds, change))
+        new: dict[Node, Node] = {}
+        for node in toposort([*self.roots, *[node for _, node in self.contents]], inputs_of):
+            inputs = tuple(new[x] for x in node.inputs)
+            is_same = all(map(is_, inputs, node.inputs))
+            new[node] = rule(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
         return replace(
             self,
-            outputs=tuple(next(new) for _ in self.outputs),
-            saved=tuple(next(new) for _ in self.saved),
-            exact=frozenset(next(new) for _ in self.exact),
-            required_layouts={next(new): layout for layout in self.required_layouts.values()},
-            stores=tuple(store._replace(value=next(new)) for store in self.stores),
-            contents=tuple((argument, next(new)) for argument, _ in self.contents),
+            outputs=tuple(new[x] for x in self.outputs),
+            saved=tuple(new[x] for x in self.saved),
+            exact=frozenset(new[x] for x in self.exact),
+            required_layouts={new[x]: layout for x, layout in self.required_layouts.items()},
+            stores=tuple(store._replace(value=new[store.value]) for store in self.stores),
+            contents=tuple((argument, new[node]) for argument, node in self.contents),
         )
 
     def names(self) -> NodeNames:

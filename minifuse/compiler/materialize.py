@@ -9,7 +9,6 @@ The pass runs before kernels exist, so it estimates. It changes what is stored, 
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from itertools import islice
 
 from ..backends.base import Backend
@@ -46,7 +45,7 @@ def choose_materialized(graph: Graph, _target: Backend) -> Graph:
     if graph.is_one_op:
         return graph
     roots = dict.fromkeys(map(strip_views, graph.roots))
-    return replace(graph, materialized=find_materialized(toposort(roots, inputs_of), roots))
+    return graph.decide(materialized=find_materialized(toposort(roots, inputs_of), roots))
 
 
 def find_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:

@@ -1,7 +1,6 @@
 """Find pointwise operands that must be in memory: of matmuls, slice updates and composite ops."""
 
 from collections.abc import Container, Sequence
-from dataclasses import replace
 
 from ..backends.base import Backend
 from ..core.interning import toposort
@@ -29,9 +28,9 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
     tanh0 = tanh(x0)  # stored
     matmul1 = tanh0 @ x1
     """
-    if graph.is_one_op or not graph.has(Matmul | PadSlice | SliceUpdate | CompositeOutput):
+    if graph.is_one_op or not graph.has(Matmul, PadSlice, SliceUpdate, CompositeOutput):
         return graph
-    updates, found = SliceUpdates(graph), dict[Node, str]()
+    updates, found = graph.slice_updates, dict[Node, str]()
     loaded = LoadedNodes(graph, updates)
     for node in graph.nodes:
         match node.function:
@@ -44,7 +43,7 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
             case _:
                 continue
         found |= {x: reason for x, reason in reasons.items() if reason is not None and x.is_pointwise}
-    return replace(graph, materialized=found | dict(graph.materialized)) if found else graph
+    return graph.decide(materialized=found | dict(graph.materialized)) if found else graph
 
 
 class LoadedNodes:

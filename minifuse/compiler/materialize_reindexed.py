@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from ..core.operators import detach
-from ..ir.array_functions import Identity, Reduce, View
+from ..ir.array_functions import Reduce, View
 from ..ir.gather import Gather
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, is_identity, strip_views
 from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
@@ -156,8 +155,3 @@ def op_chain_lengths(nodes: Sequence[Node], sources: Collection[Node]) -> dict[N
             1 + max((lengths.get(x, 0) for x in node.inputs if x not in sources), default=0) if is_computed else 0
         )
     return lengths
-
-
-def is_identity(node: Node) -> bool:
-    """Return whether a node has the elements of its input: an identity or a detach."""
-    return isinstance(node.function, Identity) or node.function is detach

@@ -64,7 +64,7 @@ class InPlaceStores:
     def result(self) -> Graph:
         """Return the graph with the stores."""
         steps = (*self.early, *self.late)
-        return replace(self.graph, steps=steps, late_step=len(self.early), buffers=self.buffers, copies=self.copies)
+        return self.graph.decide(steps=steps, late_step=len(self.early), buffers=self.buffers, copies=self.copies)
 
     def locate(self, node: Node) -> BufferView:
         """Return where a node is in memory by now."""

@@ -9,7 +9,6 @@ adjacent stores may become one launch.
 
 from collections import Counter, defaultdict
 from collections.abc import Container, Mapping, Sequence
-from dataclasses import replace
 
 from ..backends.base import Backend
 from ..ir.steps import NO_BUFFER, Step
@@ -46,7 +45,7 @@ def reorder(graph: Graph, _target: Backend) -> Graph:
     order = reorder_for_memory(graph.steps, nbytes, {graph.locate(node)[0] for node in graph.results})
     if active_log.log:
         active_log.log.move_steps({old: new for new, old in enumerate(order)})
-    return replace(graph, steps=tuple(graph.steps[k] for k in order))
+    return graph.decide(steps=tuple(graph.steps[k] for k in order))
 
 
 def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results: Container[int]) -> list[int]:

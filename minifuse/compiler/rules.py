@@ -48,7 +48,7 @@ def decompose(graph: Graph, target: Backend) -> Graph:
                 return definition
         return node
 
-    return graph.rewrite(CompositeOutput | CustomVJP, rule)
+    return graph.rewrite((CompositeOutput, CustomVJP), rule)
 
 
 def composite_step(node: Node, op: CompositeOp) -> Step:

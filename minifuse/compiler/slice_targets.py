@@ -1,7 +1,6 @@
 """Compute slices directly in the buffer of a chain of slice updates, if the order of the kernels allows it."""
 
 from collections.abc import Iterable
-from functools import cached_property
 
 from ..core.errors import ShapeError
 from ..core.layout import Layout
@@ -14,7 +13,7 @@ from .emission import Emission
 from .fusible_region import strip_identities
 from .graph import Graph
 from .lower_number import ParameterSource, lower_number
-from .slice_updates import SliceUpdates, UpdateChain, is_update, is_view
+from .slice_updates import UpdateChain, is_update, is_view
 
 
 class SliceTargets:
@@ -30,7 +29,7 @@ class SliceTargets:
     """
 
     def __init__(self, graph: Graph, emission: Emission) -> None:
-        self.graph, self.emission = graph, emission
+        self.updates, self.emission = graph.slice_updates, emission
         self.chains: dict[Node, UpdateChain] = {}
         self.slices: dict[Node, tuple[UpdateChain, int]] = {}
         self.reserved: list[tuple[UpdateChain, int]] = []  # by the current kernel
@@ -46,11 +45,6 @@ class SliceTargets:
                 value, is_only_read_here = self.updates.value(update)
                 if is_only_read_here and not value.is_number:
                     self.slices[value] = chain, k
-
-    @cached_property
-    def updates(self) -> SliceUpdates:
-        """The slice updates of the graph."""
-        return SliceUpdates(self.graph)
 
     def reserve(self, node: Node) -> BufferView | None:
         """Return the slice in which a kernel is to store a node, after adding the steps that fill the array around it.

@@ -5,17 +5,16 @@ reads the intermediate arrays, the chain has one buffer. The buffer is filled on
 the slices leave no gap.
 """
 
-from collections.abc import Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
 from ..core.indexing import Range
+from ..core.layout import Layout
 from ..core.overlap import are_disjoint_slices
 from ..ir.array_functions import PadSlice, SliceUpdate, View
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, is_identity, strip_views
 from ..ir.steps import BufferView
-from .graph import Graph
-from .materialize_reindexed import is_identity
 
 
 def is_update(node: Node) -> bool:
@@ -62,30 +61,42 @@ class UpdateChain:
 class SliceUpdates:
     """The slice updates of a graph.
 
+    Parameters
+    ----------
+    nodes : sequence of Node
+        All nodes of the graph, inputs before users.
+    roots : set of Node
+        The nodes that the call returns, saves or stores in arguments, without views.
+    required_layouts : mapping
+        Layouts that nodes must have.
+    contents : container of Node
+        The new contents of arguments, if other values are computed from them.
+
     Attributes
     ----------
     users : dict
         The nodes that read each node.
-    roots : set of Node
-        The nodes that the call returns, saves or stores in arguments, without views.
     inner : set of Node
         The updates that share the buffer of a later update, which is their only user, and the identities between them.
     """
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        roots: set[Node],
+        required_layouts: Mapping[Node, Layout],
+        contents: Container[Node],
+    ) -> None:
+        self.roots, self.inner = roots, set[Node]()
         self.users: dict[Node, dict[Node, None]] = {}
-        self.roots = set(map(strip_views, graph.roots))
-        order = graph.nodes
-        for node in order:
+        for node in nodes:
             for x in node.inputs:
                 self.users.setdefault(x, {})[node] = None
-        self.inner: set[Node] = set()
-        contents = {node for _, node in graph.contents if graph.late}
-        for node in order if graph.has(SliceUpdate) else ():
+        for node in nodes:
             if isinstance(node.function, SliceUpdate):
                 passed, user, old = list[Node](), node, node.inputs[0]
-                layouts = {None, graph.required_layouts.get(node)}
-                while self.is_read_once(old, user) and old not in contents and graph.required_layouts.get(old) in layouts:
+                layouts = {None, required_layouts.get(node)}
+                while self.is_read_once(old, user) and old not in contents and required_layouts.get(old) in layouts:
                     passed.append(old)
                     self.inner |= {*passed} if is_update(old) else set()
                     if not is_identity(old) or not old.inputs:

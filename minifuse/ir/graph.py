@@ -8,7 +8,6 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
 from threading import local
-from types import UnionType
 from typing import Any, Self
 
 from ..core.dtypes import BY_PYTHON, DType, as_dtype, as_number, bool_, float64, int64, weak_type_of
@@ -17,7 +16,7 @@ from ..core.errors import FuseError, users_line
 from ..core.indexing import Shape
 from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
-from ..core.operators import Operator
+from ..core.operators import Operator, detach
 from .array_functions import Cast, CompositeOp, Copy, Full, Function, Identity, Iota, View
 from .array_methods import Array
 from .gather import Gather, GatherND
@@ -260,6 +259,11 @@ def strip_views(node: Node) -> Node:
     return node
 
 
+def is_identity(node: Node) -> bool:
+    """Return whether a node has the elements of its input: an identity or a detach."""
+    return isinstance(node.function, Identity) or node.function is detach
+
+
 def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]:
     """Rebuild a graph with some nodes replaced by others. A replaced number keeps the dtype that it has in the graph."""
     rebuilt = dict(replacement)
@@ -268,20 +272,4 @@ def substitute(outputs: list[Node], replacement: dict[Node, Node]) -> list[Node]
         if node not in rebuilt:
             function = numbers.get(node.function, node.function)
             rebuilt[node] = Node(function, tuple(rebuilt[x] for x in node.inputs), node.shape, node.dtype)
-    return [rebuilt[node] for node in outputs]
-
-
-def rewrite(outputs: list[Node], kinds: type | UnionType, change: Callable[[Node], Node]) -> list[Node]:
-    """Rebuild a graph, inputs first: replace each node by `change(node)`, whose inputs are replaced already.
-
-    A graph without a function of these `kinds` is returned unchanged.
-    """
-    order = toposort(outputs, inputs_of)
-    if not any(isinstance(node.function, kinds) for node in order):
-        return outputs
-    rebuilt: dict[Node, Node] = {}
-    for node in order:
-        inputs = tuple(rebuilt[x] for x in node.inputs)
-        is_same = all(a is b for a, b in zip(inputs, node.inputs, strict=True))
-        rebuilt[node] = change(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
     return [rebuilt[node] for node in outputs]

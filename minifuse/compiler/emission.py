@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 
 from ..backends.base import Backend
-from ..core.errors import ShapeError
 from ..core.layout import Layout, row_major
 from ..ir.graph import Node
 from ..ir.kernel_ir import copy_kernel
@@ -70,28 +69,13 @@ class Emission:
 
     def locate(self, node: Node) -> BufferView:
         """Return where a view of a stored node is in memory. If no strides describe the view, add a copy."""
-        while True:
-            try:
-                return locate_view(node, self.buffers, self.copies)
-            except ShapeError:
-                self.copy_for_view(node)
+        return locate_view(node, self.buffers, self.copies, self.copy_for_view)
 
-    def copy_for_view(self, node: Node) -> None:
-        """Add a row-major copy of the node under the first view of a chain that no strides describe."""
-        views, x = list[Node](), node
-        while x not in self.buffers:
-            views.append(x)
-            (x,) = x.inputs
-        for view in reversed(views):
-            try:
-                locate_view(view, self.buffers, self.copies)
-            except ShapeError:
-                base = view.inputs[0]
-                source = locate_view(base, self.buffers, self.copies)
-                self.copies[base] = self.new_buffer(base, row_major(base.shape))
-                copy = Step(copy_kernel(base.dtype), base.shape, (), [self.copies[base]], [source])
-                self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
-                return
+    def copy_for_view(self, base: Node, source: BufferView) -> None:
+        """Add a row-major copy of a node, which is in memory at `source`."""
+        self.copies[base] = self.new_buffer(base, row_major(base.shape))
+        copy = Step(copy_kernel(base.dtype), base.shape, (), [self.copies[base]], [source])
+        self.add_unfused_step(copy, base, "a row-major copy, because a view needs one")
 
     def add_copy(self, node: Node, target: BufferView, consumer: Node, reason: str) -> None:
         """Add a step that copies a stored node to a target."""

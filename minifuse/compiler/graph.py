@@ -268,8 +268,17 @@ class Graph:
         return "\n".join([*self.format_nodes(names).values(), *self.format_launches(names)])
 
 
-def locate_view(node: Node, buffers: Mapping[Node, BufferView], copies: Mapping[Node, BufferView]) -> BufferView:
-    """Return where a view of a stored node is in memory. Raise ShapeError if it needs a copy that is not in `copies`."""
+def locate_view(
+    node: Node,
+    buffers: Mapping[Node, BufferView],
+    copies: Mapping[Node, BufferView],
+    add_copy: Callable[[Node, BufferView], None] | None = None,
+) -> BufferView:
+    """Return where a view of a stored node is in memory.
+
+    If no strides describe a view, a row-major copy of the node under it is viewed. `add_copy(base, buffer)` adds a copy that
+    is not in `copies` yet; without this function, ShapeError is raised.
+    """
     views, x = list[Node](), node
     while x not in buffers:
         views.append(x)
@@ -279,8 +288,11 @@ def locate_view(node: Node, buffers: Mapping[Node, BufferView], copies: Mapping[
         try:
             layout = view.function.layout(layout)
         except ShapeError:
-            if view.inputs[0] not in copies:
-                raise
-            slot, layout = copies[view.inputs[0]]
+            (base,) = view.inputs
+            if base not in copies:
+                if add_copy is None:
+                    raise
+                add_copy(base, (slot, layout))
+            slot, layout = copies[base]
             layout = view.function.layout(layout)
     return slot, layout

@@ -30,10 +30,10 @@ from .fusibility import (
     WOULD_WAIT,
     is_reduction,
     own_space,
-    why_no_prologue,
     why_not_fusible,
     why_not_in_space,
     why_not_merged,
+    why_not_prologue,
 )
 from .fusible_region import FusibleRegion, LoadedByKernel
 from .fusion_log import GROUPED, active_log
@@ -153,10 +153,9 @@ class KernelSweep:
             case Matmul():
                 inputs = [x for x in root.inputs if self.region.inlined_inputs(x)]
                 loaded = [strip_views(x) for x in root.inputs if not self.region.inlined_inputs(x)]
-                required = {x: self.materialized.get(x) or why_no_prologue(x) for x in loaded}
+                required = {x: self.materialized.get(x) or why_not_prologue(x) for x in loaded}
             case PadSlice() | SliceUpdate():
-                inputs, sources = [], map(strip_views, self.updates.needed_inputs(root))
-                required = dict.fromkeys(sources, UPDATE_NEEDS_MEMORY)
+                inputs, required = [], dict.fromkeys(map(strip_views, self.updates.needed_inputs(root)), UPDATE_NEEDS_MEMORY)
             case CompositeOutput():
                 inputs, required = [], dict.fromkeys(map(strip_views, root.inputs), COMPOSITE_IS_ONE_CALL)
             case ScatterAdd():
@@ -169,16 +168,11 @@ class KernelSweep:
                 inputs = list(self.region.root_inputs(root))
         computed = self.region.walk(inputs)
         if self.has_gathers:
-            required |= dict.fromkeys(self.gather_sources(root, computed), GATHER_NEEDS_MEMORY)
+            opened = FusibleRegion(LoadedByKernel(self.loaded, {root} if root.is_pointwise else ()), self.chains)
+            sources = [*opened.gather_sources([root]), *self.region.gather_sources(computed)]
+            required |= dict.fromkeys(sources, GATHER_NEEDS_MEMORY)
         leaves = [x for x in computed if not self.region.inlined_inputs(x) and is_array(x)]
         return RootReads(leaves, {x: reason for x, reason in required.items() if not x.is_number}, computed)
-
-    def gather_sources(self, root: Node, computed: Iterable[Node]) -> Iterator[Node]:
-        """Yield the arrays that a root, and the nodes that are inlined into it, select elements of."""
-        opened = FusibleRegion(LoadedByKernel(self.loaded, {root} if root.is_pointwise else ()), self.chains)
-        for x in (root, *computed):
-            if (source := (opened if x is root else self.region).gather_source(x)) is not None:
-                yield source
 
     def store_first(self, root: Node, nodes: Iterable[Node], reason: str) -> RootReads:
         """Let kernels store some nodes before the kernel of a root, which loads them. Return what it reads then."""
@@ -214,7 +208,7 @@ class KernelSweep:
         if isinstance(root.function, (*SEPARATE, Matmul)) or self.updates.is_alias(root):
             if isinstance(root.function, Matmul):
                 inner = [x for x in map(strip_views, reads.leaves) if not x.is_pointwise]  # of operands that are inlined
-                self.refuse(root, {x: why_no_prologue(x) for x in inner} | reads.required)
+                self.refuse(root, {x: why_not_prologue(x) for x in inner} | reads.required)
             return separate_kernel(root)
         sources = [x for x in reads.sources() if x in self.kernel_of]
         producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)

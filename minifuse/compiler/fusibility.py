@@ -81,8 +81,8 @@ def why_not_merged(a: IterationSpace, b: IterationSpace) -> str | None:
     return COLUMNS_ARE_STRIDED if are_columns and prod(a.shape) > MIN_POINTS_TO_SPLIT else None
 
 
-def why_no_prologue(source: Node) -> str:
-    """Return why a matmul loads an operand that is not inlined."""
+def why_not_prologue(source: Node) -> str:
+    """Return why a matmul loads an operand that is not pointwise, or that is stored, instead of computing it."""
     match source.function:
         case Matmul():
             return ONE_MATMUL_PER_KERNEL

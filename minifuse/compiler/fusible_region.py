@@ -1,6 +1,6 @@
 """Find the nodes that a kernel may inline: from its outputs back to nodes that other kernels store."""
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from ..core.interning import toposort
 from ..ir.array_functions import View
@@ -50,10 +50,10 @@ class FusibleRegion:
         """Return the nodes that a kernel computes or loads for some inputs, operands first. Do not enter nodes in `stop`."""
         return toposort(roots, lambda x: () if x in stop else self.inlined_inputs(x))
 
-    def gather_source(self, node: Node) -> Node | None:
-        """Return the array that an inlined gather selects elements of; None for other nodes."""
-        x = self.push_views_up(node)
-        return strip_views(strip_identities(x.inputs[0], self.loaded)) if isinstance(x.function, GatherND) else None
+    def gather_sources(self, nodes: Iterable[Node]) -> list[Node]:
+        """Return the arrays that the gathers among some nodes, which a kernel inlines, select elements of."""
+        gathers = [x for x in map(self.push_views_up, nodes) if isinstance(x.function, GatherND) and x not in self.loaded]
+        return [strip_views(strip_identities(x.inputs[0], self.loaded)) for x in gathers]
 
 
 class LoadedByKernel:

@@ -13,7 +13,7 @@ from .emission import Emission
 from .fusible_region import strip_identities
 from .graph import Graph
 from .lower_number import ParameterSource, lower_number
-from .slice_updates import UpdateChain, is_update, is_view
+from .slice_updates import UpdateChain, is_update
 
 
 class SliceTargets:
@@ -37,7 +37,7 @@ class SliceTargets:
             chain = self.chains[node] = self.updates.chain(node)
             if (
                 chain.base is not None
-                and not is_view(chain.base)
+                and not isinstance(chain.base.function, View)
                 and self.updates.is_read_once(chain.base, chain.updates[0])
             ):
                 self.slices[chain.base] = chain, -1
@@ -69,7 +69,8 @@ class SliceTargets:
         x = chain.updates[k].inputs[-1]
         target: Layout | None = chain.updates[k].function.region_layout(layout)
         while x is not node and target is not None:
-            target, (x,) = invert_view(x.function, target, x.inputs[0].shape) if is_view(x) else target, x.inputs
+            view, (x,) = x.function, x.inputs
+            target = invert_view(view, target, x.shape) if isinstance(view, View) else target
         if target is None:
             return None
         self.reserved.append((chain, k))

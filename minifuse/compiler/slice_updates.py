@@ -132,7 +132,7 @@ class SliceUpdates:
         """
         user, node = update, update.inputs[-1]
         while self.is_read_once(node, user):
-            if not (is_view(node) or is_identity(node)):
+            if not (isinstance(node.function, View) or is_identity(node)):
                 return node, True
             user, (node,) = node, node.inputs
         return (user, True) if is_identity(user) else (strip_views(node), False)
@@ -145,11 +145,6 @@ class SliceUpdates:
         chain = self.chain(node)
         values = [self.value(update)[0] for update in chain.updates if not update.inputs[-1].is_number]
         return values if chain.base is None else [chain.base, *values]
-
-
-def is_view(node: Node) -> bool:
-    """Return whether a node is a view."""
-    return isinstance(node.function, View)
 
 
 def slice_ranges(node: Node) -> tuple[Range, ...] | None:

@@ -90,7 +90,6 @@ class KernelSweep:
         self.all_kernels: dict[Node, GrowingKernel] = {}
         self.composites: dict[object, GrowingKernel] = {}
         self.readers: dict[Node, list[Node]] = {}  # array -> roots of this phase whose kernels load it
-        self.reads: dict[Node, RootReads] = {}
         self.rank: dict[Node, int] = {}
         self.refused: dict[tuple[Node, Node], str] = {}
 
@@ -131,20 +130,27 @@ class KernelSweep:
             reads = self.store_first(root, missing, GATHER_NEEDS_MEMORY)
         if len(reads.computed) > MAX_OPS and not isinstance(root.function, SEPARATE):
             reads = self.split_long_region(root, reads)
-        kernel = self.choose_kernel(root, reads)
+        kernel, reasons = self.choose_kernel(root, reads)
         if kernel is None:
+            self.refuse(root, reasons)
             reads = self.store_first(root, map(strip_views, root.inputs), TOO_MANY_PASSES)
-            kernel = self.choose_kernel(root, reads) or GrowingKernel(own_space(root))
+            kernel, reasons = self.choose_kernel(root, reads)
+        kernel = kernel or GrowingKernel(own_space(root))
         kernel.add(root, reads, self.count_passes(root, reads, kernel))
-        self.reads[root], self.kernel_of[root], self.all_kernels[root] = reads, kernel, kernel
-        for source in reads.sources():
-            producer = self.all_kernels.get(source)
-            if producer is not kernel:
-                kernel.load(source, producer)
-                self.readers.setdefault(source, []).append(root)
-            if producer not in (kernel, None):
-                saved = SAVED_FOR_BACKWARD if source in self.saved else ALREADY_STORED
-                self.refused.setdefault((source, root), self.materialized.get(source, saved))
+        self.kernel_of[root] = self.all_kernels[root] = kernel
+        loaded = [x for x in reads.sources() if self.all_kernels.get(x) is not kernel]
+        for source in loaded:
+            kernel.load(source, self.all_kernels.get(source))
+            self.readers.setdefault(source, []).append(root)
+            saved = SAVED_FOR_BACKWARD if source in self.saved else ALREADY_STORED
+            reasons.setdefault(source, self.materialized.get(source, saved))
+        self.refuse(root, reasons)
+
+    def refuse(self, root: Node, reasons: Mapping[Node, str]) -> None:
+        """Record why the kernel of a root loads some nodes that other kernels compute."""
+        for source, reason in reasons.items():
+            if source in self.all_kernels:
+                self.refused.setdefault((source, root), reason)
 
     def find_reads(self, root: Node) -> RootReads:
         """Return what a kernel reads to compute a root."""
@@ -198,18 +204,22 @@ class KernelSweep:
 
     # The kernel of a root.
 
-    def choose_kernel(self, root: Node, reads: RootReads) -> GrowingKernel | None:
-        """Return the kernel that computes a root. Kernels that it joins are united.
+    def choose_kernel(self, root: Node, reads: RootReads) -> tuple[GrowingKernel | None, dict[Node, str]]:
+        """Return the kernel that computes a root, and why other kernels do not: the node that they compute -> the reason.
 
-        None if a reduction can join no kernel because of the number of passes, and its input is not stored yet.
+        Kernels that the root joins are united. The kernel is None if a reduction can join no kernel because of the number of
+        passes, and its input is not stored yet.
         """
-        if isinstance(root.function, CompositeOutput):
-            return self.composites.setdefault((root.function.op, root.inputs), separate_kernel(root))
-        if isinstance(root.function, (*SEPARATE, Matmul)) or self.updates.is_alias(root):
-            if isinstance(root.function, Matmul):
+        match root.function:
+            case CompositeOutput(op):
+                return self.composites.setdefault((op, root.inputs), separate_kernel(root)), {}
+            case Matmul():
                 inner = [x for x in map(strip_views, reads.leaves) if not x.is_pointwise]  # of operands that are inlined
-                self.refuse(root, {x: why_not_prologue(x) for x in inner} | reads.required)
-            return separate_kernel(root)
+                return separate_kernel(root), {x: why_not_prologue(x) for x in inner} | reads.required
+            case PadSlice() | SliceUpdate() | ScatterAdd():
+                return separate_kernel(root), {}
+            case _ if self.updates.is_alias(root):
+                return separate_kernel(root), {}
         sources = [x for x in reads.sources() if x in self.kernel_of]
         producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)
         reasons = {kernel: self.why_not_joined(root, reads, kernel) for kernel in producers}
@@ -224,18 +234,13 @@ class KernelSweep:
                 joined = self.unite(joined, kernel)
         if joined is not None:  # a kernel that would wait could not be united with this one in any case
             reasons |= {x: joined.why_not_united(x) for x in producers if reasons[x] is WOULD_WAIT}
-        self.refuse(root, {x: reason for x in sources if (reason := reasons.get(self.kernel_of[x])) is not None})
+        refused = {x: reason for x in sources if (reason := reasons.get(self.kernel_of[x])) is not None}
         if joined is not None:
-            return joined
+            return joined, refused
         if TOO_MANY_PASSES in reasons.values() and any(self.region.inlined_inputs(x) for x in root.inputs):
-            return None
-        return self.find_related_kernel(root, reads, producers) or GrowingKernel(own_space(root))
-
-    def refuse(self, root: Node, reasons: Mapping[Node, str]) -> None:
-        """Record why the kernel of a root loads some nodes that other kernels compute."""
-        for source, reason in reasons.items():
-            if source in self.all_kernels:
-                self.refused.setdefault((source, root), reason)
+            return None, refused
+        related, others = self.find_related_kernel(root, reads, producers)
+        return related or GrowingKernel(own_space(root)), refused | others
 
     def unite(self, kernel: GrowingKernel | None, other: GrowingKernel) -> GrowingKernel:
         """Make one kernel of two."""
@@ -310,22 +315,23 @@ class KernelSweep:
 
     def find_related_kernel(
         self, root: Node, reads: RootReads, producers: Collection[GrowingKernel]
-    ) -> GrowingKernel | None:
-        """Return a kernel with equal loops that loads an array that a root reads, or one beside it; None if none does."""
-        space, other = own_space(root), None
+    ) -> tuple[GrowingKernel | None, dict[Node, str]]:
+        """Return a kernel with equal loops that loads an array that a root reads, or one beside it; None if none does.
+
+        Return also why a kernel of other loops does not compute the root, if there is one.
+        """
+        space, others = own_space(root), dict[Node, str]()
         for reader in self.related_readers(reads):
             kernel = self.kernel_of[reader]
             if kernel.is_closed or kernel.matmul is not None or kernel in producers:
                 continue
-            if why_not_merged(kernel.space, space) is not None:
-                other = reader if other is None else other
+            if (reason := why_not_merged(kernel.space, space)) is not None:
+                others = others or {reader: reason}
             elif not (self.is_too_wide(space, kernel, reads) or kernel.is_too_long(reads) or kernel.reaches(producers)):
                 if self.log:
                     self.log.note(GROUPED, -1, (root, reader), str(kernel.space if kernel.space.dims else space))
-                return kernel
-        if other is not None and not producers:
-            self.refused.setdefault((other, root), why_not_merged(self.kernel_of[other].space, space) or ALREADY_STORED)
-        return None
+                return kernel, {}
+        return None, {} if producers else others
 
     def related_readers(self, reads: RootReads) -> list[Node]:
         """Return roots whose kernels load one of the arrays that a kernel loads, or one that a kernel has beside it."""

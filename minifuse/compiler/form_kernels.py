@@ -124,7 +124,7 @@ class KernelSweep:
     def place(self, root: Node) -> None:
         """Add a root to a kernel, or several roots if the kernel would be too long."""
         reads = self.find_reads(root)
-        if missing := [x for leaf in reads.leaves if (x := strip_views(leaf)).is_pointwise and x not in self.loaded]:
+        if missing := [x for x in reads.leaves if x.is_pointwise and x not in self.loaded]:
             reads = self.store_first(root, missing, RESHAPE_NEEDS_COPY)
         if missing := [x for x in reads.required if x not in self.loaded]:
             reads = self.store_first(root, missing, GATHER_NEEDS_MEMORY)
@@ -136,7 +136,7 @@ class KernelSweep:
             reads = self.store_first(root, map(strip_views, root.inputs), TOO_MANY_PASSES)
             kernel, reasons = self.choose_kernel(root, reads)
         kernel = kernel or GrowingKernel(own_space(root))
-        kernel.add(root, reads, self.count_passes(root, reads, kernel))
+        kernel.add(root, reads, count_passes(root, reads.leaves, kernel))
         self.kernel_of[root] = self.all_kernels[root] = kernel
         loaded = [x for x in reads.sources() if self.all_kernels.get(x) is not kernel]
         for source in loaded:
@@ -177,7 +177,10 @@ class KernelSweep:
             opened = FusibleRegion(LoadedByKernel(self.loaded, {root} if root.is_pointwise else ()), self.chains)
             sources = [*opened.gather_sources([root]), *self.region.gather_sources(computed)]
             required |= dict.fromkeys(sources, GATHER_NEEDS_MEMORY)
-        leaves = [x for x in computed if not self.region.inlined_inputs(x) and is_array(x)]
+        leaves: dict[Node, list[Node]] = {}
+        for x in computed:
+            if not (x.is_number or self.region.inlined_inputs(x) or isinstance((source := strip_views(x)).function, Iota)):
+                leaves.setdefault(source, []).append(x)
         return RootReads(leaves, {x: reason for x, reason in required.items() if not x.is_number}, computed)
 
     def store_first(self, root: Node, nodes: Iterable[Node], reason: str) -> RootReads:
@@ -214,15 +217,18 @@ class KernelSweep:
             case CompositeOutput(op):
                 return self.composites.setdefault((op, root.inputs), separate_kernel(root)), {}
             case Matmul():
-                inner = [x for x in map(strip_views, reads.leaves) if not x.is_pointwise]  # of operands that are inlined
+                inner = [x for x in reads.leaves if not x.is_pointwise]  # of operands that are inlined
                 return separate_kernel(root), {x: why_not_prologue(x) for x in inner} | reads.required
             case PadSlice() | SliceUpdate() | ScatterAdd():
                 return separate_kernel(root), {}
             case _ if self.updates.is_alias(root):
                 return separate_kernel(root), {}
+        computed: dict[GrowingKernel, list[Node]] = {}  # kernel -> the sources that it computes
         sources = [x for x in reads.sources() if x in self.kernel_of]
-        producers = sorted(dict.fromkeys(self.kernel_of[x] for x in sources), key=lambda kernel: kernel.priority)
-        reasons = {kernel: self.why_not_joined(root, reads, kernel) for kernel in producers}
+        for x in sources:
+            computed.setdefault(self.kernel_of[x], []).append(x)
+        producers = sorted(computed, key=lambda kernel: kernel.priority)
+        reasons = {kernel: self.why_not_joined(root, reads, kernel, computed[kernel]) for kernel in producers}
         for kernel in producers:
             if reasons[kernel] is None and kernel.reaches([x for x in producers if x is not kernel]):
                 reasons[kernel] = WOULD_WAIT
@@ -234,7 +240,7 @@ class KernelSweep:
                 joined = self.unite(joined, kernel)
         if joined is not None:  # a kernel that would wait could not be united with this one in any case
             reasons |= {x: joined.why_not_united(x) for x in producers if reasons[x] is WOULD_WAIT}
-        refused = {x: reason for x in sources if (reason := reasons.get(self.kernel_of[x])) is not None}
+        refused = {x: reason for x in sources if (reason := reasons[self.kernel_of[x]]) is not None}
         if joined is not None:
             return joined, refused
         if TOO_MANY_PASSES in reasons.values() and any(self.region.inlined_inputs(x) for x in root.inputs):
@@ -252,28 +258,25 @@ class KernelSweep:
         self.all_kernels |= dict.fromkeys(other.members, kernel)
         return kernel
 
-    def why_not_joined(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
-        """Return why a root cannot join a kernel that computes some of its inputs; None if it can."""
-        required = [reason for source, reason in reads.required.items() if self.kernel_of.get(source) is kernel]
-        if required:
+    def why_not_joined(self, root: Node, reads: RootReads, kernel: GrowingKernel, sources: Sequence[Node]) -> str | None:
+        """Return why a root cannot join a kernel that computes some of its sources; None if it can."""
+        if required := [reads.required[x] for x in sources if x in reads.required]:
             return required[0]
-        leaves = [leaf for leaf in reads.leaves if self.kernel_of.get(strip_views(leaf)) is kernel]
-        for leaf in leaves:
+        for leaf in (leaf for x in sources for leaf in reads.leaves[x]):
             if (reason := why_not_fusible(leaf, root) or self.why_stored_first(leaf)) is not None:
                 return reason
         if kernel.is_closed:  # of an identity that shares the buffer of a slice update
             return UPDATE_NEEDS_MEMORY
         if kernel.matmul is None:
-            if (reason := why_not_in_space(root, kernel.space, map(strip_views, leaves))) is not None:
+            if (reason := why_not_in_space(root, kernel.space, sources)) is not None:
                 return reason
         elif (reason := self.why_no_epilogue(root, reads, kernel)) is not None:
             return reason
-        is_inlined = any(strip_views(leaf).is_pointwise for leaf in leaves)
-        if is_inlined and (reason := self.why_not_inlined(root, kernel)) is not None:
+        if any(x.is_pointwise for x in sources) and (reason := self.why_not_inlined(root, kernel)) is not None:
             return reason
         if kernel.is_too_long(reads):
             return TOO_MANY_OPS
-        return TOO_MANY_PASSES if self.count_passes(root, reads, kernel) > MAX_PASSES else None
+        return TOO_MANY_PASSES if count_passes(root, sources, kernel) > MAX_PASSES else None
 
     def why_stored_first(self, leaf: Node) -> str | None:
         """Return why a kernel must store the source of a leaf before it reads the leaf; None if it need not."""
@@ -305,11 +308,6 @@ class KernelSweep:
             if reason is not None:
                 return reason
         return None
-
-    def count_passes(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> int:
-        """Return the length of the longest chain of reductions in a kernel that ends in a root."""
-        before = max((kernel.passes.get(strip_views(x), 0) for x in reads.leaves), default=0)
-        return before + is_reduction(root)
 
     # Kernels with equal loops.
 
@@ -369,6 +367,6 @@ class KernelSweep:
                 yield KernelGroup(kernel.space, tuple(members), tuple(stored), phase)
 
 
-def is_array(node: Node) -> bool:
-    """Return whether a leaf is stored in memory: it is no number, and no value that kernels compute from an index."""
-    return not node.is_number and not isinstance(strip_views(node).function, Iota)
+def count_passes(root: Node, sources: Iterable[Node], kernel: GrowingKernel) -> int:
+    """Return the length of the longest chain of reductions in a kernel that ends in a root, which reads some sources."""
+    return max((kernel.passes.get(x, 0) for x in sources), default=0) + is_reduction(root)

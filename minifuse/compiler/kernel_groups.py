@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ..core.interning import toposort
 from ..ir.array_functions import Matmul
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node
 from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, own_space, why_not_merged
 from .iteration_space import IterationSpace
 from .kernel_limits import MAX_OPS, TOO_MANY_OPS
@@ -16,16 +16,16 @@ MAX_VISITED_KERNELS = 500  # kernels that a search for a circle visits; if it fi
 class RootReads(NamedTuple):
     """All that a kernel reads to compute one root."""
 
-    leaves: list[Node]
-    """Views of other roots and of arrays: where inlining ends."""
+    leaves: dict[Node, list[Node]]
+    """Other roots and arrays, where inlining ends, each with the views of it that the kernel reads."""
     required: dict[Node, str]
     """Nodes that must be in memory, each with the reason: sources of gathers, operands of separate steps."""
     computed: list[Node]
     """The nodes that the kernel inlines or loads."""
 
     def sources(self) -> list[Node]:
-        """Return the roots and arrays under the views."""
-        return list(dict.fromkeys([*map(strip_views, self.leaves), *self.required]))
+        """Return the roots and arrays."""
+        return list(dict.fromkeys([*self.leaves, *self.required]))
 
 
 class GrowingKernel:

@@ -1,16 +1,70 @@
-"""Assign every temporary of a call an offset in one arena, so that buffers with disjoint lifetimes share bytes.
+"""Assign buffers: find when each temporary is needed, and its offset in one arena if all launches are submitted together.
 
 A program that submits all its launches at once must allocate before the first of them. One arena costs one allocation, and
-it has the same address in every call, so a recorded CUDA graph can be replayed.
+it has the same address in every call, so a recorded CUDA graph can be replayed. Temporaries with disjoint lifetimes share
+bytes. If launches run one by one, each temporary is allocated before its first launch and freed after its last one.
 
-Offsets are computed when a plan is built; nothing here allocates memory.
+All this is computed when a plan is built; nothing here allocates memory.
 """
 
 from collections import defaultdict
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from ..backends.base import Backend
+from .graph import Graph
+
 ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of it
+MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
+
+
+def assign_buffers(graph: Graph, target: Backend) -> Graph:
+    """Find the launches that need each temporary, and its offset in one arena if the target submits all launches together.
+
+    The second launch reads `matmul0` while it writes `matmul1`, so these have different bytes in the arena.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.ir.graph import Argument, Node
+    >>> from .emit_steps import emit_steps
+    >>> from .form_kernels import form_kernels
+    >>> class Submitting(PythonBackend):
+    ...     def join(self, launches, counts):
+    ...         return None
+    >>> x, w = Node(Argument(0), (), (4, 4), float32), Node(Argument(1), (), (4, 4), float32)
+    >>> graph = Graph((x @ w @ w @ w,), arguments=(x, w), layouts=(row_major((4, 4)),) * 2)
+    >>> emitted = emit_steps(form_kernels(graph, PythonBackend()), PythonBackend())
+    >>> print(*emitted.format_launches(graph.names()), sep="\\n")
+    launch(x0, x1 -> matmul0)
+    launch(matmul0, x1 -> matmul1)
+    launch(matmul1, x1 -> matmul2)
+    >>> print(*assign_buffers(emitted, PythonBackend()).format_launches(graph.names()), sep="\\n")
+    launch(x0, x1 -> matmul0)
+    launch(matmul0, x1 -> matmul1)
+    free(matmul0)
+    launch(matmul1, x1 -> matmul2)
+    free(matmul1)
+    >>> print(*assign_buffers(emitted, Submitting()).format_launches(graph.names()), sep="\\n")
+    arena of 512 bytes: matmul0 at 0, matmul1 at 256
+    launch(x0, x1 -> matmul0)
+    launch(matmul0, x1 -> matmul1)
+    launch(matmul1, x1 -> matmul2)
+    """
+    if len(graph.steps) < 2:
+        return graph
+    first_buffer, results = len(graph.arguments), {graph.locate(node)[0] for node in graph.results}
+    uses = defaultdict[int, list[int]](list)  # slot -> the steps that read or write it
+    for k, step in enumerate(graph.steps):
+        for slot, _ in step.buffer_views():
+            uses[slot].append(k)
+    lifetimes = {slot: (x[0], x[-1]) for slot, x in uses.items() if slot >= first_buffer and slot not in results}
+    if target.join is None or len(graph.steps) < MIN_LAUNCHES_TO_SUBMIT_TOGETHER:
+        return graph.decide(lifetimes=lifetimes) if lifetimes else graph
+    nbytes = graph.buffer_nbytes
+    assignment = assign_offsets([Lifetime(*steps, nbytes[slot - first_buffer]) for slot, steps in lifetimes.items()])
+    offsets = dict(zip(lifetimes, assignment.offsets, strict=True))
+    return graph.decide(lifetimes=lifetimes, offsets=offsets, arena_nbytes=assignment.nbytes)
 
 
 class Lifetime(NamedTuple):

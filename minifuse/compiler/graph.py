@@ -1,6 +1,6 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
@@ -64,6 +64,9 @@ class Decisions(TypedDict, total=False):
     copies: Mapping[Node, BufferView]
     buffers: Mapping[Node, BufferView]
     buffer_nbytes: tuple[int, ...]
+    lifetimes: Mapping[int, tuple[int, int]]
+    offsets: Mapping[int, int] | None
+    arena_nbytes: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,6 +111,13 @@ class Graph:
         Where nodes are stored: node -> (slot, layout).
     buffer_nbytes : tuple of int
         The size of each buffer of the call, in bytes. The first one is slot `len(arguments)`.
+    lifetimes : mapping
+        The first and the last step that need each temporary: slot -> (step, step).
+    offsets : mapping or None
+        Where each temporary starts in the arena of the call, in bytes: slot -> offset. None if there is no arena, because
+        launches are not submitted together.
+    arena_nbytes : int
+        The size of the arena, in bytes.
     """
 
     outputs: tuple[Node, ...]
@@ -128,6 +138,9 @@ class Graph:
     buffers: Mapping[Node, BufferView] = field(default_factory=dict)
     copies: Mapping[Node, BufferView] = field(default_factory=dict)
     buffer_nbytes: tuple[int, ...] = ()
+    lifetimes: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    offsets: Mapping[int, int] | None = None
+    arena_nbytes: int = 0
 
     @cached_property
     def results(self) -> tuple[Node, ...]:
@@ -249,18 +262,24 @@ class Graph:
         return lines | {f"<- {k}": f"{name(argument)} <- {name(value)}" for k, (argument, _, value) in stores}
 
     def format_launches(self, names: Mapping[Node, str]) -> list[str]:
-        """Return a line for each step, with the arrays that it reads and writes."""
-        names_of_slots = {k: names.get(node, f"x{k}") for k, node in enumerate(self.arguments)}
+        """Return a line for each step, with the arrays that it reads and writes, and for each buffer that is freed."""
+        slot_names = {k: names.get(node, f"x{k}") for k, node in enumerate(self.arguments)}
         for node, (slot, _) in self.buffers.items():
             if node in names:
-                names_of_slots.setdefault(slot, names[node])
-        lines = []
-        for step in self.steps:
+                slot_names.setdefault(slot, names[node])
+
+        def name_all(slots: Iterable[int]) -> str:
+            return ", ".join(slot_names.get(slot, "a value") for slot in dict.fromkeys(slots))
+
+        offsets = [f"{name_all([slot])} at {offset}" for slot, offset in (self.offsets or {}).items()]
+        lines = [f"arena of {self.arena_nbytes} bytes: {', '.join(offsets)}"] if offsets else []
+        for k, step in enumerate(self.steps):
             changed = [step.outputs[e.index] for e in Kernel(step.kernel.outputs, ()).find_all(ReadOutput)]
             reads = [slot for slot, _ in (*changed, *step.inputs, *step.indexed_operands) if slot != NO_BUFFER]
-            groups = [dict.fromkeys(slots) for slots in (reads, [slot for slot, _ in step.outputs])]
-            texts = [", ".join(names_of_slots.get(slot, "a value") for slot in group) for group in groups]
+            texts = name_all(reads), name_all(slot for slot, _ in step.outputs)
             lines.append(f"launch({' -> '.join(filter(None, texts))})")
+            if self.offsets is None and (freed := [slot for slot, (_, last) in self.lifetimes.items() if last == k]):
+                lines.append(f"free({name_all(freed)})")
         return lines
 
     def __str__(self) -> str:

@@ -11,7 +11,7 @@ temporaries share one arena.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
 from itertools import accumulate
 from keyword import iskeyword
@@ -26,7 +26,6 @@ from ..core.dtypes import Number
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
 from ..runtime.memory_pool import round_to_size_class
-from .buffer_assignment import Lifetime, assign_offsets
 from .graph import Graph
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
@@ -34,8 +33,6 @@ from .trace_result import PerCallInput, TracedGraph
 RESERVED_NAMES = re.compile(  # names that the program uses itself, so no input may have such a name
     r"([xmy]|meta|draw|count|settings)\d+|launch.*|allocate|workspace|Tensor|Call|call|plan|np|inf|nan|run|float"
 )
-
-MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
 
 INPUT_NAME = re.compile(r"\bx(\d+)\b")  # the name of an input, in the text of a per-call input
 
@@ -84,15 +81,12 @@ class HostProgram:
         title: str,
         names: Sequence[str] = (),
     ) -> None:
-        self.graph, self.backward, self.backend = graph, backward, backend
-        self.steps, self.buffer_nbytes = compiled.steps, compiled.buffer_nbytes
+        self.graph, self.backward, self.compiled, self.backend = graph, backward, compiled, backend
+        self.steps, self.offsets = compiled.steps, compiled.offsets or {}
         self.results, self.metas, self.title = results, metas, title
         self.argument_count, self.output_count = len(graph.arguments), len(graph.outputs)
         buffer_names = [f"m{k}" for k in range(len(compiled.buffer_nbytes))]
         self.slot_names = choose_names(names, self.argument_count) + buffer_names
-        is_long = len(compiled.steps) >= MIN_LAUNCHES_TO_SUBMIT_TOGETHER
-        self.submits_together = backend.join is not None and is_long
-        self.offsets: dict[int, int] = {}  # slot -> offset in the arena, in bytes
         self.namespace = constants | {"allocate": backend.allocate, "np": np, "inf": inf, "nan": nan}
         passed_count = self.argument_count - len(graph.hidden)
         hidden_names = self.slot_names[passed_count : self.argument_count]
@@ -110,7 +104,7 @@ class HostProgram:
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
-        if self.submits_together and (join := self.backend.join) is not None:
+        if self.compiled.offsets is not None and (join := self.backend.join) is not None:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.steps]
             sequence = join(bound, counts) if launches == bound else None
             names["launches"] = sequence or make_sequence_launcher(entries, counts)
@@ -136,25 +130,25 @@ class HostProgram:
             return f"workspace.address + {self.offsets[slot] + offset}"
         return f"{self.slot_names[slot]}.address{f' + {offset}' * bool(offset)}"
 
-    def allocation(self, slot: int) -> str:
-        """Return the line that allocates a buffer."""
-        nbytes = self.buffer_nbytes[slot - self.argument_count]
-        return f"{self.slot_names[slot]} = allocate({round_to_size_class(nbytes)})"
+    def allocations(self, slots: Iterable[int]) -> list[str]:
+        """Return lines that allocate buffers."""
+        nbytes = self.compiled.buffer_nbytes
+        sizes = {x: round_to_size_class(nbytes[x - self.argument_count]) for x in slots if x >= self.argument_count}
+        return [f"{self.slot_names[slot]} = allocate({size})" for slot, size in sizes.items()]
 
     def run_steps(self) -> list[str]:
         """Return lines that allocate buffers, launch kernels, and free the buffers again."""
-        if self.submits_together:
+        if self.compiled.offsets is not None:
             return self.submit_steps()
-        steps, lines, allocated = self.steps, list[str](), {NO_BUFFER, *range(self.argument_count)}
-        permanent_slots = {slot for slot, _ in self.results} | allocated
-        last_use = {slot: k for k, step in enumerate(steps) for slot, _ in step.buffer_views()}
-        for k, step in enumerate(steps):
-            new_slots = dict.fromkeys(slot for slot, _ in step.outputs if slot not in allocated)
-            lines += map(self.allocation, new_slots)
-            allocated.update(new_slots)
+        lines, allocated, lifetimes = list[str](), set[int](), self.compiled.lifetimes
+        for k, step in enumerate(self.steps):
+            written = [slot for slot, _ in step.outputs]
+            lines += self.allocations(slot for slot in written if slot not in allocated)
+            allocated.update(written)
             lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
-            dead_slots = [slot for slot in dict(step.buffer_views()) if last_use[slot] == k and slot not in permanent_slots]
-            lines += [f"del {', '.join(self.slot_names[slot] for slot in dead_slots)}"] * bool(dead_slots)
+            used = dict(step.buffer_views()) if lifetimes else {}
+            dead = [self.slot_names[slot] for slot in used if slot in lifetimes and lifetimes[slot][1] == k]
+            lines += [f"del {', '.join(dead)}"] * bool(dead)
         return lines
 
     def launch_values(self, step: Step) -> list[str]:
@@ -168,23 +162,11 @@ class HostProgram:
         The arena is freed after the submission. If it were freed earlier, another thread could allocate it before
         the launches have run.
         """
-        steps, permanent_slots = self.steps, {slot for slot, _ in self.results}
-        first_use, last_use = dict[int, int](), dict[int, int]()
-        for k, step in enumerate(steps):
-            for slot, _ in (*step.outputs, *step.buffer_views()):
-                first_use.setdefault(slot, k)
-                last_use[slot] = k
-        buffers = [slot for slot in first_use if slot >= self.argument_count]
-        temporaries = [slot for slot in buffers if slot not in permanent_slots]
-        nbytes = self.buffer_nbytes
-        lifetimes = [Lifetime(first_use[x], last_use[x], nbytes[x - self.argument_count]) for x in temporaries]
-        assignment = assign_offsets(lifetimes)
-        self.offsets = dict(zip(temporaries, assignment.offsets, strict=True))
-        lines = [self.allocation(slot) for slot in buffers if slot in permanent_slots]
-        if temporaries:
-            lines.append(f"workspace = allocate({round_to_size_class(assignment.nbytes)})")
-        calls = [f"    {', '.join(self.launch_values(step))},  # launch{k}" for k, step in enumerate(steps)]
-        return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(temporaries)]
+        lines = self.allocations(x for step in self.steps for x, _ in step.buffer_views() if x not in self.offsets)
+        if self.offsets:
+            lines.append(f"workspace = allocate({round_to_size_class(self.compiled.arena_nbytes)})")
+        calls = [f"    {', '.join(self.launch_values(step))},  # launch{k}" for k, step in enumerate(self.steps)]
+        return [*lines, "launches(", *calls, ")", *["del workspace"] * bool(self.offsets)]
 
     def make_results(self) -> list[str]:
         """Return lines that make a tensor for each output, and for each value that is saved."""

@@ -12,6 +12,7 @@ from ..core.layout import Layout
 from ..ir.graph import strip_views
 from ..ir.vjp import Backward
 from .batch_launches import batch_launches
+from .buffer_assignment import assign_buffers
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .graph import Graph
@@ -45,11 +46,12 @@ PASSES: tuple[Pass, ...] = (
     assign_outputs,  # results that can be stored in an argument
     reorder,  # free large buffers early
     batch_launches,  # many small equal kernels -> one launch
+    assign_buffers,  # when temporaries are freed, or their offsets in one arena
 )
 
 
 class PassReport(NamedTuple):
-    """What one pass did: its name, the first line of its docstring, and the graph before and after."""
+    """A report on one pass: its name, the first line of its docstring, and the graph before and after."""
 
     name: str
     summary: str

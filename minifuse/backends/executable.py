@@ -27,7 +27,7 @@ def do_nothing(*values: object) -> None:
 
 
 class Cost(NamedTuple):
-    """What a step costs on a backend, besides reading its inputs and writing its outputs."""
+    """The launches, scratch memory and operations of a step, besides reading its inputs and writing its outputs."""
 
     launches: int
     """How many kernels are launched."""

@@ -50,7 +50,7 @@ def batch_launches(graph: Graph, target: Backend) -> Graph:
 
 
 class BatchKey(NamedTuple):
-    """What all launches of a batch have in common."""
+    """The kernel, stride kinds and numbers that all launches of a batch share."""
 
     kernel: Kernel
     stride_kinds: tuple[str, ...]

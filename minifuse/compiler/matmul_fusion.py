@@ -33,7 +33,7 @@ class LoweredOperand(NamedTuple):
 
     @property
     def is_prologue(self) -> bool:
-        """Whether the matmul computes the operand."""
+        """True if the matmul computes the operand, False if it loads it."""
         return not isinstance(self.expression, Load)
 
 

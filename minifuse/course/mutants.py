@@ -21,7 +21,7 @@ class Bug(NamedTuple):
 
     operator: str
     description: str
-    """What it does, as a predicate: "ignores the second number"."""
+    """Its mistake, as a predicate: "ignores the second number"."""
     function: Callable[..., float]
 
     def find_counterexample(self) -> tuple[tuple[float, ...], float, float]:

@@ -131,7 +131,7 @@ class Explanation:
     passes: tuple[CompilerPassFacts, ...]
     """The passes of the compiler, in order."""
     shows_passes: bool = False
-    """Whether `print` shows the passes."""
+    """True if `print` shows the passes."""
 
     @property
     def ratio(self) -> float:

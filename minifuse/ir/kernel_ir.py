@@ -202,7 +202,7 @@ def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]")
 
 
 class StepKernel(metaclass=Interned):
-    """What one step of a plan computes: expressions of its inputs, without sizes, strides and memory. One of four kinds.
+    """The computation of a step of a plan: expressions of its inputs, without sizes, strides and memory. One of four kinds.
 
     Attributes
     ----------

@@ -31,7 +31,7 @@ class Curve:
     is_loose: bool = False
     is_roof: bool = False
     labels: tuple[str, ...] = ()
-    """What each point is, where it is more than the name of the curve."""
+    """A description of each point, if it is more than the name of the curve."""
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def slug(name: str) -> str:
 
 @dataclass(frozen=True)
 class GpuBench(Bench):
-    """What the rows on a GPU share. Random numbers are made and copied once; rows read the first ones."""
+    """The resources that the rows on a GPU share. Random numbers are made and copied once; rows read the first ones."""
 
     @property
     def device(self) -> Any:

@@ -40,16 +40,16 @@ class SkippedRowError(Exception):
 
 @dataclass(frozen=True)
 class Bench:
-    """What the rows of one run share: the peers, random numbers, a temporary folder."""
+    """The resources that the rows of one run share: the peers, random numbers, a temporary folder."""
 
     peers: Mapping[str, ModuleType]
     rng: np.random.Generator
     folder: Path
     is_quick: bool = False
     pool: dict[Any, Any] = field(default_factory=dict)
-    """What rows share: pools of numbers, and results of other processes."""
+    """Objects that rows share: pools of numbers, and results of other processes."""
     is_ahead: bool = False
-    """Whether all rows are prepared before the first one is timed, so that what they compiled must be kept."""
+    """True if all rows are prepared before the first one is timed, so that what they compiled must be kept."""
 
     def cut(self, shape: Sequence[int]) -> tuple[int, ...]:
         """Return the shape to measure: a quick run limits long dims."""

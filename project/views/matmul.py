@@ -33,7 +33,7 @@ class MatmulTrace:
     kernel: Callable[..., Any]
     trace: simt.Trace
     is_right: bool
-    """Whether out equals the result of NumPy."""
+    """True if `out` equals the result of NumPy."""
 
 
 def trace_matmul(name: str, rows: int, columns: int, depth: int, tile: int = 4) -> MatmulTrace:

@@ -115,7 +115,7 @@ class CpuMatmul(FallbackMatmul):
 
     @cached_property
     def is_empty(self) -> bool:
-        """Whether the matmul has no elements."""
+        """True if the result has no elements."""
         return 0 in self.step.shape
 
     @cached_property
@@ -126,7 +126,7 @@ class CpuMatmul(FallbackMatmul):
 
     @cached_property
     def is_separate(self) -> bool:
-        """Whether prologues and epilogue are separate launches."""
+        """True if prologues and epilogue are separate launches, because one launch would have too many arguments."""
         return self.fused is not None and bool(self.fused.why_too_many_arguments())
 
     @property

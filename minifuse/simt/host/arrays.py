@@ -127,7 +127,7 @@ class DeviceArray:
 
     @property
     def flags(self) -> dict[str, bool]:
-        """Whether the elements are contiguous in C order, and in Fortran order."""
+        """Two flags: the elements are contiguous in C order, and in Fortran order."""
         return {"C_CONTIGUOUS": self.is_c_contiguous(), "F_CONTIGUOUS": self.is_f_contiguous()}
 
     @property

@@ -46,7 +46,7 @@ class Operation(NamedTuple):
     last: tuple[int, int] = (EXPONENTS[-1], EXPONENTS[-1])
     """The largest exponents of all players, on the CPU and on a GPU."""
     is_whole: bool = False
-    """Whether each element of the result depends on all operands, so that no part of the result can be checked alone."""
+    """True if each element of the result depends on all operands, so that no part of the result can be checked alone."""
     is_positive: bool = False
     flops: Callable[..., int] | None = None
     rests: bool = False

@@ -26,8 +26,6 @@ class Emission:
         The nodes that kernels of this phase load, but for the kernel that computes them.
     region : FusibleRegion
         The nodes that the current kernel inlines.
-    origin_of : dict of Node to Node or None
-        Nodes made by lowering -> the node of the graph; None for their parts.
     """
 
     def __init__(self, graph: Graph, backend: Backend) -> None:
@@ -38,7 +36,6 @@ class Emission:
         self.buffer_nbytes: list[int] = []
         self.steps: list[Step] = []
         self.refusals: dict[Refusal, None] = {}
-        self.origin_of: dict[Node, Node | None] = {}
         self.chains = ViewChains()
         self.loaded: set[Node] = set()
         self.region = FusibleRegion(self.loaded, self.chains)
@@ -94,8 +91,3 @@ class Emission:
         if self.log and refusal not in self.refusals:
             self.log.note(REFUSED, -1, refusal[:2], reason)
         self.refusals.setdefault(refusal)
-
-    def origins(self, nodes: Iterable[Node]) -> list[Node]:
-        """Return the nodes of the graph from which some nodes were lowered. A node of the graph is its own origin."""
-        origins = (self.origin_of.get(node, node) for node in nodes)
-        return list(dict.fromkeys(node for node in origins if node is not None))

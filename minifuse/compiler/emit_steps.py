@@ -6,14 +6,13 @@ The kernels are in order, so all that a kernel loads is in memory when its turn 
 from ..backends.base import Backend
 from ..core.layout import dense_like
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
-from ..ir.gather import ScatterAdd
-from ..ir.graph import Node, strip_views
+from ..ir.gather import ScatterReduce
+from ..ir.graph import Node
 from ..ir.steps import Step
 from .emission import Emission
 from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
 from .iteration_space import reduction_space
 from .kernel_builder import emit_kernel
-from .lower_gather import lower_scatter_add
 from .matmul_fusion import emit_matmul
 from .rules import composite_kernel
 from .slice_targets import SliceTargets
@@ -77,8 +76,8 @@ def emit_group(targets: SliceTargets, group: KernelGroup) -> None:
     match node.function:
         case PadSlice() | SliceUpdate():
             targets.emit(node)
-        case ScatterAdd():
-            emit_scatter_add(targets, node)
+        case ScatterReduce():
+            emit_kernel(targets, reduction_space(node), [node])
         case CompositeOutput():
             emit_composite(targets, node, node.function)
         case _ if any(isinstance(x.function, Matmul) for x in group.members):
@@ -96,17 +95,6 @@ def share_buffer(emission: Emission, node: Node) -> bool:
     is_possible = slot >= emission.first_buffer and emission.layout_of(node, layout) is layout
     emission.buffers |= {node: (slot, layout)} if is_possible else {}
     return is_possible
-
-
-def emit_scatter_add(targets: SliceTargets, node: Node) -> None:
-    """Add the kernel of a scatter-add, which is lowered to a reduction. No later op is fused with it."""
-    emission, reduction = targets.emission, lower_scatter_add(node)
-    (selected,) = reduction.inputs
-    is_selected = selected.inputs[0]
-    emission.origin_of |= {reduction: node, selected: None, is_selected: None}
-    emission.origin_of |= {strip_views(x): None for x in is_selected.inputs if x.is_pointwise}
-    emit_kernel(targets, reduction_space(reduction), [reduction])
-    emission.buffers[node] = emission.locate(reduction.reshape(node.shape))
 
 
 def emit_composite(targets: SliceTargets, node: Node, function: CompositeOutput) -> None:

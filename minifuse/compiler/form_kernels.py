@@ -16,11 +16,13 @@ from math import prod
 from ..backends.base import Backend
 from ..core.interning import toposort
 from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
-from ..ir.gather import Gather, GatherND, ScatterAdd
+from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, strip_views
 from .fusibility import (
     ALREADY_STORED,
     COMPOSITE_IS_ONE_CALL,
+    GATHER_NEEDS_MEMORY,
+    GATHER_NOT_IN_MATMUL,
     MATMUL_REORDERED,
     MIN_POINTS_TO_SPLIT,
     REDUCTION_NEEDS_ROWS,
@@ -41,7 +43,6 @@ from .graph import EARLY, EXACT, LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
 from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kernels
 from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
-from .lower_gather import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, lower_scatter_add
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
 
 MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for unrelated values reads; with more, threads run out of registers
@@ -79,7 +80,7 @@ class KernelSweep:
 
     def __init__(self, graph: Graph) -> None:
         self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
-        self.updates, self.has_gathers = graph.slice_updates, graph.has(Gather, GatherND)
+        self.updates, self.has_gathers = graph.slice_updates, graph.has(GatherND)
         self.outputs, self.saved = self.updates.roots, set(map(strip_views, graph.saved))
         self.materialized = dict(graph.materialized)
         self.memory = set(graph.memory)
@@ -109,7 +110,9 @@ class KernelSweep:
         """Return the nodes that may be stored, inputs first: the requested nodes, and all that no kernel can inline."""
         order = toposort(requested, lambda x: () if x in self.memory else self.updates.needed_inputs(x))
         self.rank |= {node: len(self.rank) + k for k, node in enumerate(order) if node not in self.rank}
-        roots = [x for x in order if x.inputs and x not in self.memory and not self.is_inlined(x)]
+        roots = [
+            x for x in order if (x.inputs or x in self.materialized) and x not in self.memory and not self.is_inlined(x)
+        ]
         chosen = {*requested, *roots}
         self.loaded |= self.memory | chosen
         self.region = FusibleRegion(self.loaded, self.chains)
@@ -124,10 +127,6 @@ class KernelSweep:
     def place(self, root: Node) -> None:
         """Add a root to a kernel, or several roots if the kernel would be too long."""
         reads = self.find_reads(root)
-        if missing := [x for x in reads.leaves if x.is_pointwise and x not in self.loaded]:
-            reads = self.store_first(root, missing, RESHAPE_NEEDS_COPY)
-        if missing := [x for x in reads.required if x not in self.loaded]:
-            reads = self.store_first(root, missing, GATHER_NEEDS_MEMORY)
         if len(reads.computed) > MAX_OPS and not isinstance(root.function, SEPARATE):
             reads = self.split_long_region(root, reads)
         kernel, reasons = self.choose_kernel(root, reads)
@@ -164,9 +163,7 @@ class KernelSweep:
                 inputs, required = [], dict.fromkeys(map(strip_views, self.updates.needed_inputs(root)), UPDATE_NEEDS_MEMORY)
             case CompositeOutput():
                 inputs, required = [], dict.fromkeys(map(strip_views, root.inputs), COMPOSITE_IS_ONE_CALL)
-            case ScatterAdd():
-                inputs = list(lower_scatter_add(root).inputs)
-            case Reduce():
+            case Reduce() | ScatterReduce():
                 inputs = list(root.inputs)
             case _ if self.updates.is_alias(root):
                 inputs, required = [], {strip_views(root.inputs[0]): UPDATE_NEEDS_MEMORY}
@@ -219,7 +216,7 @@ class KernelSweep:
             case Matmul():
                 inner = [x for x in reads.leaves if not x.is_pointwise]  # of operands that are inlined
                 return separate_kernel(root), {x: why_not_prologue(x) for x in inner} | reads.required
-            case PadSlice() | SliceUpdate() | ScatterAdd():
+            case PadSlice() | SliceUpdate() | ScatterReduce():
                 return separate_kernel(root), {}
             case _ if self.updates.is_alias(root):
                 return separate_kernel(root), {}

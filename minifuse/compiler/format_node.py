@@ -13,7 +13,7 @@ from ..ir.format_expressions import (
     format_call,
     format_number,
 )
-from ..ir.gather import Gather, ScatterAdd
+from ..ir.gather import Gather, ScatterAdd, ScatterReduce
 from ..ir.graph import Literal, Node
 
 
@@ -43,7 +43,7 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
         return xs[0][0]
     if isinstance(function, Matmul):
         return format_binary("@", *xs)[0]
-    if isinstance(function, Reduce):
+    if isinstance(function, Reduce | ScatterReduce):
         return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, function.dims))})"
     if isinstance(function, Gather | ScatterAdd):
         return f"{snake_case(type(function).__name__)}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from math import prod
 
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, Reduce, SliceUpdate
-from ..ir.gather import ScatterAdd
+from ..ir.gather import ScatterReduce
 from ..ir.graph import Node, strip_views
 from .iteration_space import IterationSpace, keep_layout, reduction_space
 
@@ -13,6 +13,7 @@ ALREADY_STORED = "another kernel has computed and stored it"
 WOULD_WAIT = "its other inputs are computed from results of that kernel"
 ONE_MATMUL_PER_KERNEL = "a kernel computes one matmul"
 OPERAND_IS_SHARED = "other kernels read it too, so it is stored"
+OPERAND_IS_INDEX = "the prologue of a matmul reads arrays, and this operand is a range of integers"
 PROLOGUE_IS_POINTWISE = "the prologue of a matmul must be pointwise, and this operand is a reduction"
 REDUCTION_NEEDS_ROWS = "a row reduction needs complete rows; a matmul tile holds only parts"
 REDUCTION_REORDERED = "a kernel has one result of its reduction per row, and a view reorders or repeats these results"
@@ -21,9 +22,11 @@ UPDATE_NEEDS_MEMORY = "a slice update writes a part of an array, so the array mu
 COLUMNS_ARE_STRIDED = "the loops of a kernel that reduces columns would store other values with large strides"
 COMPOSITE_IS_ONE_CALL = "the backend computes this composite op with a kernel of its own"
 SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
+GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
+GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
-SEPARATE = (PadSlice, SliceUpdate, ScatterAdd, CompositeOutput)  # functions whose kernels compute nothing else
+SEPARATE = (PadSlice, SliceUpdate, ScatterReduce, CompositeOutput)  # functions whose kernels compute nothing else
 
 
 def why_not_fusible(leaf: Node, consumer: Node) -> str | None:
@@ -36,7 +39,7 @@ def why_not_fusible(leaf: Node, consumer: Node) -> str | None:
     match producer.function:
         case PadSlice() | SliceUpdate():
             return UPDATE_NEEDS_MEMORY
-        case ScatterAdd():
+        case ScatterReduce():
             return SCATTER_ADD_ENDS_KERNEL
         case CompositeOutput():
             return COMPOSITE_IS_ONE_CALL

@@ -4,9 +4,8 @@ from collections.abc import Callable, Container, Iterable, Sequence
 
 from ..core.interning import toposort
 from ..ir.array_functions import View
-from ..ir.gather import Gather, GatherND
+from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views, view_shape
-from .lower_gather import lower_gather
 from .reindexing import ViewChains
 
 
@@ -69,7 +68,7 @@ class LoadedByKernel:
 def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewChains) -> Node:
     """Rewrite a view of a pointwise value that is not in memory as the same function of views: (a + b).T -> a.T + b.T.
 
-    A gather is lowered to a GatherND, so a view of it becomes views of its indices. `chains` returns the same chain of views
+    A view of a gather becomes views of its indices. `chains` returns the same chain of views
     for all chains that select the same elements in the same order, so equal values become one node.
     """
     views = []
@@ -79,11 +78,9 @@ def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewCha
         (x,) = x.inputs
     if not x.is_pointwise or is_loaded(x):
         return node
-    if isinstance(x.function, Gather):
-        x = lower_gather(x)
-    elif not views:
+    if not views:
         return node
-    chain = chains.shortest(x.shape, tuple(views[::-1])) if views else ()
+    chain = chains.shortest(x.shape, tuple(views[::-1]))
     if chain is None:
         return node
     for view in chain:

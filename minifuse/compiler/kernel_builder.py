@@ -12,7 +12,7 @@ from ..core.layout import Layout, dense_like, row_major
 from ..core.operators import Operator
 from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
-from ..ir.gather import Gather, GatherND
+from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
 from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load
 from ..ir.steps import NO_BUFFER, BufferView, Step
@@ -20,7 +20,6 @@ from .emission import Emission
 from .fusible_region import strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED
 from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views
-from .lower_gather import clamped_load, fill_value
 from .lower_number import ParameterSource, lower_number
 from .slice_targets import SliceTargets
 
@@ -108,7 +107,7 @@ class KernelBuilder:
             targets.cancel(node)
         if node is self.matmul:
             return emission.allocate(node, row_major(node.shape))
-        is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | Gather)
+        is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
         read = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
         wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
@@ -122,16 +121,16 @@ class KernelBuilder:
         gather = emission.region.push_views_up(node)
         source = strip_identities(gather.inputs[0], emission.buffers)
         operand = self.indexed_operands.setdefault(emission.locate(source), len(self.indexed_operands))
-        dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source), source.dtype).text)
+        dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)
         last = lower_number(Node(Literal(str(source.shape[dim] - 1)), (), (), int64), self.parameters)
         fill_number = lower_number(Node(fill, (), (), source.dtype), self.parameters)
-        return clamped_load(source, dim, indices, operand, last, fill_number)
+        return clamped_load(source.dtype, dim, indices, operand, last, fill_number)
 
     def note(self, kind: str, nodes: Iterable[Node], reason: str = "") -> None:
         """Write a decision about this kernel to the fusion log, if there is one."""
         log, number = self.emission.log, self.number_in_log
-        if log and number is not None and (origins := self.emission.origins(nodes)):
-            log.note(kind, number, origins, reason)
+        if log and number is not None:
+            log.note(kind, number, dict.fromkeys(nodes), reason)
 
     def mark_inlined(self, node: Node) -> None:
         """Record that this kernel computes a node."""
@@ -189,7 +188,7 @@ def begin_kernel(emission: Emission, space: IterationSpace, nodes: Iterable[Node
     builder = KernelBuilder(emission, space)
     if emission.log:
         loops = f"the rows of {space}" if space.dims else str(space)
-        builder.number_in_log = emission.log.begin(emission.origins(nodes), loops)
+        builder.number_in_log = emission.log.begin(nodes, loops)
     return builder
 
 

@@ -1,13 +1,12 @@
 """Find pointwise operands that must be in memory: of matmuls, slice updates and composite ops."""
 
 from ..backends.base import Backend
-from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate, View
-from ..ir.gather import Gather, GatherND
+from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..ir.gather import GatherND
 from ..ir.graph import Node, strip_views
-from .fusibility import COMPOSITE_IS_ONE_CALL, OPERAND_IS_SHARED, UPDATE_NEEDS_MEMORY
+from .fusibility import COMPOSITE_IS_ONE_CALL, GATHER_NOT_IN_MATMUL, OPERAND_IS_INDEX, OPERAND_IS_SHARED, UPDATE_NEEDS_MEMORY
 from .fusible_region import FusibleRegion
 from .graph import Graph
-from .lower_gather import GATHER_NOT_IN_MATMUL
 from .reindexing import ViewChains
 from .slice_updates import SliceUpdates
 
@@ -27,26 +26,27 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
     tanh0 = tanh(x0)  # stored
     matmul1 = tanh0 @ x1
     """
-    if graph.is_one_op or not graph.has(Matmul, PadSlice, SliceUpdate, CompositeOutput):
+    if not graph.has(Matmul, PadSlice, SliceUpdate, CompositeOutput):
         return graph
     updates, found = graph.slice_updates, dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
     region = FusibleRegion(loaded | graph.materialized.keys() | updates.roots, ViewChains())
-    has_gathers = graph.has(Gather, GatherND)
+    has_gathers = graph.has(GatherND)
     for node in graph.nodes:
         match node.function:
             case Matmul():
-                operands = [x for x in map(strip_views, node.inputs) if x.is_pointwise]
+                operands = [x for x in map(strip_views, node.inputs) if x.is_pointwise or isinstance(x.function, Iota)]
                 gathered = [x for x in operands if has_gathers and region.gather_sources(region.walk([x]))]
                 reasons = dict.fromkeys(gathered, GATHER_NOT_IN_MATMUL)
                 reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(x, node, updates)}
+                reasons |= {x: OPERAND_IS_INDEX for x in operands if isinstance(x.function, Iota)}
             case PadSlice() | SliceUpdate() if node not in updates.inner:
                 reasons = dict.fromkeys(map(strip_views, updates.needed_inputs(node)), UPDATE_NEEDS_MEMORY)
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
             case _:
                 continue
-        found |= {x: reason for x, reason in reasons.items() if x.is_pointwise}
+        found |= {x: reason for x, reason in reasons.items() if x.is_pointwise or isinstance(x.function, Iota)}
     return graph.decide(materialized=found | dict(graph.materialized)) if found else graph
 
 

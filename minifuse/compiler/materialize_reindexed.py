@@ -12,11 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from ..ir.array_functions import Reduce, View
-from ..ir.gather import Gather
+from ..ir.array_functions import Iota, Reduce, View
+from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views
+from .fusibility import GATHER_NEEDS_MEMORY
 from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
-from .lower_gather import GATHER_NEEDS_MEMORY, lower_gather
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
 FREE_COPIES = 2  # copies of a value that are not counted: to store the value takes longer than to compute a second copy
@@ -108,16 +108,13 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     def require_stored(node: Node, reason: str) -> None:
         while is_identity(node):
             node = strip_views(node.inputs[0])
-        if node.is_pointwise:
+        if node.is_pointwise or isinstance(node.function, Iota):
             needed[node] = reason
 
     for user in nodes:
-        inputs: Sequence[Node] = user.inputs
-        if isinstance(user.function, Gather):
-            if inputs[0].size:  # a gather from an empty array reads nothing
-                require_stored(strip_views(inputs[0]), GATHER_NEEDS_MEMORY)
-            inputs = lower_gather(user).inputs[1:]
-        for x in inputs:
+        if isinstance(user.function, GatherND):
+            require_stored(strip_views(user.inputs[0]), GATHER_NEEDS_MEMORY)
+        for x in user.inputs[isinstance(user.function, GatherND) :]:
             views = list[View]()
             while x not in reads and x.inputs:
                 if isinstance(x.function, View):

@@ -23,7 +23,7 @@ from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reorder import reorder
-from .rules import decompose, merge_slice_gradients, split_reductions
+from .rules import decompose, lower_gather, merge_slice_gradients, split_reductions
 from .trace_result import TracedGraph
 
 Pass = Callable[[Graph, Backend], Graph]
@@ -33,6 +33,7 @@ REWRITES: tuple[Pass, ...] = (
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
+    lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
 )
 PASSES: tuple[Pass, ...] = (
     *REWRITES,

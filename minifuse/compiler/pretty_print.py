@@ -16,6 +16,7 @@ from ..ir.format_expressions import (
     format_call,
     format_number,
 )
+from ..ir.gather import match_clamped_load
 from ..ir.kernel_ir import (
     Accumulator,
     Constant,
@@ -30,7 +31,6 @@ from ..ir.kernel_ir import (
     stride_kinds_of,
 )
 from ..ir.steps import NO_BUFFER, BufferView, Step
-from .lower_gather import match_clamped_load
 
 MAX_REPEATED_LENGTH = 12  # characters; a longer text that occurs several times gets a name
 COMMENT_WIDTH = 118  # characters of a line of a kernel's comment, without the #

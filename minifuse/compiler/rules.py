@@ -9,11 +9,13 @@ from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
+from ..core.dtypes import int64
 from ..core.layout import row_major
-from ..core.operators import add
+from ..core.operators import add, where
 from ..core.overlap import Interval, intersects, range_interval
-from ..ir.array_functions import CompositeOp, CompositeOutput, CustomVJP, PadSlice, Reduce, SliceUpdate, View
-from ..ir.graph import Node
+from ..ir.array_functions import CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
+from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
+from ..ir.graph import Node, literal
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
 from .graph import Graph
@@ -216,3 +218,65 @@ def slice_dim(x: Node, dim: int, start: int, stop: int) -> Node:
     """Return the elements from start to stop along a dim."""
     y: Node = x[(slice(None),) * dim + (slice(start, stop),)]
     return y
+
+
+# Gathers and scatter-adds. In a kernel, a gather is pointwise in its indices, and a scatter-add is a reduction. So both fuse
+# with the ops around them like any other op.
+
+
+def lower_gather(graph: Graph, _target: Backend) -> Graph:
+    """Replace gathers by selections with an index along each dim, and scatter-adds by sums of the values with an index.
+
+        gather(x, index)[i, j]      = x[index[i], j]
+        scatter_add(g, index)[v, j] = sum over i of (g[i, j] where index[i] == v, else 0)
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x, index = Node(Argument(0), (), (9, 2), float32), Node(Argument(1), (), (4,), int64)
+    >>> print(lower_gather(Graph((Gather(0)(x, index),)), PythonBackend()))
+    reshape0 = reshape(x1, 4, 1)
+    expand0 = expand(reshape0, 4, 2)
+    expand1 = expand(iota0, 4, 2)
+    gather_nd0 = gather_nd(x0, expand0, expand1)
+    """
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(Gather(dim), (x, index)):
+                return select_elements(node, x, dim, index)
+            case Node(ScatterAdd(dim, size), (values, index)):
+                return sum_by_index(values, dim, size, index)
+        return node
+
+    return graph.rewrite((Gather, ScatterAdd), rule)
+
+
+def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:
+    """Return a gather as a selection of elements of x by an index along each dim."""
+    added_dims = index.ndim - 1  # how many more dims the result has than x
+    if not x.size:  # there is nothing to read, not even for an index that is out of range
+        return Node(Full(gather.shape, x.dtype), (literal(fill_value(x.dtype), x.dtype),), gather.shape, x.dtype)
+    expanded_index = index.to(int64).reshape(*index.shape, *[1] * (x.ndim - dim - 1)).expand(*gather.shape)
+    indices = [
+        expanded_index if d == dim else index_along(gather, n, d + added_dims * (d > dim)) for d, n in enumerate(x.shape)
+    ]
+    return Node(GatherND(dim), (x, *indices), gather.shape, gather.dtype)
+
+
+def sum_by_index(values: Node, dim: int, size: int, index: Node) -> Node:
+    """Return a scatter-add as a reduction: each element of the result sums the values whose index is its position."""
+    before, after = values.shape[:dim], values.shape[dim + index.ndim :]
+    index_shape = index.shape or (1,)
+    shape = *before, size, *index_shape, *after
+    expanded = values.reshape(*before, 1, *index_shape, *after).expand(*shape)
+    keys = index.to(int64).reshape(*index_shape, *[1] * len(after)).expand(*shape)
+    selected = where(keys == index_along(keys, size, dim), expanded, 0)
+    sums: Node = ScatterReduce(tuple(range(dim + 1, dim + 1 + len(index_shape))))(selected)
+    return sums
+
+
+def index_along(node: Node, size: int, dim: int) -> Node:
+    """Return 0, 1, ..., size - 1 along a dim of a node, expanded to the node's shape."""
+    positions: Node = node.positions(size).reshape(size, *[1] * (node.ndim - dim - 1)).expand(*node.shape)
+    return positions

@@ -14,11 +14,12 @@ from typing import Any, Protocol
 from ..backends.base import Backend
 from ..compiler import pretty_print
 from ..compiler.format_node import format_node
-from ..compiler.fusion_log import record_fusion
+from ..compiler.fusion_log import REFUSED, record_fusion
 from ..compiler.graph import Graph, Refusal
 from ..compiler.memory_traffic import OperandTraffic, step_traffic
 from ..compiler.pipeline import REWRITES, initial_graph, run_passes
 from ..compiler.plan import Plan, function_name
+from ..compiler.rules import lower_gather
 from ..compiler.tensor_meta import TensorMeta
 from ..compiler.trace_result import BACKWARD, PerCallInput, PlanInput, TraceResult
 from ..core.dispatch import grad_recording, use_dispatch_hook
@@ -149,7 +150,10 @@ class NumberedGraph:
         original = toposort([*plan.outputs, *stored], inputs_of)
         graph = Graph(tuple(original))
         for rewrite in REWRITES:
-            graph = rewrite(graph, plan.backend)
+            graph = graph if rewrite is lower_gather else rewrite(graph, plan.backend)
+        lowered = lower_gather(Graph(graph.nodes), plan.backend)
+        self.origins = dict(zip(lowered.outputs, graph.nodes, strict=True))  # nodes of the compiler -> numbered nodes
+        self.added = {*lowered.nodes} - self.origins.keys()  # by lowering: they compute parts of numbered nodes
         rewritten = dict(zip(original, graph.outputs, strict=True))
         self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in rewritten.items()}
         values = [rewritten[node] for node in dict.fromkeys([*plan.outputs, *stored]) if not rewritten[node].is_number]
@@ -180,9 +184,10 @@ class NumberedGraph:
     def unique_refusals(self) -> list[Refusal]:
         """Return each pair of nodes that was not fused, with the first reason."""
         first_refusals: dict[tuple[Node, Node], Refusal] = {}
-        for refusal in self.plan.refusals:
-            if refusal.producer is not strip_views(refusal.consumer):
-                first_refusals.setdefault((refusal.producer, strip_views(refusal.consumer)), refusal)
+        for *pair, reason in self.plan.refusals:
+            producer, consumer = (self.origins.get(x, x) for x in pair)
+            if producer is not strip_views(consumer):
+                first_refusals.setdefault((producer, strip_views(consumer)), Refusal(producer, consumer, reason))
         return [*first_refusals.values()]
 
     def refusals(self) -> tuple[RefusalFacts, ...]:
@@ -197,6 +202,11 @@ class NumberedGraph:
         plan = self.plan
         with record_fusion() as record:
             Plan(plan.function, inputs, (), (), plan.graph, plan.recompute, plan.backend, plan.names)
+        decisions = []
+        for decision in record.decisions:
+            nodes = (self.origins.get(x, x) for x in decision.nodes if x not in self.added or decision.kind == REFUSED)
+            decisions.append(decision._replace(nodes=tuple(dict.fromkeys(nodes))))
+        record.decisions = decisions
         return tuple(describe_decisions(record, {*self.unique_refusals()}, self.describe, self.numbers))
 
     def facts(self) -> tuple[NodeFacts, ...]:

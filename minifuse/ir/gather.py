@@ -1,17 +1,22 @@
 """Gather: select elements along a dim by an index array. Scatter-add is its gradient; `require_*` check an index.
 
-`Array.index_select`, `np.take` and the embedding layer call `take`.
+`Array.index_select`, `np.take` and the embedding layer call `take`. In kernels, a gather is a clamped load.
 """
 
+from collections.abc import Sequence
+from math import nan
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..core.dispatch import active_tracer
+from ..core.dtypes import DType
 from ..core.errors import DTypeError, IndexingError
 from ..core.indexing import normalize_dim
+from ..core.operators import add, eq, maximum, minimum, where
 from .array_functions import A, Function, Gradients, ShapeDtype
+from .kernel_ir import Expression, IndexedLoad, Op
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -25,6 +30,7 @@ class Gather(Function):
     """
 
     __slots__ = ("dim",)
+    __match_args__ = ("dim",)
 
     def __init__(self, dim: int) -> None:
         self.dim = dim
@@ -48,6 +54,7 @@ class ScatterAdd(Function):
     """
 
     __slots__ = ("dim", "size")
+    __match_args__ = ("dim", "size")
 
     def __init__(self, dim: int, size: int) -> None:
         self.dim, self.size = dim, size
@@ -81,6 +88,23 @@ class GatherND(Function):
 
     def __repr__(self) -> str:
         return "gather_nd"
+
+
+class ScatterReduce(Function):
+    """Sum along dims, in a kernel that computes nothing else. The compiler lowers ScatterAdd to this op."""
+
+    __slots__ = ("dims",)
+    operator = add
+
+    def __init__(self, dims: tuple[int, ...]) -> None:
+        self.dims = dims
+
+    def infer(self, x: "Array") -> ShapeDtype:
+        """Return the shape without the reduced dims."""
+        return tuple(n for d, n in enumerate(x.shape) if d not in self.dims), x.dtype
+
+    def __repr__(self) -> str:
+        return f"scatter_reduce over dims {self.dims}"
 
 
 def take(name: str, x: A, dim: int, index: "Array") -> A:
@@ -128,3 +152,35 @@ def require_in_range(name: str, index: "Array | NDArray[np.integer]", size: int,
     raise IndexingError(
         f"{name}: index {index[tuple(position)]}{location} is out of range for dim {dim} of size {size}; {valid}"
     )
+
+
+def fill_value(dtype: DType) -> float | bool:
+    """Return the result of a gather for an index that is out of range."""
+    return nan if dtype.is_float else False
+
+
+def clamped_load(
+    dtype: DType, dim: int, indices: Sequence[Expression], operand: int, last: Expression, fill: Expression
+) -> Expression:
+    """Load the element of an indexed operand at some indices, or return `fill` if the index along `dim` is out of range.
+
+    The load itself is clamped to the range 0 to `last`, so it never reads other memory.
+    """
+    index = indices[dim]
+    clamped = minimum(maximum(index, 0), last)
+    load = IndexedLoad(operand, 0, tuple(clamped if d == dim else i for d, i in enumerate(indices)), dtype)
+    element: Expression = where(eq(clamped, index), load, fill)
+    return element
+
+
+def match_clamped_load(e: Expression) -> tuple[IndexedLoad, tuple[Expression, ...]] | None:
+    """Return the load in an expression made by `clamped_load`, and the indices before clamping; None for any other."""
+    if not (isinstance(e, Op) and e.operator is where):
+        return None
+    condition, load, _ = e.inputs
+    if not (isinstance(load, IndexedLoad) and isinstance(condition, Op) and condition.operator is eq):
+        return None
+    if condition.inputs[0] not in load.inputs:
+        return None
+    clamped, index = condition.inputs
+    return load, tuple(index if x is clamped else x for x in load.inputs)

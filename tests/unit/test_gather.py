@@ -12,8 +12,7 @@ from minifuse.backends.cuda.codegen.select import generate_kernel
 from minifuse.backends.cuda.compiler import compile_ptx
 from minifuse.backends.cuda.launcher import python_kernel
 from minifuse.backends.parallel import segment_sum
-from minifuse.compiler.fusibility import SCATTER_ADD_ENDS_KERNEL
-from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL
+from minifuse.compiler.fusibility import GATHER_NEEDS_MEMORY, GATHER_NOT_IN_MATMUL, SCATTER_ADD_ENDS_KERNEL
 from minifuse.compiler.plan import Plan
 from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
 from minifuse.inspect.dry_run import launches_of

@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 
 import minifuse as mf
+from minifuse.backends.python import PythonBackend
+from minifuse.compiler.fusibility import GATHER_NEEDS_MEMORY
+from minifuse.compiler.graph import Graph
 from minifuse.compiler.kernel_depths import Depth
-from minifuse.compiler.lower_gather import GATHER_NEEDS_MEMORY
 from minifuse.compiler.materialize import find_materialized
 from minifuse.compiler.materialize_reindexed import (
     FREE_COPIES,
@@ -14,6 +16,7 @@ from minifuse.compiler.materialize_reindexed import (
     find_too_often_reindexed,
 )
 from minifuse.compiler.reindexing import RESHAPE_NEEDS_COPY
+from minifuse.compiler.rules import lower_gather
 from minifuse.core.dtypes import float32, int64
 from minifuse.core.interning import toposort
 from minifuse.core.operators import detach
@@ -69,13 +72,15 @@ def test_the_end_of_a_long_computation_is_stored():
 def test_the_source_of_a_gather_is_stored():
     index = Node(Argument(1), (), (SIZE,), int64)
     x = X + 1
-    assert stored(x + x.index_select(0, index)) == {x: GATHER_NEEDS_MEMORY}
+    graph = lower_gather(Graph((x + x.index_select(0, index),)), PythonBackend())
+    assert stored(*graph.outputs) == {x: GATHER_NEEDS_MEMORY}
 
 
 def test_an_empty_source_of_a_gather_is_not_stored():
     empty = Node(Argument(0), (), (0, SIZE), float32) + 1
     index = Node(Argument(1), (), (3,), int64)
-    assert stored(empty.relu().sum(), empty.index_select(1, index) * 2) == {}
+    graph = lower_gather(Graph((empty.relu().sum(), empty.index_select(1, index) * 2)), PythonBackend())
+    assert stored(*graph.outputs) == {}
 
 
 def test_a_value_with_a_copying_reshape_is_stored():

@@ -20,8 +20,12 @@ from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depth
 from .materialize_reindexed import find_too_often_reindexed
 
 MAX_COUNTED = 8  # consumers or loads counted per node: keeps the pass linear, and a higher count would not change a choice
+MAX_ARRAYS = 24  # arrays of any size that several kernels load for one value
 
 RECOMPUTING_READS_MORE = "recomputing it in each consumer would read more memory than storing it"
+TOO_MANY_ARRAYS = f"to recompute it, each consumer would load more than {MAX_ARRAYS} arrays"
+
+Arrays = dict[Node, None]  # an ordered set
 
 
 def choose_materialized(graph: Graph, _target: Backend) -> Graph:
@@ -64,11 +68,11 @@ def find_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[No
     depths = kernel_depths(nodes, inputs)
     profitable = profitable_nodes(nodes, roots, inputs, depths)
     reindexed = find_too_often_reindexed(nodes, roots, profitable, depths)
-    return dict.fromkeys(profitable, RECOMPUTING_READS_MORE) | reindexed
+    return profitable | reindexed
 
 
-def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inputs, depths: Depths) -> set[Node]:
-    """Find the pointwise nodes whose storing saves memory traffic.
+def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inputs, depths: Depths) -> dict[Node, str]:
+    """Find the pointwise nodes whose storing saves memory traffic or many arguments of kernels, each with the reason.
 
     Parameters
     ----------
@@ -91,7 +95,7 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
             users[x][node] = None
     candidates = {node for node in nodes if node.is_pointwise and len(users[node]) > 1 and node not in roots}
     if not candidates:
-        return set()
+        return {}
     loads = list_loaded_arrays(nodes, inputs, {})
     chosen: dict[Node, int] = {}  # node -> number of kernels that read it
     consumers_of: dict[Node, dict[Consumer, None]] = {}
@@ -107,11 +111,19 @@ def profitable_nodes(nodes: Sequence[Node], roots: Collection[Node], inputs: Inp
             else:  # inlined: a kernel that reads the user computes this node, too
                 consumers |= consumers_of[user]
         consumers_of[node] = dict.fromkeys(islice(consumers, MAX_COUNTED))
-        if node in candidates and is_profitable(len(loads[node]), kernel_count := count_kernels(consumers)):
+        if node in candidates and why_stored(node, loads[node], kernel_count := count_kernels(consumers)):
             chosen[node] = kernel_count
     # Count again, now that a chosen node counts as one array: some chosen nodes read others, and so fewer arrays.
     loads = list_loaded_arrays(nodes, inputs, chosen)
-    return {node for node in chosen if node in loads[node]}
+    return {node: reason for node in chosen if (reason := why_stored(node, loads[node], chosen[node])) is not None}
+
+
+def why_stored(node: Node, arrays: Arrays, kernel_count: int) -> str | None:
+    """Return why a value that several kernels would compute from some arrays is stored instead; None if it is not."""
+    large = [x for x in arrays if 2 * x.size > node.size]
+    if is_profitable(min(len(large), MAX_COUNTED), kernel_count):
+        return RECOMPUTING_READS_MORE
+    return TOO_MANY_ARRAYS if len(arrays) > MAX_ARRAYS and kernel_count > 1 else None
 
 
 def is_profitable(array_count: int, kernel_count: int) -> bool:
@@ -127,18 +139,18 @@ def is_profitable(array_count: int, kernel_count: int) -> bool:
     return (array_count - 1) * (kernel_count - 1) > 1
 
 
-def list_loaded_arrays(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, dict[Node, None]]:
-    """List for each node the arrays of about its size that a kernel loads to compute it: at most MAX_COUNTED.
+def list_loaded_arrays(nodes: Sequence[Node], inputs: Inputs, chosen: Mapping[Node, int]) -> dict[Node, Arrays]:
+    """List for each node the arrays that a kernel loads to compute it: at most MAX_ARRAYS + 1.
 
-    A node that is `chosen` (with its number of kernels) and still profitable counts as one array.
+    For its users, a node that is `chosen` (with its number of kernels), and still needs to be stored, is one array.
     """
-    loads: dict[Node, dict[Node, None]] = {}
+    loads: dict[Node, Arrays] = {}
+    found: dict[Node, Arrays] = {}  # what its users load
     for node in nodes:
-        if not node.is_pointwise:
-            loads[node] = {node: None}
-            continue
-        large = dict.fromkeys(x for y in inputs[node] for x in loads[y] if 2 * x.size > node.size)
-        loads[node] = dict.fromkeys(islice(large, MAX_COUNTED))
-        if node in chosen and is_profitable(len(loads[node]), chosen[node]):
-            loads[node] = {node: None}
+        loads[node] = found[node] = {node: None}
+        if node.is_pointwise:
+            arrays = dict.fromkeys(x for y in inputs[node] for x in found[y])
+            loads[node] = dict.fromkeys(islice(arrays, MAX_ARRAYS + 1))
+            if node not in chosen or why_stored(node, loads[node], chosen[node]) is None:
+                found[node] = loads[node]
     return loads

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.materialize import find_materialized
+from minifuse.compiler.materialize import MAX_ARRAYS, find_materialized
 from minifuse.core.dtypes import float32
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add
@@ -53,6 +53,15 @@ def test_broadcast_row_does_not_count_as_a_loaded_array():
     row = Node(Argument(4), (), (1, 16), float32)
     s = A + row.expand(SHAPE)
     assert materialized(matmul(s * 2), matmul(s * 3), matmul(s * 4)) == set()
+
+
+@pytest.mark.parametrize(("count", "is_stored"), [(MAX_ARRAYS - 1, False), (MAX_ARRAYS, True)])
+def test_value_of_many_small_arrays_is_stored(count, is_stored):
+    s = A
+    for k in range(count):
+        s = s + Node(Argument(4 + k), (), (1, 16), float32).expand(SHAPE)
+    assert materialized(matmul(s * 2), matmul(s * 3)) == ({s} if is_stored else set())
+    assert materialized(matmul(s * 2)) == set()
 
 
 def test_output_is_not_stored_again():

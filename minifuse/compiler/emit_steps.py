@@ -35,18 +35,20 @@ def emit_steps(graph: Graph, target: Backend) -> Graph:
     """
     emission = Emission(graph, target)
     targets = SliceTargets(graph, emission)
-    for phase in (EXACT, EARLY):
-        emit_phase(targets, phase)
-    late_step, early_buffers = len(emission.steps), dict(emission.buffers)
-    emission.buffers |= {node: early_buffers[argument] for argument, node in graph.contents}
-    emit_phase(targets, LATE)
-    # A value that is also the new contents of an argument is where it was computed, until the argument is changed.
-    contents = {node for _, node in graph.contents}
-    late_buffers = {node: buffer for node, buffer in emission.buffers.items() if node not in contents}
+    for phase in graph.phases:
+        if phase != LATE:
+            emit_phase(targets, phase)
+    late_step, buffers = len(emission.steps), emission.buffers
+    if graph.late:
+        emission.buffers = buffers | {node: buffers[argument] for argument, node in graph.contents}
+        emit_phase(targets, LATE)
+        # A value that is also the new contents of an argument is where it was computed, until the argument is changed.
+        contents = {node for _, node in graph.contents} - buffers.keys()
+        buffers = {node: buffer for node, buffer in (emission.buffers | buffers).items() if node not in contents}
     return graph.decide(
         steps=tuple(emission.steps),
         late_step=late_step,
-        buffers=late_buffers | {node: early_buffers[node] for node in contents if node in early_buffers},
+        buffers=buffers,
         copies=emission.copies,
         buffer_nbytes=tuple(emission.buffer_nbytes),
         refusals=(*graph.refusals, *emission.refusals),
@@ -57,8 +59,6 @@ def emit_phase(targets: SliceTargets, phase: int) -> None:
     """Add the steps of the kernels of a phase, and the copies that views of its results need."""
     emission = targets.emission
     graph = emission.graph
-    if not graph.requested(phase):
-        return
     emission.loaded = graph.loaded_nodes(phase)
     for group in graph.kernels:
         if group.phase == phase:

@@ -39,7 +39,7 @@ from .fusibility import (
 )
 from .fusible_region import FusibleRegion, LoadedByKernel
 from .fusion_log import GROUPED, active_log
-from .graph import EARLY, EXACT, LATE, Graph, KernelGroup, Refusal
+from .graph import LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
 from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kernels
 from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
@@ -70,7 +70,7 @@ def form_kernels(graph: Graph, _target: Backend) -> Graph:
     div0 = exp0 / expand1  # kernel 0
     """
     sweep = KernelSweep(graph)
-    for phase in (EXACT, EARLY, LATE):
+    for phase in graph.phases:
         sweep.add_phase(phase)
     return graph.decide(kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
 
@@ -86,7 +86,7 @@ class KernelSweep:
         self.memory = set(graph.memory)
         self.loaded = {*self.memory}  # nodes that kernels load, but for the kernel that computes them
         self.region = FusibleRegion(self.loaded, self.chains)
-        self.phases: list[list[GrowingKernel]] = []
+        self.kernels: dict[int, list[GrowingKernel]] = {}  # of each phase
         self.kernel_of: dict[Node, GrowingKernel] = {}  # the kernels of this phase
         self.all_kernels: dict[Node, GrowingKernel] = {}
         self.composites: dict[object, GrowingKernel] = {}
@@ -97,13 +97,12 @@ class KernelSweep:
     def add_phase(self, phase: int) -> None:
         """Form the kernels of a phase."""
         self.kernel_of, self.readers, self.composites = {}, {}, {}
-        if phase == LATE and self.graph.late:
+        if phase == LATE:
             self.memory |= {node for _, node in self.graph.contents}
-        requested = [x for x in self.graph.requested(phase) if x not in self.memory]
-        for root in self.find_roots(requested) if requested else ():
+        for root in self.find_roots([x for x in self.graph.requested(phase) if x not in self.memory]):
             self.place(root)
         stored_in_arguments = {strip_views(store.value) for store in self.graph.stores}
-        self.phases.append(sort_kernels(dict.fromkeys(self.kernel_of.values()), self.rank, stored_in_arguments))
+        self.kernels[phase] = sort_kernels(dict.fromkeys(self.kernel_of.values()), self.rank, stored_in_arguments)
         self.memory |= self.kernel_of.keys()
 
     def find_roots(self, requested: Sequence[Node]) -> list[Node]:
@@ -354,9 +353,9 @@ class KernelSweep:
 
     def groups(self) -> Iterator[KernelGroup]:
         """Yield the kernels of all phases, in order."""
-        loaded = {x for kernels in self.phases for kernel in kernels for x in kernel.arrays} | self.outputs
+        loaded = {x for kernels in self.kernels.values() for kernel in kernels for x in kernel.arrays} | self.outputs
         request = {x: k for k, x in enumerate(dict.fromkeys(map(strip_views, self.graph.roots)))}
-        for phase, kernels in enumerate(self.phases):
+        for phase, kernels in self.kernels.items():
             for kernel in kernels:
                 members = sorted(kernel.members, key=self.rank.__getitem__)
                 stored = [x for x in members if x in loaded or kernel.is_closed]

@@ -1,6 +1,6 @@
 """Find the nodes that a kernel may inline: from its outputs back to nodes that other kernels store."""
 
-from collections.abc import Callable, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from ..core.interning import toposort
 from ..ir.array_functions import View
@@ -25,29 +25,26 @@ class FusibleRegion:
 
     def push_views_up(self, node: Node) -> Node:
         """Rewrite a view of an inlined node: views move to the loads, and become strides."""
-        return self.resolve(node)[0]
+        return (self.resolved.get(node) or self.resolve(node))[0]
 
     def inlined_inputs(self, node: Node) -> tuple[Node, ...]:
         """Return the nodes that a kernel inlines to compute a node: the inputs of a pointwise function, else none."""
-        return self.resolve(node)[1]
+        return (self.resolved.get(node) or self.resolve(node))[1]
 
     def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
         """Return a node with its views pushed up, and the inputs that a kernel inlines for it."""
-        resolved = self.resolved.get(node)
-        if resolved is None:
-            x = push_views_up(node, self.loaded.__contains__, self.chains)
-            inputs = pointwise_inputs(x) if x.is_pointwise and x not in self.loaded else ()
-            resolved = self.resolved[node] = x, inputs
-        return resolved
+        x = push_views_up(node, self.loaded.__contains__, self.chains)
+        self.resolved[node] = x, pointwise_inputs(x) if x.is_pointwise and x not in self.loaded else ()
+        return self.resolved[node]
 
     def root_inputs(self, node: Node) -> tuple[Node, ...]:
         """Return the inputs of a node for the kernel that stores it, even if other kernels load the node."""
         x = push_views_up(node, lambda x: x is not node and x in self.loaded, self.chains)
         return pointwise_inputs(x) if x.is_pointwise else x.inputs
 
-    def walk(self, roots: Sequence[Node], stop: Container[Node] = ()) -> list[Node]:
+    def walk(self, roots: Sequence[Node], stop: Collection[Node] = ()) -> list[Node]:
         """Return the nodes that a kernel computes or loads for some inputs, operands first. Do not enter nodes in `stop`."""
-        return toposort(roots, lambda x: () if x in stop else self.inlined_inputs(x))
+        return toposort(roots, (lambda x: () if x in stop else self.inlined_inputs(x)) if stop else self.inlined_inputs)
 
     def gather_sources(self, nodes: Iterable[Node]) -> list[Node]:
         """Return the arrays that the gathers among some nodes, which a kernel inlines, select elements of."""

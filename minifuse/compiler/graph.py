@@ -158,14 +158,19 @@ class Graph:
         slots = enumerate(zip(self.arguments, self.layouts, strict=True))
         return {node: (k, layout) for k, (node, layout) in slots if layout is not None} | dict(self.aliases)
 
+    @property
+    def phases(self) -> tuple[int, ...]:
+        """The phases in which the call computes values."""
+        return (*[EXACT] * bool(self.exact), EARLY, *[LATE] * bool(self.late))
+
     def requested(self, phase: int) -> list[Node]:
         """Return the nodes that are computed in a phase, without the views of them that the call returns."""
         if phase == EXACT:
-            found = [x for x in self.saved if x in self.exact] if self.exact else []
+            found = [x for x in self.saved if x in self.exact]
         elif phase == EARLY:
             found = [*[x for x in self.results if x not in self.late], *[store.value for store in self.stores]]
         else:
-            found = [x for x in self.results if x in self.late] if self.late else []
+            found = [x for x in self.results if x in self.late]
         return list(dict.fromkeys(map(strip_views, found)))
 
     def loaded_nodes(self, phase: int) -> set[Node]:

@@ -107,11 +107,13 @@ class KernelBuilder:
             targets.cancel(node)
         if node is self.matmul:
             return emission.allocate(node, row_major(node.shape))
+        layout = row_major(node.shape)
         is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
         read = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
-        wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
-        layout = row_major(node.shape) if is_row_major else dense_like(read, node.shape, wanted)
+        if not is_row_major and read[:1] != [layout]:
+            wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
+            layout = dense_like(read, node.shape, wanted)
         slot, layout = emission.allocate(node, emission.layout_of(node, layout))
         return slot, self.space.reindex_for(node.shape)(layout)
 

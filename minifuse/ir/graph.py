@@ -19,7 +19,7 @@ from ..core.layout import broadcast, row_major
 from ..core.operators import Operator, detach
 from .array_functions import Cast, CompositeOp, Copy, Full, Function, Identity, Iota, View
 from .array_methods import Array
-from .gather import Gather, GatherND
+from .gather import GatherND
 from .kernel_ir import constant
 
 
@@ -46,13 +46,21 @@ WEAK_OF_DTYPE = {dtype: kind for kind, dtype in DTYPE_OF_WEAK.items()}
 NodeFunction = Operator | Function | Argument | Literal
 NUMBER_FUNCTIONS = (Number, Literal)  # tuples: isinstance checks them four times as fast as unions
 ELEMENTWISE = (Operator, Cast, Copy, Full, Identity)
-POINTWISE = (*ELEMENTWISE, Gather, GatherND)
+POINTWISE = (*ELEMENTWISE, GatherND)
 
 
 class Node(Array, metaclass=Interned):
-    """An array in a graph: the result of a function applied to input nodes. The dtype of a number is a Python type."""
+    """An array in a graph: the result of a function applied to input nodes. The dtype of a number is a Python type.
 
-    __slots__ = ("__weakref__", "dtype", "function", "inputs", "shape")
+    Attributes
+    ----------
+    is_number : bool
+        True for a Python number.
+    is_pointwise : bool
+        True if a kernel computes each element on its own: the node is elementwise or a selection of elements.
+    """
+
+    __slots__ = ("__weakref__", "dtype", "function", "inputs", "is_number", "is_pointwise", "shape")
     __match_args__ = ("function", "inputs", "shape", "dtype")
     shape: Shape
     dtype: Any
@@ -60,21 +68,12 @@ class Node(Array, metaclass=Interned):
 
     def __init__(self, function: NodeFunction, inputs: "tuple[Node, ...]", shape: Shape, dtype: Any) -> None:
         self.function, self.inputs, self.shape, self.dtype = function, inputs, shape, dtype
-
-    @property
-    def is_number(self) -> bool:
-        """True for a Python number."""
-        return isinstance(self.function, NUMBER_FUNCTIONS)
+        self.is_number, self.is_pointwise = isinstance(function, NUMBER_FUNCTIONS), isinstance(function, POINTWISE)
 
     @property
     def is_elementwise(self) -> bool:
         """True if each element is computed from the elements of the inputs with the same index."""
         return isinstance(self.function, ELEMENTWISE)
-
-    @property
-    def is_pointwise(self) -> bool:
-        """True if a kernel computes each element on its own: the node is elementwise or a gather."""
-        return isinstance(self.function, POINTWISE)
 
     def apply(self, function: Callable[..., Any], *inputs: object) -> Any:
         """Return the node of a function applied to inputs. Bound functions and Python functions are inlined."""

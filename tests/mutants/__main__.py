@@ -1,4 +1,4 @@
-"""Measure what the tests find: 300 mutants of the engine, drawn once by a seed, each run by the tests that execute its line.
+"""Measure what the tests find: mutants of the engine, 300 drawn once by a seed, each run by the tests that execute its line.
 
     python -m tests.mutants draw                   write tests/mutants/drawn.json (once)
     python -m tests.mutants trace FOLDER [-n 2]    run the suite once; write which tests execute each mutant's line

@@ -133,10 +133,10 @@ class KernelSweep:
             self.refuse(root, reasons)
             reads = self.store_first(root, map(strip_views, root.inputs), TOO_MANY_PASSES)
             kernel, reasons = self.choose_kernel(root, reads)
-        kernel = kernel or GrowingKernel(own_space(root))
+        kernel = kernel or GrowingKernel(reads.space)
         kernel.add(root, reads, count_passes(root, reads.leaves, kernel))
         self.kernel_of[root] = self.all_kernels[root] = kernel
-        loaded = [x for x in reads.sources() if self.all_kernels.get(x) is not kernel]
+        loaded = [x for x in reads.sources if self.all_kernels.get(x) is not kernel]
         for source in loaded:
             kernel.load(source, self.all_kernels.get(source))
             self.readers.setdefault(source, []).append(root)
@@ -177,7 +177,8 @@ class KernelSweep:
         for x in computed:
             if not (x.is_number or self.region.inlined_inputs(x) or isinstance((source := strip_views(x)).function, Iota)):
                 leaves.setdefault(source, []).append(x)
-        return RootReads(leaves, {x: reason for x, reason in required.items() if not x.is_number}, computed)
+        required = {x: reason for x, reason in required.items() if not x.is_number}
+        return RootReads(own_space(root), leaves, required, computed, [*(leaves | required)])
 
     def store_first(self, root: Node, nodes: Iterable[Node], reason: str) -> RootReads:
         """Let kernels store some nodes before the kernel of a root, which loads them. Return what it reads then."""
@@ -220,7 +221,7 @@ class KernelSweep:
             case _ if self.updates.is_alias(root):
                 return separate_kernel(root), {}
         computed: dict[GrowingKernel, list[Node]] = {}  # kernel -> the sources that it computes
-        sources = [x for x in reads.sources() if x in self.kernel_of]
+        sources = [x for x in reads.sources if x in self.kernel_of]
         for x in sources:
             computed.setdefault(self.kernel_of[x], []).append(x)
         producers = sorted(computed, key=lambda kernel: kernel.priority)
@@ -242,7 +243,7 @@ class KernelSweep:
         if TOO_MANY_PASSES in reasons.values() and any(self.region.inlined_inputs(x) for x in root.inputs):
             return None, refused
         related, others = self.find_related_kernel(root, reads, producers)
-        return related or GrowingKernel(own_space(root)), refused | others
+        return related or GrowingKernel(reads.space), refused | others
 
     def unite(self, kernel: GrowingKernel | None, other: GrowingKernel) -> GrowingKernel:
         """Make one kernel of two."""
@@ -281,7 +282,7 @@ class KernelSweep:
 
     def why_no_epilogue(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
         """Return why a root cannot be in the epilogue of a matmul; None if it can."""
-        if own_space(root).dims:
+        if reads.space.dims:
             return REDUCTION_NEEDS_ROWS
         has_epilogue = len(kernel.members) > 1
         if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):
@@ -314,7 +315,7 @@ class KernelSweep:
 
         Return also why a kernel of other loops does not compute the root, if there is one.
         """
-        space, others = own_space(root), dict[Node, str]()
+        space, others = reads.space, dict[Node, str]()
         for reader in self.related_readers(reads):
             kernel = self.kernel_of[reader]
             if kernel.is_closed or kernel.matmul is not None or kernel in producers:
@@ -329,7 +330,7 @@ class KernelSweep:
 
     def related_readers(self, reads: RootReads) -> list[Node]:
         """Return roots whose kernels load one of the arrays that a kernel loads, or one that a kernel has beside it."""
-        arrays = dict.fromkeys(reads.sources())
+        arrays = dict.fromkeys(reads.sources)
         for source in list(arrays):
             neighbors = [source, *self.readers.get(source, ())[-MAX_SHARING_KERNELS:]]
             for kernel in dict.fromkeys(self.kernel_of[x] for x in neighbors if x in self.kernel_of):
@@ -341,7 +342,7 @@ class KernelSweep:
 
     def is_too_wide(self, space: IterationSpace, kernel: GrowingKernel, reads: RootReads) -> bool:
         """Return whether a kernel would load too many arrays with another root."""
-        return prod(space.shape) > MIN_POINTS_TO_SPLIT and len({*kernel.arrays, *reads.sources()}) > MAX_KERNEL_ARRAYS
+        return prod(space.shape) > MIN_POINTS_TO_SPLIT and len({*kernel.arrays, *reads.sources}) > MAX_KERNEL_ARRAYS
 
     # The result.
 

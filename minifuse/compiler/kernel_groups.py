@@ -6,7 +6,7 @@ from typing import NamedTuple
 from ..core.interning import toposort
 from ..ir.array_functions import Matmul
 from ..ir.graph import Node
-from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, own_space, why_not_merged
+from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, why_not_merged
 from .iteration_space import IterationSpace
 from .kernel_limits import MAX_OPS, TOO_MANY_OPS
 
@@ -16,16 +16,16 @@ MAX_VISITED_KERNELS = 500  # kernels that a search for a circle visits; if it fi
 class RootReads(NamedTuple):
     """All that a kernel reads to compute one root."""
 
+    space: IterationSpace
+    """The loops of a kernel that computes only the root."""
     leaves: dict[Node, list[Node]]
     """Other roots and arrays, where inlining ends, each with the views of it that the kernel reads."""
     required: dict[Node, str]
     """Nodes that must be in memory, each with the reason: sources of gathers, operands of separate steps."""
     computed: list[Node]
     """The nodes that the kernel inlines or loads."""
-
-    def sources(self) -> list[Node]:
-        """Return the roots and arrays."""
-        return list(dict.fromkeys([*self.leaves, *self.required]))
+    sources: list[Node]
+    """The roots and arrays of `leaves` and `required`."""
 
 
 class GrowingKernel:
@@ -69,8 +69,8 @@ class GrowingKernel:
 
     def add(self, root: Node, reads: RootReads, passes: int) -> None:
         """Add a root."""
-        if own_space(root).dims or (len(self.members) == 1 and self.matmul is not None):
-            self.space = own_space(root)
+        if reads.space.dims or (len(self.members) == 1 and self.matmul is not None):
+            self.space = reads.space
         self.members.append(root)
         self.inlined_members |= {root} if root.is_pointwise else set()
         self.computed.update(reads.computed)

@@ -75,8 +75,6 @@ def batch_steps(steps: Sequence[Step], backend: Backend) -> tuple[list[Step], li
     positions : list of int
         For each of the old steps, the index of its new step in `steps`.
     """
-    if len(steps) == 1:
-        return [*steps], [0]
     groups: list[list[Step]] = []
     keys: list[BatchKey | None] = []  # of each group
     latest: dict[BatchKey, int] = {}  # batch key -> the last group with it

@@ -3,14 +3,19 @@
 from collections.abc import Iterable
 
 from ..backends.base import Backend
+from ..core.dtypes import DType, WeakType, bool_
 from ..core.layout import Layout, row_major
-from ..ir.graph import Node
-from ..ir.kernel_ir import copy_kernel
+from ..ir.graph import Literal, Node
+from ..ir.kernel_ir import Constant, Expression, KernelParameter, copy_kernel
 from ..ir.steps import BufferView, Step
 from .fusible_region import FusibleRegion, LoadedByKernel
 from .fusion_log import REFUSED, active_log
 from .graph import Graph, Refusal, locate_view
 from .reindexing import ViewChains
+
+ParameterSource = tuple[int | str, DType | WeakType]  # the slot of a number, or a literal; and its dtype
+
+INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
 
 
 class Emission:
@@ -91,3 +96,12 @@ class Emission:
         if self.log and refusal not in self.refusals:
             self.log.note(REFUSED, -1, refusal[:2], reason)
         self.refusals.setdefault(refusal)
+
+
+def lower_number(node: Node, parameters: dict[ParameterSource, int]) -> Expression:
+    """Return a number as a literal, or as a parameter, which is added to `parameters` with its index."""
+    function = node.function
+    if isinstance(function, Literal) and (function.text in INLINE_LITERALS or node.dtype is bool_):
+        return Constant(function.text, node.dtype)
+    source = function.text if isinstance(function, Literal) else function.index
+    return KernelParameter(parameters.setdefault((source, node.dtype), len(parameters)), node.dtype)

@@ -109,17 +109,15 @@ class KernelSweep:
         """Return the nodes that may be stored, inputs first: the requested nodes, and all that no kernel can inline."""
         order = toposort(requested, lambda x: () if x in self.memory else self.updates.needed_inputs(x))
         self.rank |= {node: len(self.rank) + k for k, node in enumerate(order) if node not in self.rank}
-        roots = [
-            x for x in order if (x.inputs or x in self.materialized) and x not in self.memory and not self.is_inlined(x)
-        ]
-        chosen = {*requested, *roots}
+        chosen = {*requested, *[x for x in order if x not in self.memory and self.is_stored(x)]}
         self.loaded |= self.memory | chosen
         self.region = FusibleRegion(self.loaded, self.chains)
         return [x for x in order if x in chosen]
 
-    def is_inlined(self, node: Node) -> bool:
-        """Return whether no kernel needs to store a node, unless the call returns it."""
-        return node not in self.materialized and (node.is_pointwise or isinstance(node.function, View | Iota))
+    def is_stored(self, node: Node) -> bool:
+        """Return whether a kernel may have to store a node that the call does not return."""
+        is_inlined = node.is_pointwise or isinstance(node.function, View) or not node.inputs
+        return not is_inlined or node in self.materialized
 
     # What the kernel of a root reads.
 

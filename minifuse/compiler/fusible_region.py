@@ -23,18 +23,15 @@ class FusibleRegion:
         self.loaded, self.chains = loaded, chains
         self.resolved: dict[Node, tuple[Node, tuple[Node, ...]]] = {}
 
-    def push_views_up(self, node: Node) -> Node:
-        """Rewrite a view of an inlined node: views move to the loads, and become strides."""
-        return (self.resolved.get(node) or self.resolve(node))[0]
-
     def inlined_inputs(self, node: Node) -> tuple[Node, ...]:
         """Return the nodes that a kernel inlines to compute a node: the inputs of a pointwise function, else none."""
         return (self.resolved.get(node) or self.resolve(node))[1]
 
     def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
-        """Return a node with its views pushed up, and the inputs that a kernel inlines for it."""
-        x = push_views_up(node, self.loaded.__contains__, self.chains)
-        self.resolved[node] = x, pointwise_inputs(x) if x.is_pointwise and x not in self.loaded else ()
+        """Return a node with its views pushed up to the loads, where they become strides, and its inlined inputs."""
+        if node not in self.resolved:
+            x = push_views_up(node, self.loaded.__contains__, self.chains)
+            self.resolved[node] = x, pointwise_inputs(x) if x.is_pointwise and x not in self.loaded else ()
         return self.resolved[node]
 
     def root_inputs(self, node: Node) -> tuple[Node, ...]:
@@ -48,7 +45,7 @@ class FusibleRegion:
 
     def gather_sources(self, nodes: Iterable[Node]) -> list[Node]:
         """Return the arrays that the gathers among some nodes, which a kernel inlines, select elements of."""
-        gathers = [x for x in map(self.push_views_up, nodes) if isinstance(x.function, GatherND) and x not in self.loaded]
+        gathers = [x for x, _ in map(self.resolve, nodes) if isinstance(x.function, GatherND) and x not in self.loaded]
         return [strip_views(strip_identities(x.inputs[0], self.loaded)) for x in gathers]
 
 

@@ -16,11 +16,10 @@ from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
 from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load
 from ..ir.steps import NO_BUFFER, BufferView, Step
-from .emission import Emission
+from .emission import Emission, ParameterSource, lower_number
 from .fusible_region import strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED
 from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views
-from .lower_number import ParameterSource, lower_number
 from .slice_targets import SliceTargets
 
 
@@ -63,15 +62,15 @@ class KernelBuilder:
         for node in region.walk([root], stop=found):
             if node in found:
                 continue
-            inputs = region.inlined_inputs(node)
+            computed, inputs = region.resolve(node)
             if node.is_number:
                 found[node] = lower_number(node, self.parameters)
             elif inputs:
-                function, operands = region.push_views_up(node).function, [found[x] for x in inputs]
-                if isinstance(function, GatherND):
-                    found[node] = self.gather_load(node, operands)
-                elif isinstance(function, Operator):
-                    found[node] = function(*operands)
+                operands = [found[x] for x in inputs]
+                if isinstance(computed.function, GatherND):
+                    found[node] = self.gather_load(computed, operands)
+                elif isinstance(computed.function, Operator):
+                    found[node] = computed.function(*operands)
                 else:
                     found[node] = kernel_ir.cast(operands[0], node.dtype)
                 self.mark_inlined(node)
@@ -117,10 +116,9 @@ class KernelBuilder:
         slot, layout = emission.allocate(node, emission.layout_of(node, layout))
         return slot, self.space.reindex_for(node.shape)(layout)
 
-    def gather_load(self, node: Node, indices: Sequence[Expression]) -> Expression:
+    def gather_load(self, gather: Node, indices: Sequence[Expression]) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""
         emission = self.emission
-        gather = emission.region.push_views_up(node)
         source = strip_identities(gather.inputs[0], emission.buffers)
         operand = self.indexed_operands.setdefault(emission.locate(source), len(self.indexed_operands))
         dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from .graph import Graph
+from .graph import Graph, Lifetime
 
 ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of it
 MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
@@ -53,26 +53,19 @@ def assign_buffers(graph: Graph, target: Backend) -> Graph:
     """
     if len(graph.steps) < 2:
         return graph
-    first_buffer, results = len(graph.arguments), {graph.locate(node)[0] for node in graph.results}
+    results = {graph.locate(node)[0] for node in graph.results}
     uses = defaultdict[int, list[int]](list)  # slot -> the steps that read or write it
     for k, step in enumerate(graph.steps):
         for slot, _ in step.buffer_views():
             uses[slot].append(k)
-    lifetimes = {slot: (x[0], x[-1]) for slot, x in uses.items() if slot >= first_buffer and slot not in results}
+    sizes = enumerate(graph.buffer_nbytes, len(graph.arguments))
+    nbytes = {slot: size for slot, size in sizes if slot not in results}
+    lifetimes = {slot: Lifetime(x[0], x[-1], nbytes[slot]) for slot, x in uses.items() if slot in nbytes}
     if target.join is None or len(graph.steps) < MIN_LAUNCHES_TO_SUBMIT_TOGETHER:
         return graph.decide(lifetimes=lifetimes) if lifetimes else graph
-    nbytes = graph.buffer_nbytes
-    assignment = assign_offsets([Lifetime(*steps, nbytes[slot - first_buffer]) for slot, steps in lifetimes.items()])
+    assignment = assign_offsets([*lifetimes.values()])
     offsets = dict(zip(lifetimes, assignment.offsets, strict=True))
     return graph.decide(lifetimes=lifetimes, offsets=offsets, arena_nbytes=assignment.nbytes)
-
-
-class Lifetime(NamedTuple):
-    """The first and the last step that need a buffer, and its size."""
-
-    first_step: int
-    last_step: int
-    nbytes: int
 
 
 class Assignment(NamedTuple):

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from ..core.interning import toposort
-from ..ir.array_functions import View
+from ..ir.array_functions import Iota, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views, view_shape
 from .reindexing import ViewChains
@@ -94,6 +94,11 @@ def strip_identities(node: Node, stored: Container[Node]) -> Node:
     for view in reversed(views):
         node = view(node)
     return node
+
+
+def is_inlinable(node: Node) -> bool:
+    """Return whether a kernel can compute a node inline, if the node is not stored: it is pointwise, or an index."""
+    return node.is_pointwise or isinstance(node.function, Iota)
 
 
 def pointwise_inputs(node: Node) -> tuple[Node, ...]:

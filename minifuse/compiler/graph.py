@@ -39,6 +39,14 @@ class Refusal(NamedTuple):
     reason: str
 
 
+class Lifetime(NamedTuple):
+    """The first and the last step that need a buffer, and its size."""
+
+    first_step: int
+    last_step: int
+    nbytes: int
+
+
 class KernelGroup(NamedTuple):
     """The nodes that one kernel computes."""
 
@@ -64,7 +72,7 @@ class Decisions(TypedDict, total=False):
     copies: Mapping[Node, BufferView]
     buffers: Mapping[Node, BufferView]
     buffer_nbytes: tuple[int, ...]
-    lifetimes: Mapping[int, tuple[int, int]]
+    lifetimes: Mapping[int, Lifetime]
     offsets: Mapping[int, int] | None
     arena_nbytes: int
 
@@ -112,7 +120,7 @@ class Graph:
     buffer_nbytes : tuple of int
         The size of each buffer of the call, in bytes. The first one is slot `len(arguments)`.
     lifetimes : mapping
-        The first and the last step that need each temporary: slot -> (step, step).
+        When each temporary is needed: slot -> lifetime.
     offsets : mapping or None
         Where each temporary starts in the arena of the call, in bytes: slot -> offset. None if there is no arena, because
         launches are not submitted together.
@@ -138,7 +146,7 @@ class Graph:
     buffers: Mapping[Node, BufferView] = field(default_factory=dict)
     copies: Mapping[Node, BufferView] = field(default_factory=dict)
     buffer_nbytes: tuple[int, ...] = ()
-    lifetimes: Mapping[int, tuple[int, int]] = field(default_factory=dict)
+    lifetimes: Mapping[int, Lifetime] = field(default_factory=dict)
     offsets: Mapping[int, int] | None = None
     arena_nbytes: int = 0
 
@@ -283,7 +291,7 @@ class Graph:
             reads = [slot for slot, _ in (*changed, *step.inputs, *step.indexed_operands) if slot != NO_BUFFER]
             texts = name_all(reads), name_all(slot for slot, _ in step.outputs)
             lines.append(f"launch({' -> '.join(filter(None, texts))})")
-            if self.offsets is None and (freed := [slot for slot, (_, last) in self.lifetimes.items() if last == k]):
+            if self.offsets is None and (freed := [slot for slot, x in self.lifetimes.items() if x.last_step == k]):
                 lines.append(f"free({name_all(freed)})")
         return lines
 

@@ -147,7 +147,7 @@ class HostProgram:
             allocated.update(written)
             lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
             used = dict(step.buffer_views()) if lifetimes else {}
-            dead = [self.slot_names[slot] for slot in used if slot in lifetimes and lifetimes[slot][1] == k]
+            dead = [self.slot_names[slot] for slot in used if slot in lifetimes and lifetimes[slot].last_step == k]
             lines += [f"del {', '.join(dead)}"] * bool(dead)
         return lines
 

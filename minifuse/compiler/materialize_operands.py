@@ -5,7 +5,7 @@ from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, SliceU
 from ..ir.gather import GatherND
 from ..ir.graph import Node, strip_views
 from .fusibility import COMPOSITE_IS_ONE_CALL, GATHER_NOT_IN_MATMUL, OPERAND_IS_INDEX, OPERAND_IS_SHARED, UPDATE_NEEDS_MEMORY
-from .fusible_region import FusibleRegion
+from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph
 from .reindexing import ViewChains
 from .slice_updates import SliceUpdates
@@ -35,7 +35,7 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
     for node in graph.nodes:
         match node.function:
             case Matmul():
-                operands = [x for x in map(strip_views, node.inputs) if x.is_pointwise or isinstance(x.function, Iota)]
+                operands = list(filter(is_inlinable, map(strip_views, node.inputs)))
                 gathered = [x for x in operands if has_gathers and region.gather_sources(region.walk([x]))]
                 reasons = dict.fromkeys(gathered, GATHER_NOT_IN_MATMUL)
                 reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(x, node, updates)}
@@ -46,7 +46,7 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
             case _:
                 continue
-        found |= {x: reason for x, reason in reasons.items() if x.is_pointwise or isinstance(x.function, Iota)}
+        found |= {x: reason for x, reason in reasons.items() if is_inlinable(x)}
     return graph.decide(materialized=found | dict(graph.materialized)) if found else graph
 
 

@@ -12,10 +12,11 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import NamedTuple
 
-from ..ir.array_functions import Iota, Reduce, View
+from ..ir.array_functions import Reduce, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views
 from .fusibility import GATHER_NEEDS_MEMORY
+from .fusible_region import is_inlinable
 from .kernel_depths import Consumer, Depths, pointwise_kernel, reducing_kernel
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains, Views, is_computable
 
@@ -108,7 +109,7 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     def require_stored(node: Node, reason: str) -> None:
         while is_identity(node):
             node = strip_views(node.inputs[0])
-        if node.is_pointwise or isinstance(node.function, Iota):
+        if is_inlinable(node):
             needed[node] = reason
 
     for user in nodes:

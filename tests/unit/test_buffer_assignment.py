@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.base import Backend
-from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena, Lifetime, assign_offsets
+from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena, assign_offsets
+from minifuse.compiler.graph import Lifetime
 from minifuse.compiler.plan import Plan
 
 SIZES = st.integers(0, 3000)

@@ -7,6 +7,7 @@ graph describes what is computed; memory and kernels are decided later, by the c
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import lru_cache
+from operator import attrgetter
 from threading import local
 from typing import Any, Self
 
@@ -246,9 +247,7 @@ def bool_literal(text: str) -> Literal:
     return Literal(text if text in ("True", "False") else str(float(text) != 0))
 
 
-def inputs_of(node: Node) -> tuple[Node, ...]:
-    """Return the inputs of a node."""
-    return node.inputs
+inputs_of: Callable[[Node], tuple[Node, ...]] = attrgetter("inputs")  # for toposort
 
 
 def strip_views(node: Node) -> Node:

@@ -290,7 +290,7 @@ class Kernel(StepKernel):
 
     def cost(self) -> int:
         """Return the cost of one point, in additions. A load counts as one."""
-        return sum(e.operator.cost if isinstance(e, Op | ReduceExpr) and e.operator else 1 for e in self.order)
+        return sum([e.operator.cost if isinstance(e, Op | ReduceExpr) and e.operator else 1 for e in self.order])
 
     def can_overwrite(self, k: int, layout: Layout, shape: Shape, dims: tuple[int, ...]) -> bool:
         """Return whether each element of an input is read before it may be overwritten.

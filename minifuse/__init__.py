@@ -37,8 +37,11 @@ from .core.errors import (
 )
 from .core.operators import *  # noqa: F403  # its `__all__` lists the operators that are public names
 from .core.precision import (
+    get_fast_math,
     get_float32_matmul_precision,
+    set_fast_math,
     set_float32_matmul_precision,
+    use_fast_math,
     use_float32_matmul_precision,
 )
 from .core.scalar import Scalar
@@ -120,6 +123,7 @@ __all__ = [
     "from_numpy",
     "full",
     "fuse",
+    "get_fast_math",
     "get_float32_matmul_precision",
     "get_rng_state",
     "grad",
@@ -145,6 +149,7 @@ __all__ = [
     "save",
     "save_state",
     "set_default_backend",
+    "set_fast_math",
     "set_float32_matmul_precision",
     "set_rng_state",
     "simt",  # noqa: F405  # `__getattr__` imports it
@@ -154,6 +159,7 @@ __all__ = [
     "tensor",
     "testing",
     "use_backend",
+    "use_fast_math",
     "use_float32_matmul_precision",
     "zeros",
     "zeros_like",

@@ -66,11 +66,11 @@ class KernelBuilder:
             if node.is_number:
                 found[node] = lower_number(node, self.parameters)
             elif inputs:
-                operands = [found[x] for x in inputs]
-                if isinstance(computed.function, GatherND):
+                function, operands = computed.function, [found[x] for x in inputs]
+                if isinstance(function, GatherND):
                     found[node] = self.gather_load(computed, operands)
-                elif isinstance(computed.function, Operator):
-                    found[node] = computed.function(*operands)
+                elif isinstance(function, Operator):
+                    found[node] = (function if self.emission.backend.has_fast_math else function.exact)(*operands)
                 else:
                     found[node] = kernel_ir.cast(operands[0], node.dtype)
                 self.mark_inlined(node)

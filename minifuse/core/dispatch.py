@@ -1,4 +1,4 @@
-"""The dispatch state of a thread: whether calls are recorded for autograd, the matmul precision, and a dispatch hook.
+"""The dispatch state of a thread: whether calls are recorded for autograd, the precision, and a dispatch hook.
 
 Cache keys of calls contain the state, so a call in another state, for example inside `no_grad()`, never runs a plan that was
 built for the default state. A call in the default state costs nothing extra.
@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, wraps
 from threading import local
-from typing import Any, ParamSpec, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeVar
 
 from .dtypes import HIGHEST
 from .traceable import TraceableFunction
@@ -44,12 +44,22 @@ class DispatchHook:
         raise NotImplementedError
 
 
+class Precision(NamedTuple):
+    """The precision of float32 arithmetic on a GPU: the settings of `minifuse.core.precision`."""
+
+    matmul: str = HIGHEST
+    is_fast_math: bool = False
+
+
+DEFAULT_PRECISION = Precision()
+
+
 class DispatchState:
-    """A state with a hook, or with another matmul precision than the default. bool(state) is True if calls are recorded."""
+    """A state with a hook, or with another precision than the default. bool(state) is True if calls are recorded."""
 
     __slots__ = ("hook", "is_recording", "precision")
 
-    def __init__(self, is_recording: bool, hook: DispatchHook | None, precision: str) -> None:
+    def __init__(self, is_recording: bool, hook: DispatchHook | None, precision: Precision) -> None:
         self.is_recording, self.hook, self.precision = is_recording, hook, precision
 
     def __bool__(self) -> bool:
@@ -71,22 +81,22 @@ class DispatchMode(local):
 mode = DispatchMode()
 
 
-def make_state(is_recording: bool, hook: DispatchHook | None, precision: str) -> RecordingState:
+def make_state(is_recording: bool, hook: DispatchHook | None, precision: Precision) -> RecordingState:
     """Return a state for `mode.is_recording`. States without a hook are shared, since cache keys compare by identity."""
     if hook is not None:
         return DispatchState(is_recording, hook, precision)
-    return is_recording if precision == HIGHEST else state_without_hook(is_recording, precision)
+    return is_recording if precision == DEFAULT_PRECISION else state_without_hook(is_recording, precision)
 
 
 @cache
-def state_without_hook(is_recording: bool, precision: str) -> DispatchState:
+def state_without_hook(is_recording: bool, precision: Precision) -> DispatchState:
     """Return the state with these values and no hook. Equal values return the same object."""
     return DispatchState(is_recording, None, precision)
 
 
 def state_with_recording(is_recording: bool) -> RecordingState:
     """Return the state of this thread with recording turned on or off."""
-    return make_state(is_recording, active_hook(), matmul_precision())
+    return make_state(is_recording, active_hook(), precision_of(mode.is_recording))
 
 
 def active_hook() -> DispatchHook | None:
@@ -101,17 +111,26 @@ def active_tracer() -> Any:
     return hook if hook is not None and hook.is_tracer else None
 
 
+def precision_of(state: RecordingState) -> Precision:
+    """Return the precision of a state."""
+    return state.precision if isinstance(state, DispatchState) else DEFAULT_PRECISION
+
+
 def matmul_precision() -> str:
     """Return the precision of float32 matrix products in this thread. See `minifuse.core.precision`."""
-    state = mode.is_recording
-    return state.precision if isinstance(state, DispatchState) else HIGHEST
+    return precision_of(mode.is_recording).matmul
+
+
+def is_fast_math() -> bool:
+    """Return whether this thread approximates functions of float32. See `minifuse.core.precision`."""
+    return precision_of(mode.is_recording).is_fast_math
 
 
 @contextmanager
 def use_dispatch_hook(hook: DispatchHook | None) -> Iterator[None]:
     """Send the calls of a block of code to a hook, or run them directly if `hook` is None."""
     outer_state = mode.is_recording
-    mode.is_recording = make_state(bool(outer_state), hook, matmul_precision())
+    mode.is_recording = make_state(bool(outer_state), hook, precision_of(outer_state))
     try:
         yield
     finally:

@@ -21,7 +21,13 @@ NUMPY_SCALARS = {np.float32, np.float64, np.int32, np.int64}  # not converted: t
 
 
 class Operator:
-    """An entry of the operator table. Called on numbers, it computes; called on Traceables, it calls their `apply`."""
+    """An entry of the operator table. Called on numbers, it computes; called on Traceables, it calls their `apply`.
+
+    `fast` is its approximation, a FastOperator, or None. `exact` is the operator itself; for an approximation, the entry.
+    """
+
+    exact: "Operator"
+    fast: "FastOperator | None"
 
     def __init__(
         self,
@@ -42,6 +48,7 @@ class Operator:
         self.accepts, self.result, self.on_bools = accepts, result, on_bools
         self.cost, self.is_primitive = cost, is_primitive
         self.arity = body.__code__.co_argcount
+        self.exact, self.fast = self, None
         self.accepts_floats, self.accepts_bools = accepts in ("any", "numbers"), accepts in ("any", "integers")
         self.__doc__ = body.__doc__
 
@@ -103,6 +110,41 @@ class Operator:
         return dtype, bool_ if self.result == "bool" else dtype
 
 
+class FastOperator(Operator):
+    """The approximation of an operator for float32, which `use_fast_math` selects. It is not in the table.
+
+    Kernels call a function of its name, such as `fast_div`. If the operator is composed of others, its approximation is
+    composed of theirs. Dtypes, VJP and cost are those of the operator, so fast math changes no other decision.
+    """
+
+    def __init__(self, exact: Operator, is_primitive: bool) -> None:
+        super().__init__(
+            exact.body, exact.vjp, None, None, None, False, exact.accepts, exact.result, None, exact.cost, is_primitive
+        )
+        self.name, self.exact = f"fast_{exact.name}", exact
+        if not is_primitive:
+            self.body = self.apply_body
+
+    def apply_body(self, *inputs: Traceable) -> Traceable:
+        """Evaluate the body of the operator with approximations."""
+        result: FastOperand = self.exact.body(*map(FastOperand, inputs))
+        return result.value
+
+
+class FastOperand(Traceable):
+    """An operand in the body of an approximation: operators that are applied to it are approximated, too."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, value: Traceable) -> None:
+        self.value = value
+
+    def apply(self, operator: Operator, *inputs: object) -> "FastOperand":
+        """Apply the approximation of an operator, or the operator if it has none."""
+        values = [x.value if isinstance(x, FastOperand) else x for x in inputs]
+        return FastOperand(self.value.apply(operator.fast or operator, *values))
+
+
 def reducible_names() -> str:
     """Return the names of all operators with an identity, for error messages."""
     return ", ".join(entry.name for entry in TABLE.values() if entry.identity is not None)
@@ -121,6 +163,7 @@ def operator(
     on_bools: Operator | None = None,
     cost: int = 1,
     primitive: bool = False,
+    fast: Literal["", "primitive", "composed"] = "",
 ) -> Callable[[OperatorBody], Operator]:
     """Register a scalar function as an operator.
 
@@ -139,10 +182,14 @@ def operator(
         The operator to use instead if all operands are bools.
     primitive
         Whether every backend has an instruction for it.
+    fast
+        Its approximation under `use_fast_math`: "primitive" if kernels of the GPU have a function fast_NAME, "composed" if
+        it is the body, evaluated with approximations; "" if it has none.
     """
 
     def register(body: OperatorBody) -> Operator:
         entry = Operator(body, vjp, symbol, identity, reduce_vjp, is_selection, accepts, result, on_bools, cost, primitive)
+        entry.fast = FastOperator(entry, fast == "primitive") if fast else None
         TABLE[entry.name] = entry
         names = (entry.name if methods is None else methods).split()
         for method in names:

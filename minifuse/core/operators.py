@@ -14,6 +14,7 @@ Fields of an entry:
 * accepts and result: the accepted dtypes, and the dtype of the result.
 * cost: the cost of one evaluation, in additions. The compiler uses it to decide between storing and recomputing a value, and
   a launch to choose the number of threads.
+* fast: whether it has an approximation for float32, which `use_fast_math` selects on a GPU.
 * symbol and methods: how the operator is written in Python. `Traceable` gets its methods from here.
 
 To add an operator, add an entry. It then runs on every backend, has its gradient, fuses, is tested and is documented, since
@@ -196,7 +197,7 @@ def mul(a, b):
     return a * b
 
 
-@primitive(lambda g, y, a, b: (g / b, -g * y / b), "/", "__truediv__ __rtruediv__", result="float", cost=4)
+@primitive(lambda g, y, a, b: (g / b, -g * y / b), "/", "__truediv__ __rtruediv__", result="float", cost=4, fast="primitive")
 def div(a, b):
     """a / b. The quotient of integers is a float64."""
     return a / b
@@ -291,7 +292,7 @@ def clip(x, low, high):
 # Mathematical functions.
 
 
-@primitive(lambda g, y, x: (g * y,), result="float", cost=12)
+@primitive(lambda g, y, x: (g * y,), result="float", cost=12, fast="primitive")
 def exp(x):
     """e ** x."""
     return np.exp(x)
@@ -315,7 +316,7 @@ def sqrt(x):
     return np.sqrt(x)
 
 
-@operator(lambda g, y, x: (-0.5 * g * (y * y * y),), result="float")
+@operator(lambda g, y, x: (-0.5 * g * (y * y * y),), result="float", fast="primitive")
 def rsqrt(x):
     """1 / sqrt(x)."""
     return 1 / sqrt(x)
@@ -349,7 +350,7 @@ def erf(x):
     return math.erf(x)
 
 
-@operator(lambda g, y, x: (g * y * (1 - y),), result="float")
+@operator(lambda g, y, x: (g * y * (1 - y),), result="float", fast="composed")
 def sigmoid(x):
     """1 / (1 + exp(-x))."""
     return 1 / (1 + exp(-x))

@@ -15,12 +15,13 @@ from ..backends.base import Backend
 from ..compiler.emission import INLINE_LITERALS
 from ..compiler.plan import check_inplace
 from ..compiler.tensor_meta import TensorMeta
-from ..core.dispatch import active_hook, active_tracer, mode
+from ..core.dispatch import active_hook, active_tracer, is_fast_math, mode
 from ..core.dtypes import BY_PYTHON, DType, Number, WeakType, bool_, int64, weak_type_of
 from ..core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from ..core.indexing import Shape, ShapeLike, shape_of
 from ..core.interning import toposort
 from ..core.layout import Layout, broadcast, dense_like
+from ..core.precision import use_fast_math
 from ..ir.array_methods import Array
 from ..ir.kernel_ir import (
     AtomicAdd,
@@ -288,7 +289,7 @@ class IndexedPlan:
 
     def call_function(self) -> tuple[list[Expression], bool]:
         """Trace the function, and return its results as expressions; its effects are in the trace."""
-        with trace_over(self.shape, self.trace.index_along):
+        with trace_over(self.shape, self.trace.index_along), use_fast_math(is_fast_math() and self.backend.has_fast_math):
             result = self.function_call.call(*[self.trace_input(k, x) for k, x in enumerate(self.inputs)])
         if result is None:
             if not self.trace.effects:

@@ -18,6 +18,7 @@ from ..core.indexing import Dims, Shape, normalize_dims
 from ..core.interning import Interned
 from ..core.layout import broadcast
 from ..core.operators import TABLE, Operator
+from ..core.precision import use_fast_math
 from ..ir.array_functions import Reduce
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal
@@ -123,7 +124,8 @@ class Reduction:
 
     def expression(self, dtype: DType) -> Expression:
         """Trace `combine` on two values of an element type."""
-        with trace_over((), lambda d: Load(d, int64)):  # never called: the two values have no dims
+        index_along = lambda d: Load(d, int64)  # noqa: E731  # never called: the two values have no dims
+        with trace_over((), index_along), use_fast_math(False):  # the operator is cached for all settings
             result = self.combine(ScalarTracer(Load(0, dtype)), ScalarTracer(Load(1, dtype)))
         if isinstance(result, ScalarTracer):
             if result.dtype is not dtype:

@@ -13,6 +13,7 @@ from ..core.dtypes import BY_PYTHON, DType, Number, as_dtype, as_number, bool_, 
 from ..core.errors import FuseError, MinifuseError, users_line
 from ..core.indexing import Shape, normalize_dim
 from ..core.operators import Operator
+from ..core.precision import choose_operator
 from ..core.traceable import TraceableFunction
 from ..ir.array_functions import Function
 from ..ir.array_methods import Array
@@ -159,6 +160,7 @@ def apply_operator(operator: Operator, inputs: Sequence[Node | Expression | Numb
             for x, kind in zip(inputs, kinds, strict=True)
         ]
         first = next(x for x in inputs if isinstance(x, Expression))
+        operator = choose_operator(operator, dtype)
     return first.apply(operator, *inputs)
 
 

@@ -18,6 +18,7 @@ from ..core.indexing import Shape
 from ..core.interning import Interned, toposort
 from ..core.layout import broadcast, row_major
 from ..core.operators import Operator, detach
+from ..core.precision import choose_operator
 from .array_functions import Cast, CompositeOp, Copy, Full, Function, Identity, Iota, View
 from .array_methods import Array
 from .gather import GatherND
@@ -216,6 +217,7 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
     """
     dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
     dtype, result_dtype = operator.result_dtype(*dtypes)
+    operator = choose_operator(operator, dtype)
     if operator.vjp is None and not operator.is_primitive:
         composed: Node = operator.body(*inputs)
         return composed

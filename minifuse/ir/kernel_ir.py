@@ -184,6 +184,11 @@ def reduce_expr(operator: Operator, x: Expression) -> Expression:
     return ReduceExpr((x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype)
 
 
+def is_op(e: Expression, operator: Operator) -> bool:
+    """Return whether an expression applies an operator, or its approximation."""
+    return isinstance(e, Op) and e.operator is not None and e.operator.exact is operator
+
+
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
     """Rebuild an expression with each subexpression of class `kind` replaced by `change(subexpression)`."""
     rebuilt: dict[Expression, Expression] = {}

@@ -1,10 +1,12 @@
 """Differentiate a graph: gradients as more nodes. Also choose what the forward pass saves for the backward pass."""
 
 from collections.abc import Collection, Container, Mapping, Sequence
+from contextlib import nullcontext
 from types import MappingProxyType
 
 from ..core.interning import toposort
 from ..core.operators import Operator, detach
+from ..core.precision import use_precision_of
 from .array_functions import CompositeOutput, Matmul, PadSlice, Reduce, View
 from .graph import Argument, Node, inputs_of, strip_views, substitute
 
@@ -31,11 +33,14 @@ def differentiate(outputs: Sequence[Node], gradients: Sequence[Node], wrt: Seque
 def input_gradients(node: Node, g: Node) -> Sequence[Node | None]:
     """Return the gradient of each input of a node, given the gradient g of the node.
 
-    A composite op without its own VJP is differentiated through its definition.
+    A composite op without its own VJP is differentiated through its definition. If the operator of the node can be
+    approximated, its gradient is approximated if the node is, whatever the setting of the thread is now.
     """
     function, inputs = node.function, node.inputs
     if not isinstance(function, CompositeOutput):
-        gradients: Sequence[Node | None] = function.vjp(g, node, *inputs)
+        has_approximation = isinstance(function, Operator) and function.exact.fast is not None
+        with use_precision_of(function) if has_approximation else nullcontext():
+            gradients: Sequence[Node | None] = function.vjp(g, node, *inputs)
         return gradients
     custom: Sequence[Node | None] | None = function.op.vjp(function.index, g, *inputs)
     if custom is not None:

@@ -17,7 +17,10 @@ ELEMENTWISE = " ".join(MEANINGS.keys() - SYNTAX.split())
 ROWS = "softmax log_softmax"
 KERNELS = "elementwise index atomic_add reduction"
 AUTODIFF = "grad no_grad fuse source profile"
-PRECISION = "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision"
+PRECISION = (
+    "set_float32_matmul_precision get_float32_matmul_precision use_float32_matmul_precision "
+    "set_fast_math get_fast_math use_fast_math"
+)
 BACKENDS = "backends register_backend set_default_backend use_backend synchronize"
 CLASSES = "Tensor Scalar"
 DTYPES = "float32 float64 int32 int64 bool_"

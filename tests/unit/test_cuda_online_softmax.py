@@ -78,6 +78,18 @@ def test_rows_of_any_length(function, length):
         np.testing.assert_allclose(out, expected(function, arrays), rtol=2e-5, atol=2e-5)
 
 
+@pytest.mark.parametrize("function", CASES)
+def test_fast_exponentials_are_online_sums_too(function):
+    arrays = operands(CASES[function], (3, 257))
+    tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
+    with mf.use_fast_math():
+        text = BACKEND.compile(step_of(function, *arrays)).load().text.text
+        out = Plan(function, tensors).run(*tensors).numpy()
+    assert "moved_sum(" in text
+    assert "fast_exp(" in text
+    np.testing.assert_allclose(out, expected(function, arrays), rtol=3e-5, atol=3e-5)
+
+
 @pytest.mark.parametrize(("function", "times"), [(softmax, 2), (lambda x: x.logsumexp(1), 1)])
 @pytest.mark.parametrize("length", [515, 1028])
 def test_one_pass_reads_a_row_for_both_reductions(function, times, length):

@@ -23,6 +23,7 @@ from ..numba_type_cache import cached_operator_types
 from .device.driver import require_numpy
 from .intrinsics import base
 from .intrinsics.base import Intrinsic
+from .intrinsics.fast_math import FAST_FUNCTIONS
 from .intrinsics.integers import INTEGER_FUNCTIONS
 
 if TYPE_CHECKING:
@@ -143,7 +144,13 @@ def functions_from_text(text: str, **functions: object) -> dict[str, Any]:
     """Execute a generated text, and return its functions by name, together with those that they may call."""
     filename = f"kernel_{sha256(text.encode()).hexdigest()[:8]}.py"
     linecache.cache[filename] = len(text), None, text.splitlines(True), filename  # lets messages and pictures show the lines
-    namespace: dict[str, Any] = {**vars(base), **INTEGER_FUNCTIONS, **functions, "__name__": "minifuse.kernel"}
+    namespace: dict[str, Any] = {
+        **vars(base),
+        **INTEGER_FUNCTIONS,
+        **FAST_FUNCTIONS,
+        **functions,
+        "__name__": "minifuse.kernel",
+    }
     exec(compile(text, filename, "exec"), namespace)  # this package generates the text, from names and integers
     return namespace
 

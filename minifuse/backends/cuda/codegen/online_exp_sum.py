@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ....core.operators import add, exp, maximum, mul, sub
-from ....ir.kernel_ir import Constant, Expression, Kernel, KernelParameter, Op, ReduceExpr
+from ....ir.kernel_ir import Constant, Expression, Kernel, KernelParameter, Op, ReduceExpr, is_op
 from ....simt.arithmetic import RealNumber
 from ...codegen.loop_emitter import inputs_in_pass
 from ..intrinsics.base import cast_like, device
@@ -53,7 +53,7 @@ def exponent_of(e: Expression) -> Exponent | None:
         found = [exponent_of(x) for x, other in ((a, b), (b, a)) if not Kernel((other,), ()).find_all(ReduceExpr)]
         return next((x for x in found if x is not None), None)
     difference = e.inputs[0]
-    if e.operator is not exp or not isinstance(difference, Op) or difference.operator is not sub:
+    if not is_op(e, exp) or not is_op(difference, sub):
         return None
     x, base = difference.inputs
     leaves = [part for part in inputs_in_pass(base) if not isinstance(part, Op | Constant | KernelParameter)]

@@ -384,6 +384,15 @@ class LoopNest:
         self.is_empty = 0 in [size for size, _ in outer]
         self.points = prod(self.sizes)
 
+    @classmethod
+    def of_axes(cls, sizes: Sequence[int], row_axes: int, strides: Sequence[tuple[int, ...]]) -> "LoopNest":
+        """Return the loop nest with these axes, which are not merged any further."""
+        nest = cls.__new__(cls)
+        nest.sizes, nest.row_axes, nest.strides = list(sizes), row_axes, list(strides)
+        nest.stride_kinds = tuple("".join(map(stride_kind, x)) for x in strides)
+        nest.is_empty, nest.points = False, prod(sizes)
+        return nest
+
     def runtime_strides(self) -> list[int]:
         """Return the strides that the source does not contain, operand by operand."""
         return [s for strides in self.strides for s in strides if stride_kind(s) == "s"]

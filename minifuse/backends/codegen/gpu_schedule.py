@@ -1,0 +1,269 @@
+"""Choose the schedule of a loop nest on a GPU, in closed form.
+
+The choice looks at strides, sizes and reuse only. Adjacent threads take the axis along which most bytes are adjacent in
+memory (the *lanes*). A reduction along the lanes is shared by the threads of a row; a reduction across them is computed by
+each thread for its own column, and by more threads per column if there are few columns. Each choice has a reason in words.
+"""
+
+from collections.abc import Sequence
+from functools import cached_property
+from math import prod
+
+from ...core.dtypes import bool_
+from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Load, ReadOutput
+from .nest import KernelNest, cost_of, leaf_operand
+from .schedule import Schedule, Tile
+
+WARP = 32
+PROCESSORS = 132  # multiprocessors of the GPU
+BUSY_THREADS = PROCESSORS * 2048  # threads that fill the GPU
+MAX_CONSTANT_POINTS = 32  # steps of short reductions that are unrolled completely
+MAX_CONTIGUOUS_CONSTANT = 8  # length of a contiguous axis that one thread reduces alone
+MAX_ROW_BYTES = 128  # bytes of a row that a thread keeps in registers
+MAX_LONG_ROW_THREADS = 1024
+MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread computes one vector only
+IN_FLIGHT = 32  # bytes that a thread should load before it waits
+
+
+def ceil_div(a: int, b: int) -> int:
+    """Return a / b, rounded up."""
+    return -(-a // b)
+
+
+def power_of_two(n: float) -> int:
+    """Return the smallest power of two that is at least n."""
+    return 1 << max(int(-(-n // 1)) - 1, 0).bit_length()
+
+
+class Facts:
+    """What the choice of a schedule depends on."""
+
+    def __init__(self, nest: KernelNest, width: int = 4) -> None:
+        self.nest, self.sizes, self.width = nest, nest.sizes, width
+        self.free = [a for a in range(len(self.sizes)) if a not in nest.reduced]
+        self.accesses = nest.memory_operands()
+        self.short = self.constant_axes()
+        self.long = [a for a in sorted(nest.reduced) if a not in self.short]
+
+    @cached_property
+    def rows(self) -> int:
+        """The number of rows: the size of a result of a reduction."""
+        return prod(self.sizes[a] for a in self.free)
+
+    def bytes_moved(self, name: str, itemsize: int) -> int:
+        """Return the bytes of an operand, each counted once."""
+        return itemsize * prod(n for n, stride in zip(self.sizes, self.nest.strides[name], strict=True) if stride)
+
+    def contiguous_axis(self, name: str) -> int | None:
+        """Return the axis of more than four elements along which an operand has the smallest stride."""
+        found = [(abs(s), a) for a, s in enumerate(self.nest.strides[name]) if s and self.sizes[a] > 4]
+        return min(found, default=(0, None))[1]
+
+    def constant_axes(self) -> list[int]:
+        """Return the short reduced axes that the text unrolls, shortest first."""
+        found: list[int] = []
+        for a in sorted(self.nest.reduced, key=lambda a: self.sizes[a]):
+            is_contiguous = any(self.nest.strides[name][a] == 1 for name, _ in self.accesses)
+            limit = MAX_CONTIGUOUS_CONSTANT if is_contiguous and self.sizes[a] > 4 else MAX_CONSTANT_POINTS
+            if self.sizes[a] and prod(self.sizes[b] for b in found) * self.sizes[a] <= limit:
+                found.append(a)
+        return found
+
+    @cached_property
+    def lanes(self) -> int:
+        """The axis whose neighbors most bytes are adjacent along."""
+        score = {a: 0.0 for a in range(len(self.sizes)) if a not in self.short}
+        for name, itemsize in self.accesses:
+            axis = self.contiguous_axis(name)
+            if axis in score:
+                weight = 1.0 if abs(self.nest.strides[name][axis]) <= 2 else 0.3
+                score[axis] += weight * self.bytes_moved(name, itemsize) * (1.01 if name.startswith("out") else 1)
+        for e in self.nest.kernel.find_all(IndexedLoad):  # its contiguous index may be a plain one
+            for x in e.inputs:
+                if isinstance(x, IndexValue) and (axis := self.contiguous_axis(leaf_operand(x))) in score:
+                    score[axis] += 1
+        if not score:
+            return self.free[-1]
+        return max(score, key=lambda a: (score[a], self.sizes[a]))
+
+    def can_vectorize(self, a: int) -> bool:
+        """Return whether operands move in vectors along an axis: every vector starts at a multiple of its length."""
+        contiguous, width = 0, self.width
+        if width == 1:
+            return False
+        for name, _ in self.accesses:
+            strides = self.nest.strides[name]
+            others = [s for b, s in enumerate(strides) if b != a]
+            if strides[a] == 1:
+                contiguous += 1
+                if any(s % width for s in others):
+                    return False
+            elif strides[a]:
+                return False
+        return bool(contiguous) and self.sizes[a] >= width
+
+    def loaded_bytes(self, a: int) -> int:
+        """Return the bytes that one element along an axis loads."""
+        return sum(size for name, size in self.accesses if name.startswith("in") and self.nest.strides[name][a])
+
+    def loads(self) -> list[Expression]:
+        """Return all loads of memory."""
+        return [
+            e for e in self.nest.kernel.order if isinstance(e, Load | ReadOutput | IndexedLoad) and not isinstance(e, IndexValue)
+        ]
+
+    def kept_bytes(self) -> int:
+        """Return the bytes per point of a row that several stages need: they should stay in registers."""
+        return sum(
+            e.dtype.itemsize
+            for e in self.loads()
+            if self.nest.axes_of[e] & self.nest.reduced and len(self.nest.sinks_of[e]) > 1
+        )
+
+
+def choose_schedule(nest: KernelNest, width: int = 4) -> Schedule:
+    """Return the schedule of a loop nest, with vectors of at most `width` elements."""
+    facts = Facts(nest, width)
+    tiles = [Tile(registers=nest.sizes[a], is_constant=True) if a in facts.short else Tile() for a in range(len(nest.sizes))]
+    if facts.long:
+        return schedule_reduction(facts, tiles)
+    return schedule_points(facts, tiles)
+
+
+def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
+    """Return the schedule of a kernel whose reductions, if any, are short: each thread computes its points alone."""
+    nest, lanes = facts.nest, facts.lanes
+    n = facts.sizes[lanes]
+    vector = 4 if not facts.short and facts.can_vectorize(lanes) else 1
+    cost = cost_of(nest.kernel.order)
+    points = facts.rows
+    nbytes = facts.loaded_bytes(lanes)
+    if vector > 1:
+        registers = 2 if 0 < vector * nbytes < IN_FLIGHT and cost <= MAX_REPEATED_COST else 1
+    else:
+        registers = 4 if cost <= MAX_REPEATED_COST and not facts.short else 1
+    while registers > 1 and points < BUSY_THREADS * vector * registers:
+        registers //= 2
+    elements = registers * vector
+    most = 128 if elements > 4 else 256
+    threads = min(most, power_of_two(ceil_div(n, elements)))
+    threads, registers = least_waste(n, threads, registers, vector)
+    tiles[lanes] = Tile(threads, registers, vector)
+    order = [lanes]
+    others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
+    if threads < most and others:
+        y = others[-1]
+        tiles[y] = Tile(threads=min(most // threads, power_of_two(facts.sizes[y])))
+        if tiles[y].threads > 1:
+            order.append(y)
+    tail = lanes if n % vector or tiles[lanes].registers > 1 else None
+    return Schedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
+
+
+def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int, int]:
+    """Return threads and registers that leave few threads idle at the end of rows."""
+
+    def waste(t: int, r: int) -> float:
+        length = t * r * vector
+        return ceil_div(n, length) * length / n
+
+    options = [(t, r) for t in (256, 128, 64, 32) for r in range(registers, 0, -1) if t <= threads]
+    good = [(t, r) for t, r in options if waste(t, r) <= 1.13 and r * 2 > registers]
+    if waste(threads, registers) <= 1.13 or not good:
+        return threads, registers
+    return max(good, key=lambda x: (x[1] * x[0], x[1]))
+
+
+def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:
+    """Return the schedule of a kernel with long reductions."""
+    lanes = facts.lanes
+    for a in facts.long:
+        tiles[a] = Tile(serial=True)
+    if lanes in facts.nest.reduced:
+        return schedule_rows(facts, tiles, lanes)
+    return schedule_columns(facts, tiles, lanes)
+
+
+def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
+    """Return a schedule in which adjacent threads share a row, which they keep in registers if several stages need it."""
+    nest, n, rows = facts.nest, facts.sizes[lanes], facts.rows
+    vector = 4 if facts.can_vectorize(lanes) else 1
+    kept = facts.kept_bytes()
+    is_whole = n % vector == 0
+    fits = False
+    why = "adjacent threads share a row"
+    if kept and len(facts.long) == 1 and is_whole:
+        groups = ceil_div(n, vector)
+        limit = max(MAX_ROW_BYTES // (1 if vector > 1 else 2) // kept // vector, 1)
+        most = limit if rows >= 1024 else max(limit // 4, 1)
+        least = min(power_of_two(groups), 8 if vector > 1 else WARP)
+        threads = min(max(power_of_two(ceil_div(groups, most)), least), 512)
+        registers = ceil_div(groups, threads)
+        fits = registers <= limit
+        if fits:
+            tiles[lanes] = Tile(threads, registers, vector)
+            why = "adjacent threads share a row and keep it in registers, since several stages need it"
+    if not fits:
+        if not is_whole:
+            vector = 4 if facts.can_vectorize(lanes) else 1
+        groups = ceil_div(n, vector)
+        least = min(power_of_two(groups), 8 if vector > 1 else WARP)
+        per_thread = 32 if rows >= 1024 else 8
+        threads = min(max(power_of_two(ceil_div(n, per_thread * max(vector // 4, 1))), least), 512)
+        nbytes = max(facts.loaded_bytes(lanes), 1)
+        registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
+        tiles[lanes] = Tile(threads, registers, vector, serial=True)
+    threads = tiles[lanes].threads
+    order = [lanes]
+    rest = [a for a in facts.free if facts.sizes[a] > 1]
+    if threads <= WARP and rest:
+        y = max(rest, key=lambda a: facts.sizes[a])
+        tiles[y] = Tile(threads=min(max(128 // threads, 1), power_of_two(facts.sizes[y])))
+        if tiles[y].threads > 1:
+            order.append(y)
+    return Schedule(tuple(tiles), tuple(order), None, why=why)
+
+
+def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
+    """Return a schedule in which each thread has its own columns, and several threads share a column if they are few."""
+    nest, n = facts.nest, facts.sizes[lanes]
+    main = max(facts.long, key=lambda a: facts.sizes[a])
+    length = facts.sizes[main]
+    has_bools = any(e.dtype is bool_ for e in nest.reductions)
+    vector = 1
+    if not has_bools and not facts.nest.kernel.pointwise_outputs and facts.can_vectorize(lanes) and n % 4 == 0 and n >= 512:
+        vector = 4
+    columns = facts.rows // vector
+    x = min(WARP, power_of_two(ceil_div(n, vector)))
+    share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), 512 // x, power_of_two(max(length // 8, 1)))
+    share = max(share, 1)
+    if share == 1:
+        x = min(128, power_of_two(ceil_div(n, vector)))
+    count = sum(1 for e in facts.loads() if nest.axes_of[e] & nest.reduced)
+    registers = 4 if length >= 4 * share and count * vector <= 8 else 2 if length >= 2 * share else 1
+    tiles[lanes] = Tile(threads=x, vector=vector)
+    tiles[main] = Tile(threads=share, registers=registers, serial=True)
+    order = [lanes, *([main] if share > 1 else [])]
+    if x * share < 64:
+        rest = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
+        if rest and share == 1:
+            tiles[rest[-1]] = Tile(threads=min(128 // x, power_of_two(facts.sizes[rest[-1]])))
+            order.append(rest[-1])
+    return Schedule(tuple(tiles), tuple(order), lanes, why="each thread reduces its own columns, along which memory is adjacent")
+
+
+def launch_geometry(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int]) -> tuple[int, int]:
+    """Return how many blocks there are along the column axis, and how many along all other axes of the grid together."""
+    blocks = {
+        a: ceil_div(n, tile.length)
+        for a, (n, tile) in enumerate(zip(sizes, schedule.tiles, strict=True))
+        if a not in reduced and not tile.is_constant
+    }
+    column = 1 if schedule.column is None else blocks.pop(schedule.column, 1)
+    return column, prod(blocks.values())
+
+
+def wide_operands(nest: KernelNest, schedule: Schedule) -> Sequence[str]:
+    """Return the operands that the kernel moves in vectors: their addresses must be multiples of 16 bytes."""
+    axes = [a for a, tile in enumerate(schedule.tiles) if tile.vector > 1]
+    return [name for name, _ in nest.memory_operands() if any(nest.strides[name][a] == 1 for a in axes)]

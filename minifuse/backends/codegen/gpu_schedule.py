@@ -8,6 +8,7 @@ each thread for its own column, and by more threads per column if there are few 
 from collections.abc import Sequence
 from functools import cached_property
 from math import prod
+from typing import NamedTuple
 
 from ...core.dtypes import bool_
 from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Load, ReadOutput
@@ -22,6 +23,9 @@ MAX_CONTIGUOUS_CONSTANT = 8  # length of a contiguous axis that one thread reduc
 MAX_ROW_BYTES = 128  # bytes of a row that a thread keeps in registers
 MAX_LONG_ROW_THREADS = 1024
 MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread computes one vector only
+THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
+MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
+MIN_STEPS_PER_CHUNK = 4
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
 
@@ -38,12 +42,12 @@ def power_of_two(n: float) -> int:
 class Facts:
     """What the choice of a schedule depends on."""
 
-    def __init__(self, nest: KernelNest, width: int = 4) -> None:
-        self.nest, self.sizes, self.width = nest, nest.sizes, width
+    def __init__(self, nest: KernelNest, width: int = 4, has_constants: bool = True) -> None:
+        self.nest, self.sizes, self.width, self.has_constants = nest, nest.sizes, width, has_constants
         self.free = [a for a in range(len(self.sizes)) if a not in nest.reduced]
         self.accesses = nest.memory_operands()
         self.short = self.constant_axes()
-        self.long = [a for a in sorted(nest.reduced) if a not in self.short]
+        self.long = [a for a in sorted(nest.reduced) if a not in self.short and self.sizes[a] != 1]
 
     @cached_property
     def rows(self) -> int:
@@ -62,6 +66,8 @@ class Facts:
     def constant_axes(self) -> list[int]:
         """Return the short reduced axes that the text unrolls, shortest first."""
         found: list[int] = []
+        if not self.has_constants:
+            return found
         for a in sorted(self.nest.reduced, key=lambda a: self.sizes[a]):
             is_contiguous = any(self.nest.strides[name][a] == 1 for name, _ in self.accesses)
             limit = MAX_CONTIGUOUS_CONSTANT if is_contiguous and self.sizes[a] > 4 else MAX_CONSTANT_POINTS
@@ -121,10 +127,14 @@ class Facts:
         )
 
 
-def choose_schedule(nest: KernelNest, width: int = 4) -> Schedule:
-    """Return the schedule of a loop nest, with vectors of at most `width` elements."""
-    facts = Facts(nest, width)
-    tiles = [Tile(registers=nest.sizes[a], is_constant=True) if a in facts.short else Tile() for a in range(len(nest.sizes))]
+def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True) -> Schedule:
+    """Return the schedule of a loop nest, with vectors of at most `width` elements.
+
+    If `has_constants` is false, the text contains no size of a reduction.
+    """
+    facts = Facts(nest, width, has_constants)
+    is_constant = [n == 1 or a in facts.short for a, n in enumerate(nest.sizes)]
+    tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
     if facts.long:
         return schedule_reduction(facts, tiles)
     return schedule_points(facts, tiles)
@@ -141,13 +151,16 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     if vector > 1:
         registers = 2 if 0 < vector * nbytes < IN_FLIGHT and cost <= MAX_REPEATED_COST else 1
     else:
-        registers = 4 if cost <= MAX_REPEATED_COST and not facts.short else 1
+        short = prod(facts.sizes[a] for a in facts.short)
+        registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
     while registers > 1 and points < BUSY_THREADS * vector * registers:
         registers //= 2
     elements = registers * vector
     most = 128 if elements > 4 else 256
     threads = min(most, power_of_two(ceil_div(n, elements)))
     threads, registers = least_waste(n, threads, registers, vector)
+    if n == 1:
+        return Schedule(tuple(tiles), (), why="there is one point")
     tiles[lanes] = Tile(threads, registers, vector)
     order = [lanes]
     others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
@@ -215,6 +228,15 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         tiles[lanes] = Tile(threads, registers, vector, serial=True)
     threads = tiles[lanes].threads
     order = [lanes]
+    others = [a for a in facts.long if a != lanes]
+    if others and rows < 4 * PROCESSORS and not fits:
+        x = min(threads, WARP)
+        y = max(others, key=lambda a: facts.sizes[a])
+        tiles[lanes] = tiles[lanes]._replace(threads=x)
+        tiles[y] = Tile(threads=min(512 // x, power_of_two(facts.sizes[y])), serial=True)
+        if tiles[y].threads > 1:
+            order.append(y)
+        return Schedule(tuple(tiles), tuple(order), None, why="all threads share the points of a row")
     rest = [a for a in facts.free if facts.sizes[a] > 1]
     if threads <= WARP and rest:
         y = max(rest, key=lambda a: facts.sizes[a])
@@ -250,6 +272,37 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
             tiles[rest[-1]] = Tile(threads=min(128 // x, power_of_two(facts.sizes[rest[-1]])))
             order.append(rest[-1])
     return Schedule(tuple(tiles), tuple(order), lanes, why="each thread reduces its own columns, along which memory is adjacent")
+
+
+class Split(NamedTuple):
+    """A reduced axis that is split over the grid into `count` chunks of `length` elements, the last of which is shorter."""
+
+    axis: int
+    count: int
+    length: int
+
+
+def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split | None:
+    """Return how to split the longest serial axis over the grid; None if there are blocks enough without it.
+
+    A chunk has at least MIN_STEPS_PER_CHUNK steps of the loop, and blocks fill the GPU once or twice.
+    """
+    serial = [a for a in nest.reduced if schedule.tiles[a].serial]
+    if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:
+        return None
+    axis = max(serial, key=lambda a: ceil_div(nest.sizes[a], schedule.tiles[a].length))
+    tile, n = schedule.tiles[axis], nest.sizes[axis]
+    column, rest = launch_geometry(schedule, nest.sizes, nest.reduced)
+    blocks = column * rest
+    wanted = ceil_div(2 * processors * THREADS_PER_PROCESSOR, schedule.threads)
+    if 3 * blocks >= wanted:
+        return None
+    steps = ceil_div(n, tile.length)
+    count = min(ceil_div(wanted, blocks), steps // MIN_STEPS_PER_CHUNK)
+    if count < 2:
+        return None
+    length = ceil_div(steps, count) * tile.length
+    return Split(axis, ceil_div(n, length), length)
 
 
 def launch_geometry(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int]) -> tuple[int, int]:

@@ -58,6 +58,8 @@ class Schedule(NamedTuple):
         An axis whose size is no multiple of its vector, so the last elements are computed one at a time.
     staged : tuple of str
         Operands that a block copies to shared memory first, because threads share or transpose their elements.
+    split : int or None
+        A reduced axis of which each block reduces one chunk only. It stores a partial result for each chunk.
     why : str
         The reason for the choice, in words.
     """
@@ -67,6 +69,7 @@ class Schedule(NamedTuple):
     column: int | None = None
     tail: int | None = None
     staged: tuple[str, ...] = ()
+    split: int | None = None
     why: str = ""
 
     @property

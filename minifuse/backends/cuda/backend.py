@@ -58,6 +58,7 @@ class CudaBackend(Backend):
 
     is_host = False
     has_fast_math = True
+    splits_reductions = True
 
     def __init__(self, index: int = 0) -> None:
         self.name = f"cuda:{index}" if index else "cuda"

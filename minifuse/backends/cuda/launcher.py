@@ -18,7 +18,7 @@ from ...ir.step_kernels import MatmulKernel
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
-from ..codegen.gpu_schedule import launch_geometry
+from ..codegen.gpu_schedule import Split, launch_geometry
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
@@ -72,13 +72,23 @@ class CudaKernelLauncher:
         rows: tuple[int, ...],
         functions: dict[str, Callable[..., Number]] | None = None,
         raws: Sequence[Layout] = (),
-        text: GeneratedKernel | None = None,
+        split: Split | None = None,
+        has_constants: bool = True,
+        is_aligned: bool = True,
     ) -> None:
-        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws)) if text is None else text
+        kinds = stride_kinds_of(raws)
+        scheduled = generate_scheduled(
+            kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants
+        )
+        self.text = text = scheduled or generate_kernel(kernel, nest, kinds)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:
-            self.unaligned = cache(lambda: self.without_vectors(kernel, nest, layouts, rows, functions, raws))
-        self.geometry = kernel_geometry(text, nest)
+            self.unaligned = cache(
+                lambda: CudaKernelLauncher(
+                    device, kernel, nest, layouts, rows, functions, raws, split, has_constants, is_aligned=False
+                )
+            )
+        self.geometry = kernel_geometry(text, nest, split)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # row outputs, also of a row without elements
@@ -88,6 +98,10 @@ class CudaKernelLauncher:
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         values_by_name = sizes_and_strides(text, nest, names[: len(layouts)], raws)
+        if split is not None:
+            chunks = prod(n for n, s in zip(nest.sizes[: nest.row_axes], nest.strides[0], strict=False) if s)
+            values_by_name |= {"chunk": split.length, "chunks": chunks}
+            self.spans[: len(kernel.outputs)] = [(0, split.count * chunks)] * len(kernel.outputs)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
         if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less
@@ -127,19 +141,6 @@ class CudaKernelLauncher:
             bits |= values[k]
         return not bits & ALIGNMENT_MASK
 
-    def without_vectors(
-        self,
-        kernel: Kernel,
-        nest: LoopNest,
-        layouts: Sequence[Layout],
-        rows: tuple[int, ...],
-        functions: dict[str, Callable[..., Number]] | None,
-        raws: Sequence[Layout],
-    ) -> "CudaKernelLauncher":
-        """Return a launcher of the same kernel without vectors."""
-        text = generate_scheduled(kernel, nest, stride_kinds_of(raws), is_aligned=False)
-        return CudaKernelLauncher(self.device, kernel, nest, layouts, rows, functions, raws, text)
-
     def fast_entry(self) -> Launcher:
         """Return the fast launch path. It falls back to this launcher."""
         kinds = self.argument_types[: len(self.spans) + len(self.number_dtypes)]
@@ -177,11 +178,12 @@ class CudaKernelLauncher:
         return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
 
 
-def kernel_geometry(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
+def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None = None) -> LaunchGeometry:
     """Return the launch geometry of a generated kernel over a loop nest."""
     if text.schedule is not None:
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
         column, rest = launch_geometry(text.schedule, nest.sizes, reduced)
+        rest *= 1 if split is None else split.count
         grid = (rest, 1, 1) if text.schedule.column is None else (column, *split_grid_yz(rest))
         return LaunchGeometry(grid, text.schedule.block())
     if text.column is not None:

@@ -141,13 +141,12 @@ class LoopNestPrinter(ExpressionPrinter):
         blocks: dict[int, str] = {}
         if column is not None:
             blocks[column] = "cuda.blockIdx.x"
+        row = "cuda.blockIdx.x" if column is None else "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
         if rest:
-            row = "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
-            if column is None:
-                row = "cuda.blockIdx.x"
-            if len(rest) > 1:
+            split = self.schedule.split
+            if len(rest) > 1 or split is not None:
                 self.line(f"row = {row}")
-            for a in reversed(rest[1:]):
+            for a in reversed(rest[split is None :]):
                 length = self.tiles[a].length
                 count = self.size(a)
                 if length > 1:
@@ -159,14 +158,24 @@ class LoopNestPrinter(ExpressionPrinter):
                     blocks[a] = f"block{a}"
                 self.bind(a, blocks[a])
                 self.line(f"row //= {count}")
-            blocks[rest[0]] = "row" if len(rest) > 1 else row
-            self.bind(rest[0], blocks[rest[0]])
+            if split is None:
+                blocks[rest[0]] = "row" if len(rest) > 1 else row
+                self.bind(rest[0], blocks[rest[0]])
+        elif self.schedule.split is not None:
+            self.line(f"row = {row}")
         if column is not None:
             self.bind(column, blocks[column])
+        if self.schedule.split is not None:
+            self.bind_chunk(self.schedule.split)
         for a in sorted(self.nest.reduced):
             tile = self.tiles[a]
             if not tile.serial and not tile.is_constant:
                 self.line(f"i{a} = {self.first_index(a) or 0}")
+
+    def bind_chunk(self, a: int) -> None:
+        """Emit the first index of the chunk that this block reduces, and the index after its last."""
+        self.line(f"first{a} = row * {self.use('chunk')}  # what is left of the number of the row is that of the chunk")
+        self.line(f"end{a} = min(first{a} + chunk, {self.size(a)})")
 
     def bind(self, a: int, block: str) -> None:
         """Emit the first index along an axis of the grid."""
@@ -279,6 +288,13 @@ class LoopNestPrinter(ExpressionPrinter):
             if index != "0":
                 terms.append(index)
         return " + ".join(terms) or "0"
+
+    def output_address(self, name: str, is_vector: bool = False) -> str:
+        """Return the present position in an output, which has an array of partial results for each chunk."""
+        address = self.address(name, is_vector)
+        if self.schedule.split is None:
+            return address
+        return f"row * {self.use('chunks')}{f' + {address}' * (address != '0')}"
 
     def vector_axis(self, name: str) -> int | None:
         """Return the axis along which an operand is loaded or stored as vectors."""
@@ -440,8 +456,8 @@ class LoopNestPrinter(ExpressionPrinter):
             at = f"{final}[k]"
         elif width > 1:
             at = final
-        threaded = next((a for a in sorted(over) if self.tiles[a].threads > 1), None)
-        if width == 1 and threaded is None:
+        threaded = [a for a in self.schedule.order if a in over and self.tiles[a].threads > 1]
+        if width == 1 and not threaded:
             self.values[e] = Value(name, elements)
             self.finish_bool(e, count)
             return
@@ -454,8 +470,8 @@ class LoopNestPrinter(ExpressionPrinter):
                     parts = [self.combine(e, a, b) for a, b in pairs]
                     parts = [f"({x})" if " " in x and len(parts) > 1 else x for x in parts]
                 self.line(f"{at} = {parts[0]}")
-            if threaded is not None:
-                self.line(f"{at} = {self.combine_threads(e, at, threaded, count)}")
+            for a in threaded:
+                self.line(f"{at} = {self.combine_threads(e, at, a, count)}")
         self.values[e] = Value(final, elements)
         self.finish_bool(e, count)
 
@@ -468,8 +484,8 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def combine_threads(self, e: ReduceExpr, at: str, a: int, count: int) -> str:
         """Return the call that combines the partial results of all threads along an axis."""
-        parts = f"parts{self.nest.reductions.index(e)}"
         along = LETTERS[self.schedule.order.index(a)]
+        parts = f"parts{self.nest.reductions.index(e)}{'' if along == 'x' else along}"
         room = WARP if along == "x" else self.schedule.threads
         self.declarations.append(f"{parts} = cuda.shared.array({room * count}, {accumulator_of(e.dtype)})")
         first = f", {room} * k" * (count > 1)
@@ -490,12 +506,18 @@ class LoopNestPrinter(ExpressionPrinter):
         a, *rest = serial
         tile, index, n = self.tiles[a], self.index[a], self.size(a)
         first = self.first_index(a) or "0"
+        is_chunk = a == self.schedule.split
+        if is_chunk:
+            n, first = f"end{a}", " + ".join(filter(None, [f"first{a}", self.first_index(a)]))
         if tile.elements == 1:
             with self.block(f"for {index} in {range_text(first, n, tile.threads)}:"), self.state():
                 self.checked.add(a)
                 self.loops(rest, body)
             return
         whole = f"{n} // {tile.length} * {tile.length}"
+        if is_chunk:
+            self.line(f"whole{a} = first{a} + (end{a} - first{a}) // {tile.length} * {tile.length}")
+            whole = f"whole{a}"
         with self.block(f"for {index} in {range_text(first, whole, tile.length)}:"), self.state():
             self.checked.add(a)
             self.loops(rest, body)
@@ -731,13 +753,13 @@ class LoopNestPrinter(ExpressionPrinter):
                 self.line(f"{array}[{self.element(elements)}] = {self.bare(e)}")
                 return
             with self.guarded(axes):
-                self.line(f"{name}[{self.address(name)}] = {self.bare(e)}")
+                self.line(f"{name}[{self.output_address(name)}] = {self.bare(e)}")
 
         def finish() -> None:
             if is_vector:
                 with self.guarded(axes):
                     values = f"beside4({array}, {self.element(elements, is_vector=True)})"
-                    self.line(f"store4({name}, {self.address(name, is_vector=True)}, {values})")
+                    self.line(f"store4({name}, {self.output_address(name, is_vector=True)}, {values})")
 
         return Sink(e, axes, emit, finish, in_registers)
 
@@ -749,6 +771,8 @@ class LoopNestPrinter(ExpressionPrinter):
             if a in self.checked:
                 continue
             conditions.append(f"is_i{a}" if self.tiles[a].registers == 1 and self.has_barriers else self.inside(a))
+        if self.schedule.split is not None:
+            conditions.append(f"first{self.schedule.split} < {self.size(self.schedule.split)}")
         conditions += [f"{self.thread_of(a)} == 0" for a in sorted(self.nest.reduced - axes) if self.tiles[a].threads > 1]
         with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):
             yield

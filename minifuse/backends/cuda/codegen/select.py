@@ -65,17 +65,22 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
 
 
 def generate_scheduled(
-    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = (), is_aligned: bool = True
+    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = (), is_aligned: bool = True, split: int | None = None,
+    has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule; return None for those that still have a template.
 
-    If `is_aligned` is false, no operand moves in vectors.
+    If `is_aligned` is false, no operand moves in vectors. If `split` is an axis, each block reduces one chunk of it.
     """
+    if axis_across(kernel, nest) is not None and is_aligned:
+        return None
     if kernel.effects or raws or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
         return None
     described = KernelNest(kernel, nest)
-    schedule = choose_schedule(described, 4 if is_aligned else 1)
-    if is_read_again(described, schedule):
+    schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
+    if split is not None:
+        schedule = schedule._replace(split=split)
+    elif is_read_again(described, schedule):
         return None
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
     return print_scheduled(kernel, nest.row_axes, patterns_of(nest), constants, schedule)

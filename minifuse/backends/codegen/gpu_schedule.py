@@ -222,6 +222,8 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         groups = ceil_div(n, vector)
         least = min(power_of_two(groups), 8 if vector > 1 else WARP)
         per_thread = 32 if rows >= 1024 else 8
+        if len(facts.long) > 1:
+            per_thread = 16
         threads = min(max(power_of_two(ceil_div(n, per_thread * max(vector // 4, 1))), least), 512)
         nbytes = max(facts.loaded_bytes(lanes), 1)
         registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
@@ -229,21 +231,22 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     threads = tiles[lanes].threads
     order = [lanes]
     others = [a for a in facts.long if a != lanes]
-    if others and rows < 4 * PROCESSORS and not fits:
+    tail = lanes if n % vector else None
+    if others and rows < 4 * PROCESSORS and not fits and n < 8 * WARP:
         x = min(threads, WARP)
         y = max(others, key=lambda a: facts.sizes[a])
         tiles[lanes] = tiles[lanes]._replace(threads=x)
         tiles[y] = Tile(threads=min(512 // x, power_of_two(facts.sizes[y])), serial=True)
         if tiles[y].threads > 1:
             order.append(y)
-        return Schedule(tuple(tiles), tuple(order), None, why="all threads share the points of a row")
+        return Schedule(tuple(tiles), tuple(order), None, tail, why="all threads share the points of a row")
     rest = [a for a in facts.free if facts.sizes[a] > 1]
     if threads <= WARP and rest:
         y = max(rest, key=lambda a: facts.sizes[a])
         tiles[y] = Tile(threads=min(max(128 // threads, 1), power_of_two(facts.sizes[y])))
         if tiles[y].threads > 1:
             order.append(y)
-    return Schedule(tuple(tiles), tuple(order), None, why=why)
+    return Schedule(tuple(tiles), tuple(order), None, tail, why=why)
 
 
 def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
@@ -294,11 +297,12 @@ def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split
     tile, n = schedule.tiles[axis], nest.sizes[axis]
     column, rest = launch_geometry(schedule, nest.sizes, nest.reduced)
     blocks = column * rest
-    wanted = ceil_div(2 * processors * THREADS_PER_PROCESSOR, schedule.threads)
-    if 3 * blocks >= wanted:
+    steps_inside = prod(ceil_div(nest.sizes[a], schedule.tiles[a].length) for a in serial if a != axis)
+    slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
+    if 2 * blocks >= slots:
         return None
     steps = ceil_div(n, tile.length)
-    count = min(ceil_div(wanted, blocks), steps // MIN_STEPS_PER_CHUNK)
+    count = min(max(slots // blocks, 2), max(steps * steps_inside // MIN_STEPS_PER_CHUNK, 1), steps)
     if count < 2:
         return None
     length = ceil_div(steps, count) * tile.length

@@ -195,7 +195,8 @@ class LoopNestPrinter(ExpressionPrinter):
 
         A row that is kept in registers fills all of them but the last.
         """
-        condition, tile = f"{self.position(a, is_vector=True, is_clamped=False)} < {self.size(a)}", self.tiles[a]
+        end, tile = f"end{a}" if a == self.schedule.split else self.size(a), self.tiles[a]
+        condition = f"{self.position(a, is_vector=True, is_clamped=False)} < {end}"
         is_row = a in self.nest.reduced and not tile.serial and tile.registers > 1
         return f"(r{a} < {tile.registers - 1} or {condition})" if is_row else condition
 
@@ -210,7 +211,7 @@ class LoopNestPrinter(ExpressionPrinter):
     def body(self) -> None:
         """Emit the reductions and the stores."""
         tail = self.schedule.tail
-        if tail is None:
+        if tail is None or tail in self.nest.reduced:
             self.store_outputs()
             return
         tile, n = self.tiles[tail], self.size(tail)
@@ -521,6 +522,11 @@ class LoopNestPrinter(ExpressionPrinter):
         with self.block(f"for {index} in {range_text(first, whole, tile.length)}:"), self.state():
             self.checked.add(a)
             self.loops(rest, body)
+        if tile.vector == 1 or a != self.schedule.tail:  # the rest fills a part of one step
+            self.line(f"{index} = {' + '.join(filter(None, [whole, self.first_index(a)]))}")
+            with self.state():
+                self.loops(rest, body)
+            return
         start = " + ".join([whole, *([self.thread_of(a)] if tile.threads > 1 else [])])
         with self.block(f"for {index} in {range_text(start, n, tile.threads)}:"), self.state():
             self.line("no_unroll()")

@@ -24,7 +24,7 @@ from .rows_in_registers import RegisterSource
 from .rows_in_shared import RowSource
 from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
-from .transpose import TileSource, axis_across
+from .transpose import SIDE, TileSource, axis_across
 from .unaligned import ApartSource
 
 
@@ -72,7 +72,8 @@ def generate_scheduled(
 
     If `is_aligned` is false, no operand moves in vectors. If `split` is an axis, each block reduces one chunk of it.
     """
-    if axis_across(kernel, nest) is not None and is_aligned:
+    across = axis_across(kernel, nest)
+    if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
         return None
     if kernel.effects or raws or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
         return None

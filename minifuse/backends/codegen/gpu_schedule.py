@@ -26,6 +26,8 @@ MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread com
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
 MIN_STEPS_PER_CHUNK = 4
+MIN_CONTRACTED_SIZE = 32  # results along each axis that share operands
+MIN_CONTRACTED_LENGTH = 16
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
 
@@ -108,6 +110,18 @@ class Facts:
                 return False
         return bool(contiguous) and self.sizes[a] >= width
 
+    def vector_operands(self, schedule: Schedule) -> tuple[str, ...]:
+        """Return the operands that move in vectors: they are contiguous along an axis of vectors, and aligned."""
+        axes = [a for a, tile in enumerate(schedule.tiles) if tile.vector > 1 and self.width > 1]
+        found = []
+        for name, _ in self.accesses:
+            strides = self.nest.strides[name]
+            a = next((a for a in axes if strides[a] == 1), None)
+            is_aligned = a is not None and all(s % 4 == 0 for b, s in enumerate(strides) if b != a)
+            if is_aligned and name not in schedule.staged and (a == schedule.tail or self.sizes[a or 0] % 4 == 0):
+                found.append(name)
+        return tuple(found)
+
     def loaded_bytes(self, a: int) -> int:
         """Return the bytes that one element along an axis loads."""
         return sum(size for name, size in self.accesses if name.startswith("in") and self.nest.strides[name][a])
@@ -117,6 +131,31 @@ class Facts:
         return [
             e for e in self.nest.kernel.order if isinstance(e, Load | ReadOutput | IndexedLoad) and not isinstance(e, IndexValue)
         ]
+
+    def contracted_axes(self) -> tuple[int, int] | None:
+        """Return two axes of the output for each of which an operand has no stride: its elements are used many times.
+
+        The first one is the axis of the lanes.
+        """
+        if len(self.long) != 1 or max(self.nest.depth.values()) > 1 or self.nest.kernel.indexed_dtypes():
+            return None
+        main = self.long[0]
+        if self.sizes[main] < MIN_CONTRACTED_LENGTH:
+            return None
+        if any(e.dtype.itemsize != 4 or e.dtype is bool_ for e in self.loads()):
+            return None
+        strides = [s for name, _ in self.accesses if (s := self.nest.strides[name])[main]]
+        large = [a for a in self.free if self.sizes[a] >= MIN_CONTRACTED_SIZE]
+        pairs = [
+            (a, b)
+            for a in large
+            for b in large
+            if a != b and any(s[a] and not s[b] for s in strides) and any(s[b] and not s[a] for s in strides)
+        ]
+        if not pairs:
+            return None
+        outputs = [self.nest.strides[f"out{k}"] for k in range(len(self.nest.kernel.outputs))]
+        return max(pairs, key=lambda p: (self.sizes[p[0]] * self.sizes[p[1]], any(s[p[0]] == 1 for s in outputs)))
 
     def kept_bytes(self) -> int:
         """Return the bytes per point of a row that several stages need: they should stay in registers."""
@@ -135,9 +174,8 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     facts = Facts(nest, width, has_constants)
     is_constant = [n == 1 or a in facts.short for a, n in enumerate(nest.sizes)]
     tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
-    if facts.long:
-        return schedule_reduction(facts, tiles)
-    return schedule_points(facts, tiles)
+    schedule = schedule_reduction(facts, tiles) if facts.long else schedule_points(facts, tiles)
+    return schedule._replace(vectors=facts.vector_operands(schedule))
 
 
 def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
@@ -190,6 +228,9 @@ def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int,
 def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:
     """Return the schedule of a kernel with long reductions."""
     lanes = facts.lanes
+    pair = facts.contracted_axes()
+    if pair is not None:
+        return schedule_contraction(facts, tiles, *pair)
     for a in facts.long:
         tiles[a] = Tile(serial=True)
     if lanes in facts.nest.reduced:
@@ -249,6 +290,27 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     return Schedule(tuple(tiles), tuple(order), None, tail, why=why)
 
 
+def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int) -> Schedule:
+    """Return a schedule in which a thread computes a small matrix of results, from chunks in shared memory."""
+    nest, main = facts.nest, facts.long[0]
+    rest = prod(facts.sizes[a] for a in facts.free if a not in (lanes, other))
+    options = []
+    for threads_x, threads_y, across, down in ((16, 16, 8, 8), (16, 8, 8, 8), (16, 16, 8, 4), (16, 16, 4, 4), (16, 8, 4, 4)):
+        x, y = threads_x * across, threads_y * down
+        blocks = ceil_div(facts.sizes[lanes], x) * ceil_div(facts.sizes[other], y)
+        waste = blocks * x * y / (facts.sizes[lanes] * facts.sizes[other])
+        slots = PROCESSORS * (512 // (threads_x * threads_y))
+        fill = blocks * rest / (ceil_div(blocks * rest, slots) * slots)
+        reuse = across * down / (across + down)
+        options.append((reuse / (reuse + 1) * fill**0.5 / waste, threads_x, threads_y, across, down))
+    _, threads_x, threads_y, across, down = max(options)
+    tiles[lanes], tiles[other] = Tile(threads_x, across // 4, 4), Tile(threads_y, down // 4, 4)
+    tiles[main] = Tile(serial=True, chunk=16)
+    staged = tuple(name for name, _ in facts.accesses if name.startswith("in") and nest.strides[name][main])
+    why = "each thread computes a small matrix of results, from chunks in shared memory"
+    return Schedule(tuple(tiles), (lanes, other), lanes, staged=staged, why=why)
+
+
 def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     """Return a schedule in which each thread has its own columns, and several threads share a column if they are few."""
     nest, n = facts.nest, facts.sizes[lanes]
@@ -291,21 +353,22 @@ def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split
     A chunk has at least MIN_STEPS_PER_CHUNK steps of the loop, and blocks fill the GPU once or twice.
     """
     serial = [a for a in nest.reduced if schedule.tiles[a].serial]
+    span = schedule.span
     if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:
         return None
-    axis = max(serial, key=lambda a: ceil_div(nest.sizes[a], schedule.tiles[a].length))
-    tile, n = schedule.tiles[axis], nest.sizes[axis]
+    axis = max(serial, key=lambda a: ceil_div(nest.sizes[a], span(a)))
+    n = nest.sizes[axis]
     column, rest = launch_geometry(schedule, nest.sizes, nest.reduced)
     blocks = column * rest
-    steps_inside = prod(ceil_div(nest.sizes[a], schedule.tiles[a].length) for a in serial if a != axis)
+    steps_inside = prod(ceil_div(nest.sizes[a], span(a)) for a in serial if a != axis)
     slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
     if 2 * blocks >= slots:
         return None
-    steps = ceil_div(n, tile.length)
+    steps = ceil_div(n, span(axis))
     count = min(max(slots // blocks, 2), max(steps * steps_inside // MIN_STEPS_PER_CHUNK, 1), steps)
     if count < 2:
         return None
-    length = ceil_div(steps, count) * tile.length
+    length = ceil_div(steps, count) * span(axis)
     return Split(axis, ceil_div(n, length), length)
 
 
@@ -318,9 +381,3 @@ def launch_geometry(schedule: Schedule, sizes: Sequence[int], reduced: frozenset
     }
     column = 1 if schedule.column is None else blocks.pop(schedule.column, 1)
     return column, prod(blocks.values())
-
-
-def wide_operands(nest: KernelNest, schedule: Schedule) -> Sequence[str]:
-    """Return the operands that the kernel moves in vectors: their addresses must be multiples of 16 bytes."""
-    axes = [a for a, tile in enumerate(schedule.tiles) if tile.vector > 1]
-    return [name for name, _ in nest.memory_operands() if any(nest.strides[name][a] == 1 for a in axes)]

@@ -25,6 +25,8 @@ class Tile(NamedTuple):
         Whether `outer` counts the steps of a loop. Otherwise it counts blocks or, on a reduced axis, is always 0.
     is_constant : bool
         Whether the text contains the size of the axis, and registers cover all of it.
+    chunk : int
+        The elements of a serial axis that a block copies to shared memory at a time; 0 if it copies none.
     """
 
     threads: int = 1
@@ -32,6 +34,7 @@ class Tile(NamedTuple):
     vector: int = 1
     serial: bool = False
     is_constant: bool = False
+    chunk: int = 0
 
     @property
     def length(self) -> int:
@@ -56,6 +59,8 @@ class Schedule(NamedTuple):
         The axis whose blocks are along x of the grid; the other axes of the output share y and z.
     tail : int or None
         An axis whose size is no multiple of its vector, so the last elements are computed one at a time.
+    vectors : tuple of str
+        The operands that move in vectors: their addresses must be multiples of 16 bytes.
     staged : tuple of str
         Operands that a block copies to shared memory first, because threads share or transpose their elements.
     split : int or None
@@ -68,6 +73,7 @@ class Schedule(NamedTuple):
     order: tuple[int, ...]
     column: int | None = None
     tail: int | None = None
+    vectors: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
     split: int | None = None
     why: str = ""
@@ -76,6 +82,10 @@ class Schedule(NamedTuple):
     def threads(self) -> int:
         """The threads of a block."""
         return prod(tile.threads for tile in self.tiles)
+
+    def span(self, a: int) -> int:
+        """Return the elements along an axis that a block has in shared memory at a time."""
+        return self.tiles[a].chunk or self.tiles[a].length
 
     def block(self) -> tuple[int, int, int]:
         """Return the threads of a block along x, y and z."""
@@ -98,4 +108,5 @@ def describe_tile(tile: Tile) -> str:
     outer = [] if tile.is_constant else ["loop"] if tile.serial else ["blocks"]
     registers = [f"{tile.registers} registers"] * (tile.registers > 1)
     threads = [f"{tile.threads} threads"] * (tile.threads > 1)
+    outer += [f"chunks of {tile.chunk} in shared memory"] * (tile.chunk > 0)
     return ", ".join([*outer, *registers, *threads, *[f"vectors of {tile.vector}"] * (tile.vector > 1)]) or "1 element"

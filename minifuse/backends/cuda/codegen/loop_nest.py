@@ -56,6 +56,15 @@ class Sink(NamedTuple):
     is_complete: bool = False  # whether nothing is printed in that loop
 
 
+class StagedTile(NamedTuple):
+    """The part of an operand that a block has in shared memory: a matrix of axes, whose last one is contiguous."""
+
+    name: str
+    axes: tuple[int, ...]
+    pitches: dict[int, int]
+    size: int
+
+
 class LoopNestPrinter(ExpressionPrinter):
     """The text of a kernel under construction.
 
@@ -81,7 +90,8 @@ class LoopNestPrinter(ExpressionPrinter):
         self.variables: set[str] = set()
         self.used: dict[str, None] = {}  # names of sizes and strides that the text reads
         self.layout_of = self.shared_layouts()
-        self.has_barriers = any(self.tiles[a].threads > 1 for a in nest.reduced)
+        self.has_barriers = bool(schedule.staged) or any(self.tiles[a].threads > 1 for a in nest.reduced)
+        self.staged: dict[str, StagedTile] = {}  # the operands whose present elements are in shared memory
 
     def may_exceed(self, a: int, tile: Tile) -> bool:
         """Return whether the index of an axis may be past its end."""
@@ -97,8 +107,12 @@ class LoopNestPrinter(ExpressionPrinter):
     def emit(self) -> str:
         """Return the text of the kernel and of the functions that it calls."""
         self.bind_axes()
+        if self.schedule.staged:
+            self.bind_tiles()
         if self.has_barriers:
             self.clamp_indices()
+            if self.schedule.staged and not any(tile.chunk for tile in self.tiles.values()):
+                self.stage_whole()
             self.body()
         else:
             whole = [a for a in self.grid_axes() if self.tiles[a].registers == 1 and a != self.schedule.tail]
@@ -190,23 +204,27 @@ class LoopNestPrinter(ExpressionPrinter):
             return ""
         return f"{f'{tile.vector} * ' * (tile.vector > 1)}cuda.threadIdx.{LETTERS[self.schedule.order.index(a)]}"
 
-    def inside(self, a: int) -> str:
+    def inside(self, a: int, is_vector: bool = True) -> str:
         """Return the condition that the present index along an axis is not past the end.
 
         A row that is kept in registers fills all of them but the last.
         """
         end, tile = f"end{a}" if a == self.schedule.split else self.size(a), self.tiles[a]
-        condition = f"{self.position(a, is_vector=True, is_clamped=False)} < {end}"
+        condition = f"{self.position(a, is_vector, is_clamped=False)} < {end}"
         is_row = a in self.nest.reduced and not tile.serial and tile.registers > 1
         return f"(r{a} < {tile.registers - 1} or {condition})" if is_row else condition
 
     def clamp_indices(self) -> None:
         """Emit a flag for each index that may be past the end, and move the index back: the thread must reach barriers."""
         for a in self.grid_axes():
-            if a not in self.checked and self.tiles[a].registers == 1:
+            if a not in self.checked and self.is_clamped(a):
                 self.line(f"is_i{a} = i{a} < {self.size(a)}")
                 step = self.tiles[a].vector
                 self.line(f"i{a} = min(i{a}, n{a} - {step})  # past the end it stores nothing, but reaches the barriers")
+
+    def is_clamped(self, a: int) -> bool:
+        """Return whether an index of the thread is moved back if it is past the end: there is one, or one whole vector."""
+        return self.tiles[a].registers == 1 and (self.tiles[a].vector == 1 or not self.schedule.staged)
 
     def body(self) -> None:
         """Emit the reductions and the stores."""
@@ -270,14 +288,16 @@ class LoopNestPrinter(ExpressionPrinter):
         if tile.registers > 1:
             terms.append(f"{step} * r{a}" if step > 1 else f"r{a}")
         text = " + ".join(terms)
-        if is_clamped and tile.registers > 1 and a not in self.checked and a not in self.nest.reduced:
-            text = f"min({text}, {self.size(a)} - {tile.vector})"
         if tile.vector > 1 and not is_vector:
             text = f"{text} + v{a}" if text else f"v{a}"
+        if is_clamped and (tile.registers > 1 or not self.is_clamped(a)) and a not in self.checked and a not in self.nest.reduced:
+            text = f"min({text}, {self.size(a)} - {tile.vector if is_vector else 1})"
         return text or "0"
 
     def address(self, name: str, is_vector: bool = False) -> str:
-        """Return the present position in an operand."""
+        """Return the present position in an operand, or in its tile."""
+        if name in self.staged:
+            return self.tile_address(name, is_vector)
         terms, layout = [], self.layout_of[name]
         for a, stride in enumerate(self.nest.strides[name]):
             if not stride:
@@ -299,8 +319,168 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def vector_axis(self, name: str) -> int | None:
         """Return the axis along which an operand is loaded or stored as vectors."""
+        tile = self.staged.get(name)
+        if tile is not None:
+            return next((a for a in tile.axes if tile.pitches[a] == 1 and self.tiles[a].vector > 1), None)
+        if name not in self.schedule.vectors:
+            return None
         strides = self.nest.strides[name]
         return next((a for a, tile in self.tiles.items() if tile.vector > 1 and strides[a] == 1), None)
+
+    # Tiles in shared memory.
+
+    def is_staged_axis(self, a: int) -> bool:
+        """Return whether a block has several elements along an axis of a staged operand."""
+        return self.schedule.span(a) > 1
+
+    def make_tile(self, name: str) -> StagedTile:
+        """Declare the tile of an operand: axes of threads are contiguous in it, those of the lanes first."""
+        strides = self.nest.strides[name]
+        found = [a for a in self.tiles if strides[a] and self.is_staged_axis(a)]
+        lanes = [a for a in self.schedule.order if a in found]
+        last = next((a for a in lanes if self.tiles[a].vector > 1), lanes[0])
+        axes = (*[a for a in found if a != last], last)
+        is_transposed = strides[last] != 1
+        pad = (4 if self.tiles[last].vector > 1 else 1) if is_transposed else 0
+        pitches, size = {last: 1}, self.schedule.span(last) + pad
+        for a in reversed(axes[:-1]):
+            pitches[a] = size
+            size *= self.schedule.span(a)
+        dtype = next(e.dtype for e in self.kernel.find_all(Load) if leaf_operand(e) == name)
+        self.declarations.append(f"{name}_tile = cuda.shared.array({size}, {storage_of(dtype)})")
+        steps = -(-self.tile_count(axes) // self.schedule.threads)
+        self.declarations.append(f"{name}_next = cuda.local.array({steps}, {storage_of(dtype)})")
+        return StagedTile(f"{name}_tile", axes, pitches, size)
+
+    def tile_count(self, axes: Sequence[int]) -> int:
+        """Return the number of elements of a tile."""
+        return prod(self.schedule.span(a) for a in axes)
+
+    def tile_indices(self, name: str, tile: StagedTile) -> dict[int, str]:
+        """Return the index along each axis of a tile of its element number `e`: the contiguous axis in memory first."""
+        strides, indices, passed = self.nest.strides[name], dict[int, str](), 1
+        order = sorted(tile.axes, key=lambda a: strides[a])
+        for k, a in enumerate(order):
+            span = self.schedule.span(a)
+            text = "e" if passed == 1 else f"e // {passed}"
+            indices[a] = text if k == len(order) - 1 else f"{text} % {span}"
+            passed *= span
+        return indices
+
+    def fetch(self, tiles: dict[str, StagedTile], starts: dict[int, str]) -> None:
+        """Emit loads of a thread's share of each tile to registers; past the end of an axis, its last element."""
+        for name, tile in tiles.items():
+            indices = self.tile_indices(name, tile)
+            terms = []
+            for a, stride in enumerate(self.nest.strides[name]):
+                if not stride:
+                    continue
+                if a in indices:
+                    start = starts.get(a) or self.tile_start(a)
+                    index = f"{start} + {indices[a]}" if start != "0" else indices[a]
+                    index = f"min({index}, {self.size(a)} - 1)"
+                else:
+                    index = self.position(a)
+                layout = self.layout_of[name]
+                terms.append(index if stride == 1 else f"{index} * {self.use(f'{layout}_{a}')}")
+            with self.share_of_tile(tile):
+                self.line(f"{name}_next[m] = {name}[{' + '.join(terms)}]")
+
+    def put(self, tiles: dict[str, StagedTile]) -> None:
+        """Emit stores of a thread's share of each tile from registers to shared memory."""
+        for name, tile in tiles.items():
+            indices = self.tile_indices(name, tile)
+            terms = []
+            for a in tile.axes:
+                text, pitch = indices[a], tile.pitches[a]
+                terms.append(text if pitch == 1 else f"{f'({text})' if ' ' in text else text} * {pitch}")
+            with self.share_of_tile(tile):
+                self.line(f"{tile.name}[{' + '.join(terms)}] = {name}_next[m]")
+
+    @contextmanager
+    def share_of_tile(self, tile: StagedTile) -> Iterator[None]:
+        """Open the loop over the elements `e` of a tile that the thread copies."""
+        count, threads = self.tile_count(tile.axes), self.schedule.threads
+        lines = [f"for m in range({-(-count // threads)}):", f"e = thread + {threads} * m"]
+        lines += [f"if e < {count}:"] * (count % threads > 0)
+        with self.block(*lines):
+            yield
+
+    def tile_start(self, a: int) -> str:
+        """Return the first index of the block along an axis."""
+        return f"start{a}" if a not in self.nest.reduced and not self.tiles[a].is_constant else "0"
+
+    def bind_tiles(self) -> None:
+        """Emit the number of the thread in its block, and the first index of the block along each axis of a tile."""
+        x, y, z = self.schedule.block()
+        terms = ["cuda.threadIdx.x"] * (x > 1) + [f"{x} * cuda.threadIdx.y"] * (y > 1)
+        self.line(f"thread = {' + '.join([*terms, *[f'{x * y} * cuda.threadIdx.z'] * (z > 1)])}")
+        axes = {a for name in self.schedule.staged for a, s in enumerate(self.nest.strides[name]) if s}
+        for a in sorted(axes):
+            if self.tile_start(a) != "0" and self.is_staged_axis(a):
+                first = self.first_index(a)
+                self.line(f"start{a} = i{a}{f' - {first}' * bool(first)}")
+
+    def tile_address(self, name: str, is_vector: bool) -> str:
+        """Return the position of the present element in the tile of an operand."""
+        tile, terms = self.staged[name], []
+        for a in tile.axes:
+            if self.schedule.tiles[a].chunk:
+                text = f"k{a}"
+            else:
+                t, first = self.tiles[a], self.first_index(a)
+                step = t.threads * t.vector
+                parts = [first] * bool(first)
+                parts += [f"{step} * r{a}" if step > 1 else f"r{a}"] * (t.registers > 1)
+                parts += [f"v{a}"] * (t.vector > 1 and not is_vector)
+                text = " + ".join(parts) or "0"
+            pitch = tile.pitches[a]
+            if pitch > 1:
+                text = f"{f'({text})' if ' ' in text else text} * {pitch}"
+            if text != "0":
+                terms.append(text)
+        return " + ".join(terms) or "0"
+
+    def staged_loop(self, a: int, body: Callable[[], None]) -> None:
+        """Emit a loop over chunks: while one is used from shared memory, the next one is on its way to registers."""
+        chunk, n, first = self.tiles[a].chunk, self.size(a), "0"
+        tiles = {name: self.make_tile(name) for name in self.schedule.staged}
+        if a == self.schedule.split:
+            n, first = f"end{a}", f"first{a}"
+            whole = f"whole{a}"
+            self.line(f"{whole} = {first} + ({n} - {first}) // {chunk} * {chunk}")
+        else:
+            whole = f"{n} // {chunk} * {chunk}"
+        part = f"part{a}"
+        self.fetch(tiles, {a: first})
+        with self.block(f"for {part} in range({first}, {whole}, {chunk}):"):
+            self.use_chunk(a, tiles, part, f"for k{a} in range({chunk}):", body, fetches=True)
+        with self.block(f"if {whole} < {n}:  # the last part is shorter"):
+            self.line(f"{part} = {whole}")
+            self.use_chunk(a, tiles, part, f"for k{a} in range({n} - {part}):", body, fetches=False)
+
+    def use_chunk(
+        self, a: int, tiles: dict[str, StagedTile], first: str, loop: str, body: Callable[[], None], fetches: bool
+    ) -> None:
+        """Emit the work on one chunk, between barriers."""
+        self.put(tiles)
+        self.line("cuda.syncthreads()")
+        if fetches:
+            self.fetch(tiles, {a: f"{first} + {self.tiles[a].chunk}"})
+        with self.block(loop), self.state():
+            self.checked.add(a)
+            self.staged, self.index[a] = tiles, f"({first} + k{a})"
+            body()
+        self.staged = {}
+        self.line("cuda.syncthreads()")
+
+    def stage_whole(self) -> None:
+        """Emit the copies of operands that are staged before all loops."""
+        tiles = {name: self.make_tile(name) for name in self.schedule.staged}
+        self.fetch(tiles, {})
+        self.put(tiles)
+        self.line("cuda.syncthreads()")
+        self.staged = tiles
 
     # Expressions.
 
@@ -317,7 +497,11 @@ class LoopNestPrinter(ExpressionPrinter):
         if isinstance(e, IndexValue):
             address = self.address(name)
             return f"({name} + {address})" if address != "0" else name
-        return self.dialect.load(f"{name}[{self.address(name)}]", e.dtype)
+        return self.dialect.load(f"{self.memory(name)}[{self.address(name)}]", e.dtype)
+
+    def memory(self, name: str) -> str:
+        """Return the name of the memory that has the present elements of an operand: its tile, or the operand itself."""
+        return self.staged[name].name if name in self.staged else name
 
     def indexed_position(self, e: IndexedLoad) -> str:
         """Return the position of an indexed load in its operand."""
@@ -505,6 +689,9 @@ class LoopNestPrinter(ExpressionPrinter):
             body()
             return
         a, *rest = serial
+        if self.tiles[a].chunk:
+            self.staged_loop(a, lambda: self.loops(rest, body))
+            return
         tile, index, n = self.tiles[a], self.index[a], self.size(a)
         first = self.first_index(a) or "0"
         is_chunk = a == self.schedule.split
@@ -607,13 +794,13 @@ class LoopNestPrinter(ExpressionPrinter):
                 for e in vectors:
                     name = leaf_operand(e)
                     target = f"{self.values[e].name}, {self.element(axes, is_vector=True)}"
-                    self.line(f"put4({target}, load4({name}, {self.address(name, is_vector=True)}))")
+                    self.line(f"put4({target}, load4({self.memory(name)}, {self.address(name, is_vector=True)}))")
         if scalars:
             with self.element_loops(axes):
                 for e in scalars:
                     assert isinstance(e, Load | ReadOutput)
                     name = leaf_operand(e)
-                    self.line(f"{self.values[e].name}[{self.element(axes)}] = {name}[{self.address(name)}]")
+                    self.line(f"{self.values[e].name}[{self.element(axes)}] = {self.memory(name)}[{self.address(name)}]")
         others = [e for e in kept if e not in loads]
         if not others and not sinks:
             return
@@ -639,34 +826,43 @@ class LoopNestPrinter(ExpressionPrinter):
                 self.names.pop(e, None)
                 self.line(f"{self.values[e].name} = {self.bare(e)}")
             self.names[e] = self.values[e].name
-        self.define([sink.value for sink in sinks])
-        for sink in sinks:
-            self.emit_sink(sink, ())
+        self.emit_sinks(sinks, ())
         self.names = saved
 
     def define_elements(self, axes: tuple[int, ...], kept: Sequence[Expression], sinks: Sequence[Sink]) -> None:
         """Emit the values and sinks of a stage, inside its loops."""
         saved = dict(self.names)
         self.enter_scope()
-        self.define([*kept, *[sink.value for sink in sinks]])
+        self.define([*kept, *[sink.value for sink in sinks if not self.conditions(sink, axes)]])
         for e in kept:
             self.values[e] = self.new_value(e, axes)
             self.line(f"{self.values[e].name}[{self.element(axes)}] = {self.bare(e)}")
-        for sink in sinks:
-            self.emit_sink(sink, axes)
+        self.emit_sinks(sinks, axes)
         self.names = saved
 
     def enter_scope(self) -> None:
         """Name all values in registers, at the present element."""
         self.names |= {e: self.value_text(e) for e in self.values}
 
-    def emit_sink(self, sink: Sink, axes: tuple[int, ...]) -> None:
-        """Emit a sink under the conditions that its axes need, apart from those of the loops."""
-        conditions = [self.inside(a) for a in sorted(sink.axes & self.nest.reduced) if a not in axes and a not in self.checked]
-        with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):
-            sink.emit()
-            if sink.finish is not None and not axes:
-                sink.finish()
+    def conditions(self, sink: Sink, axes: tuple[int, ...]) -> tuple[str, ...]:
+        """Return the conditions that the axes of a sink need, apart from those of the loops."""
+        return tuple(
+            self.inside(a) for a in sorted(sink.axes & self.nest.reduced) if a not in axes and a not in self.checked
+        )
+
+    def emit_sinks(self, sinks: Sequence[Sink], axes: tuple[int, ...]) -> None:
+        """Emit sinks, those under the same conditions together."""
+        for conditions in dict.fromkeys(self.conditions(sink, axes) for sink in sinks):
+            group = [sink for sink in sinks if self.conditions(sink, axes) == conditions]
+            saved = dict(self.names)
+            with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):
+                self.define([sink.value for sink in group])
+                for sink in group:
+                    sink.emit()
+                    if sink.finish is not None and not axes:
+                        sink.finish()
+            if conditions:
+                self.names = saved
 
     def guarded_load(self, e: Expression) -> str:
         """Return the load of a variable, or 0 where an index is past the end."""
@@ -758,25 +954,26 @@ class LoopNestPrinter(ExpressionPrinter):
             if is_vector:
                 self.line(f"{array}[{self.element(elements)}] = {self.bare(e)}")
                 return
-            with self.guarded(axes):
+            with self.guarded(axes, is_vector=False):
                 self.line(f"{name}[{self.output_address(name)}] = {self.bare(e)}")
 
         def finish() -> None:
             if is_vector:
-                with self.guarded(axes):
+                with self.guarded(axes, is_vector=True):
                     values = f"beside4({array}, {self.element(elements, is_vector=True)})"
                     self.line(f"store4({name}, {self.output_address(name, is_vector=True)}, {values})")
 
         return Sink(e, axes, emit, finish, in_registers)
 
     @contextmanager
-    def guarded(self, axes: Axes) -> Iterator[None]:
+    def guarded(self, axes: Axes, is_vector: bool) -> Iterator[None]:
         """Open the condition under which the thread stores: its indices are inside, and no other thread has the value."""
         conditions = []
         for a in self.grid_axes():
             if a in self.checked:
                 continue
-            conditions.append(f"is_i{a}" if self.tiles[a].registers == 1 and self.has_barriers else self.inside(a))
+            is_flag = self.has_barriers and self.is_clamped(a)
+            conditions.append(f"is_i{a}" if is_flag else self.inside(a, is_vector))
         if self.schedule.split is not None:
             conditions.append(f"first{self.schedule.split} < {self.size(self.schedule.split)}")
         conditions += [f"{self.thread_of(a)} == 0" for a in sorted(self.nest.reduced - axes) if self.tiles[a].threads > 1]

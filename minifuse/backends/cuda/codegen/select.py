@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
 from ....ir.segment_sum import match_segment_sum
-from ...codegen.gpu_schedule import Facts, choose_schedule, wide_operands
+from ...codegen.gpu_schedule import Facts, choose_schedule
 from ...codegen.loop_emitter import operand_name
 from ...codegen.nest import KernelNest
 from ...codegen.schedule import Schedule
@@ -113,9 +113,8 @@ def print_scheduled(
     described = KernelNest(kernel, nest)
     printer = LoopNestPrinter(described, schedule)
     text = printer.emit()
-    wide = tuple(wide_operands(described, schedule))
     parameters = tuple(printer.parameters())
-    return GeneratedKernel(text, "nest", parameters, wide, 0, schedule=schedule, has_rows=bool(described.reduced))
+    return GeneratedKernel(text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced))
 
 
 def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:

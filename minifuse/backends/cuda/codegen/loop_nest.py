@@ -53,6 +53,7 @@ class Sink(NamedTuple):
     axes: Axes
     emit: Callable[[], None]
     finish: Callable[[], None] | None = None  # printed after the loop over vector elements
+    vector: int | None = None  # the axis of that loop
     is_complete: bool = False  # whether nothing is printed in that loop
 
 
@@ -265,13 +266,13 @@ class LoopNestPrinter(ExpressionPrinter):
         found = [a for a in sorted(axes) if self.tiles[a].elements > 1]
         return tuple(sorted(found, key=lambda a: self.tiles[a].vector))
 
-    def element(self, axes: Sequence[int], is_vector: bool = False) -> str:
-        """Return the index in a local array of the present element along some axes; of the first of a vector."""
+    def element(self, axes: Sequence[int], vector: int | None = None) -> str:
+        """Return the index in a local array of the present element along some axes; of the first of a vector along one."""
         text = ""
         for a in axes:
             tile = self.tiles[a]
             terms = [f"{tile.vector} * r{a}" if tile.vector > 1 else f"r{a}"] * (tile.registers > 1)
-            terms += [f"v{a}"] * (tile.vector > 1 and not is_vector)
+            terms += [f"v{a}"] * (tile.vector > 1 and a != vector)
             outer = f"{tile.elements} * {text if ' ' not in text else f'({text})'}" if text else ""
             text = " + ".join(filter(None, [outer, *terms]))
         return text or "0"
@@ -302,7 +303,7 @@ class LoopNestPrinter(ExpressionPrinter):
         for a, stride in enumerate(self.nest.strides[name]):
             if not stride:
                 continue
-            index = self.position(a, is_vector and stride == 1)
+            index = self.position(a, is_vector and a == self.vector_axis(name))
             if stride != 1:
                 index = f"({index})" if " " in index and not index.startswith("min(") else index
                 index = f"{index} * {self.use(f'{layout}_{a}')}"
@@ -432,7 +433,7 @@ class LoopNestPrinter(ExpressionPrinter):
                 step = t.threads * t.vector
                 parts = [first] * bool(first)
                 parts += [f"{step} * r{a}" if step > 1 else f"r{a}"] * (t.registers > 1)
-                parts += [f"v{a}"] * (t.vector > 1 and not is_vector)
+                parts += [f"v{a}"] * (t.vector > 1 and not (is_vector and tile.pitches[a] == 1))
                 text = " + ".join(parts) or "0"
             pitch = tile.pitches[a]
             if pitch > 1:
@@ -789,11 +790,12 @@ class LoopNestPrinter(ExpressionPrinter):
         if not axes:
             self.define_scalars(kept, sinks)
             return
-        if vectors:
-            with self.element_loops(axes, has_vector=False):
-                for e in vectors:
+        along = {e: self.vector_axis(leaf_operand(e)) for e in vectors}
+        for a in dict.fromkeys(along.values()):
+            with self.element_loops(axes, a):
+                for e in [e for e in vectors if along[e] == a]:
                     name = leaf_operand(e)
-                    target = f"{self.values[e].name}, {self.element(axes, is_vector=True)}"
+                    target = f"{self.values[e].name}, {self.element(axes, a)}"
                     self.line(f"put4({target}, load4({self.memory(name)}, {self.address(name, is_vector=True)}))")
         if scalars:
             with self.element_loops(axes):
@@ -804,13 +806,16 @@ class LoopNestPrinter(ExpressionPrinter):
         others = [e for e in kept if e not in loads]
         if not others and not sinks:
             return
-        with self.element_loops(axes, has_vector=False):
-            if others or not all(sink.is_complete for sink in sinks):
-                with self.vector_loops(axes):
-                    self.define_elements(axes, others, sinks)
-            for sink in sinks:
-                if sink.finish is not None:
-                    sink.finish()
+        for a in dict.fromkeys([sink.vector for sink in sinks] or [None]):
+            group = [sink for sink in sinks if sink.vector == a]
+            with self.element_loops(axes, a):
+                if others or not all(sink.is_complete for sink in group):
+                    with self.block(*[f"for v{a} in range({self.tiles[a].vector}):"] if a is not None else []):
+                        self.define_elements(axes, others, group)
+                for sink in group:
+                    if sink.finish is not None:
+                        sink.finish()
+            others = []
 
     def define_scalars(self, kept: Sequence[Expression], sinks: Sequence[Sink]) -> None:
         """Emit a stage without loops: one variable for each value."""
@@ -893,28 +898,16 @@ class LoopNestPrinter(ExpressionPrinter):
         return name in self.variables or any(line.startswith(f"{name} =") for line in self.declarations)
 
     @contextmanager
-    def element_loops(self, axes: tuple[int, ...], has_vector: bool = True) -> Iterator[None]:
-        """Open the loops over registers, with a condition where an index of a reduction may be past the end."""
-        lines = []
-        guarded = [a for a in axes if a in self.nest.reduced and a not in self.checked]
-        for a in axes:
-            if self.tiles[a].registers > 1:
-                lines.append(f"for r{a} in range({self.tiles[a].registers}):")
-        if guarded:
-            lines.append(f"if {' and '.join(map(self.inside, guarded))}:")
-        with self.block(*lines):
-            if has_vector:
-                with self.vector_loops(axes):
-                    yield
-            else:
-                yield
+    def element_loops(self, axes: tuple[int, ...], vector: int | None = None) -> Iterator[None]:
+        """Open the loops over register elements, except those of the vectors along an axis.
 
-    @contextmanager
-    def vector_loops(self, axes: tuple[int, ...]) -> Iterator[None]:
-        """Open the loops over the elements of vectors."""
-        with self.block(
-            *[f"for v{a} in range({self.tiles[a].vector}):" for a in axes if self.tiles[a].vector > 1]
-        ):
+        There is a condition where an index of a reduction may be past the end.
+        """
+        guarded = [a for a in axes if a in self.nest.reduced and a not in self.checked]
+        lines = [f"for r{a} in range({self.tiles[a].registers}):" for a in axes if self.tiles[a].registers > 1]
+        lines += [f"if {' and '.join(map(self.inside, guarded))}:"] * bool(guarded)
+        lines += [f"for v{a} in range({self.tiles[a].vector}):" for a in axes if self.tiles[a].vector > 1 and a != vector]
+        with self.block(*lines):
             yield
 
     # Stores.
@@ -954,26 +947,26 @@ class LoopNestPrinter(ExpressionPrinter):
             if is_vector:
                 self.line(f"{array}[{self.element(elements)}] = {self.bare(e)}")
                 return
-            with self.guarded(axes, is_vector=False):
+            with self.guarded(axes, None):
                 self.line(f"{name}[{self.output_address(name)}] = {self.bare(e)}")
 
         def finish() -> None:
             if is_vector:
-                with self.guarded(axes, is_vector=True):
-                    values = f"beside4({array}, {self.element(elements, is_vector=True)})"
+                with self.guarded(axes, vector):
+                    values = f"beside4({array}, {self.element(elements, vector)})"
                     self.line(f"store4({name}, {self.output_address(name, is_vector=True)}, {values})")
 
-        return Sink(e, axes, emit, finish, in_registers)
+        return Sink(e, axes, emit, finish, vector if is_vector else None, in_registers)
 
     @contextmanager
-    def guarded(self, axes: Axes, is_vector: bool) -> Iterator[None]:
+    def guarded(self, axes: Axes, vector: int | None) -> Iterator[None]:
         """Open the condition under which the thread stores: its indices are inside, and no other thread has the value."""
         conditions = []
         for a in self.grid_axes():
             if a in self.checked:
                 continue
             is_flag = self.has_barriers and self.is_clamped(a)
-            conditions.append(f"is_i{a}" if is_flag else self.inside(a, is_vector))
+            conditions.append(f"is_i{a}" if is_flag else self.inside(a, a == vector))
         if self.schedule.split is not None:
             conditions.append(f"first{self.schedule.split} < {self.size(self.schedule.split)}")
         conditions += [f"{self.thread_of(a)} == 0" for a in sorted(self.nest.reduced - axes) if self.tiles[a].threads > 1]

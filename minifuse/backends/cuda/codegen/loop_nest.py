@@ -210,6 +210,8 @@ class LoopNestPrinter(ExpressionPrinter):
 
         A row that is kept in registers fills all of them but the last.
         """
+        if a in self.nest.reduced and self.is_one_step(a):
+            return f"is_i{a}"
         end, tile = f"end{a}" if a == self.schedule.split else self.size(a), self.tiles[a]
         condition = f"{self.position(a, is_vector, is_clamped=False)} < {end}"
         is_row = a in self.nest.reduced and not tile.serial and tile.registers > 1
@@ -217,11 +219,16 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def clamp_indices(self) -> None:
         """Emit a flag for each index that may be past the end, and move the index back: the thread must reach barriers."""
-        for a in self.grid_axes():
+        for a in [*self.grid_axes(), *filter(self.is_one_step, sorted(self.nest.reduced))]:
             if a not in self.checked and self.is_clamped(a):
                 self.line(f"is_i{a} = i{a} < {self.size(a)}")
                 step = self.tiles[a].vector
                 self.line(f"i{a} = min(i{a}, n{a} - {step})  # past the end it stores nothing, but reaches the barriers")
+
+    def is_one_step(self, a: int) -> bool:
+        """Return whether a thread has one element of a row along a reduced axis."""
+        tile = self.tiles[a]
+        return not tile.serial and not tile.is_constant and tile.elements == 1
 
     def is_clamped(self, a: int) -> bool:
         """Return whether an index of the thread is moved back if it is past the end: there is one, or one whole vector."""
@@ -824,7 +831,7 @@ class LoopNestPrinter(ExpressionPrinter):
         for e in kept:
             if isinstance(e, Load | ReadOutput):
                 self.names.pop(e, None)
-                self.line(f"{self.values[e].name} = {self.guarded_load(e)}")
+                self.line(f"{self.values[e].name} = {self.leaf_text(e)}")
             else:
                 self.define([e])
                 self.values[e] = self.new_value(e, ())
@@ -868,16 +875,6 @@ class LoopNestPrinter(ExpressionPrinter):
                         sink.finish()
             if conditions:
                 self.names = saved
-
-    def guarded_load(self, e: Expression) -> str:
-        """Return the load of a variable, or 0 where an index is past the end."""
-        axes = self.nest.axes_of[e] & self.nest.reduced
-        conditions = [self.inside(a) for a in sorted(axes) if a not in self.checked]
-        text = self.leaf_text(e)
-        if not conditions:
-            return text
-        zero = "False" if e.dtype is bool_ else literal(0.0 if e.dtype.is_float else 0, e.dtype)
-        return f"{text} if {' and '.join(conditions)} else {zero}"
 
     def new_value(self, e: Expression, axes: tuple[int, ...]) -> Value:
         """Return a new variable, or a new local array."""

@@ -28,6 +28,7 @@ MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more t
 MIN_STEPS_PER_CHUNK = 4
 MIN_CONTRACTED_SIZE = 32  # results along each axis that share operands
 MIN_CONTRACTED_LENGTH = 16
+MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
 
@@ -157,6 +158,19 @@ class Facts:
         outputs = [self.nest.strides[f"out{k}"] for k in range(len(self.nest.kernel.outputs))]
         return max(pairs, key=lambda p: (self.sizes[p[0]] * self.sizes[p[1]], any(s[p[0]] == 1 for s in outputs)))
 
+    def turned_loads(self, lanes: int) -> tuple[str, ...]:
+        """Return the large inputs whose neighbors are along another axis than the lanes, although they vary along these."""
+        most = max(self.bytes_moved(name, size) for name, size in self.accesses)
+        return tuple(
+            name
+            for name, size in self.accesses
+            if name.startswith("in")
+            and size == 4
+            and self.nest.strides[name][lanes] > 4
+            and 1 in self.nest.strides[name]
+            and 8 * self.bytes_moved(name, size) >= most
+        )
+
     def kept_bytes(self) -> int:
         """Return the bytes per point of a row that several stages need: they should stay in registers."""
         return sum(
@@ -204,7 +218,9 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
     if threads < most and others:
         y = others[-1]
-        tiles[y] = Tile(threads=min(most // threads, power_of_two(facts.sizes[y])))
+        shares = any(not nest.strides[name][lanes] and nest.strides[name][y] for name, _ in facts.accesses)
+        down = 4 if facts.short and shares and points >= 16 * BUSY_THREADS else 1
+        tiles[y] = Tile(min(most // threads, power_of_two(facts.sizes[y])), down)
         if tiles[y].threads > 1:
             order.append(y)
     tail = lanes if n % vector or tiles[lanes].registers > 1 else None
@@ -269,6 +285,9 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         nbytes = max(facts.loaded_bytes(lanes), 1)
         registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
         tiles[lanes] = Tile(threads, registers, vector, serial=True)
+    turned = facts.turned_loads(lanes) if len(facts.long) == 1 else ()
+    if turned and (staged := schedule_turned_rows(facts, tiles, lanes, turned)) is not None:
+        return staged
     threads = tiles[lanes].threads
     order = [lanes]
     others = [a for a in facts.long if a != lanes]
@@ -311,6 +330,23 @@ def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int
     return Schedule(tuple(tiles), (lanes, other), lanes, staged=staged, why=why)
 
 
+def schedule_turned_rows(facts: Facts, tiles: list[Tile], lanes: int, turned: tuple[str, ...]) -> Schedule | None:
+    """Return a schedule in which a block transposes some rows in shared memory; None if they are too long for it."""
+    n = facts.sizes[lanes]
+    other = facts.contiguous_axis(turned[0])
+    registers = ceil_div(n, WARP)
+    if other is None or other in facts.nest.reduced or facts.sizes[other] < 8:
+        return None
+    room = MAX_TILE_BYTES // (4 * len(turned) * (registers * WARP + 1))
+    rows = 16 if room >= 16 else 8 if room >= 8 else 0
+    if not rows or registers * max(facts.kept_bytes(), 4) > MAX_ROW_BYTES:
+        return None
+    made = list(tiles)
+    made[lanes], made[other] = Tile(WARP, registers), Tile(rows)
+    why = "adjacent threads share a row, which is not adjacent in memory: blocks transpose rows in shared memory"
+    return Schedule(tuple(made), (lanes, other), None, staged=turned, why=why)
+
+
 def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     """Return a schedule in which each thread has its own columns, and several threads share a column if they are few."""
     nest, n = facts.nest, facts.sizes[lanes]
@@ -320,6 +356,19 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     vector = 1
     if not has_bools and not facts.nest.kernel.pointwise_outputs and facts.can_vectorize(lanes) and n % 4 == 0 and n >= 512:
         vector = 4
+    kept = facts.kept_bytes()
+    if kept and len(facts.long) == 1 and length <= 4096 * 4 // kept:
+        registers_most = max(MAX_ROW_BYTES // kept, 1)
+        x = WARP
+        share = power_of_two(ceil_div(length, min(registers_most, 24)))
+        while share * x > MAX_LONG_ROW_THREADS and x > 8:
+            x //= 2
+        share = min(share, MAX_LONG_ROW_THREADS // x)
+        registers = ceil_div(length, share)
+        if registers <= registers_most:
+            tiles[lanes], tiles[main] = Tile(threads=min(x, power_of_two(n))), Tile(share, registers)
+            why = "threads share columns and keep them in registers, since several stages need them"
+            return Schedule(tuple(tiles), (lanes, main), lanes, why=why)
     columns = facts.rows // vector
     x = min(WARP, power_of_two(ceil_div(n, vector)))
     share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), 512 // x, power_of_two(max(length // 8, 1)))

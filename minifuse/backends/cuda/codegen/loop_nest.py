@@ -769,12 +769,13 @@ class LoopNestPrinter(ExpressionPrinter):
             return False
         is_shared = any(x != axes for x in users)
         is_load = isinstance(e, Load | ReadOutput | IndexedLoad)
-        later = {d for d in self.nest.sinks_of[e] if d > min(self.nest.sinks_of[e], default=0)}
+        is_in_loop = any(self.tiles[a].serial for a in self.nest.axes_of[e] & self.nest.reduced)
+        later = len(self.nest.sinks_of[e]) > 1 and not is_in_loop
         if is_load:
             is_vector = not isinstance(e, IndexedLoad) and bool(axes) and self.is_vector_load(e, axes)
-            return is_shared or is_vector or bool(later) or (stores and bool(axes))
+            return is_shared or is_vector or later or (stores and bool(axes))
         is_dear = isinstance(e, Op) and e.operator is not None and e.operator.cost > MAX_RECOMPUTED_COST
-        return (is_shared and self.is_worth_keeping(e)) or (is_dear and bool(later))
+        return (is_shared and self.is_worth_keeping(e)) or (is_dear and later)
 
     def is_worth_keeping(self, e: Expression) -> bool:
         """Return whether a value is more than a cast of another one."""

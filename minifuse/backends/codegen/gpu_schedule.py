@@ -357,7 +357,7 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     if not has_bools and not facts.nest.kernel.pointwise_outputs and facts.can_vectorize(lanes) and n % 4 == 0 and n >= 512:
         vector = 4
     kept = facts.kept_bytes()
-    if kept and len(facts.long) == 1 and length <= 4096 * 4 // kept:
+    if kept and len(facts.long) == 1 and length <= 4096 * 4 // kept and facts.rows >= WARP * PROCESSORS:
         registers_most = max(MAX_ROW_BYTES // kept, 1)
         x = WARP
         share = power_of_two(ceil_div(length, min(registers_most, 24)))

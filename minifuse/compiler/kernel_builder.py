@@ -116,6 +116,10 @@ class KernelBuilder:
         slot, layout = emission.allocate(node, emission.layout_of(node, layout))
         return slot, self.space.reindex_for(node.shape)(layout)
 
+    def reserve_copies(self, node: Node, targets: SliceTargets) -> list[BufferView]:
+        """Return the slices in which this kernel stores copies of an output that is read elsewhere, too."""
+        return targets.reserve_copies(node, lambda target: self.reindex_buffer(target, node.shape))
+
     def gather_load(self, gather: Node, indices: Sequence[Expression]) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""
         emission = self.emission
@@ -199,8 +203,11 @@ def emit_kernel(targets: SliceTargets, space: IterationSpace, nodes: Sequence[No
     found = {node: builder.expression(node, space.reindex_for(node.shape)) for node in nodes}
     pointwise = [node for node in nodes if node.shape == space.shape]
     rows = [node for node in nodes if node.shape != space.shape]
-    outputs = builder.allocate_outputs(pointwise + rows, targets)
-    kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
+    views = dict(zip(pointwise + rows, builder.allocate_outputs(pointwise + rows, targets), strict=True))
+    stored = {node: [view, *builder.reserve_copies(node, targets)] for node, view in views.items()}
+    outputs = [view for node in pointwise + rows for view in stored[node]]
+    pointwise_outputs, row_outputs = (tuple(found[x] for x in part for _ in stored[x]) for part in (pointwise, rows))
+    kernel = Kernel(pointwise_outputs, row_outputs)
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     emission.steps.append(Step(kernel, *space, outputs, inputs, parameters, indexed_operands))

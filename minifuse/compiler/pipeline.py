@@ -13,6 +13,7 @@ from ..ir.graph import strip_views
 from ..ir.vjp import Backward
 from .batch_launches import batch_launches
 from .buffer_assignment import assign_buffers
+from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .graph import Graph
@@ -44,6 +45,7 @@ PASSES: tuple[Pass, ...] = (
     form_kernels,  # groups of nodes that share one loop nest
     # Decide where and when kernels run.
     emit_steps,  # expressions, buffers and layouts; prologue and epilogue of each matmul
+    elide_copies,  # arrays that are updated in place, since nothing reads the old elements afterwards
     assign_outputs,  # results that can be stored in an argument
     reorder,  # free large buffers early
     batch_launches,  # many small equal kernels -> one launch

@@ -14,7 +14,7 @@ from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
-from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load
+from ..ir.kernel_ir import Accumulator, Expression, IndexedLoad, IndexValue, Kernel, Load
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission, ParameterSource, lower_number
 from .fusible_region import strip_identities
@@ -125,7 +125,10 @@ class KernelBuilder:
         emission = self.emission
         source = strip_identities(gather.inputs[0], emission.buffers)
         operand = self.indexed_operands.setdefault(emission.locate(source), len(self.indexed_operands))
-        dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)
+        dim = gather.function.dim
+        if dim is None:
+            return IndexedLoad(operand, 0, tuple(indices), source.dtype)
+        fill = Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)
         last = lower_number(Node(Literal(str(source.shape[dim] - 1)), (), (), int64), self.parameters)
         fill_number = lower_number(Node(fill, (), (), source.dtype), self.parameters)
         return clamped_load(source.dtype, dim, indices, operand, last, fill_number)

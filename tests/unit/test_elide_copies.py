@@ -165,6 +165,18 @@ def test_an_entire_slice_that_is_updated_in_place_is_stored_in_an_argument():
     np.testing.assert_allclose(b.numpy(), c.numpy(), rtol=1e-12)
 
 
+def test_values_of_slices_are_reduced_in_another_shape():
+    def function(x):
+        y, z = x.clone(), mf.zeros_like(x)
+        y[:, :] = (y @ (z.T @ x)) * 0.01 + 1
+        z[::2] = 1.5
+        y[1:] += y[:, :].reshape(-1).sum() + z[::2].reshape(-1).sum()
+        y[:, :] = y * 2
+        return y, z
+
+    plan_of(function, X)
+
+
 def test_removed_copies_are_not_in_the_log():
     def function(x):
         y = x.clone()

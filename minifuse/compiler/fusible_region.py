@@ -3,10 +3,11 @@
 from collections.abc import Callable, Collection, Container, Iterable, Sequence
 
 from ..core.interning import toposort
-from ..ir.array_functions import Iota, View
+from ..ir.array_functions import Full, Iota, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views, view_shape
 from .reindexing import ViewChains
+from .slice_updates import strip_fill
 
 
 class FusibleRegion:
@@ -74,6 +75,8 @@ def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewCha
         return node
     if not views:
         return node
+    if (number := strip_fill(x)).is_number:  # every view has the same number in all elements
+        return Node(Full(node.shape, x.dtype), (number,), node.shape, x.dtype)
     chain = chains.shortest(x.shape, tuple(views[::-1]))
     if chain is None:
         return node

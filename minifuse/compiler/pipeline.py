@@ -13,10 +13,12 @@ from ..ir.graph import strip_views
 from ..ir.vjp import Backward
 from .batch_launches import batch_launches
 from .buffer_assignment import assign_buffers
+from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .graph import Graph
 from .graph_changes import changed_lines, changed_order
+from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
 from .node_names import NodeNames
@@ -34,6 +36,7 @@ REWRITES: tuple[Pass, ...] = (
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
+    inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it
 )
 PASSES: tuple[Pass, ...] = (
     *REWRITES,
@@ -44,6 +47,7 @@ PASSES: tuple[Pass, ...] = (
     form_kernels,  # groups of nodes that share one loop nest
     # Decide where and when kernels run.
     emit_steps,  # expressions, buffers and layouts; prologue and epilogue of each matmul
+    elide_copies,  # arrays that are updated in place, since nothing reads the old elements afterwards
     assign_outputs,  # results that can be stored in an argument
     reorder,  # free large buffers early
     batch_launches,  # many small equal kernels -> one launch

@@ -191,8 +191,15 @@ def is_op(e: Expression, operator: Operator) -> bool:
 
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
     """Rebuild an expression with each subexpression of class `kind` replaced by `change(subexpression)`."""
+    return replace_in((e,), kind, change)[0]
+
+
+def replace_in(
+    roots: "Sequence[Expression]", kind: "type[E]", change: "Callable[[E], Expression]"
+) -> tuple[Expression, ...]:
+    """Rebuild some expressions with each subexpression of class `kind` replaced. What they share is rebuilt once."""
     rebuilt: dict[Expression, Expression] = {}
-    for x in toposort([e], lambda x: () if isinstance(x, kind) else x.inputs):
+    for x in toposort(roots, lambda x: () if isinstance(x, kind) else x.inputs):
         if isinstance(x, kind):
             rebuilt[x] = change(x)
         elif isinstance(x, Op):
@@ -203,7 +210,7 @@ def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]")
             rebuilt[x] = type(x)(x.index, x.stores_before, tuple(rebuilt[i] for i in x.inputs), x.dtype)
         else:
             rebuilt[x] = x
-    return rebuilt[e]
+    return tuple(rebuilt[e] for e in roots)
 
 
 class StepKernel(metaclass=Interned):
@@ -308,7 +315,7 @@ class Kernel(StepKernel):
 
     def replace_loads(self, change: "Callable[[Load], Expression]") -> "Kernel":
         """Rebuild this kernel with each load of its pointwise outputs replaced."""
-        return Kernel(tuple(replace(e, Load, change) for e in self.pointwise_outputs), self.row_outputs)
+        return Kernel(replace_in(self.pointwise_outputs, Load, change), self.row_outputs)
 
     def stride_kinds(self, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout]) -> list[str]:
         """Return the stride kinds of outputs and inputs, with as few axes as the loops have."""

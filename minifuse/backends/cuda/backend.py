@@ -57,6 +57,7 @@ class CudaBackend(Backend):
     """Kernels of Numba CUDA on GPU number `index`, or in the interpreter if there is no GPU."""
 
     is_host = False
+    inlines_padding = True
     has_fast_math = True
     splits_reductions = True
 

@@ -96,7 +96,10 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def may_exceed(self, a: int, tile: Tile) -> bool:
         """Return whether the index of an axis may be past its end."""
-        return not tile.is_constant and (a in self.nest.reduced or tile.length > 1 or a != self.schedule.column)
+        if tile.is_constant or a in self.nest.reduced:
+            return not tile.is_constant
+        is_exact = self.schedule.column is None or a == self.schedule.column  # y and z of the grid may exceed
+        return tile.length > 1 or not is_exact
 
     def shared_layouts(self) -> dict[str, str]:
         """Return for each operand the first operand with the same strides: their positions are computed once."""

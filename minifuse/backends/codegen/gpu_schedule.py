@@ -11,7 +11,7 @@ from math import prod
 from typing import NamedTuple
 
 from ...core.dtypes import bool_
-from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Load, ReadOutput
+from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput
 from .nest import KernelNest, cost_of, leaf_operand
 from .schedule import Schedule, Tile
 
@@ -87,10 +87,13 @@ class Facts:
             if axis in score:
                 weight = 1.0 if abs(self.nest.strides[name][axis]) <= 2 else 0.3
                 score[axis] += weight * self.bytes_moved(name, itemsize) * (1.01 if name.startswith("out") else 1)
-        for e in self.nest.kernel.find_all(IndexedLoad):  # its contiguous index may be a plain one
-            for x in e.inputs:
-                if isinstance(x, IndexValue) and (axis := self.contiguous_axis(leaf_operand(x))) in score:
-                    score[axis] += 1
+        for e in self.nest.kernel.find_all(IndexedLoad):
+            index = self.nest.contiguous_index(e)
+            for x in [] if index is None else Kernel((index,), ()).find_all(IndexValue):
+                strides = self.nest.strides[leaf_operand(x)]
+                axis = next((a for a, stride in enumerate(strides) if stride == 1), None)
+                if axis in score:
+                    score[axis] += e.dtype.itemsize * prod(self.sizes[a] for a in self.nest.axes_of[e])
         if not score:
             return self.free[-1]
         return max(score, key=lambda a: (score[a], self.sizes[a]))
@@ -98,7 +101,7 @@ class Facts:
     def can_vectorize(self, a: int) -> bool:
         """Return whether operands move in vectors along an axis: every vector starts at a multiple of its length."""
         contiguous, width = 0, self.width
-        if width == 1:
+        if width == 1 or self.nest.raws:
             return False
         for name, _ in self.accesses:
             strides = self.nest.strides[name]

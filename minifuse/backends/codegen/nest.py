@@ -5,6 +5,7 @@ from functools import cached_property
 
 from ...ir.kernel_ir import (
     Expression,
+    IndexedLoad,
     IndexValue,
     Kernel,
     Load,
@@ -27,12 +28,14 @@ class KernelNest:
         The axes that reductions reduce.
     strides : dict of str to tuple of int
         The stride of each operand along each axis, by the operand's name in the text: out0, in0, base0.
+    raws : tuple of str
+        The stride kinds of each indexed operand: one letter for each dim.
     axes_of : dict of Expression to frozenset of int
         The axes that each expression depends on.
     """
 
-    def __init__(self, kernel: Kernel, nest: LoopNest) -> None:
-        self.kernel, self.sizes = kernel, list(nest.sizes)
+    def __init__(self, kernel: Kernel, nest: LoopNest, raws: Sequence[str] = ()) -> None:
+        self.kernel, self.sizes, self.raws = kernel, list(nest.sizes), tuple(raws)
         count = len(self.sizes)
         has_reductions = any(isinstance(e, ReduceExpr) for e in kernel.order) or bool(kernel.row_outputs)
         self.reduced = frozenset(range(nest.row_axes, count)) if has_reductions else frozenset[int]()
@@ -81,6 +84,10 @@ class KernelNest:
             for x in e.inputs:
                 found[x] |= {self.depth[e] - 1} if isinstance(e, ReduceExpr) else found[e]
         return found
+
+    def contiguous_index(self, e: IndexedLoad) -> Expression | None:
+        """Return the index of an indexed load along the dim whose elements are adjacent in memory; None if there is none."""
+        return next((x for x, kind in zip(e.inputs, self.raws[e.index], strict=False) if kind == "1"), None)
 
     def memory_operands(self) -> list[tuple[str, int]]:
         """Return (name, bytes of an element) of each operand in memory: outputs, then inputs."""

@@ -74,14 +74,12 @@ class LoopNestPrinter(ExpressionPrinter):
     nest : KernelNest
         The kernel and its axes. Only kinds of strides and the sizes of constant axes are in the text.
     schedule : Schedule
-    raws : sequence of str
-        The stride kinds of each indexed operand: one letter for each dim.
     """
 
-    def __init__(self, nest: KernelNest, schedule: Schedule, raws: Sequence[str] = ()) -> None:
+    def __init__(self, nest: KernelNest, schedule: Schedule) -> None:
         super().__init__(nest.kernel, frozenset({int64}))
         self.nest, self.schedule, self.dialect = nest, schedule, CudaDialect()
-        self.raws = {f"raw{k}": kinds for k, kinds in enumerate(raws)}
+        self.raws = {f"raw{k}": kinds for k, kinds in enumerate(nest.raws)}
         self.tiles: dict[int, Tile] = dict(enumerate(schedule.tiles))
         self.index: dict[int, str] = {a: f"i{a}" for a in self.tiles}
         self.every = frozenset(self.tiles)

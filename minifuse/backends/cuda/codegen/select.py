@@ -75,16 +75,22 @@ def generate_scheduled(
     across = axis_across(kernel, nest)
     if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
         return None
-    if kernel.effects or raws or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
+    if kernel.effects or has_plain_gather(kernel, raws) or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
         return None
-    described = KernelNest(kernel, nest)
+    described = KernelNest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
     if split is not None:
         schedule = schedule._replace(split=split)
     elif is_read_again(described, schedule):
         return None
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
-    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), constants, schedule)
+    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, constants, schedule)
+
+
+def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:
+    """Return whether an indexed load reads adjacent elements along an axis of the kernel, so that vectors may load them."""
+    described = ((e, dict(zip(raws[e.index], e.inputs, strict=False))) for e in kernel.find_all(IndexedLoad))
+    return any(isinstance(inputs.get("1"), IndexValue) for _, inputs in described)
 
 
 def is_read_again(nest: KernelNest, schedule: Schedule) -> bool:
@@ -106,11 +112,12 @@ def patterns_of(nest: LoopNest) -> tuple[tuple[int, ...], ...]:
 
 @lru_cache(1024)
 def print_scheduled(
-    kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], constants: tuple[int, ...], schedule: Schedule
+    kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], raws: tuple[str, ...],
+    constants: tuple[int, ...], schedule: Schedule
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
-    described = KernelNest(kernel, nest)
+    described = KernelNest(kernel, nest, raws)
     printer = LoopNestPrinter(described, schedule)
     text = printer.emit()
     parameters = tuple(printer.parameters())

@@ -28,6 +28,7 @@ MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more t
 MIN_STEPS_PER_CHUNK = 4
 MIN_CONTRACTED_SIZE = 32  # results along each axis that share operands
 MIN_CONTRACTED_LENGTH = 16
+MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
 MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
@@ -91,8 +92,8 @@ class Facts:
             index = self.nest.contiguous_index(e)
             for x in [] if index is None else Kernel((index,), ()).find_all(IndexValue):
                 strides = self.nest.strides[leaf_operand(x)]
-                axis = next((a for a, stride in enumerate(strides) if stride == 1), None)
-                if axis in score:
+                axis = min((a for a in score if strides[a]), key=lambda a: abs(strides[a]), default=None)
+                if axis is not None and abs(strides[axis]) <= MAX_LANE_STRIDE:
                     score[axis] += e.dtype.itemsize * prod(self.sizes[a] for a in self.nest.axes_of[e])
         if not score:
             return self.free[-1]
@@ -208,6 +209,8 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     else:
         short = prod(facts.sizes[a] for a in facts.short)
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
+        if len(facts.accesses) > 4:
+            registers = min(registers, 2)
     while registers > 1 and points < BUSY_THREADS * vector * registers:
         registers //= 2
     elements = registers * vector
@@ -271,6 +274,8 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         most = limit if rows >= 1024 else max(limit // 4, 1)
         least = min(power_of_two(groups), 8 if vector > 1 else WARP)
         threads = min(max(power_of_two(ceil_div(groups, most)), least), 512)
+        if vector == 1 and threads == 512 and ceil_div(groups, threads) > 8:
+            threads = MAX_LONG_ROW_THREADS
         registers = ceil_div(groups, threads)
         fits = registers <= limit
         if fits:

@@ -298,13 +298,21 @@ def fold_along_x(op, x, parts, first=0):
 
 @device
 def fold_along_y(op, x, parts, first=0):
-    """Reduce a value over the threads of a column, in their order along y.
+    """Reduce a value over the threads of a column, in a fixed order: halves of long columns, then eight values in a row.
 
     They exchange their values through `parts`: one element for each thread of the block, starting at `first`.
     """
-    parts[first + cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x] = x
+    step, place = cuda.blockDim.x, first + cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x
+    parts[place] = x
     cuda.syncthreads()
-    x = parts[first + cuda.threadIdx.x]
-    for y in range(1, cuda.blockDim.y):
-        x = op(x, parts[first + y * cuda.blockDim.x + cuda.threadIdx.x])
+    count = cuda.blockDim.y  # a power of two
+    while count > 8:
+        count >>= 1
+        if cuda.threadIdx.y < count:
+            parts[place] = op(parts[place], parts[place + count * step])
+        cuda.syncthreads()
+    place = first + cuda.threadIdx.x
+    x = parts[place]
+    for y in range(1, count):
+        x = op(x, parts[place + y * step])
     return x

@@ -107,9 +107,10 @@ class KernelBuilder:
         if node is self.matmul:
             return emission.allocate(node, row_major(node.shape))
         layout = row_major(node.shape)
-        is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | GatherND)
+        is_row_major = node.ndim != len(self.space.shape) or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
-        read = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
+        inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER and len(layout.shape) == node.ndim]
+        read = [Layout(node.shape, layout.strides, 0) for layout in inputs]
         if not is_row_major and read[:1] != [layout]:
             wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
             layout = dense_like(read, node.shape, wanted)

@@ -209,7 +209,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     else:
         short = prod(facts.sizes[a] for a in facts.short)
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
-        if len(facts.accesses) > 4:
+        if any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
             registers = min(registers, 2)
     while registers > 1 and points < BUSY_THREADS * vector * registers:
         registers //= 2
@@ -234,17 +234,14 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
 
 
 def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int, int]:
-    """Return threads and registers that leave few threads idle at the end of rows."""
+    """Return threads and registers that leave few threads idle at the end of rows, and do not halve the registers."""
 
-    def waste(t: int, r: int) -> float:
+    def cost(t: int, r: int) -> float:
         length = t * r * vector
-        return ceil_div(n, length) * length / n
+        return ceil_div(n, length) * length / n * (1 + 0.1 * (registers / r - 1))
 
     options = [(t, r) for t in (256, 128, 64, 32) for r in range(registers, 0, -1) if t <= threads]
-    good = [(t, r) for t, r in options if waste(t, r) <= 1.13 and r * 2 > registers]
-    if waste(threads, registers) <= 1.13 or not good:
-        return threads, registers
-    return max(good, key=lambda x: (x[1] * x[0], x[1]))
+    return min(options, key=lambda x: cost(*x)) if options else (threads, registers)
 
 
 def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:

@@ -127,6 +127,17 @@ class Facts:
                 found.append(name)
         return tuple(found)
 
+    def wanted_blocks(self, schedule: Schedule) -> int:
+        """Return how many blocks should share a multiprocessor: as many as registers allow for what a thread keeps."""
+        if not self.long:
+            return 0
+        if any(tile.chunk for tile in schedule.tiles):
+            return 512 // schedule.threads
+        is_kept = not any(tile.serial for tile in schedule.tiles)
+        kept = self.kept_bytes() // 4 * prod(schedule.tiles[a].elements for a in self.long) if is_kept else 0
+        threads = 1536 if not is_kept else 2048 if kept <= 16 else 1024
+        return max(threads // schedule.threads, 1)
+
     def loaded_bytes(self, a: int) -> int:
         """Return the bytes that one element along an axis loads."""
         return sum(size for name, size in self.accesses if name.startswith("in") and self.nest.strides[name][a])
@@ -193,7 +204,7 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     is_constant = [n == 1 or a in facts.short for a, n in enumerate(nest.sizes)]
     tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
     schedule = schedule_reduction(facts, tiles) if facts.long else schedule_points(facts, tiles)
-    return schedule._replace(vectors=facts.vector_operands(schedule))
+    return schedule._replace(vectors=facts.vector_operands(schedule), blocks=facts.wanted_blocks(schedule))
 
 
 def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
@@ -286,7 +297,7 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         per_thread = 32 if rows >= 1024 else 8
         if len(facts.long) > 1:
             per_thread = 16
-        threads = min(max(power_of_two(ceil_div(n, per_thread * max(vector // 4, 1))), least), 512)
+        threads = min(max(power_of_two(ceil_div(n, per_thread * max(vector // 4, 1))), least), 256)
         nbytes = max(facts.loaded_bytes(lanes), 1)
         registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
         tiles[lanes] = Tile(threads, registers, vector, serial=True)

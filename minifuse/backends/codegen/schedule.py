@@ -65,6 +65,8 @@ class Schedule(NamedTuple):
         Operands that a block copies to shared memory first, because threads share or transpose their elements.
     split : int or None
         A reduced axis of which each block reduces one chunk only. It stores a partial result for each chunk.
+    blocks : int
+        The blocks that should run at the same time on a multiprocessor, which limits registers; 0 sets no limit.
     why : str
         The reason for the choice, in words.
     """
@@ -76,6 +78,7 @@ class Schedule(NamedTuple):
     vectors: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
     split: int | None = None
+    blocks: int = 0
     why: str = ""
 
     @property

@@ -14,6 +14,7 @@ from hashlib import sha256
 from importlib import metadata
 from inspect import CO_VARARGS
 from pathlib import Path
+from struct import unpack_from
 from types import CellType, CodeType, FunctionType, ModuleType, SimpleNamespace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
     from numba.core import types
 
 PTX_ENTRY = re.compile(r"\.entry\s+([\w$]+)\s*\(")
+VALUE_WITH_SIZE = 4  # format of an attribute in a cubin: its size and its value follow
+FRAME_SIZE = VALUE_WITH_SIZE, 0x11  # format and number of the attribute with the size of the stack
 CUBIN_SECTION = re.compile(rb"\0\.text\.([\w$]+)\0")  # the section of a kernel in a cubin
 Capability = tuple[int, int] | tuple[int, int, str]  # with "a": may use instructions of this GPU only
 INSTALL_COMMAND = 'pip install "minifuse[cuda13]", or "minifuse[cuda12]" for drivers before 580'
@@ -199,6 +202,20 @@ def link_cubin(compiled: PtxKernel, cc: tuple[int, int]) -> bytes:
     return compiled.entry.encode() + b"\n" + bytes(Linker(code, options=with_arch).link("cubin").code)
 
 
+def compile_cubin(
+    kernel: Callable[..., None], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
+) -> bytes:
+    """Compile a kernel to machine code, in the format of `link_cubin`.
+
+    `blocks` is the wanted number of blocks per multiprocessor. If registers do not suffice for it, so that some would be
+    stored in memory, the kernel is compiled without this limit.
+    """
+    cubin = link_cubin(compile_ptx(kernel, signature, threads, blocks, cc), cc)
+    if blocks and stack_bytes(cubin):
+        cubin = link_cubin(compile_ptx(kernel, signature, threads, 0, cc), cc)
+    return cubin
+
+
 def compile_lto_cubin(
     kernel: Callable[..., None], signature: Sequence[str], threads: int, blocks: int, cc: tuple[int, int]
 ) -> bytes:
@@ -215,6 +232,27 @@ def compile_lto_cubin(
     section = CUBIN_SECTION.search(cubin)
     assert section is not None
     return section.group(1) + b"\n" + cubin
+
+
+def stack_bytes(cubin: bytes) -> int:
+    """Return the bytes of stack of each thread of the kernel in a cubin, as `link_cubin` returns it.
+
+    The section `.nv.info` is a list of attributes: a format, a number, and a size or a value of two bytes. The frame size is
+    an attribute with the index of a symbol and the size, four bytes each.
+    """
+    elf = cubin[cubin.index(b"\n") + 1 :]
+    start, count, names = (*unpack_from("<Q", elf, 0x28), *unpack_from("<2H", elf, 0x3C))
+    sections = [unpack_from("<2I4Q2I2Q", elf, start + 64 * k) for k in range(count)]
+    names_at, frame = sections[names][4], 0
+    for section in sections:
+        name = elf[names_at + section[0] : elf.index(b"\0", names_at + section[0])]
+        at, end = section[4], section[4] + section[5]
+        while name == b".nv.info" and at < end:
+            kind, attribute, size = unpack_from("<2BH", elf, at)
+            if (kind, attribute) == FRAME_SIZE:
+                frame = max(frame, *unpack_from("<I", elf, at + 8))
+            at += 4 + size * (kind == VALUE_WITH_SIZE)
+    return frame
 
 
 @cache

@@ -117,8 +117,9 @@ class CudaKernelLauncher:
         if text.row_partition:
             threads = max(text.row_partition.threads, THREADS)
         threads = text.schedule.threads if text.schedule else max(threads, self.geometry.block[0])
+        blocks = text.schedule.blocks if text.schedule else 0
         self.argument_types = tuple(kind for _, kind in text.parameters)
-        loaded = device.load(text.text, lambda: self.kernel, self.argument_types, threads, use_cache=not functions)
+        loaded = device.load(text.text, lambda: self.kernel, self.argument_types, threads, blocks, use_cache=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
 
     def __call__(self, *values: Any) -> None:

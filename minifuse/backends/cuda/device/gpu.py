@@ -15,7 +15,7 @@ from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
 from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
 from ...fast_call import CallValue, DriverAddresses, FastLaunch, make_fast_launch
-from ..compiler import compile_lto_cubin, compile_ptx, compiler_fingerprint, link_cubin
+from ..compiler import compile_cubin, compile_lto_cubin, compiler_fingerprint
 from ..geometry import LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument
 from . import driver
@@ -182,10 +182,7 @@ class GpuDevice:
         def build(name: str, text: str) -> bytes:
             if is_arch_specific:
                 return compile_lto_cubin(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability)
-            return link_cubin(
-                compile_ptx(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability),
-                self.capability,
-            )
+            return compile_cubin(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability)
 
         if not use_cache:
             return self._load_payload("", build("", text))

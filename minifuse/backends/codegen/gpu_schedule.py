@@ -129,13 +129,11 @@ class Facts:
 
     def wanted_blocks(self, schedule: Schedule) -> int:
         """Return how many blocks should share a multiprocessor: as many as registers allow for what a thread keeps."""
-        if not self.long:
+        if not self.long or schedule.staged:
             return 0
-        if any(tile.chunk for tile in schedule.tiles):
-            return 512 // schedule.threads
         is_kept = not any(tile.serial for tile in schedule.tiles)
         kept = self.kept_bytes() // 4 * prod(schedule.tiles[a].elements for a in self.long) if is_kept else 0
-        threads = 1536 if not is_kept else 2048 if kept <= 16 else 1024
+        threads = 1536 if not is_kept else 2048 if kept <= 12 else 1024
         return max(threads // schedule.threads, 1)
 
     def loaded_bytes(self, a: int) -> int:

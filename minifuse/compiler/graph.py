@@ -1,6 +1,7 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from operator import is_
@@ -14,7 +15,7 @@ from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, ReadOutput
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .format_node import format_node
-from .iteration_space import IterationSpace
+from .iteration_space import IterationSpace, without_repeated_reshapes
 from .node_names import NodeNames
 from .slice_updates import SliceUpdates
 
@@ -320,6 +321,13 @@ def locate_view(
         views.append(x)
         (x,) = x.inputs
     slot, layout = buffers[x]
+    needed = without_repeated_reshapes([view.function for view in reversed(views)])
+    if len(needed) < len(views):
+        with suppress(ShapeError):  # then the array between two reshapes decides where a copy is needed
+            found = layout
+            for function in needed:
+                found = function.layout(found)
+            return slot, found
     for view in reversed(views):
         try:
             layout = view.function.layout(layout)

@@ -1,6 +1,6 @@
 """The loops of a kernel: the shape that they run over, and the dims that they reduce."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from ..core.errors import ShapeError
@@ -78,9 +78,15 @@ def layout_through_views(node: Node, layout: Layout) -> Layout:
     while isinstance(node.function, View):
         views.append(node.function)
         (node,) = node.inputs
-    for view in reversed(views):
+    for view in without_repeated_reshapes(views[::-1]):
         layout = view.layout(layout)
     return layout
+
+
+def without_repeated_reshapes(views: Sequence[View]) -> list[View]:
+    """Drop each reshape that another reshape follows: only the last shape counts, and strides may describe it alone."""
+    is_reshape = [type(view) is View and view.method == "reshape" for view in views]
+    return [view for k, view in enumerate(views) if not all(is_reshape[k : k + 2]) or k == len(views) - 1]
 
 
 def keep_layout(layout: Layout) -> Layout:

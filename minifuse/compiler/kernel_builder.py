@@ -47,6 +47,7 @@ class KernelBuilder:
         self.emission, self.space = emission, space
         self.number_in_log: int | None = None  # None if nothing is logged
         self.inputs: dict[BufferView, int] = {}
+        self.gathers: list[tuple[Layout, Sequence[Expression]]] = []  # arrays that are read at indices, and these
         self.indexed_operands: dict[BufferView, int] = {}  # sources of gathers
         self.parameters: dict[ParameterSource, int] = {} if parameters is None else parameters
         self.matmul: Node | None = None
@@ -111,11 +112,21 @@ class KernelBuilder:
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
         inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER and len(layout.shape) == node.ndim]
         read = [Layout(node.shape, layout.strides, 0) for layout in inputs]
+        read += [self.layout_of_gather(layout, indices, node.shape) for layout, indices in self.gathers]
         if not is_row_major and read[:1] != [layout]:
             wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
             layout = dense_like(read, node.shape, wanted)
         slot, layout = emission.allocate(node, emission.layout_of(node, layout))
         return slot, self.space.reindex_for(node.shape)(layout)
+
+    def layout_of_gather(self, layout: Layout, indices: Sequence[Expression], shape: tuple[int, ...]) -> Layout:
+        """Return the strides along the loops of an array that is read at indices, if each index grew by 1 with one loop."""
+        views, strides = list(self.inputs), [0] * len(shape)
+        for stride, index in zip(layout.strides, indices, strict=True):
+            for x in Kernel((index,), ()).find_all(IndexValue):
+                for d, step in enumerate(views[x.index][1].strides[: len(shape)]):
+                    strides[d] += stride * step
+        return Layout(shape, tuple(strides), 0)
 
     def reserve_copies(self, node: Node, targets: SliceTargets) -> list[BufferView]:
         """Return the slices in which this kernel stores copies of an output that is read elsewhere, too."""
@@ -125,7 +136,9 @@ class KernelBuilder:
         """Return the elements of an array in memory at given indices, one along each dim."""
         emission = self.emission
         source = strip_identities(gather.inputs[0], emission.buffers)
-        operand = self.indexed_operands.setdefault(emission.locate(source), len(self.indexed_operands))
+        view = emission.locate(source)
+        operand = self.indexed_operands.setdefault(view, len(self.indexed_operands))
+        self.gathers.append((view[1], indices))
         dim = gather.function.dim
         if dim is None:
             return IndexedLoad(operand, 0, tuple(indices), source.dtype)

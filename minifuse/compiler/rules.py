@@ -46,7 +46,8 @@ def decompose(graph: Graph, target: Backend) -> Graph:
             case Node(CustomVJP(), (value, *_)):
                 return value
             case Node(CompositeOutput(op, index), inputs) if target.supports(composite_step(node, op)) is not None:
-                definition: Node = op.body(*inputs)[index]
+                body = op.fused_body if target.inlines_padding else op.body
+                definition: Node = body(*inputs)[index]
                 return definition
         return node
 

@@ -22,6 +22,7 @@ from ..ir.vjp import strip_reshapes
 Sizes = int | Sequence[int]
 # The gradient is computed as a convolution only if the windows of the convolution have at most this many times the elements
 # of the matmul's result, which `overlap_add` would sum otherwise.
+MAX_DIRECT_PRODUCTS = 32  # products in the sum of one result, above which a matmul is faster
 MAX_COPY_RATIO = 4
 MAX_CACHED_GEOMETRIES = 10_000
 
@@ -131,6 +132,18 @@ class WindowProduct(WindowOp):
         """Multiply the weight with the matrix of all windows."""
         groups, m, _ = weight.shape
         y = self.product(weight, self.matrix(z, groups))
+        return (y + bias[0].reshape(groups, m, 1) if bias else y,)
+
+    def fused_body(self, weight: A, z: A, *bias: A) -> tuple[A, ...]:
+        """Add the products of weights and windows in one kernel if there are few in each sum, as in depthwise convolution."""
+        groups, m, k = weight.shape
+        if k > MAX_DIRECT_PRODUCTS or z.shape[0] != groups or z.dtype is not weight.dtype:
+            return self.body(weight, z, *bias)
+        windows = self.patches(z)
+        dims = len(self.size)
+        filters = weight.reshape(groups, m, *self.size, *[1] * (dims + 1))
+        products = windows.reshape(groups, 1, *windows.shape[1:]) * filters
+        y = Reduce(add, tuple(range(2, 2 + dims)))(products).reshape(groups, m, math.prod(windows.shape[1 + dims :]))
         return (y + bias[0].reshape(groups, m, 1) if bias else y,)
 
     def vjp(self, index: int, g: Array, weight: Array, z: Array, *bias: Array) -> Gradients:

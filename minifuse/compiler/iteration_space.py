@@ -84,9 +84,17 @@ def layout_through_views(node: Node, layout: Layout) -> Layout:
 
 
 def without_repeated_reshapes(views: Sequence[View]) -> list[View]:
-    """Drop each reshape that another reshape follows: only the last shape counts, and strides may describe it alone."""
+    """Drop each reshape that another reshape follows: only the last shape counts, and strides may describe it alone.
+
+    A reshape to one dim stays: followed by the old shape, it asks for elements in row-major order.
+    """
     is_reshape = [type(view) is View and view.method == "reshape" for view in views]
-    return [view for k, view in enumerate(views) if not all(is_reshape[k : k + 2]) or k == len(views) - 1]
+    follows = [*is_reshape[1:], False]
+    return [
+        view
+        for view, is_dropped in zip(views, follows, strict=True)
+        if not (is_dropped and view.method == "reshape" and len(view.parameters) > 1)
+    ]
 
 
 def keep_layout(layout: Layout) -> Layout:

@@ -89,11 +89,11 @@ def without_repeated_reshapes(views: Sequence[View]) -> list[View]:
     A reshape to one dim stays: followed by the old shape, it asks for elements in row-major order.
     """
     is_reshape = [type(view) is View and view.method == "reshape" for view in views]
-    follows = [*is_reshape[1:], False]
+    last = len(views) - 1
     return [
         view
-        for view, is_dropped in zip(views, follows, strict=True)
-        if not (is_dropped and view.method == "reshape" and len(view.parameters) > 1)
+        for k, view in enumerate(views)
+        if k == last or not (is_reshape[k] and is_reshape[k + 1] and len(view.parameters) > 1)
     ]
 
 

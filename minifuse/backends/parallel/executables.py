@@ -40,8 +40,12 @@ class CpuKernel(Executable):
     @cached_property
     def nest(self) -> LoopNest:
         """The loops."""
-        outputs, inputs = self.step.layouts()
-        return LoopNest(self.step.shape, self.step.dims, [*outputs, *inputs])
+        return self.step.loop_nest()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the kernel cannot be generated: its reductions are nested."""
+        return "a CPU kernel reduces one set of rows" if self.kernel.is_nested else None
 
     @property
     def source(self) -> str:

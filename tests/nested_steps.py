@@ -51,7 +51,7 @@ class StepMaker:
         axes, self.groups = list(map(int, self.random.permutation(len(self.shape)))), []
         for count in groups:
             self.groups.append(tuple(sorted(axes.pop() for _ in range(count))))
-        self.inputs, self.memory = [], {}
+        self.inputs, self.memory, self.numbers = [], {}, 0
         self.table = np.arange(1.0, 1.0 + max(self.shape)) / 4
 
     def integer(self, low, high):
@@ -84,12 +84,17 @@ class StepMaker:
         self.inputs.append((self.buffer(self.random.uniform(-1, 1, size)), layout))
         return Load(len(self.inputs) - 1, float64)
 
+    def number(self):
+        """Return one of the numbers, all of which are used up to the last one."""
+        self.numbers = min(self.numbers + 1, len(NUMBERS))
+        return KernelParameter(self.numbers - 1, float64)
+
     def expression(self, level, depth):
         """Return an expression that varies along the axes of levels up to `level`."""
         axes = sorted(d for group in self.groups[: level + 1] for d in group)
         choice = self.random.random()
         if depth == 0 or choice < 0.1:
-            return self.load(axes) if self.coin(0.8) else KernelParameter(self.integer(0, 2), float64)
+            return self.load(axes) if self.coin(0.8) else self.number()
         if choice < 0.55 and level + 1 < len(self.groups):
             operator = self.random.choice([op.add, op.maximum, op.minimum])
             x = self.expression(level + 1, depth - 1)
@@ -111,7 +116,9 @@ class StepMaker:
             layout, size = self.layout(outer + [*self.groups[1]] * (k < len(points)))
             outputs.append((self.buffer(np.full(size, -9.0)), layout))
         table = [(self.buffer(self.table), Layout((len(self.table),), (1,), 0))] if found.indexed_dtypes() else []
-        return NestedStep(Step(found, self.shape, dims, outputs, self.inputs, [*map(str, NUMBERS)], table), self.memory)
+        return NestedStep(
+            Step(found, self.shape, dims, outputs, self.inputs, [*map(str, NUMBERS[: self.numbers])], table), self.memory
+        )
 
 
 def nested_step(seed, **options):

@@ -329,10 +329,13 @@ class Kernel(StepKernel):
         self.order = expressions_of(*pointwise_outputs, *row_outputs, *effects)
 
     def outer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
-        """Return the axes of the reductions that are in no other reduction, in a step that reduces `dims`."""
-        order = toposort(self.outputs, lambda e: () if isinstance(e, ReduceExpr) else e.inputs)
-        found = {d for e in order if isinstance(e, ReduceExpr) for d in e.reduced(dims)}
-        return tuple(d for d in dims if d in found)
+        """Return the axes of the reductions that are in no reduction of other axes, in a step that reduces `dims`."""
+        inner = set[Expression]()
+        for e in self.find_all(ReduceExpr):
+            parts = toposort(e.inputs, lambda x: x.inputs)
+            inner |= {x for x in parts if isinstance(x, ReduceExpr) and x.reduced(dims) != e.reduced(dims)}
+        outer = {d for e in self.find_all(ReduceExpr) if e not in inner for d in e.reduced(dims)}
+        return tuple(d for d in dims if d in outer)
 
     def cost(self) -> int:
         """Return the cost of one point, in additions. A load counts as one."""

@@ -64,6 +64,7 @@ class KernelGroup(NamedTuple):
 class Decisions(TypedDict, total=False):
     """The fields of a graph that passes fill in, and that change none of its nodes."""
 
+    not_nested: Mapping[Node, str]
     materialized: Mapping[Node, str]
     kernels: tuple[KernelGroup, ...]
     refusals: tuple[Refusal, ...]
@@ -103,6 +104,8 @@ class Graph:
         The arguments that are changed, each with the node of its contents after all changes.
     late : frozenset of Node
         Outputs and saved values that are computed from these contents, so after the changes.
+    not_nested : mapping
+        Reductions that are not computed inside other kernels: node -> reason.
     materialized : mapping
         Values that a kernel stores before others read them: node -> reason.
     kernels : tuple of KernelGroup
@@ -138,6 +141,7 @@ class Graph:
     stores: tuple[Store, ...] = ()
     contents: tuple[tuple[Node, Node], ...] = ()
     late: frozenset[Node] = frozenset()
+    not_nested: Mapping[Node, str] = field(default_factory=dict)
     materialized: Mapping[Node, str] = field(default_factory=dict)
     kernels: tuple[KernelGroup, ...] = ()
     refusals: tuple[Refusal, ...] = ()
@@ -234,6 +238,10 @@ class Graph:
             inputs = tuple(new[x] for x in node.inputs)
             is_same = all(map(is_, inputs, node.inputs))
             new[node] = rule(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
+        return self.replace_nodes(new)
+
+    def replace_nodes(self, new: Mapping[Node, Node]) -> "Graph":
+        """Return this graph with each node replaced by `new[node]`."""
         return replace(
             self,
             outputs=tuple(new[x] for x in self.outputs),
@@ -242,6 +250,7 @@ class Graph:
             required_layouts={new[x]: layout for x, layout in self.required_layouts.items()},
             stores=tuple(store._replace(value=new[store.value]) for store in self.stores),
             contents=tuple((argument, new[node]) for argument, node in self.contents),
+            not_nested={new[x]: reason for x, reason in self.not_nested.items() if x in new},
         )
 
     def names(self) -> NodeNames:

@@ -122,11 +122,6 @@ class ReduceExpr(Expression):
     ) -> None:
         self.operator, self.inputs, self.dtype, self.dims = operator, inputs, dtype, dims
 
-    def with_inputs(self, inputs: tuple[Expression, ...]) -> "ReduceExpr":
-        """Return the same reduction of another input."""
-        reduction: ReduceExpr = ReduceExpr(self.operator, inputs, self.dtype, *[self.dims][: self.dims is not None])
-        return reduction
-
     def reduced(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes that this reduction reduces in a step that reduces `dims`."""
         return dims if self.dims is None else self.dims
@@ -207,20 +202,31 @@ def is_op(e: Expression, operator: Operator) -> bool:
     return isinstance(e, Op) and e.operator is not None and e.operator.exact is operator
 
 
+def with_inputs(e: Expression, inputs: tuple[Expression, ...]) -> Expression:
+    """Return the same function of other inputs."""
+    if isinstance(e, Op):
+        return Op(e.operator, inputs, e.dtype)
+    if isinstance(e, ReduceExpr):
+        return ReduceExpr(e.operator, inputs, e.dtype, *[e.dims][: e.dims is not None])
+    return type(e)(e.index, e.stores_before, inputs, e.dtype) if isinstance(e, IndexedAccess) else e
+
+
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
     """Rebuild an expression with each subexpression of class `kind` replaced by `change(subexpression)`."""
     rebuilt: dict[Expression, Expression] = {}
     for x in toposort([e], lambda x: () if isinstance(x, kind) else x.inputs):
-        if isinstance(x, kind):
-            rebuilt[x] = change(x)
-        elif isinstance(x, Op):
-            rebuilt[x] = Op(x.operator, tuple(rebuilt[i] for i in x.inputs), x.dtype)
-        elif isinstance(x, ReduceExpr):
-            rebuilt[x] = x.with_inputs(tuple(rebuilt[i] for i in x.inputs))
-        elif isinstance(x, IndexedAccess):
-            rebuilt[x] = type(x)(x.index, x.stores_before, tuple(rebuilt[i] for i in x.inputs), x.dtype)
-        else:
-            rebuilt[x] = x
+        rebuilt[x] = change(x) if isinstance(x, kind) else with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
+    return rebuilt[e]
+
+
+def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
+    """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
+    rebuilt: dict[Expression, Expression] = {}
+    for x in toposort([e], lambda x: x.inputs):
+        rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
+        if isinstance(x, ReduceExpr):
+            dims = change(x)
+            rebuilt[x] = ReduceExpr(x.operator, rebuilt[x].inputs, x.dtype, *[dims][: dims is not None])
     return rebuilt[e]
 
 

@@ -1,0 +1,210 @@
+"""Choose reductions that are computed inside the kernels of other reductions, instead of being stored for them.
+
+A kernel loops over one set of rows. A reduction of other dims can be computed there, too: at each point, by a loop of its
+own. Whether that pays is a matter of cost: the ops that are computed again, against the bytes that need not be stored and
+loaded. `fusibility` has the limits.
+"""
+
+from collections.abc import Container, Mapping, Sequence
+from math import prod
+from typing import NamedTuple
+
+from ..backends.base import Backend
+from ..core.interning import toposort
+from ..core.layout import row_major
+from ..core.operators import Operator
+from ..ir.array_functions import Reduce, View
+from ..ir.graph import Node, inputs_of, strip_views
+from ..ir.kernel_ir import Kernel, Load, reduce_expr
+from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
+from ..ir.steps import Step
+from .fusibility import MAX_NESTED_SIZE, NESTED_NEEDS_VIEWS, why_not_nested
+from .fusible_region import iter_inlined
+from .graph import Graph
+from .iteration_space import reduction_space
+from .reindexing import Views, is_computable
+
+MAX_READS = 32  # reads of a reduction that are followed: keeps the pass linear
+MAX_INLINED = 64  # nodes that a nested reduction is computed from
+
+Users = Mapping[Node, Sequence[Node]]
+
+
+class NestedCost(NamedTuple):
+    """What it costs to compute a reduction where it is needed, instead of storing it."""
+
+    row_size: int
+    """Elements that it reduces for each result."""
+    rows: int
+    """Rows of the kernel that would compute it; the fewest, if several would."""
+    points: int
+    """Points at which it would be computed, over all kernels and passes."""
+    ops: int
+    """Ops that are computed again, all in all."""
+    saved_nbytes: int
+    """Bytes that are neither stored nor loaded, less those of arrays that are loaded again; negative if these are more."""
+
+
+def nest_reductions(graph: Graph, target: Backend) -> Graph:
+    """Replace short reductions that only reductions of other dims need, by reductions inside the kernels of these.
+
+    The sum over three dims is computed again for each point of the sum over 4,096 distances:
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x, y = (Node(Argument(k), (), (4096, 3), float32) for k in range(2))
+    >>> distance = ((x[:, None] - y) ** 2).sum(2).sqrt()
+    >>> print(nest_reductions(Graph((distance.sum(1),)), PythonBackend()))
+    reshape0 = reshape(x0, 4096, 1, 3)
+    expand0 = expand(reshape0, 4096, 4096, 3)
+    expand1 = expand(x1, 4096, 4096, 3)
+    sub0 = expand0 - expand1
+    mul0 = sub0 * sub0
+    reshape1 = reshape(mul0, 4096, 4096, 1, 3)
+    nested_sum0 = nested_sum(reshape1, dim=3)
+    reshape2 = reshape(nested_sum0, 4096, 4096)
+    sqrt0 = sqrt(reshape2)
+    sum0 = sum(sqrt0, dim=1)
+    reshape3 = reshape(sum0, 4096)
+    """
+    reductions = [x for x in graph.nodes if isinstance(x.function, Reduce)]
+    if len(reductions) < 2 or all(row_size(x) > MAX_NESTED_SIZE for x in reductions):
+        return graph
+    points, reasons = choose_nested(graph, target, reductions)
+    new = rewrite_nested(graph, points) if points else graph
+    return new.decide(not_nested=reasons) if reasons else new
+
+
+def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> tuple[dict[Node, int], dict[Node, str]]:
+    """Return the reductions to nest, with the points at which each is computed; and why others are not.
+
+    Consumers are visited first, because a reduction in a nested one is computed at all of its points.
+    """
+    users: dict[Node, list[Node]] = {}
+    for node in graph.nodes:
+        for x in node.inputs:
+            users.setdefault(x, []).append(node)
+    roots = {*map(strip_views, graph.roots), *[strip_views(node) for _, node in graph.contents]}
+    points, reasons = dict[Node, int](), dict[Node, str]()
+    for node in reversed(reductions):
+        readers = find_readers(node, users, roots, points)
+        if readers is None or all(has_rows_of(x, node) for x in readers.nodes):
+            continue
+        reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS
+        if reason is None and (cost := estimate_cost(node, readers.nodes, points)) is not None:
+            times = -(-cost.points // node.size)
+            reason = why_not_nested(cost.row_size, cost.rows, times, cost.ops, cost.saved_nbytes)
+            if reason is None and (reason := target.supports(probe(node, readers.nodes[0]))) is None:
+                points[node] = cost.points
+        if reason is not None:
+            reasons[node] = reason
+    return points, reasons
+
+
+class Readers(NamedTuple):
+    """The reductions that read a reduction through views and pointwise nodes."""
+
+    nodes: list[Node]
+    has_liftable_views: bool
+    """Whether a kernel can compute all views of the reduction that are read."""
+
+
+def find_readers(node: Node, users: Users, roots: Container[Node], nested: Container[Node]) -> Readers | None:
+    """Return the reductions that read a node; None if it must be stored in any case.
+
+    That is so if something else reads it, or a kernel of its own rows, or too many nodes to follow.
+    """
+    found, is_liftable = dict[Node, None](), True
+    reads: list[tuple[Node, Views]] = [(node, ())]
+    visited = {*reads}
+    for x, views in reads:
+        if x in roots or len(reads) > MAX_READS:
+            return None
+        for user in users.get(x, ()):
+            function, chain = user.function, views
+            if isinstance(function, Reduce):
+                if user not in nested and has_rows_of(user, node):
+                    return None
+                found[user] = None
+                continue
+            if isinstance(function, View):
+                chain = (*views, function)
+                is_liftable = is_liftable and function.method in LIFTABLE_VIEWS and is_computable(node.shape, chain)
+            elif not user.is_pointwise:
+                return None
+            if (user, chain) not in visited:
+                visited.add((user, chain))
+                reads.append((user, chain))
+    return Readers([*found], is_liftable) if found else None
+
+
+def has_rows_of(reader: Node, node: Node) -> bool:
+    """Return whether two reductions reduce the same rows, so that one kernel computes both."""
+    return reduction_space(reader) == reduction_space(node)
+
+
+def estimate_cost(node: Node, readers: Sequence[Node], points: Mapping[Node, int]) -> NestedCost | None:
+    """Estimate the cost of computing a reduction where others read it; None if it is computed from too many nodes.
+
+    `points` are those of nested reductions: all that these read is computed there again.
+    """
+    order = inlined_nodes(node)
+    if order is None or not node.size:
+        return None
+    size, evaluations, rows = row_size(node), 0, list[int]()
+    for reader in readers:
+        per_result = 1 if has_rows_of(reader, node) else row_size(reader)
+        evaluations += points[reader] * per_result if reader in points else reader.inputs[0].size
+        rows += [reader.size] if reader not in points else []
+    ops = 1 + sum(x.function.cost if isinstance(x.function, Operator) else 1 for x in order if x.is_pointwise)
+    repeated = max(evaluations - node.size, 0)
+    arrays = {strip_views(x) for x in order} - {x for x in order if x.is_pointwise}
+    large = sum(x.size * x.dtype.itemsize for x in arrays if not x.is_number and x.size >= node.size)
+    saved = (1 + len(readers)) * node.size * node.dtype.itemsize - large * repeated // node.size
+    return NestedCost(size, min(rows, default=node.size), evaluations, repeated * size * ops, saved)
+
+
+def inlined_nodes(node: Node) -> list[Node] | None:
+    """Return the nodes that a kernel of a reduction computes or loads; None if there are too many."""
+    order: dict[Node, None] = {}
+    for x in iter_inlined(node):
+        order[x] = None
+        if len(order) > MAX_INLINED:
+            return None
+    return [*order]
+
+
+def row_size(node: Node) -> int:
+    """Return the number of elements that a reduction reduces for each result."""
+    shape: tuple[int, ...] = node.inputs[0].shape
+    return prod(shape[d] for d in node.function.dims)
+
+
+def probe(node: Node, reader: Node) -> Step:
+    """Return a step that reduces like a reduction inside another one, to ask a backend about."""
+    shape = (*reader.inputs[0].shape, row_size(node))
+    inner = reduce_expr(node.function.operator, Load(0, node.inputs[0].dtype), (len(shape) - 1,))
+    dims = reader.function.dims
+    outer = reduce_expr(reader.function.operator, inner, dims)
+    rows = tuple(1 if d in (*dims, len(shape) - 1) else n for d, n in enumerate(shape))
+    layouts = [row_major(rows).expand(*shape)], [row_major(shape)]
+    return Step.of_layouts(Kernel((), (outer,)), shape, (*dims, len(shape) - 1), *layouts)
+
+
+def rewrite_nested(graph: Graph, chosen: Mapping[Node, int]) -> Graph:
+    """Replace the chosen reductions."""
+    contents = [node for _, node in graph.contents]
+    new: dict[Node, Node] = {}
+    for node in toposort([*graph.roots, *contents], inputs_of):
+        inputs = tuple(new[x] for x in node.inputs)
+        new[node] = nested(node, inputs[0]) if node in chosen else Node(node.function, inputs, node.shape, node.dtype)
+    return graph.replace_nodes(new)
+
+
+def nested(node: Node, x: Node) -> Node:
+    """Return a reduction of x as one of the last dims, which is computed inside other kernels."""
+    dims = node.function.dims
+    kept = [d for d in range(x.ndim) if d not in dims]
+    last = x.permute(*kept, *dims).reshape(*node.shape, *[x.shape[d] for d in dims])
+    return Node(NestedReduce(node.function.operator, len(dims)), (last,), node.shape, node.dtype)

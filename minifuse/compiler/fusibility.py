@@ -105,7 +105,7 @@ def why_not_nested(row_size: int, rows: int, times: int, ops: int, saved_nbytes:
     ops : int
         The ops of all computations but the first.
     saved_nbytes : int
-        The bytes that need not be stored and loaded.
+        The bytes that need not be stored and loaded, less those of arrays that would be loaded again.
 
     Examples
     --------
@@ -117,6 +117,8 @@ def why_not_nested(row_size: int, rows: int, times: int, ops: int, saved_nbytes:
         return f"rows of {row_size} elements are too long to be reduced wherever the result is needed"
     if rows < MIN_NESTED_ROWS:
         return f"to compute it in a kernel of {rows} row{'s' * (rows != 1)} would leave threads idle"
+    if saved_nbytes <= 0:
+        return f"to compute it {times} times would load more than to store it and load it"
     if ops > MAX_OPS_PER_BYTE * saved_nbytes:
         return f"to compute it {times} times takes {ops:,} more ops, and to store and load it takes {saved_nbytes:,} B"
     return None

@@ -14,7 +14,7 @@ from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
-from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load
+from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, ReduceExpr
 from ..ir.nested_reduce import NestedReduce
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission, ParameterSource, lower_number
@@ -175,7 +175,7 @@ class KernelBuilder:
         self.inputs = {(slot, self.nested.pad(layout)): k for (slot, layout), k in self.inputs.items()}
         self.nested.depth += 1
         operand = self.expression(x, lambda layout: self.nested.reindex(layout, axes, reindex))
-        lowest = self.nested.depth_of(self.varying_axes(operand), axes)
+        lowest = self.nested.depth_of(self.varying_axes(operand) - {*axes})
         self.nested.depth = depth
         if lowest == depth:
             return kernel_ir.reduce_expr(node.function.operator, operand, axes)
@@ -186,8 +186,12 @@ class KernelBuilder:
 
     def varying_axes(self, e: Expression) -> set[int]:
         """Return the axes along which the arrays are read that an expression is computed from."""
-        layouts = [layout for _, layout in self.inputs]
-        return {d for x in Kernel((e,), ()).find_all(Load) for d, stride in enumerate(layouts[x.index].strides) if stride}
+        layouts, varying = [layout for _, layout in self.inputs], dict[Expression, set[int]]()
+        for x in kernel_ir.expressions_of(e):
+            own = layouts[x.index].strides if isinstance(x, Load) else ()
+            varying[x] = {d for d, stride in enumerate(own) if stride}.union(*[varying[i] for i in x.inputs])
+            varying[x] -= {*x.reduced(self.space.dims)} if isinstance(x, ReduceExpr) else set()
+        return varying[e]
 
     def inline_root(self, node: Node) -> Expression:
         """Make a matmul or a reduction part of this kernel."""

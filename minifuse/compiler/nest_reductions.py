@@ -18,7 +18,7 @@ from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
 from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
-from .fusibility import MAX_NESTED_SIZE, NESTED_NEEDS_VIEWS, why_not_nested
+from .fusibility import NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph
 from .iteration_space import reduction_space
@@ -69,11 +69,11 @@ def nest_reductions(graph: Graph, target: Backend) -> Graph:
     reshape3 = reshape(sum0, 4096)
     """
     reductions = [x for x in graph.nodes if isinstance(x.function, Reduce)]
-    if len(reductions) < 2 or all(row_size(x) > MAX_NESTED_SIZE for x in reductions):
+    if len(reductions) < 2:
         return graph
     points, reasons = choose_nested(graph, target, reductions)
-    new = rewrite_nested(graph, points) if points else graph
-    return new.decide(not_nested=reasons) if reasons else new
+    graph = graph.decide(not_nested=reasons) if reasons else graph
+    return rewrite_nested(graph, points) if points else graph
 
 
 def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> tuple[dict[Node, int], dict[Node, str]]:
@@ -89,7 +89,7 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
     points, reasons = dict[Node, int](), dict[Node, str]()
     for node in reversed(reductions):
         readers = find_readers(node, users, roots, points)
-        if readers is None or all(has_rows_of(x, node) for x in readers.nodes):
+        if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS
         if reason is None and (cost := estimate_cost(node, readers.nodes, points)) is not None:

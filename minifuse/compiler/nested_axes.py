@@ -62,10 +62,9 @@ class NestedAxes:
             strides[axis] = stride
         return Layout(self.shape, tuple(strides), padded.offset)
 
-    def depth_of(self, varying: set[int], own: Sequence[int]) -> int:
-        """Return how deep a reduction must be that varies along some axes, besides the axes that it reduces."""
-        groups = [depth + 1 for (depth, _), axes in self.groups.items() if varying.intersection(axes) - {*own}]
-        return max(groups, default=0)
+    def depth_of(self, varying: set[int]) -> int:
+        """Return how deep a reduction must be that varies along some axes: deeper than the reductions of these axes."""
+        return max((depth + 1 for (depth, _), axes in self.groups.items() if varying.intersection(axes)), default=0)
 
 
 def finish_nested(step: Step, nested: NestedAxes) -> Step:

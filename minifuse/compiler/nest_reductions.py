@@ -46,7 +46,7 @@ class NestedCost(NamedTuple):
 
 
 def nest_reductions(graph: Graph, target: Backend) -> Graph:
-    """Replace short reductions that only reductions of other dims need, by reductions inside the kernels of these.
+    """Compute short reductions inside the kernels of the reductions that need them, if that costs less than storing them.
 
     The sum over three dims is computed again for each point of the sum over 4,096 distances:
 

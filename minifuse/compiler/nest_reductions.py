@@ -18,10 +18,10 @@ from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
 from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
-from .fusibility import NESTED_NEEDS_VIEWS, why_not_nested
+from .fusibility import MAX_CACHED_ROW, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph
-from .iteration_space import reduction_space
+from .iteration_space import IterationSpace, reduction_space
 from .reindexing import Views, is_computable
 
 MAX_READS = 32  # reads of a reduction that are followed: keeps the pass linear
@@ -152,11 +152,14 @@ def estimate_cost(node: Node, readers: Sequence[Node], points: Mapping[Node, int
     order = inlined_nodes(node)
     if order is None or not node.size:
         return None
-    size, evaluations, rows = row_size(node), 0, list[int]()
+    size, rows = row_size(node), [x.size for x in readers if x not in points]
+    passes: dict[IterationSpace, list[int]] = {}  # the points of each pass of the kernels that read it
     for reader in readers:
         per_result = 1 if has_rows_of(reader, node) else row_size(reader)
-        evaluations += points[reader] * per_result if reader in points else reader.inputs[0].size
-        rows += [reader.size] if reader not in points else []
+        count = points[reader] * per_result if reader in points else reader.inputs[0].size
+        passes.setdefault(reduction_space(reader), []).append(count)
+    is_kept = max(map(row_size, readers)) <= MAX_CACHED_ROW
+    evaluations = sum(max(counts) if is_kept else sum(counts) for counts in passes.values())
     ops = 1 + sum(x.function.cost if isinstance(x.function, Operator) else 1 for x in order if x.is_pointwise)
     repeated = max(evaluations - node.size, 0)
     arrays = {strip_views(x) for x in order} - {x for x in order if x.is_pointwise}

@@ -79,8 +79,15 @@ def test_expensive_functions_are_not_repeated():
     def f(x, y):
         return ((x[:, None] - y).sin() ** 2).sum(2).logsumexp(1)
 
-    (reason,) = reasons(f, mf.ones(70, 8), mf.ones(80, 8))
-    assert reason.endswith("; to compute it 2 times takes 1,926,400 more ops, and to store and load it takes 67,200 B")
+    (reason,) = reasons(f, mf.ones(70, 8), mf.ones(1100, 8))
+    assert reason.endswith("; to compute it 2 times takes 26,488,000 more ops, and to store and load it takes 924,000 B")
+
+
+def test_a_short_row_is_kept_for_all_passes():
+    def f(x, y):
+        return ((x[:, None] - y).sin() ** 2).sum(2).logsumexp(1)
+
+    assert nested_count(f, mf.ones(70, 8), mf.ones(1024, 8)) == 1
 
 
 def test_a_reduction_that_is_stored_in_any_case_is_not_recomputed():

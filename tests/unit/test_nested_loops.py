@@ -35,6 +35,14 @@ def softmax_step():
     return Step(Kernel((softmax,), ()), shape, (1, 2), [(2, Layout(shape, (31, 1, 0), 0))], inputs)
 
 
+def distances_step(rows, length, size):
+    """Return the step of the sum over all y of exp(-|x - y|)."""
+    shape, (a, b) = (rows, length, size), LOADS[:2]
+    total = reduce_expr(op.add, op.exp(-reduce_expr(op.add, abs(a - b), (2,))), (1,))
+    inputs = [(0, Layout(shape, (size, 0, 1), 0)), (1, Layout(shape, (0, size, 1), 0))]
+    return Step(Kernel((), (total,)), shape, (1, 2), [(2, Layout(shape, (1, 0, 0), 0))], inputs)
+
+
 def text_of(step):
     return get_backend("parallel").compile(step).source
 
@@ -45,6 +53,16 @@ def test_a_reduction_is_computed_once_for_a_short_row_axis(golden):
 
 def test_an_output_is_stored_along_the_outer_row(golden):
     golden(text_of(softmax_step()))
+
+
+def test_a_long_reduction_is_computed_for_a_block_of_points(golden):
+    golden(text_of(distances_step(5, 3000, 20)))
+
+
+def test_only_sizes_of_unrolled_loops_are_in_the_text():
+    assert text_of(distances_step(5, 3000, 20)) == text_of(distances_step(7, 3001, 20))
+    assert "n2 = 8" in text_of(distances_step(5, 3000, 8))
+    assert "n2 = args" in text_of(distances_step(5, 3000, 9))
 
 
 def test_a_reduction_that_the_row_shares_is_outside_its_loop():
@@ -89,3 +107,14 @@ def test_a_softmax_of_distances_agrees_with_numpy(backend):
     target.compile(step).load()(out.ctypes.data, x.ctypes.data, y.ctypes.data)
     e = np.exp(-np.abs(x[:, None] - y).astype(float).sum(2))
     np.testing.assert_allclose(out, e / e.sum(1, keepdims=True), rtol=1e-5)
+
+
+@pytest.mark.parametrize(("length", "size"), [(1, 20), (1023, 3), (1024, 20), (1025, 20), (2049, 9), (2049, 8)])
+def test_blocks_of_points_agree_with_numpy(length, size):
+    random = np.random.default_rng(length)
+    x, y = (random.normal(size=(n, size)).astype("f4") for n in (3, length))
+    out = np.zeros(3, "f4")
+    launch = get_backend("parallel").compile(distances_step(3, length, size)).load()
+    launch(out.ctypes.data, x.ctypes.data, y.ctypes.data)
+    expected = np.exp(-np.abs(x[:, None] - y).astype(float).sum(2)).sum(1)
+    np.testing.assert_allclose(out, expected, rtol=1e-4)

@@ -4,18 +4,24 @@ A reduction is a loop with an accumulator, inside the loops over the axes along 
 whole row needs is computed once per row, and one that each element needs is computed inside the loop over the elements. A
 short last row axis may be moved into the loops of the reductions, which then have one accumulator for each of its indices:
 a reduction that does not vary along it is computed once for all of them.
+
+Compilers vectorize the innermost loop. If a nested reduction is short, its loop is unrolled, and the loop around it is the
+innermost one. Longer ones are computed in a loop of their own, for a block of points: then both loops are vectorized. If a
+row is at most one block, its nested reductions are computed once, for all passes over the row.
 """
 
-from collections.abc import Collection, Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from math import prod
 from typing import NamedTuple
 
 from ...core.interning import toposort
 from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr
-from .loop_emitter import Dialect, LoopEmitter, literal, operand_name
+from .loop_emitter import COLUMNS_PER_BLOCK, Dialect, LoopEmitter, literal, operand_name
 
 MAX_UNROLLED = 16  # indices of a row axis that may be moved into the loops of the reductions
-MAX_LITERAL = 64  # larger sizes and strides are arguments of the launch
+MAX_LITERAL_SIZE = 8  # elements of a nested reduction that is unrolled; larger sizes are arguments of the launch
+MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
 
 Axes = frozenset[int]  # axes of the loops
 
@@ -33,6 +39,8 @@ class NestedLoops(NamedTuple):
     """The size of each axis; 0 if it is not in the text."""
     strides: tuple[tuple[int, ...], ...]
     """The strides of each output and input; 0 for those that are not in the text."""
+    cached_axis: int
+    """The axis of the row if the row is at most one block, else -1."""
 
     @classmethod
     def of(cls, kernel: Kernel, nest: LoopNest, dims: tuple[int, ...]) -> "NestedLoops":
@@ -45,11 +53,13 @@ class NestedLoops(NamedTuple):
         outer = {*nest.reduced_axes(kernel.outer_dims(dims))}
         inner = [k for k in range(rows, len(nest.sizes)) if k not in outer]
         last = [rows - 1] * (rows > 1 and 0 < nest.sizes[rows - 1] <= MAX_UNROLLED)
-        sizes = tuple(n if k in [*last, *inner] and n <= MAX_LITERAL else 0 for k, n in enumerate(nest.sizes))
+        limits = dict.fromkeys(inner, MAX_LITERAL_SIZE) | dict.fromkeys(last, MAX_UNROLLED)
+        sizes = tuple(n if n <= limits.get(k, 0) else 0 for k, n in enumerate(nest.sizes))
         strides = tuple(
-            tuple(s if k >= rows and abs(s) <= MAX_LITERAL else 0 for k, s in enumerate(own)) for own in nest.strides
+            tuple(s if k >= rows and abs(s) <= MAX_LITERAL_STRIDE else 0 for k, s in enumerate(own)) for own in nest.strides
         )
-        return cls(rows, nest.stride_kinds, axes, sizes, strides)
+        is_cached = len(outer) == 1 and nest.sizes[min(outer)] <= COLUMNS_PER_BLOCK
+        return cls(rows, nest.stride_kinds, axes, sizes, strides, min(outer) if is_cached else -1)
 
 
 class NestedLoopEmitter(LoopEmitter):
@@ -69,7 +79,8 @@ class NestedLoopEmitter(LoopEmitter):
 
     def __init__(self, kernel: Kernel, loops: NestedLoops, dialect: Dialect, raws: Sequence[str] = ()) -> None:
         super().__init__(kernel, loops.rows, loops.stride_kinds, dialect, raws)
-        self.is_columns = False
+        self.is_columns, self.loop_sizes, self.cached_axis = False, loops.sizes, loops.cached_axis
+        self.row_bound: Axes = frozenset()
         self.axes_of = dict(zip(self.reductions, map(frozenset, loops.reduced_axes), strict=True))
         self.varying: dict[Expression, Axes] = {}
         for e in self.order:
@@ -101,8 +112,10 @@ class NestedLoopEmitter(LoopEmitter):
     def emit(self) -> str:
         """Return the text of the body."""
         rows = [axis for axis in range(self.rows) if axis not in self.unrolled]
+        self.row_bound = frozenset(rows)
         with self.block(*[line for axis in rows for line in self.dialect.loop(axis, True, self)]):
-            self.emit_row(frozenset(rows))
+            self.fill_row_cache()
+            self.emit_row(self.row_bound)
         return "\n".join(self.lines) + "\n"
 
     def emit_row(self, bound: Axes) -> None:
@@ -123,7 +136,7 @@ class NestedLoopEmitter(LoopEmitter):
         values = [e for _, e in stored]
         names_before = dict(self.names)
         self.hoist(values, bound)
-        with self.loops(axes):
+        with self.pass_loops(axes, values, bound):
             self.emit_reductions(values, bound.union(axes))
             self.hoist(values, bound.union(axes))
             with self.loops(self.unrolled if stored else ()):
@@ -159,8 +172,8 @@ class NestedLoopEmitter(LoopEmitter):
             if e not in repeated:
                 self.start_one(e, totals[e])
         names_before = dict(self.names)
-        with self.loops(axes):
-            values = [e.inputs[0] for e in group]
+        values = [e.inputs[0] for e in group]
+        with self.pass_loops(axes, values, bound):
             self.emit_reductions(values, bound.union(axes))
             self.hoist(values, bound.union(axes))
             once = [e for e in group if e not in repeated]
@@ -171,7 +184,65 @@ class NestedLoopEmitter(LoopEmitter):
                 self.define([e.inputs[0] for e in repeated])
                 for e in repeated:
                     self.combine(totals[e], e, e.inputs[0])
-        self.names = names_before | totals
+        loaded = {e: self.dialect.load(name, e.dtype) if e in repeated else name for e, name in totals.items()}
+        self.names = names_before | loaded
+
+    # Nested reductions in a loop of their own.
+
+    def fill_row_cache(self) -> None:
+        """Compute the nested reductions of a short row once, if several passes need them or they are long."""
+        axis = self.cached_axis
+        if axis < 0:
+            return
+        staged = self.staged_reductions(self.kernel.outputs, axis, self.row_bound)
+        ready = {e for e in self.reductions if self.varying[e] <= self.row_bound | self.unrolled}
+        staged = [e for e in staged if ready.isdisjoint(self.inner_reductions(e.inputs))]
+        passes = sum(axis in self.axes_of[e] for e in ready) + len(self.kernel.pointwise_outputs)
+        if staged and (passes > 1 or not all(map(self.is_short, staged))):
+            self.fill_blocks(staged, axis, [f"for i{axis} in range(n{axis}):"], f"i{axis}")
+
+    @contextmanager
+    def pass_loops(self, axes: Sequence[int], values: Sequence[Expression], bound: Axes) -> Iterator[None]:
+        """Open the loops over some axes. Long nested reductions are computed before, for a block of the last axis."""
+        is_row = bool(axes) and bound == self.row_bound
+        staged = self.staged_reductions(values, axes[-1], bound.union(axes[:-1])) if is_row else []
+        if not staged or all(map(self.is_short, staged)):
+            with self.loops(axes):
+                yield
+            return
+        *outer, axis = axes
+        with self.loops(outer), self.block(f"for block in range(0, n{axis}, {COLUMNS_PER_BLOCK}):"):
+            self.line(f"width = min({COLUMNS_PER_BLOCK}, n{axis} - block)")
+            lines = ["for c in range(width):", f"i{axis} = block + c"]
+            self.fill_blocks(staged, axis, lines, "c")
+            with self.block(*lines):
+                yield
+
+    def staged_reductions(self, values: Sequence[Expression], axis: int, bound: Axes) -> list[ReduceExpr]:
+        """Return the nested reductions that each point along an axis needs."""
+        varying = {e: self.varying[e] for e in self.inner_reductions(values) if axis not in self.axes_of[e]}
+        return [e for e, own in varying.items() if axis in own and own <= bound | {axis}]
+
+    def is_short(self, e: ReduceExpr) -> bool:
+        """Return whether the loop of a reduction is unrolled."""
+        sizes = [self.loop_sizes[axis] for axis in self.axes_of[e]]
+        return 0 not in sizes and prod(sizes) <= MAX_LITERAL_SIZE
+
+    def fill_blocks(self, staged: Sequence[ReduceExpr], axis: int, loop: Sequence[str], index: str) -> None:
+        """Compute nested reductions for each point along an axis, in a loop, and store them in blocks."""
+        blocks = {e: f"block{self.reductions.index(e)}" for e in staged}
+        for e, block in blocks.items():
+            self.line(f"{block} = block_of_{e.dtype.short}()")
+        names_before = dict(self.names)
+        with self.block(*loop):
+            self.emit_reductions(staged, self.row_bound | self.bound_by(staged) | {axis})
+            for e, block in blocks.items():
+                self.line(f"{block}[{index}] = {self.names[e]}")
+        self.names = names_before | {e: self.dialect.load(f"{block}[{index}]", e.dtype) for e, block in blocks.items()}
+
+    def bound_by(self, staged: Sequence[ReduceExpr]) -> Axes:
+        """Return the axes along which some reductions vary."""
+        return frozenset[int]().union(*[self.varying[e] for e in staged])
 
     def start_one(self, e: ReduceExpr, name: str) -> None:
         """Emit the initial value of an accumulator."""

@@ -30,7 +30,8 @@ NESTED_NEEDS_VIEWS = "it is read through a view that a kernel cannot compute"
 MAX_NESTED_SIZE = 32  # elements that a nested reduction reduces for each result
 MIN_NESTED_ROWS = 64  # rows of a kernel with nested reductions: with fewer, threads would be idle
 MAX_CACHED_ROW = 1 << 10  # results of a nested reduction that a kernel keeps for all passes over a row
-MAX_OPS_PER_BYTE = 5  # ops that a processor computes while it stores or loads a byte
+MAX_SHARED_AXIS = 16  # indices of a row axis for which a kernel computes a nested reduction once, if all need it
+MAX_OPS_PER_BYTE = 2  # ops that may be computed again for each byte that is not stored or loaded
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
 SEPARATE = (PadSlice, SliceUpdate, ScatterReduce, CompositeOutput)  # functions whose kernels compute nothing else
 

@@ -18,13 +18,13 @@ from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
 from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
-from .fusibility import MAX_CACHED_ROW, NESTED_NEEDS_VIEWS, why_not_nested
+from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph
 from .iteration_space import IterationSpace, reduction_space
-from .reindexing import Views, is_computable
+from .reindexing import Views, is_computable, layout_of_views
 
-MAX_READS = 32  # reads of a reduction that are followed: keeps the pass linear
+MAX_READS = 64  # reads of a reduction that are followed: keeps the pass linear
 MAX_INLINED = 64  # nodes that a nested reduction is computed from
 
 Users = Mapping[Node, Sequence[Node]]
@@ -92,10 +92,10 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
         if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS
-        if reason is None and (cost := estimate_cost(node, readers.nodes, points)) is not None:
+        if reason is None and (cost := estimate_cost(node, readers.chains, points)) is not None:
             times = -(-cost.points // node.size)
             reason = why_not_nested(cost.row_size, cost.rows, times, cost.ops, cost.saved_nbytes)
-            if reason is None and (reason := target.supports(probe(node, readers.nodes[0]))) is None:
+            if reason is None and (reason := target.supports(probe(node, next(iter(readers.chains))))) is None:
                 points[node] = cost.points
         if reason is not None:
             reasons[node] = reason
@@ -105,7 +105,8 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
 class Readers(NamedTuple):
     """The reductions that read a reduction through views and pointwise nodes."""
 
-    nodes: list[Node]
+    chains: dict[Node, list[Views]]
+    """Each of them, with the chains of views through which it reads."""
     has_liftable_views: bool
     """Whether a kernel can compute all views of the reduction that are read."""
 
@@ -115,7 +116,7 @@ def find_readers(node: Node, users: Users, roots: Container[Node], nested: Conta
 
     That is so if something else reads it, or a kernel of its own rows, or too many nodes to follow.
     """
-    found, is_liftable = dict[Node, None](), True
+    found, is_liftable = dict[Node, list[Views]](), True
     reads: list[tuple[Node, Views]] = [(node, ())]
     visited = {*reads}
     for x, views in reads:
@@ -126,7 +127,7 @@ def find_readers(node: Node, users: Users, roots: Container[Node], nested: Conta
             if isinstance(function, Reduce):
                 if user not in nested and has_rows_of(user, node):
                     return None
-                found[user] = None
+                found.setdefault(user, []).append(views)
                 continue
             if isinstance(function, View):
                 chain = (*views, function)
@@ -136,7 +137,7 @@ def find_readers(node: Node, users: Users, roots: Container[Node], nested: Conta
             if (user, chain) not in visited:
                 visited.add((user, chain))
                 reads.append((user, chain))
-    return Readers([*found], is_liftable) if found else None
+    return Readers(found, is_liftable) if found else None
 
 
 def has_rows_of(reader: Node, node: Node) -> bool:
@@ -144,7 +145,21 @@ def has_rows_of(reader: Node, node: Node) -> bool:
     return reduction_space(reader) == reduction_space(node)
 
 
-def estimate_cost(node: Node, readers: Sequence[Node], points: Mapping[Node, int]) -> NestedCost | None:
+def shared_points(node: Node, reader: Node, chains: Sequence[Views]) -> int:
+    """Return for how many points of another reduction a kernel computes a reduction once: the indices of a short row axis.
+
+    A kernel keeps one result of the other reduction for each index of its last row axis, if that is short.
+    """
+    shape = reader.inputs[0].shape
+    rows = [d for d, n in enumerate(shape) if n > 1 and d not in reader.function.dims]
+    if len(rows) < 2 or shape[rows[-1]] > MAX_SHARED_AXIS:
+        return 1
+    layouts = [layout_of_views(node.shape, chain) for chain in chains]
+    is_constant = all(layout is not None and not layout.strides[rows[-1]] for layout in layouts)
+    return shape[rows[-1]] if is_constant else 1
+
+
+def estimate_cost(node: Node, readers: Mapping[Node, Sequence[Views]], points: Mapping[Node, int]) -> NestedCost | None:
     """Estimate the cost of computing a reduction where others read it; None if it is computed from too many nodes.
 
     `points` are those of nested reductions: all that these read is computed there again.
@@ -154,9 +169,10 @@ def estimate_cost(node: Node, readers: Sequence[Node], points: Mapping[Node, int
         return None
     size, rows = row_size(node), [x.size for x in readers if x not in points]
     passes: dict[IterationSpace, list[int]] = {}  # the points of each pass of the kernels that read it
-    for reader in readers:
+    for reader, chains in readers.items():
         per_result = 1 if has_rows_of(reader, node) else row_size(reader)
-        count = points[reader] * per_result if reader in points else reader.inputs[0].size
+        count = reader.inputs[0].size // shared_points(node, reader, chains)
+        count = points[reader] * per_result if reader in points else count
         passes.setdefault(reduction_space(reader), []).append(count)
     is_kept = max(map(row_size, readers)) <= MAX_CACHED_ROW
     evaluations = sum(max(counts) if is_kept else sum(counts) for counts in passes.values())

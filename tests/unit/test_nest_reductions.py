@@ -83,6 +83,19 @@ def test_expensive_functions_are_not_repeated():
     assert reason.endswith("; to compute it 2 times takes 26,488,000 more ops, and to store and load it takes 924,000 B")
 
 
+def test_a_reduction_is_shared_along_a_short_last_row_axis_only():
+    assert nested_count(gravity, mf.ones(70, 16)) == 1
+    assert nested_count(gravity, mf.ones(70, 17)) == 0
+
+
+def test_gradients_of_distances_are_two_kernels():
+    def energy(x, y):
+        return mf.exp(-((x[:, None] - y) ** 2).sum(2)).sum()
+
+    steps = steps_of(mf.grad(energy, argnums=(0, 1)), mf.ones(70, 3), mf.ones(80, 3))
+    assert [step.kernel.is_nested for step in steps] == [True, True]
+
+
 def test_a_short_row_is_kept_for_all_passes():
     def f(x, y):
         return ((x[:, None] - y).sin() ** 2).sum(2).logsumexp(1)

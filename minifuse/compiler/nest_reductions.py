@@ -92,7 +92,7 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
         if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS
-        if reason is None and (cost := estimate_cost(node, readers.chains, points)) is not None:
+        if reason is None and (cost := estimate_cost(node, readers, points)) is not None:
             times = -(-cost.points // node.size)
             reason = why_not_nested(cost.row_size, cost.rows, times, cost.ops, cost.saved_nbytes)
             if reason is None and (reason := target.supports(probe(node, next(iter(readers.chains))))) is None:
@@ -107,6 +107,8 @@ class Readers(NamedTuple):
 
     chains: dict[Node, list[Views]]
     """Each of them, with the chains of views through which it reads."""
+    outputs: list[Node]
+    """Outputs of the graph that the kernels of these reductions store, and that are computed from the reduction again."""
     has_liftable_views: bool
     """Whether a kernel can compute all views of the reduction that are read."""
 
@@ -116,12 +118,13 @@ def find_readers(node: Node, users: Users, roots: Container[Node], nested: Conta
 
     That is so if something else reads it, or a kernel of its own rows, or too many nodes to follow.
     """
-    found, is_liftable = dict[Node, list[Views]](), True
+    found, outputs, is_liftable = dict[Node, list[Views]](), dict[Node, None](), True
     reads: list[tuple[Node, Views]] = [(node, ())]
     visited = {*reads}
     for x, views in reads:
-        if x in roots or len(reads) > MAX_READS:
+        if (x is node and x in roots) or len(reads) > MAX_READS:
             return None
+        outputs |= {x: None} if x in roots else {}
         for user in users.get(x, ()):
             function, chain = user.function, views
             if isinstance(function, Reduce):
@@ -137,7 +140,15 @@ def find_readers(node: Node, users: Users, roots: Container[Node], nested: Conta
             if (user, chain) not in visited:
                 visited.add((user, chain))
                 reads.append((user, chain))
-    return Readers(found, is_liftable) if found else None
+    if not found or not all(is_stored_by_reader(x, found, nested) for x in outputs):
+        return None
+    return Readers(found, [*outputs], is_liftable)
+
+
+def is_stored_by_reader(output: Node, readers: Container[Node], nested: Container[Node]) -> bool:
+    """Return whether an output is computed from one of some reductions, and has the shape that this reduction loops over."""
+    inner = [x for x in iter_inlined(output) if x in readers and x not in nested]
+    return output.is_pointwise and any(x.inputs[0].shape == output.shape for x in inner)
 
 
 def has_rows_of(reader: Node, node: Node) -> bool:
@@ -159,7 +170,7 @@ def shared_points(node: Node, reader: Node, chains: Sequence[Views]) -> int:
     return shape[rows[-1]] if is_constant else 1
 
 
-def estimate_cost(node: Node, readers: Mapping[Node, Sequence[Views]], points: Mapping[Node, int]) -> NestedCost | None:
+def estimate_cost(node: Node, readers: Readers, points: Mapping[Node, int]) -> NestedCost | None:
     """Estimate the cost of computing a reduction where others read it; None if it is computed from too many nodes.
 
     `points` are those of nested reductions: all that these read is computed there again.
@@ -167,20 +178,23 @@ def estimate_cost(node: Node, readers: Mapping[Node, Sequence[Views]], points: M
     order = inlined_nodes(node)
     if order is None or not node.size:
         return None
-    size, rows = row_size(node), [x.size for x in readers if x not in points]
+    size, rows = row_size(node), [x.size for x in readers.chains if x not in points]
     passes: dict[IterationSpace, list[int]] = {}  # the points of each pass of the kernels that read it
-    for reader, chains in readers.items():
+    for reader, chains in readers.chains.items():
         per_result = 1 if has_rows_of(reader, node) else row_size(reader)
         count = reader.inputs[0].size // shared_points(node, reader, chains)
         count = points[reader] * per_result if reader in points else count
         passes.setdefault(reduction_space(reader), []).append(count)
-    is_kept = max(map(row_size, readers)) <= MAX_CACHED_ROW
+    is_kept = max(map(row_size, readers.chains)) <= MAX_CACHED_ROW
     evaluations = sum(max(counts) if is_kept else sum(counts) for counts in passes.values())
+    evaluations += 0 if is_kept else sum(x.size for x in readers.outputs)
     ops = 1 + sum(x.function.cost if isinstance(x.function, Operator) else 1 for x in order if x.is_pointwise)
     repeated = max(evaluations - node.size, 0)
     arrays = {strip_views(x) for x in order} - {x for x in order if x.is_pointwise}
     large = sum(x.size * x.dtype.itemsize for x in arrays if not x.is_number and x.size >= node.size)
-    saved = (1 + len(readers)) * node.size * node.dtype.itemsize - large * repeated // node.size
+    saved = (
+        1 + len(readers.chains) + len(readers.outputs)
+    ) * node.size * node.dtype.itemsize - large * repeated // node.size
     return NestedCost(size, min(rows, default=node.size), evaluations, repeated * size * ops, saved)
 
 

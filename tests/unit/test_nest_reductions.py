@@ -111,6 +111,28 @@ def test_a_reduction_that_is_stored_in_any_case_is_not_recomputed():
     assert nested_count(f, mf.ones(70, 3), mf.ones(80, 3)) == 0
 
 
+@pytest.mark.parametrize("backend", ["python", "parallel"])
+def test_a_softmax_of_distances_is_one_kernel(backend):
+    def f(x, y):
+        return (-((x[:, None] - y) ** 2).sum(2)).softmax(1)
+
+    x, y = (np.random.default_rng(n).normal(size=(n, 3)) for n in (65, 33))
+    xs = [mf.tensor(a, backend=backend) for a in (x, y)]
+    (step,) = steps_of(f, *xs)
+    assert step.kernel.is_nested
+    assert step.stored_shape(0) == (65, 33, 1)
+    e = np.exp(-((x[:, None] - y) ** 2).sum(2))
+    assert_close(mf.fuse(f)(*xs), e / e.sum(1, keepdims=True), "composed", n=200)
+
+
+def test_an_output_that_another_kernel_stores_prevents_nesting():
+    def f(x, y):
+        d = ((x[:, None] - y) ** 2).sum(2)
+        return d.sqrt(), mf.exp(-d).sum(1)
+
+    assert nested_count(f, mf.ones(70, 3), mf.ones(80, 3)) == 0
+
+
 def test_a_target_that_has_no_nested_reductions_says_so(monkeypatch):
     monkeypatch.setattr(PythonBackend, "supports", lambda self, step: "no loops inside loops")
     x = mf.ones(70, 3, backend="python")

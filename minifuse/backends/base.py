@@ -70,6 +70,8 @@ class Backend:
     is_host = True  # whether the backend's memory is host memory, which NumPy can access
     has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
+    splits_reductions = False  # whether its kernels split long reductions by themselves, so that the compiler need not
+    inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
     has_fast_math = False  # whether kernels have functions for the approximations of operators, such as fast_div
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:

@@ -3,11 +3,12 @@
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
 from ..core.interning import toposort
-from ..ir.array_functions import Iota, View
+from ..ir.array_functions import Full, Iota, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views, view_shape
 from ..ir.nested_reduce import NestedReduce, lift_view
 from .reindexing import ViewChains
+from .slice_updates import strip_fill
 
 
 class FusibleRegion:
@@ -84,6 +85,8 @@ def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewCha
         return node
     if isinstance(x.function, NestedReduce):
         return push_views_into_reduction(x, views[::-1])
+    if (number := strip_fill(x)).is_number:  # every view has the same number in all elements
+        return Node(Full(node.shape, x.dtype), (number,), node.shape, x.dtype)
     chain = chains.shortest(x.shape, tuple(views[::-1]))
     if chain is None:
         return node

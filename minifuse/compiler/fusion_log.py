@@ -4,7 +4,8 @@ While functions run, no log is active, and nothing is logged. `record_fusion` ac
 block log each decision. No other data structure records which kernel computes and stores which nodes.
 """
 
-from collections.abc import Iterable, Iterator, Mapping
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from threading import local
 from typing import NamedTuple
@@ -77,6 +78,13 @@ class FusionLog:
     def kernel_of_step(self, step: int) -> int:
         """Return the number of the kernel that a step launches."""
         return self.emitted[self.order.index(step)]
+
+    def remove_copies(self, steps: Sequence[int]) -> None:
+        """Remove the decisions about copies that are not needed after all: the indices of their steps, in order."""
+        removed = {kernel for kernel, k in zip(self.emitted, self.order, strict=True) if k in steps}
+        self.decisions = [x for x in self.decisions if x.kind != COPIED or x.kernel not in removed]
+        self.order = [k - bisect_left(steps, k) for k in self.order if k not in steps]
+        self.emitted = [kernel for kernel in self.emitted if kernel not in removed]
 
     def move_steps(self, new_index: Mapping[int, int]) -> None:
         """Log a new order of the steps: old index -> new index."""

@@ -233,15 +233,15 @@ class Graph:
         """
         if not self.has(*(kinds if isinstance(kinds, tuple) else (kinds,))):
             return self
+        return self.rebuild(lambda _, node: rule(node))
+
+    def rebuild(self, rule: Callable[[Node, Node], Node]) -> "Graph":
+        """Replace each node by `rule(node, rebuilt)`, inputs first: `rebuilt` is the node with its replaced inputs."""
         new: dict[Node, Node] = {}
         for node in toposort([*self.roots, *[node for _, node in self.contents]], inputs_of):
             inputs = tuple(new[x] for x in node.inputs)
             is_same = all(map(is_, inputs, node.inputs))
-            new[node] = rule(node if is_same else Node(node.function, inputs, node.shape, node.dtype))
-        return self.replace_nodes(new)
-
-    def replace_nodes(self, new: Mapping[Node, Node]) -> "Graph":
-        """Return this graph with each node replaced by `new[node]`."""
+            new[node] = rule(node, node if is_same else Node(node.function, inputs, node.shape, node.dtype))
         return replace(
             self,
             outputs=tuple(new[x] for x in self.outputs),

@@ -14,7 +14,7 @@ from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
-from ..ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Load, ReduceExpr
+from ..ir.kernel_ir import Accumulator, Expression, IndexedLoad, IndexValue, Kernel, Load, ReduceExpr
 from ..ir.nested_reduce import NestedReduce
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission, ParameterSource, lower_number
@@ -113,21 +113,29 @@ class KernelBuilder:
         if node is self.matmul:
             return emission.allocate(node, row_major(node.shape))
         layout = row_major(node.shape)
-        is_row_major = node.shape != self.space.shape or isinstance(node.function, Copy | GatherND)
+        is_row_major = node.ndim != len(self.space.shape) or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
-        read = [self.nested.strip(layout) for slot, layout in self.inputs if slot != NO_BUFFER]
+        inputs = [self.nested.strip(layout) for slot, layout in self.inputs if slot != NO_BUFFER]
+        read = [Layout(node.shape, layout.strides, 0) for layout in inputs if layout.ndim == node.ndim]
         if not is_row_major and read[:1] != [layout]:
             wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
             layout = dense_like(read, node.shape, wanted)
         slot, layout = emission.allocate(node, emission.layout_of(node, layout))
         return slot, self.space.reindex_for(node.shape)(layout)
 
+    def reserve_copies(self, node: Node, targets: SliceTargets) -> list[BufferView]:
+        """Return the slices in which this kernel stores copies of an output that is read elsewhere, too."""
+        return targets.reserve_copies(node, lambda target: self.reindex_buffer(target, node.shape))
+
     def gather_load(self, gather: Node, indices: Sequence[Expression]) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""
         emission = self.emission
         source = strip_identities(gather.inputs[0], emission.buffers)
         operand = self.indexed_operands.setdefault(emission.locate(source), len(self.indexed_operands))
-        dim, fill = gather.function.dim, Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)
+        dim = gather.function.dim
+        if dim is None:
+            return IndexedLoad(operand, 0, tuple(indices), source.dtype)
+        fill = Literal(kernel_ir.constant(fill_value(source.dtype), source.dtype).text)
         last = lower_number(Node(Literal(str(source.shape[dim] - 1)), (), (), int64), self.parameters)
         fill_number = lower_number(Node(fill, (), (), source.dtype), self.parameters)
         return clamped_load(source.dtype, dim, indices, operand, last, fill_number)
@@ -235,8 +243,11 @@ def emit_kernel(targets: SliceTargets, space: IterationSpace, nodes: Sequence[No
     found = {node: builder.expression(node, space.reindex_for(node.shape)) for node in nodes}
     pointwise = [node for node in nodes if node.shape == space.shape]
     rows = [node for node in nodes if node.shape != space.shape]
-    outputs = builder.allocate_outputs(pointwise + rows, targets)
-    kernel = Kernel(tuple(found[node] for node in pointwise), tuple(found[node] for node in rows))
+    views = dict(zip(pointwise + rows, builder.allocate_outputs(pointwise + rows, targets), strict=True))
+    stored = {node: [view, *builder.reserve_copies(node, targets)] for node, view in views.items()}
+    outputs = [view for node in pointwise + rows for view in stored[node]]
+    pointwise_outputs, row_outputs = (tuple(found[x] for x in part for _ in stored[x]) for part in (pointwise, rows))
+    kernel = Kernel(pointwise_outputs, row_outputs)
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)

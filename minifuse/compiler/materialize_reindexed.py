@@ -107,14 +107,15 @@ def collect_reads(nodes: Sequence[Node]) -> tuple[dict[Node, list[ViewedRead]], 
     needed: dict[Node, str] = {}
 
     def require_stored(node: Node, reason: str) -> None:
-        while is_identity(node):
-            node = strip_views(node.inputs[0])
         if is_inlinable(node):
             needed[node] = reason
 
     for user in nodes:
         if isinstance(user.function, GatherND):
-            require_stored(strip_views(user.inputs[0]), GATHER_NEEDS_MEMORY)
+            source = strip_views(user.inputs[0])
+            while is_identity(source):  # which a gather reads through
+                source = strip_views(source.inputs[0])
+            require_stored(source, GATHER_NEEDS_MEMORY)
         for x in user.inputs[isinstance(user.function, GatherND) :]:
             views = list[View]()
             while x not in reads and x.inputs:

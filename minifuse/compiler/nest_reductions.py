@@ -10,11 +10,10 @@ from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.interning import toposort
 from ..core.layout import row_major
 from ..core.operators import Operator
 from ..ir.array_functions import Reduce, View
-from ..ir.graph import Node, inputs_of, strip_views
+from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
 from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
@@ -225,14 +224,9 @@ def probe(node: Node, reader: Node) -> Step:
     return Step.of_layouts(Kernel((), (outer,)), shape, (*dims, len(shape) - 1), *layouts)
 
 
-def rewrite_nested(graph: Graph, chosen: Mapping[Node, int]) -> Graph:
+def rewrite_nested(graph: Graph, chosen: Container[Node]) -> Graph:
     """Replace the chosen reductions."""
-    contents = [node for _, node in graph.contents]
-    new: dict[Node, Node] = {}
-    for node in toposort([*graph.roots, *contents], inputs_of):
-        inputs = tuple(new[x] for x in node.inputs)
-        new[node] = nested(node, inputs[0]) if node in chosen else Node(node.function, inputs, node.shape, node.dtype)
-    return graph.replace_nodes(new)
+    return graph.rebuild(lambda node, new: nested(node, new.inputs[0]) if node in chosen else new)
 
 
 def nested(node: Node, x: Node) -> Node:

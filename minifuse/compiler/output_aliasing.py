@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from ..backends.base import Backend
 from ..ir.graph import Node
-from ..ir.kernel_ir import copy_kernel
-from ..ir.steps import BufferView, Step, may_overlap, relocate
+from ..ir.kernel_ir import Kernel, ReadOutput, copy_kernel
+from ..ir.steps import BufferView, Step, can_store_in, may_overlap, relocate
 from .fusion_log import IN_PLACE, FusionLog, active_log
 from .graph import Graph, locate_view
 
@@ -87,7 +87,7 @@ class InPlaceStores:
                     if self.log:
                         argument = self.nodes[target[0]][0]
                         self.log.note(IN_PLACE, self.log.kernel_of_step(k), (node, argument))
-                    self.early[k] = step.alias_output(step.outputs.index(source_view), target_view)
+                    self.early[k] = step.alias_outputs({step.outputs.index(source_view): target_view})
                     self.index_step(k, self.early[k])
                     return
                 break
@@ -100,8 +100,16 @@ class InPlaceStores:
 
     def redirect(self, source: BufferView, target: BufferView, first: int) -> bool:
         """Let step `first` write to a target instead of a buffer, and later steps read it. Return False if they cannot."""
-        slot = source[0]
-        if slot < len(self.graph.arguments):  # another argument is stored there
+        slot, first_slot = source[0], len(self.graph.arguments)
+        if slot < first_slot:  # another argument is stored there
+            return False
+        step = self.early[first]
+        written = [k for k, x in enumerate(step.outputs) if x[0] == slot]
+        is_entire = (
+            source[1].size * step.kernel.outputs[written[0]].dtype.itemsize == self.graph.buffer_nbytes[slot - first_slot]
+        )
+        is_updated = any(e.index in written for e in Kernel(step.kernel.outputs, ()).find_all(ReadOutput))
+        if not is_entire or is_updated:  # an earlier step has stored other slices, or the old elements, in the buffer
             return False
         early = [k for k in self.steps[slot] if k > first]
         late = [k for k, step in enumerate(self.late) if any(x == slot for x, _ in step.buffer_views())]
@@ -128,14 +136,3 @@ def move_operands(step: Step, new_view: Mapping[BufferView, BufferView]) -> Step
         [new_view.get(x, x) for x in views] for views in (step.outputs, step.inputs, step.indexed_operands)
     )
     return replace(step, outputs=outputs, inputs=inputs, indexed_operands=indexed)
-
-
-def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
-    """Return whether a step may store an output in a target that its inputs or other outputs may overlap.
-
-    An overlapping input must have the same elements, each read only by the thread that overwrites it. A gather may read an
-    element after it is overwritten, and two outputs cannot share memory.
-    """
-    overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]
-    is_elementwise = all(step.inputs[k] == view and step.can_overwrite(k) for k in overlapping)
-    return is_elementwise and not any(may_overlap(x, target) for x in (*step.indexed_operands, *step.outputs))

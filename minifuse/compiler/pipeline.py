@@ -13,10 +13,12 @@ from ..ir.graph import strip_views
 from ..ir.vjp import Backward
 from .batch_launches import batch_launches
 from .buffer_assignment import assign_buffers
+from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
 from .graph import Graph
 from .graph_changes import changed_lines, changed_order
+from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
 from .nest_reductions import nest_reductions
@@ -36,6 +38,7 @@ REWRITES: tuple[Pass, ...] = (
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
+    inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it
 )
 PASSES: tuple[Pass, ...] = (
     *REWRITES,
@@ -46,6 +49,7 @@ PASSES: tuple[Pass, ...] = (
     form_kernels,  # groups of nodes that share one loop nest
     # Decide where and when kernels run.
     emit_steps,  # expressions, buffers and layouts; prologue and epilogue of each matmul
+    elide_copies,  # arrays that are updated in place, since nothing reads the old elements afterwards
     assign_outputs,  # results that can be stored in an argument
     reorder,  # free large buffers early
     batch_launches,  # many small equal kernels -> one launch

@@ -142,7 +142,7 @@ MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep
 MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
 
 
-def split_reductions(graph: Graph, _target: Backend) -> Graph:
+def split_reductions(graph: Graph, target: Backend) -> Graph:
     """Replace long reductions by reductions of chunks, and a reduction of their results.
 
     >>> from minifuse.backends.python import PythonBackend
@@ -165,7 +165,7 @@ def split_reductions(graph: Graph, _target: Backend) -> Graph:
                 return split_reduction(node, splits_columns=not is_nesting)
         return node
 
-    return graph.rewrite(Reduce, rule)
+    return graph if target.splits_reductions else graph.rewrite(Reduce, rule)
 
 
 def split_reduction(reduction: Node, splits_columns: bool = True) -> Node:

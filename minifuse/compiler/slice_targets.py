@@ -1,10 +1,9 @@
 """Compute slices directly in the buffer of a chain of slice updates, if the order of the kernels allows it."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..core.errors import ShapeError
 from ..core.layout import Layout
-from ..ir import kernel_ir
 from ..ir.array_functions import View
 from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel
@@ -25,12 +24,15 @@ class SliceTargets:
     slices : dict of Node to (UpdateChain, int)
         Node that a kernel computes -> the chain, and the index of the update that stores the node. The index is -1 for the
         array that the chain starts from.
+    copies : dict of Node to list of (UpdateChain, int)
+        Node that other nodes read, too -> the chains and updates that store a copy of it.
     """
 
     def __init__(self, graph: Graph, emission: Emission) -> None:
         self.updates, self.emission = graph.slice_updates, emission
         self.chains: dict[Node, UpdateChain] = {}
         self.slices: dict[Node, tuple[UpdateChain, int]] = {}
+        self.copies: dict[Node, list[tuple[UpdateChain, int]]] = {}
         self.reserved: list[tuple[UpdateChain, int]] = []  # by the current kernel
         for node in (x for group in graph.kernels for x in group.members if is_update(x)):
             chain = self.chains[node] = self.updates.chain(node)
@@ -44,6 +46,8 @@ class SliceTargets:
                 value, is_only_read_here = self.updates.value(update)
                 if is_only_read_here and not value.is_number:
                     self.slices[value] = chain, k
+                elif not value.is_number:
+                    self.copies.setdefault(value, []).append((chain, k))
 
     def reserve(self, node: Node) -> BufferView | None:
         """Return the slice in which a kernel is to store a node, after adding the steps that fill the array around it.
@@ -58,6 +62,22 @@ class SliceTargets:
                 chain.buffer = self.emission.new_buffer(chain.last)
                 return chain.buffer
             return None
+        return self.reserve_slice(node, chain, k)
+
+    def reserve_copies(self, node: Node, reindex: Callable[[BufferView], BufferView | None]) -> list[BufferView]:
+        """Return the slices in which a kernel is to store copies of a node, as its loops see them."""
+        views = []
+        for chain, k in self.copies.get(node, ()):
+            target = self.reserve_slice(node, chain, k)
+            view = None if target is None else reindex(target)
+            if view is not None:
+                views.append(view)
+            elif target is not None:
+                self.reserved.remove((chain, k))
+        return views
+
+    def reserve_slice(self, node: Node, chain: UpdateChain, k: int) -> BufferView | None:
+        """Return the slice of update k in which a kernel is to store a node, or None as `reserve` does."""
         if chain.base is not None and strip_views(chain.base) not in self.emission.buffers:
             return None
         slot, layout = self.open(chain)
@@ -102,9 +122,8 @@ class SliceTargets:
         chain.buffer = self.emission.new_buffer(chain.last)
         if base is not None:
             self.emission.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
-        elif chain.needs_fill:
-            zeros = Step(Kernel((kernel_ir.constant(0, first.dtype),), ()), first.shape, (), [chain.buffer], [])
-            self.emission.add_unfused_step(zeros, first, "zeros, before its slices are written")
+        elif chain.fill is not None:
+            self.add_fill(chain.fill, chain.buffer, first, "one number, before its slices are written")
         return chain.buffer
 
     def fill_numbers(self, chain: UpdateChain, updates: Iterable[int]) -> None:
@@ -116,12 +135,16 @@ class SliceTargets:
                 continue
             if not update.inputs[-1].is_number:
                 return
-            region = update.function.region_layout(layout)
-            parameters: dict[ParameterSource, int] = {}
-            kernel = Kernel((lower_number(update.inputs[-1].to(update.dtype), parameters),), ())
-            step = Step(kernel, region.shape, (), [(slot, region)], [], [source for source, _ in parameters])
-            self.emission.add_unfused_step(step, update, "a number, written to its slice")
+            region = slot, update.function.region_layout(layout)
+            self.add_fill(update.inputs[-1], region, update, "a number, written to its slice")
             chain.stored.add(k)
+
+    def add_fill(self, number: Node, target: BufferView, update: Node, reason: str) -> None:
+        """Add the step that stores a number in all elements of a target."""
+        parameters: dict[ParameterSource, int] = {}
+        kernel = Kernel((lower_number(number.to(update.dtype), parameters),), ())
+        step = Step(kernel, target[1].shape, (), [target], [], [source for source, _ in parameters])
+        self.emission.add_unfused_step(step, update, reason)
 
     def emit(self, last: Node) -> None:
         """Add the steps of a chain that are missing: the fill around its slices, and copies of slices stored elsewhere."""

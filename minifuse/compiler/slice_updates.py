@@ -11,10 +11,12 @@ from math import prod
 
 from ..core.indexing import Range
 from ..core.layout import Layout
-from ..core.overlap import are_disjoint_slices
-from ..ir.array_functions import PadSlice, SliceUpdate, View
-from ..ir.graph import Node, is_identity, strip_views
+from ..core.overlap import are_disjoint_slices, range_interval
+from ..ir.array_functions import Full, PadSlice, SliceUpdate, View
+from ..ir.graph import Node, is_identity, literal, strip_views
 from ..ir.steps import BufferView
+
+REORDERING_VIEWS = frozenset({"permute", "reshape", "unflatten"})  # methods of views that have each element once
 
 
 def is_update(node: Node) -> bool:
@@ -33,11 +35,12 @@ class UpdateChain:
     nodes : list of Node
         The updates, and the identities between them.
     base : Node or None
-        The array that the chain starts from; None for zeros, and if the slices leave no gap.
+        The array that the chain starts from; None if the array has one number in all elements, and if the slices leave no
+        gap.
+    fill : Node or None
+        The number that the gaps contain; None if there is a base, and if the slices leave no gap.
     are_disjoint : bool
         Whether no two slices have an element in common.
-    needs_fill : bool
-        Whether the slices leave a gap.
     stored : set of int
         The updates whose slice is stored.
     buffer : BufferView or None
@@ -47,8 +50,8 @@ class UpdateChain:
     updates: list[Node]
     nodes: list[Node]
     base: Node | None
+    fill: Node | None
     are_disjoint: bool
-    needs_fill: bool
     stored: set[int] = field(default_factory=set)
     buffer: BufferView | None = None
 
@@ -121,9 +124,10 @@ class SliceUpdates:
         ranges = [slice_ranges(x) for x in updates]
         known_ranges = [x for x in ranges if x is not None]
         are_disjoint = len(known_ranges) == len(ranges) and are_disjoint_slices(known_ranges)
-        needs_fill = not are_disjoint or sum(prod(size for *_, size in part) for part in known_ranges) < last.size
-        has_base = needs_fill and not isinstance(updates[0].function, PadSlice)
-        return UpdateChain(updates, nodes, updates[0].inputs[0] if has_base else None, are_disjoint, needs_fill)
+        first, has_gap = updates[0], len(known_ranges) < len(ranges) or leave_gap(known_ranges, last.shape, are_disjoint)
+        old = literal(0) if isinstance(first.function, PadSlice) else strip_fill(first.inputs[0])
+        base, fill = (None, old) if old.is_number else (old, None)
+        return UpdateChain(updates, nodes, base if has_gap else None, fill if has_gap else None, are_disjoint)
 
     def value(self, update: Node) -> tuple[Node, bool]:
         """Return the node that a kernel computes for the slice of an update, and whether it may store the node in the slice.
@@ -147,12 +151,50 @@ class SliceUpdates:
         return values if chain.base is None else [chain.base, *values]
 
 
+def strip_fill(node: Node) -> Node:
+    """Return the number that an array has in all its elements, or the array itself if its elements may differ."""
+    x = node
+    while isinstance(x.function, View) or is_identity(x):
+        if not x.inputs:
+            return node
+        (x,) = x.inputs
+    if isinstance(x.function, Full):
+        (x,) = x.inputs
+    return x if x.is_number else node
+
+
 def slice_ranges(node: Node) -> tuple[Range, ...] | None:
-    """Return the slice that an update writes, as a range for each dim; None if it is empty or not a slice."""
+    """Return the slice that an update writes, as a range for each dim; None if it is empty or not a slice.
+
+    Views of the slice that only reorder its elements do not matter.
+    """
     function = node.function
     ranges: tuple[Range, ...] | None = None
     if isinstance(function, PadSlice):
         ranges = function.ranges
-    elif [view.method for view in function.views] == ["slice"]:
-        ranges = function.views[0].parameters
+    elif function.views and function.views[0].method == "slice":
+        is_reordered = all(view.method in REORDERING_VIEWS for view in function.views[1:])
+        ranges = function.views[0].parameters if is_reordered else None
     return ranges if ranges and all(size for *_, size in ranges) else None
+
+
+def leave_gap(slices: Sequence[tuple[Range, ...]], shape: Sequence[int], are_disjoint: bool) -> bool:
+    """Return whether some element of an array is in no slice, as far as this can be decided fast.
+
+    Slices leave no gap if they are disjoint and have as many elements as the array, or if each has all elements along all
+    dims but one, and each begins along this dim where those before it end, or earlier.
+
+    >>> leave_gap([((0, 1, 3), (0, 1, 2)), ((2, 1, 2), (0, 1, 2))], (4, 2), are_disjoint=False)
+    False
+    """
+    if are_disjoint:
+        return sum(prod(size for *_, size in part) for part in slices) < prod(shape)
+    for dim, n in enumerate(shape):
+        if all(size == shape[d] for part in slices for d, (_, _, size) in enumerate(part) if d != dim):
+            dense = [part[dim] for part in slices if abs(part[dim][1]) == 1 or part[dim][2] == 1]
+            covered = 0
+            for start, stop in sorted(range_interval(*x) for x in dense):
+                covered = max(covered, stop) if start <= covered else covered
+            if covered == n:
+                return False
+    return True

@@ -15,6 +15,7 @@ An interval is (start, end), the end excluded: of addresses, of positions in mem
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
+from itertools import combinations
 from operator import le
 
 import numpy as np
@@ -27,6 +28,7 @@ from .layout import Layout, collapse
 Interval = tuple[int, int]
 
 MAX_COMPARED_LAYOUTS = 10_000  # cached results of `share_bytes`
+MAX_COMPARED_SLICES = 16  # slices of which all pairs are compared
 MAX_TRIED_SOLUTIONS = 10_000  # after this many solutions and dead ends, two regions count as overlapping
 MAX_COUNTED_POSITIONS = 1 << 22  # positions that `count_positions` counts one by one; with more, it returns an upper bound
 
@@ -86,14 +88,41 @@ def connected_groups(intervals: Iterable[tuple[int, int, int]]) -> list[list[int
 
 
 def are_disjoint_slices(slices: Sequence[Sequence[Range]]) -> bool:
-    """Return whether slices of one array are known to be disjoint: along one dim, each ends before the next begins.
+    """Return whether slices of one array are known to be disjoint: each two of them are, along one dim.
+
+    They are along one dim for all pairs, or there are at most MAX_COMPARED_SLICES of them.
 
     Examples
     --------
     >>> are_disjoint_slices([((0, 1, 4), (0, 1, 2)), ((0, 1, 4), (2, 1, 2))])
     True
+
+    The four colors of a checkerboard with rows and columns of two kinds:
+
+    >>> starts = (0, 0), (0, 1), (1, 0), (1, 1)
+    >>> are_disjoint_slices([((row, 2, 4), (column, 2, 4)) for row, column in starts])
+    True
     """
-    return any(are_disjoint([range_interval(*r) for r in ranges]) for ranges in zip(*slices, strict=True))
+    if any(are_disjoint_ranges(ranges) for ranges in zip(*slices, strict=True)):
+        return True
+    if len(slices) > MAX_COMPARED_SLICES:
+        return False
+    return all(any(map(are_disjoint_ranges, zip(a, b, strict=True))) for a, b in combinations(slices, 2))
+
+
+def are_disjoint_ranges(ranges: Sequence[Range]) -> bool:
+    """Return whether ranges are known to be disjoint: each ends before the next begins, or they interleave.
+
+    Examples
+    --------
+    >>> are_disjoint_ranges([(0, 2, 3), (1, 2, 3)]), are_disjoint_ranges([(0, 2, 3), (2, 2, 3)])
+    (True, False)
+    """
+    if are_disjoint([range_interval(*r) for r in ranges]):
+        return True
+    steps = {abs(step) for _, step, _ in ranges}
+    step = steps.pop()
+    return not steps and step > 1 and len({start % step for start, _, _ in ranges}) == len(ranges)
 
 
 @lru_cache(MAX_COMPARED_LAYOUTS)

@@ -74,12 +74,13 @@ class ScatterAdd(Function):
 class GatherND(Function):
     """Select elements of the first input by one index per dim. The index along `dim` may be out of range.
 
-    The compiler lowers Gather to this op. It is pointwise in its indices, so a view of its result is a view of them.
+    If `dim` is None, no index is out of range. The compiler lowers Gather to this op. It is pointwise in its indices, so a
+    view of its result is a view of them.
     """
 
     __slots__ = ("dim",)
 
-    def __init__(self, dim: int) -> None:
+    def __init__(self, dim: int | None) -> None:
         self.dim = dim
 
     def infer(self, x: "Array", *indices: "Array") -> ShapeDtype:

@@ -213,10 +213,17 @@ def with_inputs(e: Expression, inputs: tuple[Expression, ...]) -> Expression:
 
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
     """Rebuild an expression with each subexpression of class `kind` replaced by `change(subexpression)`."""
+    return replace_in((e,), kind, change)[0]
+
+
+def replace_in(
+    roots: "Sequence[Expression]", kind: "type[E]", change: "Callable[[E], Expression]"
+) -> tuple[Expression, ...]:
+    """Rebuild some expressions with each subexpression of class `kind` replaced. What they share is rebuilt once."""
     rebuilt: dict[Expression, Expression] = {}
-    for x in toposort([e], lambda x: () if isinstance(x, kind) else x.inputs):
+    for x in toposort(roots, lambda x: () if isinstance(x, kind) else x.inputs):
         rebuilt[x] = change(x) if isinstance(x, kind) else with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
-    return rebuilt[e]
+    return tuple(rebuilt[e] for e in roots)
 
 
 def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
@@ -358,7 +365,7 @@ class Kernel(StepKernel):
 
     def replace_loads(self, change: "Callable[[Load], Expression]") -> "Kernel":
         """Rebuild this kernel with each load of its pointwise outputs replaced."""
-        return Kernel(tuple(replace(e, Load, change) for e in self.pointwise_outputs), self.row_outputs)
+        return Kernel(replace_in(self.pointwise_outputs, Load, change), self.row_outputs)
 
     def stride_kinds(self, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout]) -> list[str]:
         """Return the stride kinds of outputs and inputs, with as few axes as the loops have."""

@@ -60,6 +60,16 @@ class LoopNest:
         self.is_empty = 0 in [size for size, _ in outer]
         self.points = prod(self.sizes)
 
+    @classmethod
+    def of_axes(cls, sizes: Sequence[int], row_axes: int, strides: Sequence[tuple[int, ...]]) -> "LoopNest":
+        """Return the loop nest with these axes, which are not merged any further. Each of them is one dim."""
+        nest = cls.__new__(cls)
+        nest.sizes, nest.row_axes, nest.strides = list(sizes), row_axes, list(strides)
+        nest.shape, nest.groups = tuple(sizes), [([axis], 1) for axis in range(len(sizes))]
+        nest.stride_kinds = tuple("".join(map(stride_kind, x)) for x in strides)
+        nest.is_empty, nest.points = False, prod(sizes)
+        return nest
+
     @property
     def axis_dims(self) -> list[tuple[int, ...]]:
         """The dims of the shape that each axis consists of, outermost first. Dims of size 1 may be missing."""

@@ -17,6 +17,7 @@ from .kernel_ir import (
     StepKernel,
     expressions_of,
     replace,
+    replace_in,
 )
 
 
@@ -69,7 +70,7 @@ class MatmulKernel(StepKernel):
 
     def replace_loads(self, change: Callable[[Load], Expression]) -> "MatmulKernel":
         """Rebuild this kernel with each load replaced."""
-        a, b, *pointwise = (replace(e, Load, change) for e in (self.a, self.b, *self.pointwise_outputs))
+        a, b, *pointwise = replace_in((self.a, self.b, *self.pointwise_outputs), Load, change)
         return MatmulKernel(a, b, tuple(pointwise), self.precision)
 
     def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:

@@ -4,7 +4,7 @@ The operands of a step are buffer views: (slot, layout). Slots number the argume
 that depends only on layouts is done once, when a backend compiles a step.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
@@ -12,7 +12,7 @@ from math import prod
 from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.layout import Layout
-from ..core.overlap import intersects
+from ..core.overlap import intersects, share_bytes
 from .kernel_ir import Expression, Load, LoopNest, ReadOutput, Shape, StepKernel
 
 BufferView = tuple[int, Layout]
@@ -137,16 +137,17 @@ class Step:
         """Return whether an output may be stored over input k: each element is read before it is overwritten."""
         return self.kernel.can_overwrite(k, self.inputs[k][1], self.shape, self.dims)
 
-    def alias_output(self, output: int, target: BufferView) -> "Step":
-        """Return this step with one output stored in `target`.
+    def alias_outputs(self, targets: Mapping[int, BufferView]) -> "Step":
+        """Return this step with some outputs stored in other places: the index of an output -> its target.
 
-        Loads of the inputs equal to `target` become `ReadOutput`. With reductions, no load changes: a row output is stored
+        Loads of the inputs equal to a target become `ReadOutput`. With reductions, no load changes: a row output is stored
         after all loads of its row.
         """
-        outputs = [target if k == output else view for k, view in enumerate(self.outputs)]
-        if self.dims:
+        outputs = [targets.get(k, view) for k, view in enumerate(self.outputs)]
+        aliased = {view: k for k, view in targets.items()}
+        if self.dims or aliased.keys().isdisjoint(self.inputs):
             return replace(self, outputs=outputs)
-        change, inputs = alias_inputs(self.inputs, target, output)
+        change, inputs = alias_inputs(self.inputs, aliased)
         return replace(self, kernel=self.kernel.replace_loads(change), outputs=outputs, inputs=inputs)
 
 
@@ -168,8 +169,24 @@ def relocate(view: BufferView, source: BufferView, target: BufferView) -> Buffer
 
 
 def may_overlap(a: BufferView, b: BufferView) -> bool:
-    """Return whether two buffer views may share elements: they have the same slot, and their spans overlap."""
-    return a[0] == b[0] and intersects(a[1].span(), b[1].span())
+    """Return whether two buffer views share elements, as far as `share_bytes` can decide it.
+
+    Every second row does not overlap the rows between, though the spans of both intersect.
+    """
+    if a[0] != b[0] or not intersects(a[1].span(), b[1].span()):
+        return False
+    return a[1] is b[1] or share_bytes(a[1], 1, b[1], 1, 0)
+
+
+def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
+    """Return whether a step may store an output in a target that its inputs or other outputs may overlap.
+
+    An overlapping input must have the same elements, each read only by the thread that overwrites it. A gather may read an
+    element after it is overwritten, and two outputs cannot share memory.
+    """
+    overlapping = [k for k, x in enumerate(step.inputs) if may_overlap(x, target)]
+    is_elementwise = all(step.inputs[k] == view and step.can_overwrite(k) for k in overlapping)
+    return is_elementwise and not any(may_overlap(x, target) for x in (*step.indexed_operands, *step.outputs))
 
 
 def without_offsets(views: Sequence[BufferView]) -> list[Layout]:
@@ -184,9 +201,9 @@ def byte_offsets(views: Sequence[BufferView], dtypes: Sequence[DType]) -> list[t
 
 
 def alias_inputs(
-    inputs: list[BufferView], target: BufferView, output: int
+    inputs: list[BufferView], aliased: Mapping[BufferView, int]
 ) -> tuple[Callable[[Load], Expression], list[BufferView]]:
-    """Let an output overwrite the inputs equal to `target`.
+    """Let outputs overwrite inputs: the view of such an input -> the index of the output.
 
     Returns
     -------
@@ -195,11 +212,13 @@ def alias_inputs(
     inputs : list of BufferView
         The remaining inputs.
     """
-    remaining = [k for k, view in enumerate(inputs) if view != target]
+    remaining = [k for k, view in enumerate(inputs) if view not in aliased]
     new_index = {old: new for new, old in enumerate(remaining)}
 
     def change(load: Load) -> Expression:
-        return type(load)(new_index[load.index], load.dtype) if load.index in new_index else ReadOutput(output, load.dtype)
+        if load.index in new_index:
+            return type(load)(new_index[load.index], load.dtype)
+        return ReadOutput(aliased[inputs[load.index]], load.dtype)
 
     return change, [inputs[k] for k in remaining]
 

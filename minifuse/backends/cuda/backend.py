@@ -57,7 +57,9 @@ class CudaBackend(Backend):
     """Kernels of Numba CUDA on GPU number `index`, or in the interpreter if there is no GPU."""
 
     is_host = False
+    inlines_padding = True
     has_fast_math = True
+    splits_reductions = True
 
     def __init__(self, index: int = 0) -> None:
         self.name = f"cuda:{index}" if index else "cuda"

@@ -35,6 +35,7 @@ from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
+from .split import SplitLauncher, SplitPlan, source_of, split_of
 
 if TYPE_CHECKING:
     from ..base import Backend
@@ -66,13 +67,28 @@ class CudaKernel(Executable):
         """Why the kernel cannot be generated: its reductions are nested."""
         return "a CUDA kernel reduces one set of rows" if self.kernel.is_nested else None
 
+    @cached_property
+    def split(self) -> SplitPlan | None:
+        """The launches, if the reductions are split over the grid."""
+        if self.functions or not self.nest.points:
+            return None
+        split = split_of(self.step, self.kernel, self.device.multiprocessors)
+        return None if split is None else SplitPlan(self.step, self.kernel, split)
+
     @property
     def source(self) -> str:
-        """The text that is compiled."""
+        """The text that is compiled, of each launch."""
+        if self.split is not None:
+            return "\n\n".join(source_of(part) for part in self.split.parts)
         return generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())).text
 
     def cost(self) -> Cost:
-        """Return 1 launch, or none if the shape has no elements and the kernel stores no value per row."""
+        """Return 1 launch, or none if the shape has no elements and the kernel stores no value per row.
+
+        If reductions are split over the grid, there are more launches, with partial results in a workspace.
+        """
+        if self.split is not None:
+            return Cost(len(self.split.parts), self.split.workspace)
         return Cost(count_rows_launches(self.step) * bool(0 not in self.step.shape or self.kernel.row_outputs))
 
     def load(self) -> Launcher:
@@ -82,6 +98,8 @@ class CudaKernel(Executable):
         if not self.nest.points:
             return self.load_empty_reduction()
         rows, indexed_layouts = self.step.row_shape, self.step.indexed_layouts()
+        if self.split is not None:
+            return SplitLauncher(self.device, self.split)
         return CudaKernelLauncher(self.device, self.kernel, self.nest, self.layouts, rows, self.functions, indexed_layouts)
 
     def load_empty_reduction(self) -> Launcher:

@@ -5,7 +5,7 @@ running them, for pictures and checks.
 """
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -18,11 +18,12 @@ from ...ir.step_kernels import MatmulKernel
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
+from ..codegen.gpu_schedule import Split, launch_geometry
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
-from .codegen.select import GeneratedKernel, generate_kernel
+from .codegen.select import GeneratedKernel, generate_kernel, generate_scheduled
 from .compiler import kernel_from_text
 from .geometry import (
     EXCLUSIVE_ROW_BYTES,
@@ -33,6 +34,7 @@ from .geometry import (
     geometry_of,
     line_geometry,
     partitioned_row_geometry,
+    split_grid_yz,
     vec4_column_geometry,
 )
 from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
@@ -70,9 +72,23 @@ class CudaKernelLauncher:
         rows: tuple[int, ...],
         functions: dict[str, Callable[..., Number]] | None = None,
         raws: Sequence[Layout] = (),
+        split: Split | None = None,
+        has_constants: bool = True,
+        is_aligned: bool = True,
     ) -> None:
-        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws))
-        self.geometry = kernel_geometry(text, nest)
+        kinds = stride_kinds_of(raws)
+        scheduled = generate_scheduled(
+            kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants
+        )
+        self.text = text = scheduled or generate_kernel(kernel, nest, kinds)
+        self.unaligned: Callable[[], CudaKernelLauncher] | None = None
+        if text.schedule and text.wide:
+            self.unaligned = cache(
+                lambda: CudaKernelLauncher(
+                    device, kernel, nest, layouts, rows, functions, raws, split, has_constants, is_aligned=False
+                )
+            )
+        self.geometry = kernel_geometry(text, nest, split)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address
         stored = range(len(kernel.pointwise_outputs), len(kernel.outputs))  # row outputs, also of a row without elements
@@ -82,47 +98,67 @@ class CudaKernelLauncher:
         self.device, self.is_simulated = device, device.is_simulated
         names = [name for name, _ in text.parameters]
         values_by_name = sizes_and_strides(text, nest, names[: len(layouts)], raws)
+        if split is not None:
+            chunks = prod(n for n, s in zip(nest.sizes[: nest.row_axes], nest.strides[0], strict=False) if s)
+            values_by_name |= {"chunk": split.length, "chunks": chunks}
+            self.spans[: len(kernel.outputs)] = [(0, split.count * chunks)] * len(kernel.outputs)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
         if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less
             self.geometry = LaunchGeometry(self.geometry.grid, (LONG_ROW_THREADS, 1, 1))
         self.vector_operands = [names.index(name) for name in text.wide]
-        self.vectorized_count = values_by_name[names[-1]] if text.wide else 0  # the last argument, if addresses are aligned
+        has_count = bool(text.wide) and not text.schedule
+        self.vectorized_count = values_by_name[names[-1]] if has_count else None  # the last argument, for aligned addresses
         self.constants = [
-            values_by_name[name] for name in names[len(self.spans) + len(self.number_dtypes) : -1 if text.wide else None]
+            values_by_name[name] for name in names[len(self.spans) + len(self.number_dtypes) : -1 if has_count else None]
         ]
         self.kernel = python_kernel(text, **functions or {})
         threads = {"points": THREADS, "rows": MAX_ROW_THREADS}.get(text.form, MAX_COLUMN_THREADS)
         if text.row_partition:
             threads = max(text.row_partition.threads, THREADS)
-        threads = max(threads, self.geometry.block[0])
+        threads = text.schedule.threads if text.schedule else max(threads, self.geometry.block[0])
         self.argument_types = tuple(kind for _, kind in text.parameters)
         loaded = device.load(text.text, lambda: self.kernel, self.argument_types, threads, use_cache=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
 
     def __call__(self, *values: Any) -> None:
         """Launch with the addresses of outputs and inputs, and with numbers."""
-        arguments = self.arguments(values)
+        launcher = self.launcher_for(values)
+        arguments = launcher.arguments(values)
         try:
-            self.run(*arguments)
+            launcher.run(*arguments)
         except Exception as error:
-            self.device.recover(self.run, arguments, error)
+            launcher.device.recover(launcher.run, arguments, error)
+
+    def launcher_for(self, values: Sequence[Any]) -> "CudaKernelLauncher":
+        """Return this launcher, or one without vectors if an address is not aligned for them."""
+        return self.unaligned() if self.unaligned and not self.is_aligned(values) else self
+
+    def is_aligned(self, values: Sequence[Any]) -> bool:
+        """Return whether all operands that move in vectors have addresses that are multiples of 16 bytes."""
+        bits = 0
+        for k in self.vector_operands:
+            bits |= values[k]
+        return not bits & ALIGNMENT_MASK
 
     def fast_entry(self) -> Launcher:
         """Return the fast launch path. It falls back to this launcher."""
         kinds = self.argument_types[: len(self.spans) + len(self.number_dtypes)]
         arguments: list[CallValue | int] = [*map(CallValue, range(len(kinds))), *self.constants]
-        arguments += [IF_ALIGNED] * bool(self.vector_operands)
+        arguments += [IF_ALIGNED] * (self.vectorized_count is not None)
         launch = self.device.fast_entry([(self.run, arguments)], kinds, self, self.vector_operands, self.vectorized_count)
         return self if launch is None else launch
 
     def plan(self, *values: Any) -> LaunchPlan:
         """Return the launch without running it."""
-        return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, tuple(self.arguments(values)), self.shared)
+        launcher = self.launcher_for(values)
+        grid, block = launcher.geometry
+        return LaunchPlan(launcher.kernel, grid, block, tuple(launcher.arguments(values)), launcher.shared)
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph."""
-        return [ReadyLaunch(self.run, self.argument_types, self.arguments(values))]
+        launcher = self.launcher_for(values)
+        return [ReadyLaunch(launcher.run, launcher.argument_types, launcher.arguments(values))]
 
     def arguments(self, values: Sequence[Any]) -> list[KernelArgument]:
         """Return all arguments of the kernel."""
@@ -132,11 +168,8 @@ class CudaKernelLauncher:
             to_kernel_number(value, dtype) for value, dtype in zip(values[count:], self.number_dtypes, strict=True)
         ]
         arguments += self.constants
-        if self.vector_operands:
-            bits = 0
-            for k in self.vector_operands:
-                bits |= values[k]
-            arguments.append(0 if bits & ALIGNMENT_MASK else self.vectorized_count)
+        if self.vectorized_count is not None:
+            arguments.append(self.vectorized_count if self.is_aligned(values) else 0)
         return arguments
 
     def pointers(self, values: Sequence[Any]) -> list[KernelArgument]:
@@ -145,8 +178,14 @@ class CudaKernelLauncher:
         return [x if k in self.index_values else Pointer(x, low, high, d.numpy) for k, (x, (low, high), d) in operands]
 
 
-def kernel_geometry(text: GeneratedKernel, nest: LoopNest) -> LaunchGeometry:
+def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None = None) -> LaunchGeometry:
     """Return the launch geometry of a generated kernel over a loop nest."""
+    if text.schedule is not None:
+        reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
+        column, rest = launch_geometry(text.schedule, nest.sizes, reduced)
+        rest *= 1 if split is None else split.count
+        grid = (rest, 1, 1) if text.schedule.column is None else (column, *split_grid_yz(rest))
+        return LaunchGeometry(grid, text.schedule.block())
     if text.column is not None:
         return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
     if text.row_partition:
@@ -162,6 +201,8 @@ def sizes_and_strides(
     values = {f"n{axis}": size for axis, size in enumerate(nest.sizes)}
     values |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
     values |= {f"{name}_{d}": s for name, x in indexed.items() for d, s in enumerate(x.strides)}
+    if text.schedule is not None:
+        return values
     last = len(nest.sizes) - 1 if text.column is None else text.column
     vectorized = [name for name in text.wide if name not in indexed]
     contiguous_axis = {name: text.across if name in text.tiled else last for name in vectorized}

@@ -9,18 +9,22 @@ from typing import NamedTuple
 
 from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
 from ....ir.segment_sum import match_segment_sum
+from ...codegen.gpu_schedule import Facts, choose_schedule
 from ...codegen.loop_emitter import operand_name
+from ...codegen.nest import KernelNest
+from ...codegen.schedule import Schedule
 from ..geometry import RowPartition, partition_long_row, partition_row
 from .base import CudaSource
 from .columns_vec4 import ColumnSource
 from .indexed import RawSource
+from .loop_nest import LoopNestPrinter
 from .online_exp_sum import sums_of_exponentials
 from .online_softmax import OnlineSource
 from .rows_in_registers import RegisterSource
 from .rows_in_shared import RowSource
 from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
-from .transpose import TileSource, axis_across
+from .transpose import SIDE, TileSource, axis_across
 from .unaligned import ApartSource
 
 
@@ -38,10 +42,15 @@ class GeneratedKernel(NamedTuple):
     held: int = 0  # bytes of one element of each operand that is cached in shared memory, in total
     row_partition: RowPartition | None = None  # of rows that are kept in registers, or processed in chunks
     column: int | None = None  # the axis of columns, if a thread reduces four of them
+    schedule: Schedule | None = None  # of a loop nest whose axes are dealt out by a schedule
+    has_rows: bool = False  # whether it reduces rows
 
 
 def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) -> GeneratedKernel:
     """Generate a kernel over a loop nest; `raws` are the stride kinds of indexed operands."""
+    scheduled = generate_scheduled(kernel, nest, raws)
+    if scheduled is not None:
+        return scheduled
     share, found = row_partition_of(kernel, nest, raws), match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     variant = ""
     if found is not None:
@@ -53,6 +62,66 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
     elif not raws and not kernel.effects and has_unaligned_rows(kernel, nest):
         variant = "points apart"
     return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, share, variant)
+
+
+def generate_scheduled(
+    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = (), is_aligned: bool = True, split: int | None = None,
+    has_constants: bool = True,
+) -> GeneratedKernel | None:
+    """Generate a kernel by a schedule; return None for those that still have a template.
+
+    If `is_aligned` is false, no operand moves in vectors. If `split` is an axis, each block reduces one chunk of it.
+    """
+    across = axis_across(kernel, nest)
+    if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
+        return None
+    if kernel.effects or has_plain_gather(kernel, raws) or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
+        return None
+    described = KernelNest(kernel, nest, raws)
+    schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
+    if split is not None:
+        schedule = schedule._replace(split=split)
+    elif is_read_again(described, schedule):
+        return None
+    constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
+    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, constants, schedule)
+
+
+def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:
+    """Return whether an indexed load reads adjacent elements along an axis of the kernel, so that vectors may load them."""
+    described = ((e, dict(zip(raws[e.index], e.inputs, strict=False))) for e in kernel.find_all(IndexedLoad))
+    return any(isinstance(inputs.get("1"), IndexValue) for _, inputs in described)
+
+
+def is_read_again(nest: KernelNest, schedule: Schedule) -> bool:
+    """Return whether a long row is read by several stages, though adjacent threads share it: shared memory is faster."""
+    is_shared = any(schedule.tiles[a].serial for a in nest.reduced) and schedule.column is None
+    return is_shared and Facts(nest).kept_bytes() > 0
+
+
+def patterns_of(nest: LoopNest) -> tuple[tuple[int, ...], ...]:
+    """Return the strides of all operands, with small numbers for those that are neither 0 nor 1.
+
+    Operands with equal strides get equal numbers, so equal patterns have equal texts.
+    """
+    numbers: dict[tuple[int, ...], int] = {}
+    return tuple(
+        tuple(s if s in (0, 1) else 2 + numbers.setdefault(strides, len(numbers)) for s in strides) for strides in nest.strides
+    )
+
+
+@lru_cache(1024)
+def print_scheduled(
+    kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], raws: tuple[str, ...],
+    constants: tuple[int, ...], schedule: Schedule
+) -> GeneratedKernel:
+    """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
+    nest = LoopNest.of_axes(constants, row_axes, patterns)
+    described = KernelNest(kernel, nest, raws)
+    printer = LoopNestPrinter(described, schedule)
+    text = printer.emit()
+    parameters = tuple(printer.parameters())
+    return GeneratedKernel(text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced))
 
 
 def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:

@@ -280,25 +280,39 @@ def fold_among(op, x, distance):
 
 
 @device
-def fold_along_x(op, x, parts):
-    """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps through `parts`."""
+def fold_along_x(op, x, parts, first=0):
+    """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps.
+
+    The warps exchange their results through the 32 elements of `parts` that start at `first`.
+    """
     x = fold_among(op, x, min(cuda.blockDim.x, 32) >> 1)
     warps = cuda.blockDim.x >> 5  # a power of two
     if warps > 1:
         lane = cuda.threadIdx.x & 31
         if lane == 0:
-            parts[cuda.threadIdx.x >> 5 & 31] = x
+            parts[first + (cuda.threadIdx.x >> 5 & 31)] = x
         cuda.syncthreads()
-        x = fold_among(op, parts[lane & (warps - 1)], warps >> 1)  # each lane loads the result of one warp
+        x = fold_among(op, parts[first + (lane & (warps - 1))], warps >> 1)  # each lane loads the result of one warp
     return x
 
 
 @device
-def fold_along_y(op, x, parts):
-    """Reduce a value over the threads of a column, in their order along y. `parts` has one element for each thread."""
-    parts[cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x] = x
+def fold_along_y(op, x, parts, first=0):
+    """Reduce a value over the threads of a column, in a fixed order: halves of long columns, then eight values in a row.
+
+    They exchange their values through `parts`: one element for each thread of the block, starting at `first`.
+    """
+    step, place = cuda.blockDim.x, first + cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x
+    parts[place] = x
     cuda.syncthreads()
-    x = parts[cuda.threadIdx.x]
-    for y in range(1, cuda.blockDim.y):
-        x = op(x, parts[y * cuda.blockDim.x + cuda.threadIdx.x])
+    count = cuda.blockDim.y  # a power of two
+    while count > 8:
+        count >>= 1
+        if cuda.threadIdx.y < count:
+            parts[place] = op(parts[place], parts[place + count * step])
+        cuda.syncthreads()
+    place = first + cuda.threadIdx.x
+    x = parts[place]
+    for y in range(1, count):
+        x = op(x, parts[place + y * step])
     return x

@@ -1,0 +1,150 @@
+"""Print scalar expressions as Python: lines, names of values used twice, and the text of each operator."""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+
+from ...core.dtypes import DType, bool_, int32, int64
+from ...core.interning import toposort
+from ...ir.kernel_ir import (
+    Constant,
+    Expression,
+    IndexedAccess,
+    Kernel,
+    KernelParameter,
+    Load,
+    Op,
+    ReadOutput,
+    ReduceExpr,
+)
+from ...ir.kernel_tracing import CustomReduceOp
+
+MAX_LINE_DEPTH = 8  # nested operators in one line
+# Operators that are emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
+WRAPPING_OPS = {"add", "sub", "mul"}
+
+
+class ExpressionPrinter:
+    """A text under construction. `names` contains the name of each value in scope.
+
+    Parameters
+    ----------
+    kernel : Kernel
+        The kernel whose expressions are printed.
+    wrapping : set of DType
+        The dtypes whose sums and products are function calls, which wrap around.
+    """
+
+    def __init__(self, kernel: Kernel, wrapping: frozenset[DType] = frozenset({int32, int64})) -> None:
+        self.kernel, self.wrapping = kernel, wrapping
+        self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(KernelParameter)}
+        self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
+        for e in kernel.expressions():
+            if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
+                self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
+        self.lines: list[str] = []
+        self.depth, self.count = 1, 0
+
+    def line(self, text: str) -> None:
+        """Append a line at the current depth."""
+        self.lines.append("    " * self.depth + text)
+
+    @contextmanager
+    def block(self, *lines: str) -> Iterator[None]:
+        """Append lines. Each line that ends with a colon, before any comment, opens a block, which this context closes."""
+        depth = self.depth
+        for line in lines:
+            self.line(line)
+            self.depth += line.partition("  #")[0].endswith(":")
+        yield
+        self.depth = depth
+
+    # Expressions.
+
+    def leaf_text(self, e: Expression) -> str:
+        """Return the text of a value in memory, or of an index."""
+        raise NotImplementedError
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of the function that computes an operator."""
+        return name
+
+    def operator_name(self, e: Op | ReduceExpr) -> str:
+        """Return the name of the function that computes the operator of an expression."""
+        assert e.operator is not None
+        if isinstance(e.operator, CustomReduceOp):
+            return self.combiners[e.operator, e.dtype]
+        return self.word(e.operator.name, e.dtype)
+
+    def symbol(self, e: Op | ReduceExpr) -> str | None:
+        """Return the Python symbol of the operator of an expression; None if it is a function call."""
+        assert e.operator is not None
+        return None if e.dtype in self.wrapping and e.operator.name in WRAPPING_OPS else e.operator.symbol
+
+    def text(self, e: Expression) -> str:
+        """Return the Python text of an expression."""
+        if e in self.names:
+            return self.names[e]
+        if isinstance(e, Load | IndexedAccess | ReadOutput):
+            return self.leaf_text(e)
+        if isinstance(e, Constant):
+            return literal(e.value, e.dtype)
+        assert isinstance(e, Op)
+        inputs = [self.text(x) for x in e.inputs]
+        if e.operator is None:
+            return f"({inputs[0]} != 0)" if e.dtype is bool_ else f"{e.dtype.short}({inputs[0]})"
+        symbol = self.symbol(e)
+        if symbol is None:
+            return f"{self.operator_name(e)}({', '.join(inputs)})"
+        text = f" {symbol} ".join(inputs) if len(inputs) == 2 else f"{symbol}{inputs[0]}"
+        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen the result to int64
+
+    def bare(self, e: Expression) -> str:
+        """Return the text of an expression as a right-hand side, without outer parentheses."""
+        text = self.text(e)
+        return text[1:-1] if text.startswith("(") and e not in self.names else text
+
+    def define(self, roots: Sequence[Expression], always: Iterable[Expression] = ()) -> None:
+        """Assign values to variables if they are used more than once, are in `always`, or would nest a line too deeply."""
+        always = set(always)
+        scope = [e for e in toposort(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
+        uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
+        depth: Counter[Expression] = Counter()
+        for e in scope:
+            depth[e] = 1 + max((depth[x] for x in e.inputs), default=0)
+            if not isinstance(e, Constant) and (uses[e] > 1 or e in always or depth[e] > MAX_LINE_DEPTH):
+                self.name(e)
+                depth[e] = 0
+
+    def name(self, e: Expression) -> None:
+        """Assign a value to a new variable."""
+        self.line(f"t{self.count} = {self.bare(e)}")
+        self.names[e], self.count = f"t{self.count}", self.count + 1
+
+    def functions(self) -> list[list[str]]:
+        """Return the lines of each function that combines two values in a custom reduction."""
+        functions = []
+        for (operator, dtype), name in self.combiners.items():
+            saved = self.names, self.lines, self.depth, self.count
+            self.names = self.operands_of_combiner(dtype)
+            self.lines, self.depth, self.count = [f"def {name}(a, b):"], 1, 0
+            e = operator.expression(dtype)
+            self.define([e])
+            self.line(f"return {self.combiner_result(e)}")
+            functions.append(self.lines)
+            self.names, self.lines, self.depth, self.count = saved
+        return functions
+
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """Return the names of the operands of a combining function."""
+        return {Load(0, dtype): "a", Load(1, dtype): "b"}
+
+    def combiner_result(self, e: Expression) -> str:
+        """Return the text of the result of a combining function."""
+        return self.bare(e)
+
+
+def literal(value: float, dtype: DType) -> str:
+    """Return a typed literal. An integer below -2^30 is written as (n + 1) - 1, since `-2147483648` negates 2^31."""
+    text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
+    return text if dtype is bool_ else f"{dtype.short}({text})"

@@ -1,0 +1,272 @@
+"""Split long reductions with few results over the blocks of the grid: kernels in a row, with partial results in between.
+
+Blocks cannot wait for each other, so each level of reductions needs a kernel of its own. Every block of a kernel of *chunks*
+reduces one chunk of each row, and stores its partial results in a workspace. A second kernel combines them. The last one of
+these computes the row outputs; a kernel of the points follows, if the step stores any.
+"""
+
+from collections.abc import Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from ...core.layout import Layout, row_major
+from ...ir.kernel_ir import (
+    Expression,
+    Kernel,
+    KernelParameter,
+    Load,
+    LoopNest,
+    ReduceExpr,
+    Shape,
+    renumber_operands,
+    replace,
+)
+from ...ir.steps import Step
+from ...runtime.memory_pool import round_to_size_class
+from ..base import Launcher
+from ..codegen.gpu_schedule import Split, choose_schedule, choose_split
+from ..codegen.nest import KernelNest
+from ..fast_call import CallValue
+from .codegen.select import generate_kernel, generate_scheduled
+from .launch_plan import LaunchPlan, ReadyLaunch
+from .launcher import CudaKernelLauncher
+
+if TYPE_CHECKING:
+    from .device import CudaDevice
+
+ALIGNMENT = 256  # bytes between the starts of arrays in the workspace
+
+
+class WorkspaceArray(NamedTuple):
+    """An array of partial results, or of results, at an offset in bytes."""
+
+    offset: int
+
+
+class Part(NamedTuple):
+    """One launch of the sequence: its step, and for each value that it takes, where this comes from.
+
+    A source is an array of the workspace, or the index of a value of the call.
+    """
+
+    step: Step
+    sources: list[WorkspaceArray | int]
+    split: Split | None
+
+    @property
+    def has_constants(self) -> bool:
+        """Whether the text may contain the size of a reduction: not if that is the number of chunks."""
+        return self.split is not None or not self.step.dims
+
+
+def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:
+    """Return how to split the reductions of a kernel over the grid; None if it has rows enough for all multiprocessors."""
+    if not step.dims or kernel.indexed_dtypes() or kernel.effects:
+        return None
+    outputs, inputs = step.layouts()
+    nest = KernelNest(kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs]))
+    return choose_split(nest, choose_schedule(nest), processors)
+
+
+class SplitPlan:
+    """The launches of a step whose reductions are split, and the bytes of their workspace."""
+
+    def __init__(self, step: Step, kernel: Kernel, split: Split) -> None:
+        self.step, self.kernel, self.split = step, kernel, split
+        self.workspace = 0
+        self.parts: list[Part] = []
+        self.results: dict[Expression, Expression] = {}  # reduction -> the load of its results
+        self.arrays: list[WorkspaceArray] = []
+        self.row_shape: Shape = step.row_shape
+        self.rows = prod(self.row_shape)
+        self.inputs = len(step.inputs)
+        reductions = kernel.find_all(ReduceExpr)
+        depth: dict[Expression, int] = {}
+        for e in kernel.order:
+            depth[e] = max((depth[x] for x in e.inputs), default=0) + isinstance(e, ReduceExpr)
+        last = max(depth[e] for e in reductions)
+        for level in range(1, last + 1):
+            group = [e for e in reductions if depth[e] == level]
+            self.add_level(group, is_last=level == last)
+        if kernel.pointwise_outputs:
+            self.add_points()
+
+    def array(self, nbytes: int) -> WorkspaceArray:
+        """Reserve an array in the workspace."""
+        found = WorkspaceArray(self.workspace)
+        self.workspace += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        self.arrays.append(found)
+        return found
+
+    def load_of(self, array: WorkspaceArray, e: Expression) -> Load:
+        """Return the load of an array of the workspace: an input after those of the step."""
+        return Load(self.inputs + self.arrays.index(array), e.dtype)
+
+    def without_reductions(self, e: Expression) -> Expression:
+        """Replace the reductions whose results are in the workspace by loads."""
+        return replace(e, ReduceExpr, lambda x: self.results.get(x, x))
+
+    def add_level(self, group: Sequence[ReduceExpr], is_last: bool) -> None:
+        """Add the kernel of the chunks, and the kernel that combines their results."""
+        step, rows = self.step, self.rows
+        chunks = [ReduceExpr(e.operator, (self.without_reductions(e.inputs[0]),), e.dtype) for e in group]
+        partial = [self.array(self.split.count * rows * e.dtype.itemsize) for e in group]
+        layout = row_major(self.row_shape).expand(*step.shape)
+        self.add(chunks, step.shape, step.dims, [layout] * len(group), list(partial), self.split)
+        combined: dict[Expression, Expression] = {
+            e: ReduceExpr(e.operator, (self.load_of(array, e),), e.dtype) for e, array in zip(group, partial, strict=True)
+        }
+        shape = (self.split.count, *self.row_shape)
+        result = Layout(shape, (0, *row_major(self.row_shape).strides), 0)
+        stored: list[Expression] = []
+        targets: list[WorkspaceArray | int] = []
+        layouts: list[Layout] = []
+        needs_results = not is_last or self.kernel.pointwise_outputs
+        if needs_results:
+            arrays = {e: self.array(rows * e.dtype.itemsize) for e in group}
+            stored, targets, layouts = list(combined.values()), list(arrays.values()), [result] * len(group)
+        if is_last:
+            first = len(self.kernel.pointwise_outputs)
+            for k, e in enumerate(self.kernel.row_outputs):
+                stored.append(replace(e, ReduceExpr, lambda x: combined.get(x) or self.results[x]))
+                targets.append(first + k)
+                layouts.append(self.row_layout(step.outputs[first + k][1]))
+        self.add(stored, shape, (0,), layouts, targets, None)
+        if needs_results:
+            self.results |= {e: self.load_of(array, e) for e, array in arrays.items()}
+
+    def add_points(self) -> None:
+        """Add the kernel of the pointwise outputs."""
+        outputs = [self.without_reductions(e) for e in self.kernel.pointwise_outputs]
+        layouts = [layout for _, layout in self.step.outputs[: len(outputs)]]
+        self.add(outputs, self.step.shape, (), layouts, list(range(len(outputs))), None)
+
+    def row_layout(self, layout: Layout) -> Layout:
+        """Return the layout of a value of each row in the loops over the chunks' results."""
+        strides = tuple(0 if d in self.step.dims else s for d, s in enumerate(layout.strides))
+        return Layout((self.split.count, *self.row_shape), (0, *strides), 0)
+
+    def add(
+        self,
+        stored: Sequence[Expression],
+        shape: Shape,
+        dims: tuple[int, ...],
+        outputs: Sequence[Layout],
+        targets: list[WorkspaceArray | int],
+        split: Split | None,
+    ) -> None:
+        """Add a kernel that stores expressions, whose loads are numbered as inputs of the step or arrays after them."""
+        expressions, old = renumber_operands(stored)
+        kernel = Kernel((), expressions) if dims else Kernel(expressions, ())
+        is_combined = len(shape) > len(self.step.shape)
+        layouts: list[Layout] = []
+        sources: list[WorkspaceArray | int] = []
+        count = len(self.step.outputs)
+        for k in old:
+            if k >= self.inputs:
+                array = self.arrays[k - self.inputs]
+                sources.append(array)
+                rows = row_major(self.row_shape)
+                if not is_combined:
+                    layouts.append(rows.expand(*shape))
+                elif any(array == x for x in self.results_arrays()):
+                    layouts.append(Layout(shape, (0, *rows.strides), 0))
+                else:
+                    layouts.append(row_major(shape))
+            else:
+                layout = self.step.inputs[k][1]
+                layouts.append(self.row_layout(layout) if is_combined else layout)
+                sources.append(count + k)
+        numbers = self.kernel.find_all(KernelParameter)
+        first = count + self.inputs
+        of_numbers: list[WorkspaceArray | int] = [first + numbers.index(p) for p in kernel.find_all(KernelParameter)]
+        step = Step.of_layouts(kernel, shape, dims, list(outputs), layouts)
+        self.parts.append(Part(step, [*targets, *sources, *of_numbers], split))
+
+    def results_arrays(self) -> list[WorkspaceArray]:
+        """Return the arrays with one result per row."""
+        return [self.arrays[e.index - self.inputs] for e in self.results.values() if isinstance(e, Load)]
+
+
+class SplitLauncher:
+    """The launches of a step whose reductions are split over the grid."""
+
+    def __init__(self, device: "CudaDevice", plan: SplitPlan) -> None:
+        self.device = device
+        self.nbytes = round_to_size_class(plan.workspace)
+        self.value_count = len(plan.step.outputs) + len(plan.step.inputs) + len(plan.kernel.find_all(KernelParameter))
+        self.launchers: list[tuple[CudaKernelLauncher, list[WorkspaceArray | int]]] = []
+        for part in plan.parts:
+            step, sources, split = part
+            assert isinstance(step.kernel, Kernel)
+            outputs, inputs = step.layouts()
+            nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+            launcher = CudaKernelLauncher(device, step.kernel, nest, [*outputs, *inputs], step.row_shape, split=split,
+                has_constants=part.has_constants)
+            self.launchers.append((launcher, sources))
+
+    def __call__(self, *values: Any) -> None:
+        """Launch with the addresses of outputs and inputs, and with numbers."""
+        workspace = self.device.pool.allocate(self.nbytes)
+        for launcher, arguments in self.resolve(values, workspace.address):
+            launcher(*arguments)
+
+    def resolve(self, values: Sequence[Any], workspace: int) -> list[tuple[CudaKernelLauncher, list[Any]]]:
+        """Return each launcher with its values."""
+        return [
+            (launcher, [workspace + x.offset if isinstance(x, WorkspaceArray) else values[x] for x in sources])
+            for launcher, sources in self.launchers
+        ]
+
+    def fast_entry(self) -> Launcher:
+        """Return the fast launch path, which appends the address of the workspace to the values."""
+        kinds: dict[int, str] = {}
+        launches, aligned = [], set[int]()
+        for launcher, sources in self.launchers:
+            for x, kind in zip(sources, launcher.argument_types, strict=False):
+                if not isinstance(x, WorkspaceArray):
+                    kinds[x] = kind
+            arguments: list[CallValue | int] = [
+                CallValue(self.value_count, x.offset) if isinstance(x, WorkspaceArray) else CallValue(x) for x in sources
+            ]
+            launches.append((launcher.run, [*arguments, *launcher.constants]))
+            operands = [sources[k] for k in launcher.vector_operands]
+            aligned |= {x for x in operands if not isinstance(x, WorkspaceArray)}
+
+        def fallback(*values: Any) -> None:
+            self(*values[: self.value_count])
+
+        every = [kinds.get(k, "i64") for k in range(self.value_count)]
+        launch = self.device.fast_entry(launches, [*every, "i64"], fallback, aligned)
+        if launch is None:
+            return self
+        allocate, nbytes = self.device.pool.allocate, self.nbytes
+
+        def launch_with_workspace(*values: Any) -> None:
+            buffer = allocate(nbytes)  # reused in stream order, so only after the last launch
+            launch(*values, buffer.address)
+
+        return launch_with_workspace
+
+    def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
+        """Return the launches for use in a graph."""
+        buffer = self.device.pool.allocate(self.nbytes)
+        resolved = self.resolve(values, buffer.address)
+        return [x._replace(owner=buffer) for launcher, arguments in resolved for x in launcher.ready_launches(*arguments)]
+
+    def plans(self, *values: Any) -> list[LaunchPlan]:
+        """Return the launches without running them."""
+        buffer = self.device.pool.allocate(self.nbytes)
+        return [launcher.plan(*arguments) for launcher, arguments in self.resolve(values, buffer.address)]
+
+
+def source_of(part: Part) -> str:
+    """Return the text of one launch."""
+    step, split = part.step, part.split
+    assert isinstance(step.kernel, Kernel)
+    outputs, inputs = step.layouts()
+    nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+    scheduled = generate_scheduled(
+        step.kernel, nest, split=None if split is None else split.axis, has_constants=part.has_constants
+    )
+    return (scheduled or generate_kernel(step.kernel, nest)).text

@@ -1,0 +1,301 @@
+"""Inline padding: compute padded arrays and large slice updates in the kernels that read them, without a buffer.
+
+A padded array costs a launch that fills it, and the stores of its slice, before a kernel reads it. Inlined, each of its
+elements is `where(inside, x[index - before], 0)`. A slice update is the same with the old array in the place of 0.
+
+A kernel that stores the array all the same, since the call returns it, needs no fill and no copy of the old array. But it
+loads what it stores: if a slice is computed from results of other kernels, the last of them stores it in its place for less.
+"""
+
+from collections.abc import Container, Iterator, Sequence
+from functools import reduce
+from itertools import pairwise
+from math import prod
+from operator import and_
+from typing import NamedTuple
+
+from ..backends.base import Backend
+from ..core.dtypes import int64
+from ..core.indexing import Range, Shape
+from ..core.operators import Operator, maximum, minimum, where
+from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..ir.gather import GatherND, ScatterReduce
+from ..ir.graph import Argument, Node, is_identity, literal
+from .graph import Graph
+from .reindexing import drop_ones
+from .slice_updates import is_update, slice_ranges, strip_fill
+
+SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
+MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
+MAX_INLINED_COST = 8  # additions to compute an element of a slice that several threads may compute
+
+NOT_ONE_SLICE = "its elements are not one slice without steps"
+SLICE_IS_SMALL = "most of its elements are outside of the slice, so an update in place moves less memory"
+ARGUMENT_CHANGES = "it is the new value of an argument, which is stored in place"
+READER_NEEDS_MEMORY = "a matmul or another separate step reads it, and needs it in memory"
+NO_SHIFTED_INDEX = "no shifted index describes how it reads another array"
+VALUE_IS_COMPUTED = "the kernel that computes the slice stores it in its place"
+
+
+class NotInlinedError(Exception):
+    """The reason why a slice is not inlined, as the only argument."""
+
+
+class Shift(NamedTuple):
+    """The index along one dim of an array that a kernel reads: the kernel's index along `dim`, plus an offset."""
+
+    dim: int | None
+    """None if the index is the offset alone."""
+    offset: int
+
+
+def inline_padding(graph: Graph, target: Backend) -> Graph:
+    """Compute padded arrays and large slice updates as selections in the kernels that read them, if the target wants it.
+
+        pad_slice(x)[i]             = where(before <= i < before + n, x[clamp(i - before)], 0)
+        slice_update(old, f(x))[i]  = where(before <= i < before + n, f(x[clamp(i - before)]), old[i])
+
+    An index along a dim is a range of integers, which a kernel computes, plus or minus a number, inside a maximum with 0 and
+    a minimum with the last index. There is no clamp along dims where the index is always valid, and no sum if the number is
+    0. The condition is separate: comparisons of ranges with numbers, combined by `&`.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.array_functions import Reduce
+    >>> from minifuse.core.layout import row_major
+    >>> from minifuse.core.operators import add
+    >>> from minifuse.ir.graph import Argument
+    >>> class Inlining(PythonBackend):
+    ...     inlines_padding = True
+    >>> x = Node(Argument(0), (), (3, 4), float32)
+    >>> padded = PadSlice((3, 5), ((0, 1, 3), (1, 1, 4)))(x)
+    >>> graph = Graph((Reduce(add, (0,))(padded),), arguments=(x,), layouts=(row_major((3, 4)),))
+    >>> print(inline_padding(graph, Inlining()))
+    expand0 = expand(iota0, 3, 5)
+    ge0 = expand0 >= 1
+    reshape0 = reshape(iota1, 3, 1)
+    expand1 = expand(reshape0, 3, 5)
+    sub0 = expand0 - 1
+    maximum0 = maximum(sub0, 0)
+    minimum0 = minimum(maximum0, 3)
+    gather_nd0 = gather_nd(x0, expand1, minimum0)
+    where0 = where(ge0, gather_nd0, 0)
+    sum0 = sum(where0, dim=0)
+    """
+    if not target.inlines_padding or not graph.has(PadSlice, SliceUpdate):
+        return graph
+    return graph.rebuild(Inliner(graph).inline)
+
+
+class Inliner:
+    """Replaces padded arrays and slice updates, inputs first.
+
+    Attributes
+    ----------
+    candidates : dict of Node to bool
+        The nodes that may be replaced -> whether a kernel stores them in any case.
+    memory : set of Node
+        The nodes that are in memory when another kernel runs, among the nodes that the graph has by now.
+    """
+
+    def __init__(self, graph: Graph) -> None:
+        self.updates = graph.slice_updates
+        found = [x for x in graph.nodes if is_update(x)]
+        excluded = {x for x in found if self.why_not_candidate(x, graph.memory) is not None}
+        for last in found:
+            if last not in self.updates.inner and (chain := self.updates.chain(last)).base is None and chain.fill is None:
+                excluded.update(chain.updates)
+        self.candidates = {x: self.is_stored(x, excluded) for x in found if x not in excluded}
+        self.memory = {*graph.memory}
+
+    def why_not_candidate(self, update: Node, memory: Container[Node]) -> str | None:
+        """Return why an update is stored, for reasons that do not depend on other updates; None if it need not be."""
+        function = update.function
+        if isinstance(function, SliceUpdate):
+            old = update.inputs[0]
+            while is_identity(old) and old.inputs:
+                (old,) = old.inputs
+            if old in memory or isinstance(old.function, Argument):
+                return ARGUMENT_CHANGES
+            if [view.method for view in function.views] != ["slice"]:
+                return NOT_ONE_SLICE
+        ranges = slice_ranges(update)
+        if ranges is None or any(step != 1 for _, step, _ in ranges):
+            return NOT_ONE_SLICE
+        if 2 * prod(size for *_, size in ranges) < update.size:
+            return SLICE_IS_SMALL
+        return READER_NEEDS_MEMORY if any(isinstance(x.function, SEPARATE_READERS) for x in self.readers(update)) else None
+
+    def readers(self, update: Node) -> Iterator[Node]:
+        """Yield the nodes that read an update, through views and identities or not."""
+        pending = [update]
+        for x in pending:
+            for user in self.updates.users.get(x, ()):
+                if isinstance(user.function, View) or is_identity(user):
+                    pending.append(user)
+                else:
+                    yield user
+
+    def is_stored(self, update: Node, excluded: Container[Node]) -> bool:
+        """Return whether a kernel stores an update: the call returns it, or an update that is not inlined reads it."""
+        return update in self.updates.roots or any(is_update(x) and x in excluded for x in self.readers(update))
+
+    def inline(self, node: Node, rebuilt: Node) -> Node:
+        """Return the selection that replaces an update, and any other node as it was rebuilt."""
+        result = rebuilt
+        if node in self.candidates:
+            try:
+                result = self.select(rebuilt, is_stored=self.candidates[node])
+            except NotInlinedError:
+                result = rebuilt
+            self.memory.add(result)  # as an array that is read at other indices
+        elif is_update(node) or node in self.updates.roots:
+            self.memory.add(rebuilt)
+        return result
+
+    def select(self, update: Node, is_stored: bool) -> Node:
+        """Return an update as a selection of its slice and the old array.
+
+        Raises
+        ------
+        NotInlinedError
+            The slice costs less if it is stored.
+        """
+        function, shape, value = update.function, update.shape, update.inputs[-1]
+        ranges = function.ranges if isinstance(function, PadSlice) else function.views[0].parameters
+        old = literal(0) if isinstance(function, PadSlice) else strip_fill(update.inputs[0])
+        shifts = tuple(Shift(d, -start) for d, (start, _, _) in enumerate(ranges))
+        if not value.is_number:
+            try:
+                value = ShiftedReads(self.memory, shape, None if is_stored else MAX_INLINED_COST).read(value, shifts)
+            except NotInlinedError:
+                if is_stored:
+                    raise
+                value = gather(value, shifts, shape)
+        elif old.is_number:
+            old = Node(Full(shape, update.dtype), (old.to(update.dtype),), shape, update.dtype)
+        selection: Node = where(is_inside(ranges, shape), value, old)
+        return selection.to(update.dtype)
+
+
+class ShiftedReads:
+    """Reads of arrays at shifted indices, pushed up through pointwise functions and views to arrays in memory.
+
+    Parameters
+    ----------
+    memory : container of Node
+    shape : tuple of int
+        The shape of the loops that read.
+    max_cost : int, optional
+        The cost of the functions that may be computed at shifted indices, in additions.
+    """
+
+    def __init__(self, memory: Container[Node], shape: Shape, max_cost: int | None) -> None:
+        self.memory, self.shape, self.max_cost = memory, shape, max_cost
+        self.cost = 0
+        self.found: dict[tuple[Node, tuple[Shift, ...]], Node] = {}
+
+    def read(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
+        """Return the elements of an array at shifted indices.
+
+        Raises
+        ------
+        NotInlinedError
+            Another kernel must store one of the arrays, or the functions cost too much.
+        """
+        if (x, shifts) not in self.found:
+            self.found[x, shifts] = self.compute(x, shifts)
+        return self.found[x, shifts]
+
+    def compute(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
+        """Return the elements of an array at shifted indices, without a look at those that were read before."""
+        function = x.function
+        if x.is_number or (x.shape == self.shape and all(shift == (d, 0) for d, shift in enumerate(shifts))):
+            return x
+        if x in self.memory or isinstance(function, Argument):
+            return gather(x, shifts, self.shape)
+        if isinstance(function, View):
+            return self.read(x.inputs[0], shift_through(function, shifts, x.inputs[0].shape, x.shape))
+        if isinstance(function, Full):
+            return Node(Full(self.shape, x.dtype), x.inputs, self.shape, x.dtype)
+        if isinstance(function, Copy) or is_identity(x):
+            return self.read(x.inputs[0], shifts)
+        if not isinstance(function, Operator | Cast) or len(self.found) > MAX_SHIFTED_NODES:
+            raise NotInlinedError(VALUE_IS_COMPUTED)
+        self.cost += function.cost if isinstance(function, Operator) else 1
+        if self.max_cost is not None and self.cost > self.max_cost:
+            raise NotInlinedError(VALUE_IS_COMPUTED)
+        return Node(function, tuple(self.read(i, shifts) for i in x.inputs), self.shape, x.dtype)
+
+
+def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shape: Shape) -> tuple[Shift, ...]:
+    """Return the shifted indices of an array of which a view is read at shifted indices.
+
+    Parameters
+    ----------
+    view : View
+    shifts : tuple of Shift
+        The indices along the dims of the view.
+    shape, view_shape : tuple of int
+        The shapes of the array and of its view.
+
+    Raises
+    ------
+    NotInlinedError
+        The indices are not shifted indices of the array.
+    """
+    if view.method == "slice" and all(step == 1 or size == 1 for _, step, size in view.parameters):
+        pairs = zip(shifts, view.parameters, strict=True)
+        return tuple(Shift(shift.dim, shift.offset + start) for shift, (start, _, _) in pairs)
+    if view.method == "permute":
+        return tuple(shifts[view.parameters.index(d)] for d in range(len(shape)))
+    if view.method == "expand":
+        added = len(view_shape) - len(shape)
+        return tuple(Shift(None, 0) if n == 1 else shifts[d + added] for d, n in enumerate(shape))
+    if view.method in ("reshape", "unflatten") and drop_ones(shape) == drop_ones(view_shape):
+        kept = iter([shift for shift, n in zip(shifts, view_shape, strict=True) if n != 1])
+        return tuple(Shift(None, 0) if n == 1 else next(kept) for n in shape)
+    raise NotInlinedError(NO_SHIFTED_INDEX)
+
+
+def gather(x: Node, shifts: tuple[Shift, ...], shape: Shape) -> Node:
+    """Return the elements of an array in memory at shifted indices, clamped where they may be outside of the array.
+
+    An array that is not shifted, but only repeated along dims, is a view.
+    """
+    read = [(shift, n) for shift, n in zip(shifts, x.shape, strict=True) if n != 1]
+    dims = [shift.dim for shift, n in read if shift.dim is not None and shift.offset == 0 and shape[shift.dim] == n]
+    if len(dims) == len(read) and all(a < b for a, b in pairwise(dims)):
+        view: Node = x.reshape(*[n if d in dims else 1 for d, n in enumerate(shape)]).expand(*shape)
+        return view
+    indices = tuple(shifted_index(shift, n, shape) for shift, n in zip(shifts, x.shape, strict=True))
+    return Node(GatherND(None), (x, *indices), shape, x.dtype)
+
+
+def shifted_index(shift: Shift, size: int, shape: Shape) -> Node:
+    """Return a shifted index along a dim of an array, in a kernel whose loops have a shape."""
+    if shift.dim is None or size == 1:
+        return Node(Full(shape, int64), (literal(max(shift.offset, 0), int64),), shape, int64)
+    index = loop_index(shift.dim, shape)
+    if shift.offset:
+        index = index - -shift.offset if shift.offset < 0 else index + shift.offset
+    is_valid = 0 <= shift.offset <= size - shape[shift.dim]
+    return index if is_valid else minimum(maximum(index, 0), size - 1)
+
+
+def loop_index(dim: int, shape: Shape) -> Node:
+    """Return the index along a dim, as an array of a shape."""
+    n = shape[dim]
+    positions: Node = Node(Iota(n), (), (n,), int64).reshape(n, *[1] * (len(shape) - dim - 1)).expand(*shape)
+    return positions
+
+
+def is_inside(ranges: Sequence[Range], shape: Shape) -> Node:
+    """Return whether each element of an array of a shape is in a slice without steps."""
+    conditions = []
+    for d, (start, _, size) in enumerate(ranges):
+        if start > 0:
+            conditions.append(loop_index(d, shape) >= start)
+        if start + size < shape[d]:
+            conditions.append(loop_index(d, shape) < start + size)
+    return reduce(and_, conditions)

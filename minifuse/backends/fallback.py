@@ -188,29 +188,34 @@ class KernelInterpreter:
         first_raw = len(outputs) + len(inputs)
         # Index of the first input, the first indexed operand and the first number among the values of a launch.
         self.starts = len(outputs), first_raw, first_raw + len(self.raws)
-        self.shapes: dict[Expression, Shape] = {}  # expression -> the shape of the whole space, or of one value per row
+        self.stored_shapes = [step.stored_shape(k) for k in range(len(outputs))]
+        self.shapes: dict[Expression, Shape] = {}  # expression -> its shape: reduced dims where it is constant have size 1
         for e in kernel.expressions():
             if isinstance(e, Load):
-                varies = any(self.shape[d] > 1 and inputs[e.index].strides[d] for d in self.dims)
+                varying = {d for d in self.dims if inputs[e.index].strides[d]}
+            elif isinstance(e, ReadOutput):
+                varying = {*self.dims}
             else:
-                varies = isinstance(e, ReadOutput) or self.shape in [self.shapes[x] for x in e.inputs]
-            self.shapes[e] = self.shape if varies and not isinstance(e, ReduceExpr) else self.row_shape
+                varying = {d for x in e.inputs for d in self.dims if self.shapes[x][d] != 1}
+            if isinstance(e, ReduceExpr):
+                varying -= {*e.reduced(self.dims)}
+            self.shapes[e] = tuple(n if d in varying else self.row_shape[d] for d, n in enumerate(self.shape))
 
     def launch(self, *values: Any) -> None:
         """Apply indexed stores, evaluate every expression, store the outputs.
 
         An empty space has no elements, but may have rows, whose outputs are stored.
         """
-        results, first_row = dict[Expression, Operand](), len(self.kernel.pointwise_outputs)
-        outputs = list(enumerate(zip(self.kernel.outputs, self.outputs, strict=True)))
-        outputs = outputs[first_row if self.is_empty else 0 :]
+        results = dict[Expression, Operand]()
+        shapes = self.stored_shapes
+        outputs = [x for x in enumerate(zip(self.kernel.outputs, self.outputs, strict=True)) if 0 not in shapes[x[0]]]
         loads = [e for e in self.kernel.expressions() if isinstance(e, IndexedLoad)]
         for k, effect in enumerate(() if self.is_empty else self.kernel.effects):
             self.evaluate_all([*[e for e in loads if e.stores_before <= k], *effect.inputs], results, values)
             self.apply_store(effect, results, values)
         self.evaluate_all([e for _, (e, _) in outputs], results, values)
         for k, (e, layout) in outputs:
-            shape = layout.shape if k < first_row else self.row_shape
+            shape = shapes[k]
             target = Operand.at_address(values[k], e.dtype, Layout(shape, layout.strides, layout.offset))
             self.backend.map(identity, Operand(results[e].data, results[e].layout.expand(*shape)), target)
 
@@ -248,8 +253,13 @@ class KernelInterpreter:
             operand.data[positions] = stored
 
     def inputs_of(self, e: Expression) -> tuple[Expression, ...]:
-        """Return the expressions to evaluate before an expression: none before a reduction of an empty space."""
-        return () if self.is_empty and isinstance(e, ReduceExpr) else e.inputs
+        """Return the expressions to evaluate before an expression: none before a reduction of no elements."""
+        return () if isinstance(e, ReduceExpr) and 0 in self.shape_to_reduce(e) else e.inputs
+
+    def shape_to_reduce(self, e: ReduceExpr) -> Shape:
+        """Return the shape of the elements that a reduction reduces."""
+        reduced, varying = e.reduced(self.dims), self.shapes[e.inputs[0]]
+        return tuple(n if d in reduced else varying[d] for d, n in enumerate(self.shape))
 
     def evaluate(self, e: Expression, results: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
         """Return the elements of an expression, given those of its inputs."""
@@ -271,8 +281,9 @@ class KernelInterpreter:
             except OverflowError:
                 raise overflow_error(number, e.dtype) from None
         elif isinstance(e, ReduceExpr):
-            x = Operand.empty(self.shape, e.dtype) if self.is_empty else results[e.inputs[0]]
-            self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*self.shape)), out, self.dims)
+            shape = self.shape_to_reduce(e)
+            x = Operand.empty(shape, e.dtype) if 0 in shape else results[e.inputs[0]]
+            self.backend.reduce(e.operator, Operand(x.data, x.layout.expand(*shape)), out, e.reduced(self.dims))
         elif isinstance(e, Op):
             self.apply_operator(e.operator or caster(e.dtype), [self.expand(e, results[x]) for x in e.inputs], out)
         return out

@@ -8,7 +8,7 @@ from ..core.layout import Layout, row_major
 from ..ir.graph import Literal, Node
 from ..ir.kernel_ir import Constant, Expression, KernelParameter, copy_kernel
 from ..ir.steps import BufferView, Step
-from .fusible_region import FusibleRegion, LoadedByKernel
+from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable
 from .fusion_log import REFUSED, active_log
 from .graph import Graph, Refusal, locate_view
 from .reindexing import ViewChains
@@ -51,7 +51,7 @@ class Emission:
 
     def open_members(self, members: Iterable[Node]) -> None:
         """Let the current kernel inline its members."""
-        inlined = {x for x in members if x.is_pointwise}
+        inlined = {x for x in members if is_recomputable(x)}
         self.region = FusibleRegion(LoadedByKernel(self.loaded, inlined), self.chains)
 
     def layout_of(self, node: Node, default: Layout | None = None) -> Layout:

@@ -37,7 +37,7 @@ from .fusibility import (
     why_not_merged,
     why_not_prologue,
 )
-from .fusible_region import FusibleRegion, LoadedByKernel
+from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable
 from .fusion_log import GROUPED, active_log
 from .graph import LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
@@ -116,7 +116,7 @@ class KernelSweep:
 
     def is_stored(self, node: Node) -> bool:
         """Return whether a kernel may have to store a node that the call does not return."""
-        is_inlined = node.is_pointwise or isinstance(node.function, View) or not node.inputs
+        is_inlined = is_recomputable(node) or isinstance(node.function, View) or not node.inputs
         return not is_inlined or node in self.materialized
 
     # What the kernel of a root reads.
@@ -258,7 +258,7 @@ class KernelSweep:
         if required := [reads.required[x] for x in sources if x in reads.required]:
             return required[0]
         for leaf in (leaf for x in sources for leaf in reads.leaves[x]):
-            if (reason := why_not_fusible(leaf, root) or self.why_stored_first(leaf)) is not None:
+            if (reason := why_not_fusible(leaf, root, self.graph.not_nested) or self.why_stored_first(leaf)) is not None:
                 return reason
         if kernel.is_closed:  # of an identity that shares the buffer of a slice update
             return UPDATE_NEEDS_MEMORY
@@ -280,7 +280,7 @@ class KernelSweep:
 
     def why_no_epilogue(self, root: Node, reads: RootReads, kernel: GrowingKernel) -> str | None:
         """Return why a root cannot be in the epilogue of a matmul; None if it can."""
-        if reads.space.dims:
+        if reads.space.dims or any(map(self.region.is_nested, reads.computed)):
             return REDUCTION_NEEDS_ROWS
         has_epilogue = len(kernel.members) > 1
         if root.shape != kernel.space.shape if has_epilogue else root.size != prod(kernel.space.shape):

@@ -15,6 +15,7 @@ from ..ir.format_expressions import (
 )
 from ..ir.gather import Gather, ScatterAdd, ScatterReduce
 from ..ir.graph import Literal, Node
+from ..ir.nested_reduce import NestedReduce
 
 
 def node_name(node: Node) -> str:
@@ -24,6 +25,8 @@ def node_name(node: Node) -> str:
         return function.name
     if isinstance(function, Reduce):
         return REDUCTION_NAMES.get(function.operator.name, function.operator.name)
+    if isinstance(function, NestedReduce):
+        return f"nested_{REDUCTION_NAMES.get(function.operator.name, function.operator.name)}"
     if isinstance(function, View):
         return function.method
     if isinstance(function, CompositeOutput):
@@ -45,6 +48,9 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
         return format_binary("@", *xs)[0]
     if isinstance(function, Reduce | ScatterReduce):
         return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, function.dims))})"
+    if isinstance(function, NestedReduce):
+        dims = range(node.ndim, node.ndim + function.count)
+        return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, dims))})"
     if isinstance(function, Gather | ScatterAdd):
         return f"{snake_case(type(function).__name__)}({xs[0][0]}, {xs[1][0]}, dim={function.dim})"
     if isinstance(function, View):

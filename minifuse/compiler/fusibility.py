@@ -1,7 +1,8 @@
 """The table of edges: why the kernel of one node cannot compute another node, too. Each reason is shown by `explain`."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from math import prod
+from types import MappingProxyType
 
 from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, Reduce, SliceUpdate
 from ..ir.gather import ScatterReduce
@@ -25,15 +26,22 @@ SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
 GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
 GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 
+NESTED_NEEDS_VIEWS = "it is read through a view that a kernel cannot compute"
+MAX_NESTED_SIZE = 32  # elements that a nested reduction reduces for each result
+MIN_NESTED_ROWS = 64  # rows of a kernel with nested reductions: with fewer, threads would be idle
+MAX_CACHED_ROW = 1 << 10  # results of a nested reduction that a kernel keeps for all passes over a row
+MAX_SHARED_AXIS = 16  # indices of a row axis for which a kernel computes a nested reduction once, if all need it
+MAX_OPS_PER_BYTE = 2  # ops that may be computed again for each byte that is not stored or loaded
 MIN_POINTS_TO_SPLIT = 1 << 16  # points; a kernel over fewer takes less time than one more launch
 SEPARATE = (PadSlice, SliceUpdate, ScatterReduce, CompositeOutput)  # functions whose kernels compute nothing else
 
 
-def why_not_fusible(leaf: Node, consumer: Node) -> str | None:
+def why_not_fusible(leaf: Node, consumer: Node, not_nested: Mapping[Node, str] = MappingProxyType({})) -> str | None:
     """Return why the kernel that computes the source of a leaf cannot compute a consumer of it, too; None if it can.
 
     A leaf is a node, or a view of it, as the consumer reads it. Pointwise nodes are fusible here: whether a kernel can read
-    their own inputs through the views is another edge.
+    their own inputs through the views is another edge. `not_nested` are the reasons why a reduction is not computed inside
+    kernels with other loops.
     """
     producer, space = strip_views(leaf), own_space(consumer)
     match producer.function:
@@ -50,7 +58,8 @@ def why_not_fusible(leaf: Node, consumer: Node) -> str | None:
         case Reduce():
             rows = reduction_space(producer)
             if space != rows and (space.dims or not rows.contains_shape(consumer.shape)):
-                return f"it reduces {rows}, and this kernel {'reduces' if space.dims else 'loops over'} {space}"
+                why = f"; {not_nested[producer]}" if producer in not_nested else ""
+                return f"it reduces {rows}, and this kernel {'reduces' if space.dims else 'loops over'} {space}{why}"
             reindex = keep_layout if space.dims else rows.reindex_for(consumer.shape)
             return None if rows.is_own_reduction(leaf, reindex) else REDUCTION_REORDERED
     return None
@@ -82,6 +91,39 @@ def why_not_merged(a: IterationSpace, b: IterationSpace) -> str | None:
     last = max((d for d, n in enumerate(a.shape) if n > 1), default=0)
     are_columns = a.dims != b.dims and last not in (a.dims or b.dims)
     return COLUMNS_ARE_STRIDED if are_columns and prod(a.shape) > MIN_POINTS_TO_SPLIT else None
+
+
+def why_not_nested(row_size: int, rows: int, times: int, ops: int, saved_nbytes: int) -> str | None:
+    """Return why a reduction is stored for reductions of other dims, instead of being computed inside their kernels.
+
+    Parameters
+    ----------
+    row_size : int
+        The elements that it reduces for each result.
+    rows : int
+        The rows of the kernel that would compute it.
+    times : int
+        How often each result would be computed.
+    ops : int
+        The ops of all computations but the first.
+    saved_nbytes : int
+        The bytes that need not be stored and loaded, less those of arrays that would be loaded again.
+
+    Examples
+    --------
+    >>> why_not_nested(3, 4096, times=3, ops=18_000, saved_nbytes=8_000)
+    >>> why_not_nested(3, 4096, times=100, ops=900_000, saved_nbytes=8_000)
+    'to compute it 100 times takes 900,000 more ops, and to store and load it takes 8,000 B'
+    """
+    if row_size > MAX_NESTED_SIZE:
+        return f"rows of {row_size} elements are too long to be reduced wherever the result is needed"
+    if rows < MIN_NESTED_ROWS:
+        return f"to compute it in a kernel of {rows} row{'s' * (rows != 1)} would leave threads idle"
+    if saved_nbytes <= 0:
+        return f"to compute it {times} times would load more than to store it and load it"
+    if ops > MAX_OPS_PER_BYTE * saved_nbytes:
+        return f"to compute it {times} times takes {ops:,} more ops, and to store and load it takes {saved_nbytes:,} B"
+    return None
 
 
 def why_not_prologue(source: Node) -> str:

@@ -1,11 +1,12 @@
 """Find the nodes that a kernel may inline: from its outputs back to nodes that other kernels store."""
 
-from collections.abc import Callable, Collection, Container, Iterable, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Sequence
 
 from ..core.interning import toposort
 from ..ir.array_functions import Full, Iota, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, is_identity, strip_views, view_shape
+from ..ir.nested_reduce import NestedReduce, lift_view
 from .reindexing import ViewChains
 from .slice_updates import strip_fill
 
@@ -32,13 +33,22 @@ class FusibleRegion:
         """Return a node with its views pushed up to the loads, where they become strides, and its inlined inputs."""
         if node not in self.resolved:
             x = push_views_up(node, self.loaded.__contains__, self.chains)
-            self.resolved[node] = x, pointwise_inputs(x) if x.is_pointwise and x not in self.loaded else ()
+            self.resolved[node] = x, pointwise_inputs(x) if is_recomputable(x) and x not in self.loaded else ()
         return self.resolved[node]
 
     def root_inputs(self, node: Node) -> tuple[Node, ...]:
         """Return the inputs of a node for the kernel that stores it, even if other kernels load the node."""
         x = push_views_up(node, lambda x: x is not node and x in self.loaded, self.chains)
-        return pointwise_inputs(x) if x.is_pointwise else x.inputs
+        return pointwise_inputs(x)
+
+    def is_nested(self, node: Node) -> bool:
+        """Return whether a kernel computes a node by a nested reduction."""
+        computed, inputs = self.resolve(node)
+        return bool(inputs) and isinstance(computed.function, NestedReduce)
+
+    def walk_level(self, root: Node, stop: Container[Node]) -> list[Node]:
+        """Return the nodes that a kernel computes or loads for a node, but not those inside nested reductions."""
+        return toposort([root], lambda x: () if x in stop or self.is_nested(x) else self.inlined_inputs(x))
 
     def walk(self, roots: Sequence[Node], stop: Collection[Node] = ()) -> list[Node]:
         """Return the nodes that a kernel computes or loads for some inputs, operands first. Do not enter nodes in `stop`."""
@@ -63,18 +73,18 @@ class LoadedByKernel:
 def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewChains) -> Node:
     """Rewrite a view of a pointwise value that is not in memory as the same function of views: (a + b).T -> a.T + b.T.
 
-    A view of a gather becomes views of its indices. `chains` returns the same chain of views
-    for all chains that select the same elements in the same order, so equal values become one node.
+    A view of a gather becomes views of its indices, and a view of a nested reduction a view of its input. `chains` returns
+    the same chain of views for all chains that select the same elements in the same order, so equal values become one node.
     """
     views = []
     x = node
     while isinstance(x.function, View) and not is_loaded(x):
         views.append(x.function)
         (x,) = x.inputs
-    if not x.is_pointwise or is_loaded(x):
+    if not is_recomputable(x) or is_loaded(x) or not views:
         return node
-    if not views:
-        return node
+    if isinstance(x.function, NestedReduce):
+        return push_views_into_reduction(x, views[::-1])
     if (number := strip_fill(x)).is_number:  # every view has the same number in all elements
         return Node(Full(node.shape, x.dtype), (number,), node.shape, x.dtype)
     chain = chains.shortest(x.shape, tuple(views[::-1]))
@@ -85,6 +95,33 @@ def push_views_up(node: Node, is_loaded: Callable[[Node], bool], chains: ViewCha
         inputs = [i if i.is_number else view(i) for i in pointwise_inputs(x)]
         x = Node(x.function, (*sources, *inputs), view_shape(view, x.shape)[0], x.dtype)
     return x
+
+
+def push_views_into_reduction(x: Node, views: Sequence[View]) -> Node:
+    """Rewrite views of a nested reduction as the same reduction of views."""
+    for view in views:
+        (source,) = x.inputs
+        source = lift_view(view, x.ndim, source.shape[x.ndim :])(source)
+        x = Node(x.function, (source,), view_shape(view, x.shape)[0], x.dtype)
+    return x
+
+
+def is_recomputable(node: Node) -> bool:
+    """Return whether a kernel computes a node wherever it needs an element of it: pointwise, or by a nested reduction."""
+    return node.is_pointwise or isinstance(node.function, NestedReduce)
+
+
+def iter_inlined(node: Node) -> Iterator[Node]:
+    """Iterate over the nodes that a kernel computes or loads for a reduction, users first. No kernels are formed yet."""
+    visited, stack = {node}, list(node.inputs)
+    while stack:
+        x = stack.pop()
+        if x in visited:
+            continue
+        visited.add(x)
+        yield x
+        if is_recomputable(x) or isinstance(x.function, View):
+            stack += x.inputs
 
 
 def strip_identities(node: Node, stored: Container[Node]) -> Node:

@@ -65,6 +65,7 @@ class KernelGroup(NamedTuple):
 class Decisions(TypedDict, total=False):
     """The fields of a graph that passes fill in, and that change none of its nodes."""
 
+    not_nested: Mapping[Node, str]
     materialized: Mapping[Node, str]
     kernels: tuple[KernelGroup, ...]
     refusals: tuple[Refusal, ...]
@@ -104,6 +105,8 @@ class Graph:
         The arguments that are changed, each with the node of its contents after all changes.
     late : frozenset of Node
         Outputs and saved values that are computed from these contents, so after the changes.
+    not_nested : mapping
+        Reductions that are not computed inside other kernels: node -> reason.
     materialized : mapping
         Values that a kernel stores before others read them: node -> reason.
     kernels : tuple of KernelGroup
@@ -139,6 +142,7 @@ class Graph:
     stores: tuple[Store, ...] = ()
     contents: tuple[tuple[Node, Node], ...] = ()
     late: frozenset[Node] = frozenset()
+    not_nested: Mapping[Node, str] = field(default_factory=dict)
     materialized: Mapping[Node, str] = field(default_factory=dict)
     kernels: tuple[KernelGroup, ...] = ()
     refusals: tuple[Refusal, ...] = ()
@@ -247,6 +251,7 @@ class Graph:
             required_layouts={new[x]: layout for x, layout in self.required_layouts.items()},
             stores=tuple(store._replace(value=new[store.value]) for store in self.stores),
             contents=tuple((argument, new[node]) for argument, node in self.contents),
+            not_nested={new[x]: reason for x, reason in self.not_nested.items() if x in new},
         )
 
     def names(self) -> NodeNames:

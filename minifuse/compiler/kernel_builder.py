@@ -1,7 +1,7 @@
 """A fused kernel under construction: the expressions that it computes, and the buffers that they load.
 
-A kernel inlines pointwise ops and the reductions of its own rows, or it computes one matmul with its epilogue. It loads
-everything else from memory.
+A kernel inlines pointwise ops, the reductions of its own rows and nested reductions, or it computes one matmul with its
+epilogue. It loads everything else from memory.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,12 +14,14 @@ from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import GatherND, clamped_load, fill_value
 from ..ir.graph import Argument, Literal, Node, strip_views
-from ..ir.kernel_ir import Accumulator, Expression, IndexedLoad, IndexValue, Kernel, Load
+from ..ir.kernel_ir import Accumulator, Expression, IndexedLoad, IndexValue, Kernel, Load, ReduceExpr
+from ..ir.nested_reduce import NestedReduce
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from .emission import Emission, ParameterSource, lower_number
 from .fusible_region import strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED
 from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views
+from .nested_axes import NestedAxes, finish_nested
 from .slice_targets import SliceTargets
 
 
@@ -31,7 +33,7 @@ class KernelBuilder:
     emission : Emission
         Has the buffers of the nodes in memory, and the nodes that the kernel inlines.
     space : IterationSpace
-        The loops of the kernel.
+        The loops of the kernel, without those of nested reductions.
     parameters : dict, optional
         The numbers of the launch, each with its index. The prologue of a matmul shares those of its kernel.
 
@@ -55,17 +57,21 @@ class KernelBuilder:
         self.expressions: dict[Node, Expression] = {}  # expressions of nodes that have the shape of the space
         self.logged: set[Node] = set()
         self.inlined: dict[Node, None] = {}  # nodes that the kernel computes, in order, without the views under them
+        self.nested = NestedAxes(space.shape)
 
     def expression(self, root: Node, reindex: Reindex) -> Expression:
         """Return a node as an expression. `reindex` maps a layout of the node's shape to the layout that the loops read."""
         region = self.emission.region
         found = self.expressions if reindex is keep_layout else dict[Node, Expression]()
-        for node in region.walk([root], stop=found):
+        for node in region.walk_level(root, stop=found):
             if node in found:
                 continue
             computed, inputs = region.resolve(node)
             if node.is_number:
                 found[node] = lower_number(node, self.parameters)
+            elif isinstance(computed.function, NestedReduce) and inputs:
+                found[node] = self.nested_reduction(computed, reindex)
+                self.mark_inlined(node)
             elif inputs:
                 function, operands = computed.function, [found[x] for x in inputs]
                 if isinstance(function, GatherND):
@@ -110,8 +116,8 @@ class KernelBuilder:
         layout = row_major(node.shape)
         is_row_major = node.ndim != len(self.space.shape) or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
-        inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER and len(layout.shape) == node.ndim]
-        read = [Layout(node.shape, layout.strides, 0) for layout in inputs]
+        inputs = [self.nested.strip(layout) for slot, layout in self.inputs if slot != NO_BUFFER]
+        read = [Layout(node.shape, layout.strides, 0) for layout in inputs if layout.ndim == node.ndim]
         read += [self.layout_of_gather(layout, indices, node.shape) for layout, indices in self.gathers]
         if not is_row_major and read[:1] != [layout]:
             wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
@@ -166,7 +172,7 @@ class KernelBuilder:
         source = strip_views(node)
         if isinstance(source.function, Iota):
             buffer = NO_BUFFER, reindex(layout_through_views(node, row_major(source.shape)))
-            return IndexValue(self.inputs.setdefault(buffer, len(self.inputs)), node.dtype)
+            return IndexValue(self.input_index(buffer), node.dtype)
         if source in self.emission.buffers or isinstance(source.function, Argument):
             return self.load(node, reindex)
         if source not in self.roots:
@@ -176,7 +182,37 @@ class KernelBuilder:
     def load(self, node: Node, reindex: Reindex) -> Expression:
         """Return the elements of an array in memory."""
         slot, layout = self.emission.locate(node)
-        return Load(self.inputs.setdefault((slot, reindex(layout)), len(self.inputs)), node.dtype)
+        return Load(self.input_index((slot, reindex(layout))), node.dtype)
+
+    def input_index(self, buffer: BufferView) -> int:
+        """Return the index of an input, which is added if it is new."""
+        slot, layout = buffer
+        return self.inputs.setdefault((slot, self.nested.pad(layout)), len(self.inputs))
+
+    def nested_reduction(self, node: Node, reindex: Reindex) -> Expression:
+        """Return a nested reduction, with axes of its own for the dims that it reduces."""
+        ((x,), count), depth = (node.inputs, node.function.count), self.nested.depth
+        axes = self.nested.axes(x.shape[-count:])
+        self.inputs = {(slot, self.nested.pad(layout)): k for (slot, layout), k in self.inputs.items()}
+        self.nested.depth += 1
+        operand = self.expression(x, lambda layout: self.nested.reindex(layout, axes, reindex))
+        lowest = self.nested.depth_of(self.varying_axes(operand) - {*axes})
+        self.nested.depth = depth
+        if lowest == depth:
+            return kernel_ir.reduce_expr(node.function.operator, operand, axes)
+        self.nested.depth = lowest  # it is constant along the axes of the reductions around it, and shared by them
+        e = self.nested_reduction(node, reindex)
+        self.nested.depth = depth
+        return e
+
+    def varying_axes(self, e: Expression) -> set[int]:
+        """Return the axes along which the arrays are read that an expression is computed from."""
+        layouts, varying = [layout for _, layout in self.inputs], dict[Expression, set[int]]()
+        for x in kernel_ir.expressions_of(e):
+            own = layouts[x.index].strides if isinstance(x, Load) else ()
+            varying[x] = {d for d, stride in enumerate(own) if stride}.union(*[varying[i] for i in x.inputs])
+            varying[x] -= {*x.reduced(self.space.dims)} if isinstance(x, ReduceExpr) else set()
+        return varying[e]
 
     def inline_root(self, node: Node) -> Expression:
         """Make a matmul or a reduction part of this kernel."""
@@ -227,6 +263,7 @@ def emit_kernel(targets: SliceTargets, space: IterationSpace, nodes: Sequence[No
     kernel = Kernel(pointwise_outputs, row_outputs)
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
-    emission.steps.append(Step(kernel, *space, outputs, inputs, parameters, indexed_operands))
+    step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)
+    emission.steps.append(finish_nested(step, builder.nested) if builder.nested.groups else step)
     targets.commit()
     builder.note(EMITTED, pointwise + rows)

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from ..ir.array_functions import Matmul, Reduce
 from ..ir.graph import Node
+from ..ir.nested_reduce import NestedReduce
 from .iteration_space import IterationSpace, reduction_space
 
 Inputs = Mapping[Node, Sequence[Node]]
@@ -37,7 +38,7 @@ def kernel_depths(nodes: Sequence[Node], inputs: Inputs) -> dict[Node, Depth]:
             space = reduction_space(node)
             starts_kernel = deepest.reduced is not None and deepest.reduced != space  # one kernel reduces one set of rows
             depths[node] = Depth(deepest.kernels + starts_kernel, space)
-        elif node.is_pointwise or not node.inputs:
+        elif node.is_pointwise or not node.inputs or isinstance(node.function, NestedReduce):
             depths[node] = deepest
         else:  # a matmul runs after the kernel of its operands
             depths[node] = Depth(deepest.kernels + isinstance(node.function, Matmul) + 1, None)

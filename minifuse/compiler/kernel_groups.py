@@ -7,6 +7,7 @@ from ..core.interning import toposort
 from ..ir.array_functions import Matmul
 from ..ir.graph import Node
 from .fusibility import ALREADY_STORED, ONE_MATMUL_PER_KERNEL, REDUCTION_NEEDS_ROWS, WOULD_WAIT, why_not_merged
+from .fusible_region import is_recomputable
 from .iteration_space import IterationSpace
 from .kernel_limits import MAX_OPS, TOO_MANY_OPS
 
@@ -72,7 +73,7 @@ class GrowingKernel:
         if reads.space.dims or (len(self.members) == 1 and self.matmul is not None):
             self.space = reads.space
         self.members.append(root)
-        self.inlined_members |= {root} if root.is_pointwise else set()
+        self.inlined_members |= {root} if is_recomputable(root) else set()
         self.computed.update(reads.computed)
         self.passes[root] = passes
 

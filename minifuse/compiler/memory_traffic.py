@@ -68,9 +68,8 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
     varying_dims: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
     counts = [0] * len(step.indexed_operands)
     for e in step.kernel.expressions():
-        varying_dims[e] = {d for x in e.inputs for d in varying_dims[x]} - {
-            d for d in step.dims if isinstance(e, ReduceExpr)
-        }
+        reduced = e.reduced(step.dims) if isinstance(e, ReduceExpr) else ()
+        varying_dims[e] = {d for x in e.inputs for d in varying_dims[x]} - {*reduced}
         if isinstance(e, Load):
             varying_dims[e] = {d for d, s in enumerate(step.inputs[e.index][1].strides) if s}
         elif isinstance(e, ReadOutput):
@@ -85,8 +84,7 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
 
 def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
     """Return the layout of output k as it is stored: a row output has one element per row, even if the row is empty."""
-    is_row_output = k >= len(step.kernel.pointwise_outputs)
-    return Layout(step.row_shape, layout.strides, layout.offset) if is_row_output else layout
+    return Layout(step.stored_shape(k), layout.strides, layout.offset)
 
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:

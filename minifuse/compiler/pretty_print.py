@@ -1,7 +1,8 @@
 """Format steps for readers: a formula of what a kernel computes, and its operands. Nothing is run or compiled.
 
 The formula is made from the kernel's expressions, so it shows what is computed, not what the user wrote. It is not source
-code: it omits the dims of reductions, rounds numbers, and defines a repeated value once, after the word `where`.
+code: it rounds numbers, defines a repeated value once, after the word `where`, and omits the dims of reductions unless some
+of them are nested.
 """
 
 from collections import Counter
@@ -94,7 +95,8 @@ class Formula:
             return self.element(e, e.inputs)
         assert isinstance(e, Op | ReduceExpr)
         if isinstance(e, ReduceExpr):
-            return f"{REDUCTION_NAMES.get(e.operator.name, e.operator.name)}({xs[0][0]})", ATOM_PRECEDENCE
+            dims = f", dim={', '.join(map(str, e.reduced(self.step.dims)))}" * self.step.kernel.is_nested
+            return f"{REDUCTION_NAMES.get(e.operator.name, e.operator.name)}({xs[0][0]}{dims})", ATOM_PRECEDENCE
         if e.operator is None:
             return format_call(e.dtype.name, None, xs)
         return format_call(e.operator.name, e.operator.symbol, xs)

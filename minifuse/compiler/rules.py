@@ -16,8 +16,10 @@ from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
 from ..ir.graph import Node, literal
+from ..ir.nested_reduce import NestedReduce
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
+from .fusible_region import iter_inlined
 from .graph import Graph
 
 
@@ -155,20 +157,24 @@ def split_reductions(graph: Graph, target: Backend) -> Graph:
     reshape0 = reshape(sum1, 1)
     """
 
+    has_nested = graph.has(NestedReduce)
+
     def rule(node: Node) -> Node:
         match node:
             case Node(Reduce()):
-                return split_reduction(node)
+                is_nesting = has_nested and any(isinstance(x.function, NestedReduce) for x in iter_inlined(node))
+                return split_reduction(node, splits_columns=not is_nesting)
         return node
 
     return graph if target.splits_reductions else graph.rewrite(Reduce, rule)
 
 
-def split_reduction(reduction: Node) -> Node:
+def split_reduction(reduction: Node, splits_columns: bool = True) -> Node:
     """Split a reduction into chunks if it is large enough.
 
     Long rows are split, and shorter ones, too, if they are few. Long columns are split as well: the elements of a column
-    are far apart in memory, but those of one chunk of all columns are close together.
+    are far apart in memory, but those of one chunk of all columns are close together. Columns that a kernel computes by
+    nested reductions are not in memory.
     """
     (x,), operator = reduction.inputs, reduction.function.operator
     dims = [d for d in reduction.function.dims if x.shape[d] > 1]
@@ -176,7 +182,7 @@ def split_reduction(reduction: Node) -> Node:
     has_few_rows = reduction.size <= MAX_ROWS_TO_SPLIT_EARLY
     has_long_rows = row_size >= (4 if has_few_rows else 16) * CHUNK_SIZE
     is_strided = bool(dims) and prod(x.shape[dims[-1] + 1 :]) > 1
-    has_columns = is_strided and not has_few_rows and x.size >= MIN_SIZE_TO_SPLIT_COLUMNS
+    has_columns = splits_columns and is_strided and not has_few_rows and x.size >= MIN_SIZE_TO_SPLIT_COLUMNS
     if has_long_rows and len(dims) > 1:
         inner = split_reduction(Reduce(operator, tuple(dims[1:]))(x))
         return split_reduction(Reduce(operator, (dims[0],))(inner))

@@ -2,21 +2,23 @@
 
 A kernel is a few scalar expressions over one iteration space. A reduction is an expression too: `ReduceExpr` reduces its
 input along the row. So a map, a reduction with anything before and after it, a softmax and a layer norm are all kernels of
-one kind, and fusing means substituting expressions. Expressions have no loops, sizes or strides; those are in `LoopNest`.
-Nothing here depends on a backend, a tensor or generated source.
+one kind, and fusing means substituting expressions. A reduction may also be nested in another one, and then reduces axes of
+its own. Expressions have no loops, sizes or strides; those are in `LoopNest`. Nothing here depends on a backend, a tensor or
+generated source. `reference.py` runs a kernel in plain Python: it is the definition of these expressions.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from math import prod
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ..core.dtypes import DType, bool_, weak_type_of
 from ..core.interning import Interned, toposort
-from ..core.layout import Layout, collapse
+from ..core.layout import Layout
 from ..core.operators import Operator
 from ..core.traceable import Traceable
-
-Shape = tuple[int, ...]
+from .loop_nest import LoopNest as LoopNest
+from .loop_nest import Shape as Shape
+from .loop_nest import stride_kind as stride_kind
+from .loop_nest import stride_kinds_of as stride_kinds_of
 
 
 class Expression(Traceable, metaclass=Interned):
@@ -107,12 +109,22 @@ class Op(Expression):
 
 
 class ReduceExpr(Expression):
-    """The reduction of its one input along the row, starting at the identity of the operator: one value per row."""
+    """The reduction of its one input along some axes, starting at the identity of the operator.
 
-    __slots__ = ("operator",)
+    `dims` are the axes of the step's iteration space that it reduces. None means all `dims` of the step, so the value is one
+    per row. The value is constant along the reduced axes, whatever other reductions do there.
+    """
 
-    def __init__(self, operator: Operator, inputs: tuple[Expression, ...], dtype: DType) -> None:
-        self.operator, self.inputs, self.dtype = operator, inputs, dtype
+    __slots__ = ("dims", "operator")
+
+    def __init__(
+        self, operator: Operator, inputs: tuple[Expression, ...], dtype: DType, dims: tuple[int, ...] | None = None
+    ) -> None:
+        self.operator, self.inputs, self.dtype, self.dims = operator, inputs, dtype, dims
+
+    def reduced(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes that this reduction reduces in a step that reduces `dims`."""
+        return dims if self.dims is None else self.dims
 
 
 class OpaqueOutput(Expression):
@@ -179,14 +191,24 @@ def cast(x: Expression, dtype: DType) -> Expression:
     return x if x.dtype is dtype else Op(None, (x,), dtype)
 
 
-def reduce_expr(operator: Operator, x: Expression) -> Expression:
+def reduce_expr(operator: Operator, x: Expression, dims: tuple[int, ...] | None = None) -> Expression:
     """Return the reduction of an expression. For bools, use the `on_bools` of the operator, if it has one."""
-    return ReduceExpr((x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype)
+    arguments = (x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype
+    return ReduceExpr(*arguments) if dims is None else ReduceExpr(*arguments, dims)
 
 
 def is_op(e: Expression, operator: Operator) -> bool:
     """Return whether an expression applies an operator, or its approximation."""
     return isinstance(e, Op) and e.operator is not None and e.operator.exact is operator
+
+
+def with_inputs(e: Expression, inputs: tuple[Expression, ...]) -> Expression:
+    """Return the same function of other inputs."""
+    if isinstance(e, Op):
+        return Op(e.operator, inputs, e.dtype)
+    if isinstance(e, ReduceExpr):
+        return ReduceExpr(e.operator, inputs, e.dtype, *[e.dims][: e.dims is not None])
+    return type(e)(e.index, e.stores_before, inputs, e.dtype) if isinstance(e, IndexedAccess) else e
 
 
 def replace(e: Expression, kind: "type[E]", change: "Callable[[E], Expression]") -> Expression:
@@ -200,17 +222,19 @@ def replace_in(
     """Rebuild some expressions with each subexpression of class `kind` replaced. What they share is rebuilt once."""
     rebuilt: dict[Expression, Expression] = {}
     for x in toposort(roots, lambda x: () if isinstance(x, kind) else x.inputs):
-        if isinstance(x, kind):
-            rebuilt[x] = change(x)
-        elif isinstance(x, Op):
-            rebuilt[x] = Op(x.operator, tuple(rebuilt[i] for i in x.inputs), x.dtype)
-        elif isinstance(x, ReduceExpr):
-            rebuilt[x] = ReduceExpr(x.operator, tuple(rebuilt[i] for i in x.inputs), x.dtype)
-        elif isinstance(x, IndexedAccess):
-            rebuilt[x] = type(x)(x.index, x.stores_before, tuple(rebuilt[i] for i in x.inputs), x.dtype)
-        else:
-            rebuilt[x] = x
+        rebuilt[x] = change(x) if isinstance(x, kind) else with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
     return tuple(rebuilt[e] for e in roots)
+
+
+def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
+    """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
+    rebuilt: dict[Expression, Expression] = {}
+    for x in toposort([e], lambda x: x.inputs):
+        rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
+        if isinstance(x, ReduceExpr):
+            dims = change(x)
+            rebuilt[x] = ReduceExpr(x.operator, rebuilt[x].inputs, x.dtype, *[dims][: dims is not None])
+    return rebuilt[e]
 
 
 class StepKernel(metaclass=Interned):
@@ -264,6 +288,20 @@ class StepKernel(metaclass=Interned):
         """Return whether an output may be stored over input k, which has this layout: is each element read before that?"""
         return False
 
+    def reductions(self, dims: tuple[int, ...]) -> list[tuple[int, ...]]:
+        """Return the axes that each reduction reduces in a step that reduces `dims`, inner reductions first.
+
+        The list is empty if no reduction is nested: then each of them reduces all of `dims`.
+        """
+        if not self.is_nested:
+            return []
+        return list(dict.fromkeys(e.reduced(dims) for e in self.order if isinstance(e, ReduceExpr)))
+
+    @property
+    def is_nested(self) -> bool:
+        """True if a reduction reduces only some of the axes that the kernel reduces."""
+        return any(isinstance(e, ReduceExpr) and e.dims is not None for e in self.order)
+
     def replace_loads(self, change: "Callable[[Load], Expression]") -> "StepKernel":
         """Rebuild this kernel with each load replaced by `change(load)`."""
         return self
@@ -287,6 +325,9 @@ class Kernel(StepKernel):
     A pointwise kernel has only `pointwise_outputs`. `row_outputs` contain reductions. `effects` change indexed operands:
     they run at each point, in this order, before the pointwise outputs of that point are stored. A kernel with effects has
     no reductions.
+
+    With nested reductions, a pointwise output is constant along some of the reduced axes. Its layout has stride 0 there, and
+    the value is stored once.
     """
 
     __slots__ = ("effects", "row_outputs")
@@ -299,6 +340,15 @@ class Kernel(StepKernel):
     ) -> None:
         self.pointwise_outputs, self.row_outputs, self.effects = pointwise_outputs, row_outputs, effects
         self.order = expressions_of(*pointwise_outputs, *row_outputs, *effects)
+
+    def outer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
+        """Return the axes of the reductions that are in no reduction of other axes, in a step that reduces `dims`."""
+        inner = set[Expression]()
+        for e in self.find_all(ReduceExpr):
+            parts = toposort(e.inputs, lambda x: x.inputs)
+            inner |= {x for x in parts if isinstance(x, ReduceExpr) and x.reduced(dims) != e.reduced(dims)}
+        outer = {d for e in self.find_all(ReduceExpr) if e not in inner for d in e.reduced(dims)}
+        return tuple(d for d in dims if d in outer)
 
     def cost(self) -> int:
         """Return the cost of one point, in additions. A load counts as one."""
@@ -319,7 +369,7 @@ class Kernel(StepKernel):
 
     def stride_kinds(self, shape: Shape, dims: tuple[int, ...], layouts: Sequence[Layout]) -> list[str]:
         """Return the stride kinds of outputs and inputs, with as few axes as the loops have."""
-        return list(LoopNest(shape, dims, layouts).stride_kinds)
+        return list(LoopNest(shape, dims, layouts, self.reductions(dims)).stride_kinds)
 
     def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
         """Return whether the kernel is pointwise or reduces rows, and its iteration space."""
@@ -327,7 +377,16 @@ class Kernel(StepKernel):
             return f"pointwise over {shape}"
         if all(n == 1 or d in dims for d, n in enumerate(shape)):
             return f"all of {shape} as one row"
-        return f"rows of {shape} along dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
+        outer = self.outer_dims(dims) if self.is_nested else dims
+        inner = tuple(d for d in dims if d not in outer)
+        return f"rows of {shape} along {format_dims(outer)}" + f", with reductions along {format_dims(inner)} inside" * bool(
+            inner
+        )
+
+
+def format_dims(dims: Sequence[int]) -> str:
+    """Return some dims as words: dim 1, or dims 1, 2."""
+    return f"dim{'s' * (len(dims) > 1)} {', '.join(map(str, dims))}"
 
 
 def expressions_of(*roots: Expression) -> tuple[Expression, ...]:
@@ -357,59 +416,3 @@ def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
             rebuilt[e] = replace(e, IndexedAccess, lambda x: rebuilt[x])
     pointwise, rows = (tuple(rebuilt[e] for e in roots) for roots in (kernel.pointwise_outputs, kernel.row_outputs))
     return Kernel(pointwise, rows), old_indices
-
-
-class LoopNest:
-    """The loops of a kernel: as few axes as possible, row axes last, with the stride of every operand along each.
-
-    Generated source depends only on the number of row axes and on `stride_kinds`. These have one letter per axis: "0" for a
-    repeated operand, "1" for adjacent elements, "s" for any other stride. Sizes and strides are arguments of the launch, so
-    a new size needs no new source.
-    """
-
-    __slots__ = ("is_empty", "points", "row_axes", "sizes", "stride_kinds", "strides")
-
-    def __init__(self, shape: Shape, dims: Iterable[int], layouts: Sequence[Layout]) -> None:
-        """Merge the dims of `shape`, of which `dims` are reduced. `layouts`: outputs, then inputs, all expanded."""
-        dims = tuple(dims)
-
-        def axes_of(some_dims: Iterable[int]) -> list[tuple[int, tuple[int, ...]]]:
-            # Sorted by the memory order of the first operands, so that neighboring dims merge.
-            order = sorted(some_dims, key=lambda d: [-abs(layout.strides[d]) for layout in layouts])
-            return collapse([shape[d] for d in order], [[layout.strides[d] for d in order] for layout in layouts])
-
-        unit_axis = [(1, (0,) * len(layouts))]
-        outer = axes_of(d for d in range(len(shape)) if d not in dims) or unit_axis
-        inner = (axes_of(dims) or unit_axis) if dims else []
-        if 0 in [shape[d] for d in dims]:  # an empty reduction has no element, so its axes cannot merge
-            varying = [d for d in dims if shape[d] != 1]
-            inner = [(0, tuple(next((x.strides[d] for d in varying if x.strides[d]), 0) for x in layouts))]
-        self.row_axes = len(outer) if dims else len(outer) - 1  # in a pointwise kernel, the last axis is the row
-        self.sizes = [size for size, _ in outer + inner]
-        self.strides = list(zip(*[strides for _, strides in outer + inner], strict=True))
-        self.stride_kinds = tuple("".join(map(stride_kind, strides)) for strides in self.strides)
-        self.is_empty = 0 in [size for size, _ in outer]
-        self.points = prod(self.sizes)
-
-    @classmethod
-    def of_axes(cls, sizes: Sequence[int], row_axes: int, strides: Sequence[tuple[int, ...]]) -> "LoopNest":
-        """Return the loop nest with these axes, which are not merged any further."""
-        nest = cls.__new__(cls)
-        nest.sizes, nest.row_axes, nest.strides = list(sizes), row_axes, list(strides)
-        nest.stride_kinds = tuple("".join(map(stride_kind, x)) for x in strides)
-        nest.is_empty, nest.points = False, prod(sizes)
-        return nest
-
-    def runtime_strides(self) -> list[int]:
-        """Return the strides that the source does not contain, operand by operand."""
-        return [s for strides in self.strides for s in strides if stride_kind(s) == "s"]
-
-
-def stride_kind(stride: int) -> str:
-    """Return the letter for a stride in generated source."""
-    return "0" if stride == 0 else "1" if stride == 1 else "s"
-
-
-def stride_kinds_of(layouts: Iterable[Layout]) -> tuple[str, ...]:
-    """Return the letters for the strides of indexed operands, one letter per dim."""
-    return tuple("".join(map(stride_kind, layout.strides)) for layout in layouts)

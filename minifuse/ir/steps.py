@@ -13,7 +13,7 @@ from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.layout import Layout
 from ..core.overlap import intersects, share_bytes
-from .kernel_ir import Expression, Load, ReadOutput, Shape, StepKernel
+from .kernel_ir import Expression, Load, LoopNest, ReadOutput, Shape, StepKernel
 
 BufferView = tuple[int, Layout]
 NO_BUFFER = -1  # the slot of an operand that has a layout but no memory: an index value
@@ -34,7 +34,7 @@ class Step:
         The iteration space: the points that a kernel runs over, the shape of a matmul's result, or the shape of the first
         output of a composite op.
     dims : tuple of int
-        The dims of `shape` that the kernel reduces.
+        The dims of `shape` that the kernel reduces. A nested reduction reduces some of them, inside another reduction.
     outputs, inputs : list of BufferView
         With a `Kernel`, the layouts are expanded to `shape`.
     numbers : list of int or str
@@ -95,6 +95,20 @@ class Step:
     def row_shape(self) -> Shape:
         """The shape of a value that the kernel computes once per row: the reduced dims have size 1."""
         return tuple(1 if d in self.dims else n for d, n in enumerate(self.shape))
+
+    def stored_shape(self, k: int) -> Shape:
+        """Return the shape in which output k is stored: reduced dims along which it is constant have size 1."""
+        if k >= len(self.kernel.pointwise_outputs):
+            return self.row_shape
+        layout = self.outputs[k][1]
+        if not self.kernel.is_nested:
+            return layout.shape
+        return tuple(1 if d in self.dims and not layout.strides[d] else n for d, n in enumerate(layout.shape))
+
+    def loop_nest(self) -> LoopNest:
+        """Return the loops of a step with a `Kernel`."""
+        outputs, inputs = self.layouts()
+        return LoopNest(self.shape, self.dims, [*outputs, *inputs], self.kernel.reductions(self.dims))
 
     def parts(self) -> list["Step"]:
         """Return the steps that a batch consists of, one for each array; for any other step, a list of this step."""

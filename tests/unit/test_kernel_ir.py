@@ -20,6 +20,7 @@ from minifuse.ir.kernel_ir import (
     cast,
     constant,
     reduce_expr,
+    replace,
     stride_kind,
 )
 from minifuse.ir.kernel_tracing import trace
@@ -197,3 +198,46 @@ def test_subexpressions_have_a_dtype():
     assert KernelParameter(0, float64).dtype is float64
     assert isinstance(constant(1, float32), Constant)
     assert reduce_expr(op.add, Load(0, int64)).dtype is int64
+
+
+# Nested reductions
+
+
+def forces():
+    """Forces between points in three dims: a sum of three squares in a sum over all points."""
+    shape = (5, 5, 3, 3)
+    layouts = [Layout(shape, strides, 0) for strides in ((3, 0, 1, 0), (0, 3, 1, 0), (3, 0, 0, 1), (0, 3, 0, 1))]
+    a, b, c, d = (Load(k, float32) for k in range(4))
+    r = reduce_expr(op.add, (c - d) * (c - d), (3,))
+    return Kernel((), (reduce_expr(op.add, (a - b) / r, (1,)),)), shape, [layouts[0], *layouts]
+
+
+def test_a_reduction_keeps_its_dims_when_it_is_rebuilt():
+    kernel, _, _ = forces()
+    (rebuilt,) = (replace(e, Load, lambda load: Load(load.index + 1, load.dtype)) for e in kernel.row_outputs)
+    assert [e.dims for e in Kernel((), (rebuilt,)).find_all(ReduceExpr)] == [(3,), (1,)]
+    plain = reduce_expr(op.add, x)
+    assert replace(plain, Load, lambda load: load) is plain
+    assert plain is not reduce_expr(op.add, x, (1,))
+
+
+def test_axes_of_outer_reductions_precede_those_of_inner_ones():
+    kernel, shape, layouts = forces()
+    assert kernel.reductions((1, 3)) == [(3,), (1,)]
+    n = LoopNest(shape, (1, 3), layouts, kernel.reductions((1, 3)))
+    assert n.sizes == [5, 3, 5, 3]
+    assert n.axis_dims == [(0,), (2,), (1,), (3,)]
+    assert (n.row_axes, n.reduced_axes((1,)), n.reduced_axes((3,))) == (2, (2,), (3,))
+
+
+def test_dims_merge_only_if_the_same_reductions_reduce_them():
+    layouts = [Layout((2, 3, 4), (1, 0, 0), 0), row_major((2, 3, 4))]
+    assert LoopNest((2, 3, 4), (1, 2), layouts).axis_dims == [(0,), (1, 2)]
+    assert LoopNest((2, 3, 4), (1, 2), layouts, [(2,), (1,)]).axis_dims == [(0,), (1,), (2,)]
+    assert LoopNest((2, 3, 4), (1, 2), layouts, [(1, 2)]).axis_dims == [(0,), (1, 2)]
+
+
+def test_a_kernel_without_nested_reductions_lists_none():
+    kernel = Kernel((), (reduce_expr(op.add, x),))
+    assert not kernel.is_nested
+    assert kernel.reductions((0, 1)) == []

@@ -60,7 +60,12 @@ class CudaKernel(Executable):
     @cached_property
     def nest(self) -> LoopNest:
         """The loops."""
-        return LoopNest(self.step.shape, self.step.dims, self.layouts)
+        return self.step.loop_nest()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the kernel cannot be generated: its reductions are nested."""
+        return "a CUDA kernel reduces one set of rows" if self.kernel.is_nested else None
 
     @cached_property
     def split(self) -> SplitPlan | None:

@@ -4,12 +4,13 @@ All kernels have the signature kernel(start, stop, args): a range of the first a
 numbers, sizes and strides. So one compiled driver launches all of them, on one thread or on several.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ...core.dtypes import DType, bool_
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load
 from ..codegen.loop_emitter import Dialect, LoopEmitter, operand_name
+from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
 
 
 class SerialLoops(Dialect):
@@ -34,10 +35,17 @@ def kernel_text(kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Se
     return begin_kernel(emitter, range(1, emitter.axes)) + emitter.emit()
 
 
-def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int]) -> str:
+@lru_cache(1024)
+def nested_kernel_text(kernel: Kernel, loops: NestedLoops, raws: Sequence[str] = ()) -> str:
+    """Return the text of a kernel with nested reductions. It contains the sizes of short inner loops."""
+    emitter = NestedLoopEmitter(kernel, loops, SerialLoops(), raws)
+    return begin_kernel(emitter, range(1, emitter.axes), emitter.literals) + emitter.emit()
+
+
+def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int], literals: Mapping[str, int] | None = None) -> str:
     """Return the first line of a kernel. Its functions and the unpacking of its arguments become the first body lines.
 
-    The sizes of `sized_axes` are passed as arguments.
+    The sizes of `sized_axes` are passed as arguments. `literals` are values that are in the text instead, by name.
     """
     kernel = emitter.kernel
     dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
@@ -58,5 +66,5 @@ def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int]) -> str:
     if any(p.dtype.is_float for p in numbers):
         emitter.line("numbers = pointer_f64(args)")
     for k, (name, value) in enumerate(unpack):
-        emitter.line(f"{name} = {value.format(k)}")
+        emitter.line(f"{name} = {(literals or {}).get(name, value.format(k))}")
     return "def kernel(start, stop, args):\n"

@@ -12,11 +12,12 @@ from ...ir.array_functions import CompositeOp
 from ...ir.kernel_ir import Kernel, KernelParameter, LoopNest, stride_kind, stride_kinds_of
 from ...ir.step_kernels import BatchedKernel
 from ...ir.steps import Step
+from ..codegen.nested_loops import NestedLoops
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, segment_sum, split_launches, transpose_copy
 from .compiler import compile_kernel_text
-from .cpu_codegen import kernel_text
+from .cpu_codegen import kernel_text, nested_kernel_text
 from .driver import count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
@@ -40,13 +41,14 @@ class CpuKernel(Executable):
     @cached_property
     def nest(self) -> LoopNest:
         """The loops."""
-        outputs, inputs = self.step.layouts()
-        return LoopNest(self.step.shape, self.step.dims, [*outputs, *inputs])
+        return self.step.loop_nest()
 
     @property
     def source(self) -> str:
         """The source text of the loops."""
         nest, indexed_kinds = self.nest, stride_kinds_of(self.step.indexed_layouts())
+        if self.kernel.is_nested:
+            return nested_kernel_text(self.kernel, NestedLoops.of(self.kernel, nest, self.step.dims), indexed_kinds)
         if not nest.is_empty and (launch := segment_sum.plan_segment_sum(self.kernel, nest, indexed_kinds)) is not None:
             return launch.source
         if transpose_copy.transposed_axes(self.kernel, nest) is not None:
@@ -65,14 +67,15 @@ class CpuKernel(Executable):
         address_count, numbers = len(nest.strides) + len(indexed_layouts), kernel.find_all(KernelParameter)
         indexed_kinds = stride_kinds_of(indexed_layouts)
         strides = [*nest.runtime_strides(), *[s for x in indexed_layouts for s in x.strides if stride_kind(s) == "s"]]
-        if (launch := segment_sum.plan_segment_sum(kernel, nest, indexed_kinds)) is not None:
+        is_plain = not kernel.is_nested
+        if is_plain and (launch := segment_sum.plan_segment_sum(kernel, nest, indexed_kinds)) is not None:
             address, constants = compile_kernel_text(launch.source), [*launch.sizes, *strides]
             return CpuKernelLauncher(address, launch.count, launch.chunks, address_count, numbers, constants)
         if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
             return transpose_copy.bind_transpose(kernel, nest, *axes)
         if (piece_count := split_launches.count_pieces(kernel, nest, self.step.dims)) > 1:
             return split_launches.load_pieces(lambda step: CpuKernel(step, kernel).load(), self.step, kernel, piece_count)
-        address = compile_kernel_text(kernel_text(kernel, nest.row_axes, nest.stride_kinds, indexed_kinds))
+        address = compile_kernel_text(self.source)
         chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
         constants = [*nest.sizes[1:], *strides]
         header: list[int] = []

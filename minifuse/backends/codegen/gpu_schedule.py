@@ -28,6 +28,8 @@ MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more t
 MIN_STEPS_PER_CHUNK = 4
 MIN_CONTRACTED_SIZE = 32  # results along each axis that share operands
 MIN_CONTRACTED_LENGTH = 16
+MAX_SMALL_AXIS = 4
+MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
 MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
@@ -67,6 +69,12 @@ class Facts:
         found = [(abs(s), a) for a, s in enumerate(self.nest.strides[name]) if s and self.sizes[a] > 4]
         return min(found, default=(0, None))[1]
 
+    @cached_property
+    def small(self) -> list[int]:
+        """The axes of a result with few elements, on which a part of the work does not depend: a thread computes them all."""
+        has_shared_part = self.nest.kernel.is_nested and self.has_constants
+        return [a for a in self.free if has_shared_part and 1 < self.sizes[a] <= MAX_SMALL_AXIS and self.rows > self.sizes[a]]
+
     def constant_axes(self) -> list[int]:
         """Return the short reduced axes that the text unrolls, shortest first."""
         found: list[int] = []
@@ -82,7 +90,7 @@ class Facts:
     @cached_property
     def lanes(self) -> int:
         """The axis whose neighbors most bytes are adjacent along."""
-        score = {a: 0.0 for a in range(len(self.sizes)) if a not in self.short}
+        score = {a: 0.0 for a in range(len(self.sizes)) if a not in self.short and a not in self.small}
         for name, itemsize in self.accesses:
             axis = self.contiguous_axis(name)
             if axis in score:
@@ -97,6 +105,11 @@ class Facts:
                     score[axis] += e.dtype.itemsize * prod(self.sizes[a] for a in self.nest.axes_of[e])
         if not score:
             return self.free[-1]
+        moved = sum(self.bytes_moved(name, size) // size for name, size in self.accesses)
+        if self.nest.reduced and prod(self.sizes) >= MIN_COMPUTE_BOUND * moved:
+            wide = [a for a in self.free if a in score]  # arithmetic counts: threads that share nothing need no exchange
+            if wide:
+                return max(wide, key=lambda a: (self.sizes[a] >= WARP, score[a], self.sizes[a]))
         return max(score, key=lambda a: (score[a], self.sizes[a]))
 
     def can_vectorize(self, a: int) -> bool:
@@ -199,7 +212,7 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     If `has_constants` is false, the text contains no size of a reduction.
     """
     facts = Facts(nest, width, has_constants)
-    is_constant = [n == 1 or a in facts.short for a, n in enumerate(nest.sizes)]
+    is_constant = [n == 1 or a in facts.short or a in facts.small for a, n in enumerate(nest.sizes)]
     tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
     schedule = schedule_reduction(facts, tiles) if facts.long else schedule_points(facts, tiles)
     return schedule._replace(vectors=facts.vector_operands(schedule), blocks=facts.wanted_blocks(schedule))

@@ -16,6 +16,15 @@ from ...ir.kernel_ir import (
 )
 
 
+Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes
+
+
+def nested_reductions(kernel: Kernel, nest: LoopNest) -> Reductions:
+    """Return the axes of each nested reduction of a kernel, by the dims that it reduces."""
+    dims = dict.fromkeys(e.dims for e in kernel.order if isinstance(e, ReduceExpr) and e.dims is not None)
+    return tuple((d, frozenset(nest.reduced_axes(d))) for d in dims)
+
+
 class KernelNest:
     """A kernel, the sizes of its axes, and the strides of its operands.
 
@@ -34,8 +43,12 @@ class KernelNest:
         The axes that each expression depends on.
     """
 
-    def __init__(self, kernel: Kernel, nest: LoopNest, raws: Sequence[str] = ()) -> None:
+    def __init__(
+        self, kernel: Kernel, nest: LoopNest, raws: Sequence[str] = (), reductions: Reductions | None = None
+    ) -> None:
+        """Describe a kernel over a loop nest; `reductions` are the axes of nested reductions, by default those of the nest."""
         self.kernel, self.sizes, self.raws = kernel, list(nest.sizes), tuple(raws)
+        self.reductions_by_dims = dict(nested_reductions(kernel, nest) if reductions is None else reductions)
         count = len(self.sizes)
         has_reductions = any(isinstance(e, ReduceExpr) for e in kernel.order) or bool(kernel.row_outputs)
         self.reduced = frozenset(range(nest.row_axes, count)) if has_reductions else frozenset[int]()
@@ -54,7 +67,7 @@ class KernelNest:
 
     def axes_reduced_by(self, e: ReduceExpr) -> frozenset[int]:
         """Return the axes that a reduction reduces."""
-        return self.reduced
+        return self.reduced if e.dims is None else self.reductions_by_dims[e.dims]
 
     @cached_property
     def reductions(self) -> list[ReduceExpr]:
@@ -64,7 +77,12 @@ class KernelNest:
     def output_axes(self, k: int) -> frozenset[int]:
         """Return the axes along which output k has different elements."""
         every = frozenset(range(len(self.sizes)))
-        return every if k < len(self.kernel.pointwise_outputs) else every - self.reduced
+        if k >= len(self.kernel.pointwise_outputs):
+            return every - self.reduced
+        if not self.reductions_by_dims:
+            return every
+        strides = self.strides[f"out{k}"]  # with nested reductions, an output may be constant along some reduced axes
+        return frozenset(a for a in every if a not in self.reduced or strides[a])
 
     @cached_property
     def depth(self) -> dict[Expression, int]:

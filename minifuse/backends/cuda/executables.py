@@ -62,15 +62,10 @@ class CudaKernel(Executable):
         """The loops."""
         return self.step.loop_nest()
 
-    @property
-    def refusal(self) -> str | None:
-        """Why the kernel cannot be generated: its reductions are nested."""
-        return "a CUDA kernel reduces one set of rows" if self.kernel.is_nested else None
-
     @cached_property
     def split(self) -> SplitPlan | None:
         """The launches, if the reductions are split over the grid."""
-        if self.functions or not self.nest.points:
+        if self.functions or not self.nest.points or self.kernel.is_nested:
             return None
         split = split_of(self.step, self.kernel, self.device.multiprocessors)
         return None if split is None else SplitPlan(self.step, self.kernel, split)

@@ -85,6 +85,7 @@ class LoopNestPrinter(ExpressionPrinter):
         self.every = frozenset(self.tiles)
         self.values: dict[Expression, Value] = {}
         self.checked: set[int] = {a for a, tile in self.tiles.items() if not self.may_exceed(a, tile)}
+        self.bound: set[int] = set()  # the serial axes whose loops are open
         self.declarations: list[str] = []  # of arrays
         self.variables: set[str] = set()
         self.used: dict[str, None] = {}  # names of sizes and strides that the text reads
@@ -123,7 +124,7 @@ class LoopNestPrinter(ExpressionPrinter):
             with self.block(*[f"if {' and '.join(guards)}:"] * bool(guards)):
                 self.body()
         names = ", ".join(name for name, _ in self.parameters())
-        head = ["    " + line for line in self.declarations]
+        head = ["    " + line for line in dict.fromkeys(self.declarations)]
         kernel = "\n".join([f"def kernel({names}):", *head, *self.lines]) + "\n"
         return "\n\n".join(["\n".join(lines) + "\n" for lines in self.functions()] + [kernel])
 
@@ -263,9 +264,9 @@ class LoopNestPrinter(ExpressionPrinter):
     @contextmanager
     def state(self) -> Iterator[None]:
         """Restore what is known about axes and values at the end of a scope."""
-        saved = dict(self.tiles), dict(self.index), set(self.checked), dict(self.values)
+        saved = dict(self.tiles), dict(self.index), set(self.checked), set(self.bound), dict(self.values)
         yield
-        self.tiles, self.index, self.checked, self.values = saved
+        self.tiles, self.index, self.checked, self.bound, self.values = saved
 
     # Positions.
 
@@ -552,7 +553,7 @@ class LoopNestPrinter(ExpressionPrinter):
     def reduce_needed(self, roots: Sequence[Expression]) -> None:
         """Emit the reductions that some values need, those with the same axes together."""
         while True:
-            pending = [e for e in self.needed(roots) if isinstance(e, ReduceExpr)]
+            pending = [e for e in self.needed(roots) if isinstance(e, ReduceExpr) and self.is_in_scope(e)]
             if not pending:
                 return
             waiting = set(pending)
@@ -560,6 +561,10 @@ class LoopNestPrinter(ExpressionPrinter):
             first = ready[0]
             over, axes = self.nest.axes_reduced_by(first), self.nest.axes_of[first]
             self.reduce([e for e in ready if self.nest.axes_reduced_by(e) == over and self.nest.axes_of[e] == axes])
+
+    def is_in_scope(self, e: Expression) -> bool:
+        """Return whether the indices along all axes of a value are known: no loop over them is still to be opened."""
+        return all(a in self.bound or not self.tiles[a].serial for a in self.nest.axes_of[e])
 
     def reduce(self, group: Sequence[ReduceExpr]) -> None:
         """Emit reductions over the same axes."""
@@ -698,6 +703,12 @@ class LoopNestPrinter(ExpressionPrinter):
             body()
             return
         a, *rest = serial
+        self.bound.add(a)
+        self.open_loops(a, rest, body)
+        self.bound.discard(a)
+
+    def open_loops(self, a: int, rest: Sequence[int], body: Callable[[], None]) -> None:
+        """Emit the loop over one serial axis, and the loops inside."""
         if self.tiles[a].chunk:
             self.staged_loop(a, lambda: self.loops(rest, body))
             return

@@ -11,7 +11,7 @@ from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutp
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.gpu_schedule import Facts, choose_schedule
 from ...codegen.loop_emitter import operand_name
-from ...codegen.nest import KernelNest
+from ...codegen.nest import KernelNest, Reductions, nested_reductions
 from ...codegen.schedule import Schedule
 from ..geometry import RowPartition, partition_long_row, partition_row
 from .base import CudaSource
@@ -72,19 +72,26 @@ def generate_scheduled(
 
     If `is_aligned` is false, no operand moves in vectors. If `split` is an axis, each block reduces one chunk of it.
     """
-    across = axis_across(kernel, nest)
-    if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
-        return None
-    if kernel.effects or has_plain_gather(kernel, raws) or match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
+    if not kernel.is_nested and has_template(kernel, nest, raws, is_aligned):
         return None
     described = KernelNest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
     if split is not None:
         schedule = schedule._replace(split=split)
-    elif is_read_again(described, schedule):
+    elif not kernel.is_nested and is_read_again(described, schedule):
         return None
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
-    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, constants, schedule)
+    reductions = nested_reductions(kernel, nest)
+    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule)
+
+
+def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_aligned: bool) -> bool:
+    """Return whether a template generates a kernel: for effects, segment sums, gathers, and large transposed operands."""
+    across = axis_across(kernel, nest)
+    if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
+        return True
+    is_segment_sum = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None
+    return bool(kernel.effects) or has_plain_gather(kernel, raws) or is_segment_sum
 
 
 def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:
@@ -113,11 +120,11 @@ def patterns_of(nest: LoopNest) -> tuple[tuple[int, ...], ...]:
 @lru_cache(1024)
 def print_scheduled(
     kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], raws: tuple[str, ...],
-    constants: tuple[int, ...], schedule: Schedule
+    reductions: Reductions, constants: tuple[int, ...], schedule: Schedule
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
-    described = KernelNest(kernel, nest, raws)
+    described = KernelNest(kernel, nest, raws, reductions)
     printer = LoopNestPrinter(described, schedule)
     text = printer.emit()
     parameters = tuple(printer.parameters())

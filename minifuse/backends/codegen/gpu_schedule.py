@@ -56,6 +56,13 @@ class Facts:
         self.long = [a for a in sorted(nest.reduced) if a not in self.short and self.sizes[a] != 1]
 
     @cached_property
+    def outer(self) -> list[int]:
+        """The long axes of reductions whose results depend on no other reduced axis: only these may have threads."""
+        nest = self.nest
+        inner = {a for e in nest.reductions if nest.axes_of[e] & nest.reduced for a in nest.axes_reduced_by(e)}
+        return [a for a in self.long if a not in inner]
+
+    @cached_property
     def rows(self) -> int:
         """The number of rows: the size of a result of a reduction."""
         return prod(self.sizes[a] for a in self.free)
@@ -231,7 +238,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     else:
         short = prod(facts.sizes[a] for a in facts.short)
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
-        if any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
+        if len(facts.accesses) > 4 and any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
             registers = min(registers, 2)
     while registers > 1 and points < BUSY_THREADS * vector * registers:
         registers //= 2
@@ -274,9 +281,21 @@ def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:
         return schedule_contraction(facts, tiles, *pair)
     for a in facts.long:
         tiles[a] = Tile(serial=True)
+    if not facts.outer or (lanes in facts.nest.reduced and lanes not in facts.outer):
+        return schedule_serial(facts, tiles)
     if lanes in facts.nest.reduced:
         return schedule_rows(facts, tiles, lanes)
     return schedule_columns(facts, tiles, lanes)
+
+
+def schedule_serial(facts: Facts, tiles: list[Tile]) -> Schedule:
+    """Return a schedule in which each thread computes its results alone, along the largest axis of the result."""
+    lanes = max((a for a in facts.free if a not in facts.small), key=lambda a: facts.sizes[a], default=None)
+    why = "each thread computes its results alone, since reductions are nested in reductions"
+    if lanes is None or facts.sizes[lanes] == 1:
+        return Schedule(tuple(tiles), (), why=why)
+    tiles[lanes] = Tile(threads=min(128, power_of_two(facts.sizes[lanes])))
+    return Schedule(tuple(tiles), (lanes,), lanes, why=why)
 
 
 def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
@@ -317,7 +336,7 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         return staged
     threads = tiles[lanes].threads
     order = [lanes]
-    others = [a for a in facts.long if a != lanes]
+    others = [a for a in facts.outer if a != lanes]
     tail = lanes if n % vector else None
     if others and rows < 4 * PROCESSORS and not fits and n < 8 * WARP:
         x = min(threads, WARP)
@@ -377,7 +396,7 @@ def schedule_turned_rows(facts: Facts, tiles: list[Tile], lanes: int, turned: tu
 def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     """Return a schedule in which each thread has its own columns, and several threads share a column if they are few."""
     nest, n = facts.nest, facts.sizes[lanes]
-    main = max(facts.long, key=lambda a: facts.sizes[a])
+    main = max(facts.outer, key=lambda a: facts.sizes[a])
     length = facts.sizes[main]
     has_bools = any(e.dtype is bool_ for e in nest.reductions)
     vector = 1

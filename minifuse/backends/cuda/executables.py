@@ -25,6 +25,8 @@ from ...ir.kernel_ir import (
 )
 from ...ir.step_kernels import BatchedKernel, MatmulKernel
 from ...ir.steps import Step
+from ..codegen.gpu_schedule import Facts
+from ..codegen.nest import KernelNest
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from .attention import launches as attention_launches
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from ..base import Backend
     from .device import CudaDevice
 
+LONG_INNER_REDUCTION = "a CUDA kernel computes a reduction inside another one only if it is short"
 Functions = dict[str, Callable[..., Number]]  # functions of the caller that a kernel calls, by name
 
 
@@ -61,6 +64,15 @@ class CudaKernel(Executable):
     def nest(self) -> LoopNest:
         """The loops."""
         return self.step.loop_nest()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why the kernel cannot be generated: an inner reduction is long."""
+        if not self.kernel.is_nested:
+            return None
+        facts = Facts(KernelNest(self.kernel, self.nest))
+        is_long = set(facts.long) - set(facts.outer) or not self.nest.points
+        return LONG_INNER_REDUCTION if is_long else None
 
     @cached_property
     def split(self) -> SplitPlan | None:

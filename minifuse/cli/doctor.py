@@ -67,7 +67,7 @@ def describe_machine() -> list[DoctorFinding]:
     import llvmlite.binding as llvm
 
     from ..backends.parallel.driver import THREADS
-    from ..backends.parallel.processors import cpu_quota
+    from ..runtime.processors import cpu_quota
 
     features = llvm.get_host_cpu_features()
     vectors = next(

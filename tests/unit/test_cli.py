@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import minifuse as mf
 from minifuse.backends.cuda.device import driver
-from minifuse.backends.parallel import processors
 from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app
 from minifuse.cli.simulation import is_simulated
 from minifuse.core.operators import TABLE
+from minifuse.runtime import processors
 
 
 def invoke(*arguments, **environment):

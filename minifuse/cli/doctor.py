@@ -18,7 +18,8 @@ import numpy as np
 from .. import __version__
 from ..backends.cuda.device import driver
 from ..core.errors import MinifuseError
-from ..runtime.kernel_cache import cache, limit_nbytes
+from ..runtime.kernel_cache import cache
+from ..runtime.kernel_files import limit_nbytes
 from ..tensors.creation import tensor
 
 EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}

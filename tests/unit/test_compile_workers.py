@@ -10,7 +10,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.core.errors import MinifuseError
-from minifuse.runtime import compile_workers, kernel_cache
+from minifuse.runtime import compile_workers, kernel_files
 from minifuse.runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_all, compile_in_processes, import_path
 from minifuse.runtime.kernel_cache import KernelCache, KernelNotCompiled, MissingKernel
 
@@ -34,14 +34,14 @@ def folder(tmp_path, monkeypatch):
 
 def missing(wanted):
     """The jobs whose kernels are not on disk."""
-    return lambda: {name: job for name, job in wanted.items() if kernel_cache._read(name) is None}
+    return lambda: {name: job for name, job in wanted.items() if kernel_files.read_payload(name) is None}
 
 
 def test_kernels_are_written_to_disk_and_counted(folder):
     wanted, told = jobs(*[f"text {k}" for k in range(MIN_KERNELS_FOR_WORKERS + 3)]), []
     assert compile_all(missing(wanted), 2, lambda done, total: told.append((done, total))) == MIN_KERNELS_FOR_WORKERS + 3
     assert told == [(k, MIN_KERNELS_FOR_WORKERS + 3) for k in range(1, MIN_KERNELS_FOR_WORKERS + 4)]
-    assert {name: kernel_cache._read(name) for name in wanted} == {name: job.text.encode() for name, job in wanted.items()}
+    assert {name: kernel_files.read_payload(name) for name in wanted} == {name: job.text.encode() for name, job in wanted.items()}
     assert compile_all(missing(wanted), 2) == 0
 
 
@@ -78,9 +78,9 @@ def test_an_interrupted_run_leaves_complete_kernels(folder):
     names = compile_in_processes(list(jobs(*[f"text {k}" for k in range(40)]).values()), 2)
     first = next(names)
     names.close()
-    assert kernel_cache._read(first) is not None
+    assert kernel_files.read_payload(first) is not None
     found = list(folder.iterdir())
-    assert all(kernel_cache._read(path.stem) is not None for path in found)
+    assert all(kernel_files.read_payload(path.stem) is not None for path in found)
     assert not [path for path in found if path.suffix == ".tmp"]
     assert len(found) < 80
 

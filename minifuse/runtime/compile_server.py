@@ -15,12 +15,13 @@ import select
 import signal
 import sys
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from typing import NamedTuple, cast
 
 from ..core.errors import MinifuseError
 from .kernel_cache import MissingKernel, cache
+from .kernel_files import read_payload
 
 IS_POSIX = os.name == "posix"
 CAN_FORK = IS_POSIX and sys.platform != "darwin"  # macOS: libraries of the system do not work in a forked process
@@ -85,16 +86,21 @@ class WorkerServer:
     def run(self, jobs: Sequence[bytes], workers: int) -> None:
         """Compile the kernels of jobs."""
         if workers > 1 and len(jobs) > 1 and CAN_FORK:
-            self.compile(jobs[-1:])  # a short one, whose types and functions the workers then share
-            self.compile_in_workers(jobs[:-1], min(workers, len(jobs) - 1))
+            rest = list(jobs)
+            while rest and not self.compile(rest.pop()):
+                pass  # the first short kernel that is compiled here leaves types and functions, which the workers share
+            if rest:
+                self.compile_in_workers(rest, min(workers, len(rest)))
         else:
-            self.compile(jobs)
+            for data in jobs:
+                self.compile(data)
 
-    def compile(self, jobs: Iterable[bytes]) -> None:
-        """Compile kernels one after the other, and end when the parent ends."""
-        for data in jobs:
-            self.exit_without_parent()
-            self.report(*compile_job(data))
+    def compile(self, data: bytes) -> bool:
+        """Compile a kernel, unless it is on disk, or another process compiles it. Return whether it was compiled here."""
+        self.exit_without_parent()
+        name, error, is_new = compile_job(data)
+        self.report(name, error)
+        return is_new
 
     def compile_in_workers(self, jobs: Sequence[bytes], workers: int) -> None:
         """Compile kernels in forked workers, and wait for them."""
@@ -122,7 +128,8 @@ class WorkerServer:
         status = 1
         try:
             self.parent = os.getppid()
-            self.compile(jobs[k] for k in iterate_tokens(tokens))
+            for k in iterate_tokens(tokens):
+                self.compile(jobs[k])
             status = 0
         finally:
             os._exit(status)
@@ -151,13 +158,13 @@ def iterate_tokens(tokens: int) -> Iterator[int]:
         yield int.from_bytes(token, "big")
 
 
-def compile_job(data: bytes) -> tuple[str, str]:
-    """Compile a kernel, unless another process does; return its name, and the error or ""."""
-    name = ""
+def compile_job(data: bytes) -> tuple[str, str, bool]:
+    """Compile a kernel, unless another process does; return its name, the error or "", and whether it was compiled here."""
+    name, is_new = "", False
     try:
         job: MissingKernel = pickle.loads(data)  # the parent has sent it
         name = job.name
-        cache.compile_missing(job)
+        is_new = read_payload(name) is None and cache.compile_missing(job)
     except Exception as error:
-        return name, str(error) if isinstance(error, MinifuseError) else f"{name}: {type(error).__name__}: {error}"
-    return name, ""
+        return name, str(error) if isinstance(error, MinifuseError) else f"{name}: {type(error).__name__}: {error}", False
+    return name, "", is_new

@@ -33,7 +33,12 @@ NBYTES_PER_WORKER = 256 << 20  # a forked worker writes to 60 to 100 MiB, the se
 POLL_SECONDS = 0.005  # between two looks at kernels that workers compile
 MAX_WAIT_SECONDS = 60.0  # after this time without a new kernel, the workers are taken to be stopped
 WORKERS_VARIABLE = "MINIFUSE_COMPILE_WORKERS"
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+# A process with one thread, and without a GPU, can fork safely. A worker starts no workers.
+WORKER_ENVIRONMENT = {
+    **dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1"),
+    "CUDA_VISIBLE_DEVICES": "",
+    WORKERS_VARIABLE: "0",
+}
 WORKER_SCRIPT = """import signal, sys
 signal.signal(signal.SIGINT, signal.SIG_IGN)
 sys.path[:] = {path!r}
@@ -212,7 +217,7 @@ class CompileServer:
 
     def __init__(self, count: int, has_results: bool = False) -> None:
         command = [sys.executable, "-c", WORKER_SCRIPT.format(path=sys.path)]
-        environment = os.environ | ONE_THREAD | {WORKERS_VARIABLE: "0"}  # a process with one thread can fork safely
+        environment = os.environ | WORKER_ENVIRONMENT
         self.processes: list[subprocess.Popen[bytes]] = []
         # The end of the pipe is read when all workers have ended.
         self._results, output = os.pipe() if has_results else (-1, subprocess.DEVNULL)

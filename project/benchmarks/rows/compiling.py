@@ -97,7 +97,7 @@ def calls(backend: str, group: str, cold_ms: float, warm_ms: float, new_size: Ta
 
 
 def batches(backend: str, group: str, target: Target | None = None) -> list[Row]:
-    """Return rows of the first batch of each network, compiled and found on disk, with a target for compiling the largest."""
+    """Return rows of the first batch of each network, compiled and on disk, with a target for compiling the largest."""
     return [
         Row(
             f"{name}: first batch, {'a second process' if is_warm else 'nothing on disk'}",

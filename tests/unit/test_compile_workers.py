@@ -316,6 +316,43 @@ def test_workers_end_when_their_parent_is_killed(folder, is_busy):
     assert len([*folder.glob("*.bin")]) < 100
 
 
+INTERRUPTED = """
+import os, signal, sys
+sys.path[:] = {path!r}
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts jobs with & ignores SIGINT in them
+from tests.unit.test_compile_workers import compile_workers, jobs, texts
+print(compile_workers.shared_server(2).processes[0].pid, flush=True)
+compile_workers.compile_in_parallel(jobs(*texts(300, "slow")))
+"""
+
+
+@posix
+def test_ctrl_c_in_a_terminal_ends_all_processes(folder, two_workers):
+    """The terminal sends the signal to every process of the group."""
+    command = [sys.executable, "-c", INTERRUPTED.format(path=sys.path)]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, stdout=pipe, stderr=pipe, text=True, start_new_session=True) as parent:
+        server = int(parent.stdout.readline())
+        wait_until(lambda: len([*folder.glob("*.bin")]) > 10)
+        os.killpg(parent.pid, signal.SIGINT)
+        errors = parent.communicate(timeout=20)[1]
+    assert errors.count("Traceback") == 1
+    assert errors.rstrip().endswith("KeyboardInterrupt")
+    wait_until(lambda: not has_processes(parent.pid))
+    assert not is_running(server)
+    assert len([*folder.glob("*.bin")]) < 100
+    assert not [*folder.glob("*.tmp")]
+
+
+def has_processes(group):
+    """Return whether a process of a group exists."""
+    try:
+        os.killpg(group, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
 @posix
 def test_a_forked_child_leaves_the_server_to_its_parent(folder, two_workers):
     server = compile_workers.shared_server(2)

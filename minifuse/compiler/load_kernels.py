@@ -5,7 +5,7 @@ from contextlib import suppress
 
 from ..backends.base import Backend, Launcher
 from ..ir.steps import Step
-from ..runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_in_parallel, count_workers
+from ..runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_in_parallel
 from ..runtime.kernel_cache import KernelNotCompiled, cache
 
 
@@ -27,7 +27,7 @@ def load_kernels(backend: Backend, steps: Sequence[Step]) -> list[Launcher]:
                     with suppress(KernelNotCompiled):
                         launchers[k] = executable.load()
         new = {name: job for name, job in missing.items() if name not in tried}
-        if len(new) < MIN_KERNELS_FOR_WORKERS or not count_workers():
+        if len(new) < MIN_KERNELS_FOR_WORKERS:
             break
         tried |= new.keys()
         compile_in_parallel(new)

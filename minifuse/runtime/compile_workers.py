@@ -85,7 +85,7 @@ def compile_in_parallel(missing: Mapping[str, MissingKernel]) -> None:
     """Compile missing kernels in this process and in workers, and store them on disk.
 
     The caller must compile those that are not on disk afterwards, and meets their errors. These are all kernels if they are
-    few, if workers are switched off, or if kernels cannot be stored on disk.
+    few, or if kernels cannot be stored on disk.
 
     Parameters
     ----------
@@ -94,27 +94,36 @@ def compile_in_parallel(missing: Mapping[str, MissingKernel]) -> None:
 
     Notes
     -----
-    Workers begin with the kernels that take longest, this process begins with the others while the workers start. An error
-    such as KeyboardInterrupt ends the workers: each completes its kernel first.
+    Workers begin with the kernels that take longest, this process begins with the others while the workers start. Without
+    workers, it still shares the work with other programs that need the same kernels now. An error such as KeyboardInterrupt
+    ends the workers: each completes its kernel first.
     """
-    if len(missing) < MIN_KERNELS_FOR_WORKERS or not (count := min(count_workers(), len(missing) - 1)):
+    if len(missing) < MIN_KERNELS_FOR_WORKERS:
         return
+    count = min(count_workers(), len(missing) - 1)
     try:
         cache.check()
     except MinifuseError:  # kernels are kept in memory only
         return
-    cache.count_as_compiled(missing)
+    pending = [*missing.values()]
     try:
-        with _server_lock:
-            server = shared_server(count)
-        jobs, others = encode_jobs([*missing.values()])
-        server.submit([data for _, data in jobs], count)
-        compile_here([*others, *[job for job, _ in reversed(jobs)]])
-    except OSError:  # no process can be started
-        return
+        if count > 0:
+            with suppress(OSError):  # no process can be started
+                pending = send_to_workers(pending, count)
+        compile_here(pending)
     except BaseException:
         close_shared_server()
         raise
+
+
+def send_to_workers(jobs: Sequence[MissingKernel], count: int) -> list[MissingKernel]:
+    """Send kernels to the server of this process. Return all kernels, in the order in which this process compiles them."""
+    with _server_lock:
+        server = shared_server(count)
+    cache.count_as_compiled(job.name for job in jobs)
+    encoded, others = encode_jobs(jobs)
+    server.submit([data for _, data in encoded], count)
+    return [*others, *[job for job, _ in reversed(encoded)]]
 
 
 def compile_here(jobs: Sequence[MissingKernel]) -> None:

@@ -215,6 +215,7 @@ class KernelCache:
                 payload = job.build(job.name, job.text)
                 self._seconds += time.perf_counter() - start
                 self.put(job.name, job.text, payload)
+                self._requested.add(job.name)
         finally:
             lock.release()
         return True

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -222,12 +223,36 @@ def test_a_server_serves_several_plans(folder, two_workers):
     assert compile_workers._server is server
 
 
-def test_without_workers_the_caller_compiles(folder, no_processes):
-    wanted = jobs(*texts(12))
-    compile_in_parallel(wanted)
+def test_few_kernels_are_left_to_the_caller(folder, no_processes):
+    wanted = jobs(*texts(MIN_KERNELS_FOR_WORKERS - 1))
     with use_workers(2):
-        compile_in_parallel(jobs(*texts(MIN_KERNELS_FOR_WORKERS - 1)))
+        compile_in_parallel(wanted)
     assert not any(stored(wanted).values())
+
+
+def test_without_workers_this_process_shares_the_work_with_others(folder, no_processes):
+    wanted = jobs(*texts(5, "slow"))
+    compiled = [MissingKernel(job.name, job.text, Recorded()) for job in wanted.values()]
+    threads = [threading.Thread(target=compile_in_parallel, args=({job.name: job for job in compiled},)) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert all(stored(wanted).values())
+    compilers = [job.build.threads for job in compiled]
+    assert [len(found) for found in compilers] == [1] * 5
+    assert len({thread for (thread,) in compilers}) == 2
+
+
+class Recorded:
+    """A compiler that records the threads that it runs in: here they are like processes."""
+
+    def __init__(self):
+        self.threads = []
+
+    def __call__(self, name, text):
+        self.threads.append(threading.get_ident())
+        return build(name, text)
 
 
 def test_kernels_that_stay_in_memory_start_no_process(tmp_path, monkeypatch, two_workers, no_processes):

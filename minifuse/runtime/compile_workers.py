@@ -127,7 +127,10 @@ def send_to_workers(jobs: Sequence[MissingKernel], count: int) -> list[MissingKe
 
 
 def compile_here(jobs: Sequence[MissingKernel]) -> None:
-    """Compile kernels in this process, except those that other processes compile, and wait for these."""
+    """Compile kernels in this process, except those that other processes compile, and wait for these.
+
+    It returns when all kernels are on disk or have failed, when the disk is full, or when other processes seem stopped.
+    """
     pending, last_progress = list(jobs), time.monotonic()
     while pending and time.monotonic() - last_progress < MAX_WAIT_SECONDS:
         busy = []
@@ -135,8 +138,9 @@ def compile_here(jobs: Sequence[MissingKernel]) -> None:
             try:
                 if not cache.compile_missing(job):
                     busy.append(job)
-            except Exception:  # the caller compiles this kernel again, in the call that the error belongs to
-                continue
+            except Exception as error:  # the caller compiles this kernel again, in the call that the error belongs to
+                if isinstance(error.__cause__, OSError):  # no kernel can be stored, so all would be compiled twice
+                    return
         if len(busy) == len(pending):
             time.sleep(POLL_SECONDS)
         else:

@@ -1,5 +1,6 @@
 """runtime.compile_workers: kernels compiled in child processes: requests, results and failures."""
 
+import errno
 import os
 import signal
 import subprocess
@@ -13,7 +14,7 @@ import pytest
 import minifuse as mf
 from minifuse.compiler.load_kernels import load_kernels
 from minifuse.core.errors import MinifuseError
-from minifuse.runtime import compile_workers, kernel_files
+from minifuse.runtime import compile_workers, file_trust, kernel_files
 from minifuse.runtime.compile_workers import (
     MIN_KERNELS_FOR_WORKERS,
     CompileServer,
@@ -221,6 +222,19 @@ def test_a_server_serves_several_plans(folder, two_workers):
     assert server.is_running
     compile_in_parallel(jobs(*texts(12)))
     assert compile_workers._server is server
+
+
+def test_a_full_disk_is_found_at_the_first_kernel(folder, no_processes, monkeypatch):
+    write_new, recorded = file_trust.write_new, Recorded()
+
+    def full(path, data):
+        if data.startswith(b"text"):  # the files that are tried first are empty
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write_new(path, data)
+
+    monkeypatch.setattr(file_trust, "write_new", full)
+    compile_in_parallel(jobs(*texts(5), build=recorded))
+    assert len(recorded.threads) == 1
 
 
 def test_few_kernels_are_left_to_the_caller(folder, no_processes):

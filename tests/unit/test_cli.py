@@ -97,6 +97,16 @@ def test_doctor_shows_the_quota_of_processors(monkeypatch):
     assert "a quota of 1.5 processors" in found
 
 
+@pytest.mark.parametrize(
+    ("setting", "found", "is_fine"), [("3", "at most 3", True), ("0", "none", True), ("many", "expected a number", False)]
+)
+def test_doctor_shows_the_compile_workers(monkeypatch, setting, found, is_fine):
+    monkeypatch.setenv("MINIFUSE_COMPILE_WORKERS", setting)
+    finding = doctor.check_compile_workers()
+    assert found in finding.found
+    assert finding.ok is is_fine
+
+
 def test_doctor_names_the_line_that_helps(tmp_path):
     file = tmp_path / "file"
     file.write_text("a file where the folder should be")

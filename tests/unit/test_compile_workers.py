@@ -43,6 +43,11 @@ def build_facts(name, text):
     return f"{os.getpid()} {os.environ['MINIFUSE_COMPILE_WORKERS']} {len([*Path('/proc/self/task').iterdir()])}".encode()
 
 
+def build_number(name, text):
+    """A compiler whose output is the number of its process."""
+    return str(os.getpid()).encode()
+
+
 def jobs(*texts, build=build):
     return {f"k_{k:024x}": MissingKernel(f"k_{k:024x}", text, build) for k, text in enumerate(texts)}
 
@@ -199,6 +204,20 @@ def test_missing_kernels_of_a_plan_are_compiled_together(folder, two_workers):
     compile_in_parallel(wanted)
     assert stored(wanted) == {name: job.text.encode() for name, job in wanted.items()}
     assert not [*folder.glob("*.lock")]
+
+
+def test_without_fork_each_worker_is_a_process_of_its_own(folder, two_workers, monkeypatch):
+    """As on macOS and Windows."""
+    module = "from minifuse.runtime import compile_server; compile_server.CAN_FORK = False; compile_server.serve()"
+    script = compile_workers.WORKER_SCRIPT.partition("from ")[0] + module
+    monkeypatch.setattr(compile_workers, "WORKER_SCRIPT", script)
+    monkeypatch.setattr(compile_workers, "CAN_FORK", False)
+    cache.check()
+    wanted, server = jobs(*texts(8, "slow"), build=build_number), compile_workers.shared_server(2)
+    assert len(server.processes) == 2
+    server.submit([data for _, data in encode_jobs([*wanted.values()])[0]], 2)
+    wait_until(lambda: all(stored(wanted).values()))
+    assert {int(number) for number in stored(wanted).values()} == {process.pid for process in server.processes}
 
 
 @posix

@@ -1,4 +1,4 @@
-"""What all tests share: threads that sleep when idle, a kernel cache, how hard Hypothesis tries, what is no garbage."""
+"""What all tests share: threads and processes, a kernel cache, how hard Hypothesis tries, what is no garbage."""
 
 import gc
 import os
@@ -13,6 +13,8 @@ from hypothesis import settings
 
 # OpenMP reads it when it starts, at the first parallel launch. Idle threads that spin take the cores of the other process.
 os.environ.setdefault("OMP_WAIT_POLICY", "passive")
+# Each process of the tests compiles alone: workers of all of them would take each other's processors.
+os.environ.setdefault("MINIFUSE_COMPILE_WORKERS", "0")
 
 settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
 settings.register_profile("thorough", max_examples=2000, deadline=None)

@@ -18,7 +18,9 @@ import numpy as np
 from .. import __version__
 from ..backends.cuda.device import driver
 from ..core.errors import MinifuseError
-from ..runtime.kernel_cache import cache, limit_nbytes
+from ..runtime.compile_workers import WORKERS_VARIABLE, count_workers
+from ..runtime.kernel_cache import cache
+from ..runtime.kernel_files import limit_nbytes
 from ..tensors.creation import tensor
 
 EXTRAS = {"rich": "cli", "typer": "cli", "scikit-learn": "cli", "streamlit": "app", "hypothesis": "test", "pytest": "test"}
@@ -67,7 +69,7 @@ def describe_machine() -> list[DoctorFinding]:
     import llvmlite.binding as llvm
 
     from ..backends.parallel.driver import THREADS
-    from ..backends.parallel.processors import cpu_quota
+    from ..runtime.processors import cpu_quota
 
     features = llvm.get_host_cpu_features()
     vectors = next(
@@ -82,7 +84,17 @@ def describe_machine() -> list[DoctorFinding]:
             "processor", f"{llvm.get_host_cpu_name()}, {os.cpu_count()} cores{quota_text}, {THREADS} threads for kernels"
         ),
         DoctorFinding("vectors", vectors),
+        check_compile_workers(),
     ]
+
+
+def check_compile_workers() -> DoctorFinding:
+    """Report how many processes compile the kernels of a call beside this one."""
+    try:
+        count = count_workers()
+    except MinifuseError as error:
+        return DoctorFinding("compile workers", str(error), False, f"unset {WORKERS_VARIABLE}")
+    return DoctorFinding("compile workers", f"at most {count}" if count else "none: kernels are compiled in one process")
 
 
 def check_packages() -> list[DoctorFinding]:

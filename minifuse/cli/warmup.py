@@ -20,8 +20,9 @@ from ..backends.registry import get_backend, use_backend
 from ..core.errors import MinifuseError
 from ..jit.fuse import Fused
 from ..recipes import MODULES, recipe_named
-from ..runtime.compile_workers import compile_all
+from ..runtime.compile_workers import compile_all, use_workers
 from ..runtime.kernel_cache import MissingKernel, cache
+from ..runtime.processors import count_processors
 from ..tensors.tensor import Tensor
 from ..training import Trainer
 from . import explain
@@ -117,7 +118,8 @@ def compile_subjects(
         progress.reset(bar, total=len(subjects))
         for subject in subjects:
             progress.update(bar, description=f"running {escape(subject.name)}")
-            subject.run()
+            with use_workers(processes - 1):
+                subject.run()
             progress.advance(bar)
     final_stats = cache.stats()
     unstored = [kernel for kernel in cache.kernels() if kernel.path is None and kernel.name not in initial_names]
@@ -126,7 +128,7 @@ def compile_subjects(
             f"{len(unstored)} of {final_stats.in_memory} kernels could not be stored in {final_stats.folder}; free space "
             "there, or raise MINIFUSE_CACHE_LIMIT_MB"
         )
-    compiled_count = built_count + final_stats.compiled - initial_stats.compiled
+    compiled_count = final_stats.compiled - initial_stats.compiled
     kernels = final_stats.in_memory - initial_stats.in_memory
     return {
         "subjects": [subject.name for subject in subjects],
@@ -139,11 +141,6 @@ def compile_subjects(
         "nbytes": final_stats.nbytes_on_disk,
         "folder": str(final_stats.folder),
     }
-
-
-def count_processors() -> int:
-    """Return the number of processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def missing_kernels(subjects: Sequence[WarmupSubject]) -> dict[str, MissingKernel]:

@@ -27,6 +27,7 @@ from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
 from ..runtime.memory_pool import round_to_size_class
 from .graph import Graph
+from .load_kernels import load_kernels
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
@@ -100,7 +101,7 @@ class HostProgram:
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
-        bound = [self.backend.compile(step).load() for step in self.steps]
+        bound = load_kernels(self.backend, self.steps)
         launches = [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [fastest_entry(launch) for launch in launches]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from ..runtime import file_trust
-from ..runtime.kernel_cache import cache_folder
+from ..runtime.kernel_files import cache_folder
 from .access_counting import Argument
 from .strided import Strided
 from .student import Student

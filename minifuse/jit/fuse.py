@@ -34,7 +34,7 @@ from ..inspect.explain import explain_call
 from ..inspect.explanation import Explanation
 from ..ir.graph import Node
 from ..ir.pytorch_differences import Size
-from ..runtime.compile_workers import compile_all
+from ..runtime.compile_workers import use_workers
 from ..runtime.kernel_cache import cache
 from ..runtime.plan_cache import PlanTable
 from ..tensors.tensor import CallInput, Tensor
@@ -284,16 +284,16 @@ class Fused:
         """Return the plan of a call like this one. The function is traced if necessary; nothing runs."""
         return self.get_entry(inputs, named)[0].plan
 
-    def compile(self, *inputs: object, processes: int = 1, **named: object) -> int:
+    def compile(self, *inputs: object, processes: int | None = None, **named: object) -> int:
         """Compile the kernels of a call like this one that are not in the cache; nothing runs.
 
         Parameters
         ----------
         inputs, named
             Arguments like those of the call.
-        processes : int
-            Number of worker processes; 1 compiles in this process. Several are faster from about ten kernels on, since
-            each takes half a second to start.
+        processes : int, optional
+            Number of processes that compile, this one and its workers. Default: as many as in a call, one for each
+            processor that this process may use, but MINIFUSE_COMPILE_WORKERS limits the workers.
 
         Returns
         -------
@@ -317,9 +317,11 @@ class Fused:
         True
         """
         plan, before = self.plan(*inputs, **named), cache.stats().compiled
-        built = compile_all(plan.kernels_to_compile, processes) if processes > 1 else 0
-        plan.run  # noqa: B018  # compiles and binds the kernels
-        return built + cache.stats().compiled - before
+        if processes is not None and processes > 1:
+            cache.check()
+        with use_workers(None if processes is None else processes - 1):
+            plan.run  # noqa: B018  # compiles and binds the kernels
+        return cache.stats().compiled - before
 
     def source(self, *inputs: object, backend: str | None = None, **named: object) -> str:
         """Return the source that a call runs: its host program, and each of its kernels as they are compiled.

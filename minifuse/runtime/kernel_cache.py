@@ -2,7 +2,8 @@
 
 Every backend that compiles uses this cache, which depends on no compiler and no processor. On disk a kernel is two files of
 one folder: `k_<sha>.py`, the source for people to read, and `k_<sha>.bin`, the output of the compiler. `<sha>` is the sha256
-of everything that determines the machine code. Any number of processes may share the folder. If it is full, read-only,
+of everything that determines the machine code. Any number of processes may share the folder: while one of them compiles a
+kernel, it holds the lock `k_<sha>.lock`, and others that need this kernel wait for it. If the folder is full, read-only,
 damaged or missing, kernels are compiled again and no call fails. Its files are executed, so they are used only if no other
 user can have written them (`file_trust.py`); otherwise kernels are kept in memory.
 
@@ -11,13 +12,9 @@ Environment variables: `MINIFUSE_CACHE` is the folder (default: `minifuse` in th
 """
 
 import os
-import re
-import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from threading import Lock, local
@@ -25,17 +22,25 @@ from typing import Any, NamedTuple, TypeVar
 
 from ..core.errors import MinifuseError
 from . import file_trust
+from .kernel_files import (
+    MAGIC,
+    cache_folder,
+    checksum,
+    evict,
+    hold_kernel_lock,
+    iterate_files,
+    kernel_lock,
+    limit_nbytes,
+    memory_only_message,
+    read_payload,
+    remove_file,
+    replace_file,
+)
 from .plan_cache import plan_cache
 
 T = TypeVar("T")
 
-MAGIC = b"minifuse kernel 1\n"
-DIGEST_SIZE = 32  # bytes of a sha256 digest
-DEFAULT_LIMIT_MB = 512  # size limit of the folder
-KEPT_FRACTION = 0.75  # an eviction shrinks the folder to this fraction of the limit, so that evictions are rare
 WRITES_PER_SIZE_CHECK = 32  # kernels written between two checks of the folder's size; a check takes 1 ms for 1,000 kernels
-RECENT_SECONDS = 3600  # a time of last use is updated at most this often; temporary files younger than this are kept
-FILE_NAME = re.compile(r"k_[0-9a-f]{24}\.(py|bin|[0-9a-f]{16}\.tmp)")  # other files are never touched
 
 
 class CacheStats(NamedTuple):
@@ -44,7 +49,7 @@ class CacheStats(NamedTuple):
     in_memory: int
     """Kernels in the memory of this process."""
     compiled: int
-    """Kernels that this process compiled."""
+    """Kernels that this process compiled, alone or with its compile workers."""
     loaded: int
     """Kernels that this process loaded from disk."""
     on_disk: int
@@ -54,7 +59,7 @@ class CacheStats(NamedTuple):
     folder: Path | None
     """The folder of kernels; None if the user has no home folder."""
     seconds: float
-    """Seconds that this process spent compiling."""
+    """Seconds that this process spent compiling, without its compile workers."""
     plans: int
     """Plans of operations and fused functions that this process keeps."""
     nbytes_of_plans: int
@@ -83,15 +88,29 @@ class KernelNotCompiled(Exception):  # noqa: N818  # not an error: it ends the b
     """Raised inside `collect_missing` instead of compiling a kernel."""
 
 
+def load_all(loads: Iterable[Callable[[], T]]) -> list[T]:
+    """Call functions that load kernels, so that `collect_missing` notes every kernel that is missing, not only the first."""
+    loaded, stop = list[T](), None
+    for load in loads:
+        try:
+            loaded.append(load())
+        except KernelNotCompiled as error:
+            stop = error
+    if stop is not None:
+        raise stop
+    return loaded
+
+
 class KernelCache:
     """Compiled kernels, keyed by a hash of everything that determines their machine code.
 
     Notes
     -----
-    Any number of threads and processes may use one folder. Threads that need one kernel at the same time compile it once.
-    Several processes each compile it, and the files of the last one remain. A file is written under a temporary name and
-    renamed, and its checksum is verified on reading, so no reader uses an incomplete file. When the folder exceeds its
-    limit, the least recently used kernels are removed. Kernels in memory stay until the process ends.
+    Any number of threads and processes may use one folder. If several need one kernel at the same time, one compiles it and
+    the others wait. If the folder does not exist yet, or its file system has no locks, several processes compile it, and the
+    files of the last one remain. A file is written under a temporary name and renamed, and its checksum is verified on
+    reading, so no reader uses an incomplete file. When the folder exceeds its limit, the least recently used kernels are
+    removed. Kernels in memory stay until the process ends.
 
     Examples
     --------
@@ -111,6 +130,7 @@ class KernelCache:
         self._writes = 0
         self._seconds = 0.0
         self._collecting = _Collecting()
+        self._requested = set[str]()  # names of kernels that were on disk only because this process needed them
 
     def find(self, text: str, fingerprint: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> T:
         """Return the compiled kernel of a source. Load it from disk, or compile it, if it is not in memory.
@@ -138,15 +158,16 @@ class KernelCache:
         """
         name = "k_" + sha256(f"{fingerprint}\n{text}".encode()).hexdigest()[:24]
         if name not in self._kernels:
-            if self._collecting.missing is not None and _read(name) is None:
-                self._collecting.missing[name] = MissingKernel(name, text.replace("def kernel(", f"def {name}(", 1), build)
-                raise KernelNotCompiled(name)
             with self._lock:
-                kernel_lock = self._kernel_locks.setdefault(name, Lock())
-            with kernel_lock:
+                thread_lock = self._kernel_locks.setdefault(name, Lock())
+            with thread_lock:
                 if name not in self._kernels:
                     source = text.replace("def kernel(", f"def {name}(", 1)
-                    self._kernels[name] = self._load_or_build(name, source, build, load)
+                    entry = self._load(name, source, load)
+                    if entry is None and self._collecting.missing is not None:
+                        self._collecting.missing[name] = MissingKernel(name, source, build)
+                        raise KernelNotCompiled(name)
+                    self._kernels[name] = entry or self._build(name, source, build, load)
             self._kernel_locks.pop(name, None)
         value: T = self._kernels[name].value
         return value
@@ -162,6 +183,46 @@ class KernelCache:
             yield self._collecting.missing
         finally:
             self._collecting.missing = outer_missing
+
+    def compile_missing(self, job: MissingKernel) -> bool:
+        """Compile a kernel and store it on disk, unless it is on disk, or another process compiles it.
+
+        Returns
+        -------
+        bool
+            False if another process compiles it now.
+
+        Raises
+        ------
+        Exception
+            Any error of the compiler.
+        MinifuseError
+            The kernel cannot be stored.
+        """
+        lock = kernel_lock(job.name)
+        if read_payload(job.name) is not None:
+            return True
+        if lock is None:
+            raise MinifuseError(f"kernel cache: there is no folder to store {job.name}")
+        try:
+            if lock.acquire():
+                return False
+        except OSError as error:
+            raise MinifuseError(f"kernel cache: cannot lock {job.name}: {error.strerror or error}") from error
+        try:
+            if read_payload(job.name) is None:  # else another process stored it before this one had the lock
+                start = time.perf_counter()
+                payload = job.build(job.name, job.text)
+                self._seconds += time.perf_counter() - start
+                self.put(job.name, job.text, payload)
+                self._requested.add(job.name)
+        finally:
+            lock.release()
+        return True
+
+    def count_as_compiled(self, names: Iterable[str]) -> None:
+        """Count kernels as compiled when they are loaded: this process has them compiled in advance."""
+        self._requested |= {*names}
 
     def put(self, name: str, text: str, payload: bytes) -> int:
         """Store a compiled kernel on disk, for this and other processes.
@@ -180,14 +241,14 @@ class KernelCache:
         if folder is None or not limit:
             reason = "this user has no home folder for a cache" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
             raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
-        source, data = text.encode(), MAGIC + _digest(name, payload) + payload
+        source, data = text.encode(), MAGIC + checksum(name, payload) + payload
         try:
             if not file_trust.why_distrusted(folder):
                 file_trust.make_private(folder)
             if reason := file_trust.why_distrusted(folder):
-                raise MinifuseError(_memory_only_message(reason))
-            _replace(folder / f"{name}.py", source)
-            _replace(folder / f"{name}.bin", data)
+                raise MinifuseError(memory_only_message(reason))
+            replace_file(folder / f"{name}.py", source)
+            replace_file(folder / f"{name}.bin", data)
         except OSError as error:
             raise MinifuseError(
                 f"kernel cache: cannot write to {folder}: {error.strerror or error}; free some space there, or set "
@@ -195,7 +256,7 @@ class KernelCache:
             ) from error
         self._writes += 1
         if self._writes % WRITES_PER_SIZE_CHECK == 1:
-            _evict(limit)
+            evict(limit)
         return len(source) + len(data)
 
     def check(self) -> None:
@@ -210,11 +271,11 @@ class KernelCache:
         self.put(name, "", b"")
         folder = cache_folder()
         for suffix in ("py", "bin"):
-            _remove(Path(str(folder), f"{name}.{suffix}"))
+            remove_file(Path(str(folder), f"{name}.{suffix}"))
 
     def stats(self) -> CacheStats:
         """Count kernels and bytes, in memory and on disk."""
-        entries, files = list(self._kernels.values()), list(_files())
+        entries, files = list(self._kernels.values()), list(iterate_files())
         compiled = sum(entry.was_compiled for entry in entries)
         on_disk = sum(file.suffix == ".bin" for file, _ in files)
         nbytes = sum(status.st_size for _, status in files)
@@ -237,7 +298,7 @@ class KernelCache:
         int
             How many kernels were removed.
         """
-        return sum(_remove(file) and file.suffix == ".bin" for file, _ in _files())
+        return sum(remove_file(file) and file.suffix == ".bin" for file, _ in iterate_files())
 
     def kernels(self) -> list[CachedKernel]:
         """List the kernels in memory, in the order of first use."""
@@ -272,20 +333,26 @@ class KernelCache:
         """Replace all locks after a fork: the threads that locked them do not exist in the child."""
         self._lock, self._kernel_locks = Lock(), {}
 
-    def _load_or_build(
-        self, name: str, text: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]
-    ) -> "_Entry":
-        payload = _read(name)
+    def _load(self, name: str, text: str, load: Callable[[str, bytes], T]) -> "_Entry | None":
+        """Load a kernel from disk; return None if it is not there."""
+        payload = read_payload(name)
         if payload is not None:
             with suppress(Exception):  # a damaged or outdated payload is compiled again
-                return _Entry(load(name, payload), text, was_compiled=False)
-        start = time.perf_counter()
-        payload = build(name, text)
-        self._seconds += time.perf_counter() - start
-        entry = _Entry(load(name, payload), text, was_compiled=True)
-        with suppress(MinifuseError):  # a kernel that cannot be stored still works
-            self.put(name, text, payload)
-        return entry
+                return _Entry(load(name, payload), text, was_compiled=name in self._requested)
+        return None
+
+    def _build(self, name: str, text: str, build: Callable[[str, str], bytes], load: Callable[[str, bytes], T]) -> "_Entry":
+        """Compile a kernel and store it, or wait for the process that compiles it."""
+        with hold_kernel_lock(name) as has_waited:
+            if has_waited and (entry := self._load(name, text, load)):
+                return entry
+            start = time.perf_counter()
+            payload = build(name, text)
+            self._seconds += time.perf_counter() - start
+            entry = _Entry(load(name, payload), text, was_compiled=True)
+            with suppress(MinifuseError):  # a kernel that cannot be stored still works
+                self.put(name, text, payload)
+            return entry
 
 
 class _Collecting(local):
@@ -300,131 +367,6 @@ class _Entry(NamedTuple):
     value: Any
     text: str
     was_compiled: bool
-
-
-def cache_folder() -> Path | None:
-    """Return the folder of kernels: MINIFUSE_CACHE, else `minifuse` in the user's cache folder.
-
-    The result is None if the user has no home folder.
-    """
-    if folder := os.environ.get("MINIFUSE_CACHE"):
-        return Path(folder)
-    try:
-        if sys.platform == "win32":
-            base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-        elif sys.platform == "darwin":
-            base = Path.home() / "Library" / "Caches"
-        else:
-            base = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    except RuntimeError:
-        return None
-    return Path(base, "minifuse")
-
-
-def limit_nbytes() -> int:
-    """Return the size limit of the folder in bytes.
-
-    Raises
-    ------
-    MinifuseError
-        MINIFUSE_CACHE_LIMIT_MB is not a number, or negative.
-    """
-    text = os.environ.get("MINIFUSE_CACHE_LIMIT_MB") or str(DEFAULT_LIMIT_MB)
-    try:
-        limit = int(float(text) * 2**20)
-    except (ValueError, OverflowError):
-        limit = -1
-    if limit < 0:
-        message = f"MINIFUSE_CACHE_LIMIT_MB is {text!r}; expected a number of megabytes, such as {DEFAULT_LIMIT_MB}"
-        raise MinifuseError(f"{message}, or 0 for memory only")
-    return limit
-
-
-def _digest(name: str, payload: bytes) -> bytes:
-    return sha256(name.encode() + payload).digest()
-
-
-def _read(name: str) -> bytes | None:
-    """Return the payload of a kernel on disk; None if it is missing or damaged."""
-    folder = cache_folder()
-    if folder is None or not limit_nbytes():
-        return None
-    if reason := file_trust.why_distrusted(folder):
-        _warn_once(_memory_only_message(reason))
-        return None
-    path = folder / f"{name}.bin"
-    try:
-        data = file_trust.read(path)
-        with suppress(OSError):  # the cache may be read-only
-            if time.time() - path.stat().st_mtime > RECENT_SECONDS:
-                os.utime(path)  # the time of last use
-    except OSError:
-        return None
-    start = len(MAGIC) + DIGEST_SIZE
-    payload = data[start:]
-    return payload if data[:start] == MAGIC + _digest(name, payload) else None
-
-
-def _memory_only_message(reason: str) -> str:
-    advice = "set MINIFUSE_CACHE to a folder that only this user can write to"
-    return f"kernels are kept in memory only, since {reason}; {advice}"
-
-
-@lru_cache
-def _warn_once(message: str) -> None:
-    """Warn once per process. If a filter turns warnings into errors, print the message, so that no launch fails."""
-    try:
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
-    except RuntimeWarning:
-        sys.stderr.write(f"minifuse: {message}\n")
-
-
-def _replace(path: Path, data: bytes) -> None:
-    """Replace a file atomically: other processes see the old content or the new content."""
-    temporary = path.with_suffix(f".{os.urandom(8).hex()}.tmp")
-    try:
-        file_trust.write_new(temporary, data)
-        temporary.replace(path)
-    except OSError:
-        _remove(temporary)
-        raise
-
-
-def _remove(path: Path) -> bool:
-    """Remove a file; return False if it is already gone or cannot be removed."""
-    try:
-        path.unlink()
-    except OSError:
-        return False
-    return True
-
-
-def _files() -> Iterator[tuple[Path, os.stat_result]]:
-    """Yield the files of the cache that exist now, with their status."""
-    folder = cache_folder()
-    with suppress(OSError):
-        for file in os.scandir(folder) if folder else ():
-            if FILE_NAME.fullmatch(file.name):
-                with suppress(FileNotFoundError):  # another process removed it
-                    yield Path(file.path), file.stat()
-
-
-def _evict(limit: int) -> None:
-    """Remove abandoned temporary files, and the least recently used kernels if the folder exceeds its limit."""
-    files = dict(_files())
-    for file in [file for file in files if file.suffix == ".tmp"]:
-        if time.time() - files.pop(file).st_mtime > RECENT_SECONDS:
-            _remove(file)
-    size = sum(status.st_size for status in files.values())
-    if size <= limit:
-        return
-    last_use = {file.stem: status.st_mtime for file, status in files.items() if file.suffix == ".bin"}
-    # A source file without machine code has no time of last use, and is removed first.
-    for file in sorted(files, key=lambda file: (last_use.get(file.stem, 0), file.stem)):
-        if size <= KEPT_FRACTION * limit:
-            return
-        _remove(file)
-        size -= files[file].st_size
 
 
 cache = KernelCache()

@@ -211,7 +211,7 @@ def every(at_least: float) -> Target:
 
 def within(at_most: float, unit: str, of: str = "") -> Target:
     """Return the target that the median call takes at most this time, or this time per counted thing."""
-    seconds = at_most * {"ms": 1e-3, "us": 1e-6}[unit]
+    seconds = at_most * {"s": 1, "ms": 1e-3, "us": 1e-6}[unit]
 
     def measured(result: Result) -> float | None:
         median: float = result["times"][US]["median"]

@@ -21,7 +21,7 @@ import numpy.typing as npt
 import minifuse as mf
 from minifuse.backends.registry import get_backend
 from minifuse.core.errors import MinifuseError
-from minifuse.runtime.kernel_cache import cache_folder
+from minifuse.runtime.kernel_files import cache_folder
 from minifuse.training.classification import classification_loss
 from minifuse.training.loop import TrainingLoop
 from minifuse.training.loop import train_step as step

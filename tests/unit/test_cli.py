@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 
 import minifuse as mf
 from minifuse.backends.cuda.device import driver
-from minifuse.backends.parallel import processors
 from minifuse.cli import demo, doctor, equivalence
 from minifuse.cli.commands import app
 from minifuse.cli.simulation import is_simulated
 from minifuse.core.operators import TABLE
+from minifuse.runtime import processors
 
 
 def invoke(*arguments, **environment):
@@ -95,6 +95,16 @@ def test_doctor_shows_the_quota_of_processors(monkeypatch):
     monkeypatch.setattr(processors, "cpu_quota", lambda: 1.5)
     (found,) = [finding.found for finding in doctor.describe_machine() if finding.topic == "processor"]
     assert "a quota of 1.5 processors" in found
+
+
+@pytest.mark.parametrize(
+    ("setting", "found", "is_fine"), [("3", "at most 3", True), ("0", "none", True), ("many", "expected a number", False)]
+)
+def test_doctor_shows_the_compile_workers(monkeypatch, setting, found, is_fine):
+    monkeypatch.setenv("MINIFUSE_COMPILE_WORKERS", setting)
+    finding = doctor.check_compile_workers()
+    assert found in finding.found
+    assert finding.ok is is_fine
 
 
 def test_doctor_names_the_line_that_helps(tmp_path):

@@ -96,14 +96,14 @@ def test_a_cache_that_cannot_be_written_is_an_error(file, tmp_path, monkeypatch)
 
 
 def test_a_disk_that_is_full_in_the_end(file, monkeypatch):
-    replace = kernel_cache._replace
+    replace = kernel_cache.replace_file
 
     def full(path, data):
         if len(data) > 200:  # what is tried first is shorter
             raise OSError(errno.ENOSPC, "No space left on device")
         replace(path, data)
 
-    monkeypatch.setattr(kernel_cache, "_replace", full)
+    monkeypatch.setattr(kernel_cache, "replace_file", full)
     file.write_text("def score(x):\n    return (x * x - x / (x + 12) + x.tanh() ** 3 - x.erf()).max(0) - 0.123\n")
     found = CliRunner().invoke(app, ["warmup", f"{file}:score", "--jobs", "1", "--shape", "7x5"])
     assert found.exit_code == 1

@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from minifuse.core.errors import MinifuseError
-from minifuse.runtime import file_trust, kernel_cache
-from minifuse.runtime.kernel_cache import KernelCache
+from minifuse.runtime import file_trust, kernel_files
+from minifuse.runtime.file_locks import FileLock
+from minifuse.runtime.kernel_cache import KernelCache, MissingKernel
 
 TEXT = "def kernel(start, stop, args):\n    pass\n"
 
@@ -271,9 +272,9 @@ PERMISSIONS = pytest.mark.skipif(os.name == "nt", reason="Windows has other perm
 @pytest.fixture
 def _warned_of_nothing():
     """Each reason is warned of once in a process."""
-    kernel_cache._warn_once.cache_clear()
+    kernel_files.warn_once.cache_clear()
     yield
-    kernel_cache._warn_once.cache_clear()
+    kernel_files.warn_once.cache_clear()
 
 
 def stays_in_memory(compiler, words):
@@ -497,6 +498,90 @@ def test_a_child_does_not_wait_for_a_thread_of_its_parent(folder):
     assert done.stdout.strip() == "0", done.stderr
 
 
+# Locks between processes: here, of two caches
+
+
+def lock_file(folder):
+    return folder / f"{MISSING.name}.lock"
+
+
+MISSING = MissingKernel(f"k_{1:024x}", TEXT, lambda name, text: b"<payload>")
+
+
+def test_another_process_is_waited_for(folder):
+    folder.mkdir(0o700)
+    compiler, is_building, may_end = Compiler(), threading.Event(), threading.Event()
+
+    def build(name, text):
+        is_building.set()
+        may_end.wait(60)
+        return compiler.build(name, text)
+
+    first = threading.Thread(target=KernelCache().find, args=(TEXT, "cpu", build, compiler.load))
+    first.start()
+    is_building.wait(60)
+    second = threading.Thread(target=find, args=(KernelCache(), compiler))
+    second.start()
+    second.join(0.1)
+    assert second.is_alive()
+    may_end.set()
+    for thread in (first, second):
+        thread.join(60)
+    assert len(compiler.built) == 1
+    assert len(compiler.loaded) == 2
+    assert [*folder.glob("*.lock")] == []
+
+
+def test_a_process_that_is_stopped_is_not_waited_for(compiler, folder, monkeypatch):
+    monkeypatch.setattr(kernel_files, "MAX_LOCK_SECONDS", 0.05)
+    find(KernelCache(), compiler)
+    lock = FileLock(folder / f"{compiler.built[0]}.lock")
+    only(folder, "bin").unlink()
+    assert not lock.acquire()
+    assert find(KernelCache(), compiler)
+    assert len(compiler.built) == 2
+    lock.release()
+
+
+def test_the_lock_of_a_killed_process_is_free(compiler, folder):
+    folder.mkdir(0o700)
+    lock_file(folder).write_text("owner")
+    assert KernelCache().compile_missing(MISSING)
+    assert not lock_file(folder).exists()
+
+
+def test_a_failed_build_releases_its_lock(folder):
+    folder.mkdir(0o700)
+
+    def fail(name, text):
+        raise SyntaxError(name)
+
+    for attempt in (
+        lambda: KernelCache().find(TEXT, "cpu", fail, Compiler().load),
+        lambda: KernelCache().compile_missing(MISSING._replace(build=fail)),
+    ):
+        with pytest.raises(SyntaxError):
+            attempt()
+    assert names(folder) == []
+
+
+def test_a_kernel_is_compiled_without_loading_it_unless_it_is_locked(folder):
+    folder.mkdir(0o700)
+    cache, lock = KernelCache(), FileLock(lock_file(folder))
+    assert not lock.acquire()
+    assert not cache.compile_missing(MISSING)
+    lock.release()
+    assert cache.compile_missing(MISSING)
+    assert names(folder) == [f"{MISSING.name}.bin", f"{MISSING.name}.py"]
+    assert cache.compile_missing(MISSING._replace(build=None)), "it is on disk"
+    assert cache.stats()[:3] == (0, 0, 0)
+
+
+def test_without_a_folder_a_kernel_is_not_compiled_in_advance(folder):
+    with pytest.raises(MinifuseError, match="no folder"):
+        KernelCache().compile_missing(MISSING)
+
+
 # How large the folder may grow
 
 
@@ -617,4 +702,4 @@ def test_the_folder_is_the_platforms(monkeypatch, platform, environment, expecte
         monkeypatch.setenv(name, value)
     monkeypatch.setattr(Path, "home", lambda: Path("home"))
     monkeypatch.setattr(sys, "platform", platform)
-    assert kernel_cache.cache_folder() == Path(expected)
+    assert kernel_files.cache_folder() == Path(expected)

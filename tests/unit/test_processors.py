@@ -1,11 +1,11 @@
-"""backends.parallel.processors: the number of threads that can run at once, from files as in a container."""
+"""runtime.processors: the number of threads that can run at once and the free memory, from files as in a container."""
 
 import os
 
 import pytest
 
 from minifuse.backends.parallel.driver import count_threads
-from minifuse.backends.parallel.processors import count_processors, cpu_quota
+from minifuse.runtime.processors import available_nbytes, count_processors, cpu_quota
 
 V2 = "30 23 0:26 {folder} /sys/fs/cgroup rw,nosuid shared:4 - cgroup2 cgroup2 rw,nsdelegate"
 V1 = "33 32 0:30 {folder} /sys/fs/cgroup/cpu,cpuacct rw shared:15 - cgroup cgroup rw,cpu,cpuacct"
@@ -86,3 +86,12 @@ def test_settings_win_over_a_quota(tmp_path, monkeypatch, settings, threads):
     for name, value in settings.items():
         monkeypatch.setenv(name, value)
     assert count_threads(system(tmp_path, V2, "0::/", **{"cpu.max": "150000 100000"})) == threads
+
+
+def test_the_smallest_limit_of_memory_counts(tmp_path):
+    files = {"pod/box/memory.max": "max", "pod/memory.max": "5000000"}
+    root = system(tmp_path, V2, "0::/pod/box", **files)
+    assert available_nbytes(root) == 5_000_000
+    (root / "proc/meminfo").write_text("MemTotal:       9000000 kB\nMemAvailable:      4000 kB\n")
+    assert available_nbytes(root) == 4000 << 10
+    assert available_nbytes(tmp_path / "nowhere") is None

@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import cache
 from hashlib import sha256
 from importlib import metadata
@@ -26,6 +27,7 @@ from .intrinsics import base
 from .intrinsics.base import Intrinsic
 from .intrinsics.fast_math import FAST_FUNCTIONS
 from .intrinsics.integers import INTEGER_FUNCTIONS
+from .kernel_pickle import dump_kernel, load_kernel
 
 if TYPE_CHECKING:
     from numba.core import types
@@ -253,6 +255,35 @@ def stack_bytes(cubin: bytes) -> int:
                 frame = max(frame, *unpack_from("<I", elf, at + 8))
             at += 4 + size * (kind == VALUE_WITH_SIZE)
     return frame
+
+
+@dataclass(frozen=True)
+class CubinCompiler:
+    """Compiles one kernel to machine code. Other processes can do it, since the object can be pickled."""
+
+    make_kernel: Callable[[], Callable[..., None]]
+    signature: tuple[str, ...]
+    threads: int
+    min_blocks: int  # per multiprocessor
+    capability: tuple[int, int]
+    is_arch_specific: bool = False
+
+    def __call__(self, name: str, text: str) -> bytes:
+        """Return the payload for the kernel cache. The name and the text of the kernel have no effect."""
+        kernel, limits = self.make_kernel(), (self.threads, self.min_blocks)
+        if self.is_arch_specific:
+            return compile_lto_cubin(kernel, self.signature, *limits, self.capability)
+        return compile_cubin(kernel, self.signature, *limits, self.capability)
+
+    def __reduce__(self) -> tuple[Callable[..., "CubinCompiler"], tuple[object, ...]]:
+        """Return how to restore this object in another process."""
+        options = self.signature, self.threads, self.min_blocks, self.capability, self.is_arch_specific
+        return restore_compiler, (dump_kernel(self.make_kernel()), *options)
+
+
+def restore_compiler(data: bytes, *options: Any) -> CubinCompiler:
+    """Return the pickled compiler of a kernel."""
+    return CubinCompiler(lambda: load_kernel(data), *options)
 
 
 @cache

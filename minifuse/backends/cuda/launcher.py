@@ -4,8 +4,8 @@ Everything that depends on layouts only is computed when a launcher is made. A l
 running them, for pictures and checks.
 """
 
-from collections.abc import Callable, Sequence
-from functools import cache, lru_cache
+from collections.abc import Callable, Iterable, Sequence
+from functools import cache, lru_cache, partial
 from math import prod
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from ...core.dtypes import DType, Number, bool_
 from ...core.layout import Layout
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput, stride_kinds_of
 from ...ir.step_kernels import MatmulKernel
+from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
@@ -58,6 +59,7 @@ ALIGNMENT_MASK = 15  # bits that are 0 in an address where four elements can be 
 
 AlignmentFlags = tuple[bool, bool, bool]  # whether the addresses of outputs, of a and of b are multiples of 16 bytes
 ALL_ALIGNED = True, True, True
+Dim3 = tuple[int, int, int]
 
 
 class CudaKernelLauncher:
@@ -234,15 +236,18 @@ def to_kernel_number(value: Number, dtype: DType) -> int | np.generic:
     return number
 
 
-def prepare_kernel(
-    device: "CudaDevice", kernel: GpuKernel, grid: tuple[int, int, int], block: tuple[int, int, int]
-) -> DeviceLaunch:
+def prepare_kernel(device: "CudaDevice", kernel: GpuKernel, grid: Dim3, block: Dim3) -> DeviceLaunch:
     """Compile a hand-written kernel and prepare its launch."""
     bounds, is_arch_specific = (kernel.threads, kernel.blocks), kernel.is_arch_specific
     loaded = device.load(
         kernel.source, lambda: kernel.function, kernel.signature, *bounds, is_arch_specific=is_arch_specific
     )
     return device.prepare(loaded, LaunchGeometry(grid, block), kernel.shared)
+
+
+def prepare_kernels(device: "CudaDevice", kernels: Iterable[tuple[GpuKernel, Dim3, Dim3]]) -> list[DeviceLaunch]:
+    """Compile several hand-written kernels, and prepare their launches for a grid and a block each."""
+    return load_all(partial(prepare_kernel, device, *x) for x in kernels)
 
 
 class CudaMatmulLauncher:
@@ -273,7 +278,8 @@ class CudaMatmulLauncher:
         device = self.device
         gpu = device.multiprocessors, aligned, device.max_shared_bytes, device.tensor_cores
         plan = plan_matmul(self.kernel, self.outputs, self.inputs, *gpu)
-        runs = [(prepare_kernel(device, x.kernel, x.grid, x.block), x) for x in plan.launches]
+        prepared = prepare_kernels(device, [(x.kernel, x.grid, x.block) for x in plan.launches])
+        runs = list(zip(prepared, plan.launches, strict=True))
         self.prepared[aligned] = runs, plan.workspace
 
     def __call__(self, *values: Any) -> None:

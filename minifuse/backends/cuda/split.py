@@ -6,6 +6,7 @@ these computes the row outputs; a kernel of the points follows, if the step stor
 """
 
 from collections.abc import Sequence
+from functools import partial
 from math import prod
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -22,6 +23,7 @@ from ...ir.kernel_ir import (
     replace,
 )
 from ...ir.steps import Step
+from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class
 from ..base import Launcher
 from ..codegen.gpu_schedule import Split, choose_schedule, choose_split
@@ -195,15 +197,8 @@ class SplitLauncher:
         self.device = device
         self.nbytes = round_to_size_class(plan.workspace)
         self.value_count = len(plan.step.outputs) + len(plan.step.inputs) + len(plan.kernel.find_all(KernelParameter))
-        self.launchers: list[tuple[CudaKernelLauncher, list[WorkspaceArray | int]]] = []
-        for part in plan.parts:
-            step, sources, split = part
-            assert isinstance(step.kernel, Kernel)
-            outputs, inputs = step.layouts()
-            nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
-            launcher = CudaKernelLauncher(device, step.kernel, nest, [*outputs, *inputs], step.row_shape, split=split,
-                has_constants=part.has_constants)
-            self.launchers.append((launcher, sources))
+        loaded = load_all([partial(load_part, device, part) for part in plan.parts])
+        self.launchers = [(launcher, part.sources) for launcher, part in zip(loaded, plan.parts, strict=True)]
 
     def __call__(self, *values: Any) -> None:
         """Launch with the addresses of outputs and inputs, and with numbers."""
@@ -270,3 +265,14 @@ def source_of(part: Part) -> str:
         step.kernel, nest, split=None if split is None else split.axis, has_constants=part.has_constants
     )
     return (scheduled or generate_kernel(step.kernel, nest)).text
+
+
+def load_part(device: "CudaDevice", part: Part) -> CudaKernelLauncher:
+    """Load one launch of a sequence."""
+    step = part.step
+    assert isinstance(step.kernel, Kernel)
+    outputs, inputs = step.layouts()
+    layouts, rows = [*outputs, *inputs], step.row_shape
+    return CudaKernelLauncher(
+        device, step.kernel, step.loop_nest(), layouts, rows, split=part.split, has_constants=part.has_constants
+    )

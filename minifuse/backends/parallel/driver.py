@@ -14,8 +14,8 @@ from pathlib import Path
 from threading import Lock, Thread, main_thread
 
 from ...core.errors import MinifuseError
+from ...runtime.processors import count_processors
 from ..llvm_linker import METH_FASTCALL, METH_O, MethodDef, link_text
-from .processors import count_processors
 from .thread_pool_llvm import pool_text
 
 Drive = Callable[[int, int, int, bytes], None]

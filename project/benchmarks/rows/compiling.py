@@ -1,12 +1,14 @@
 """The cost of compiling: the first call of a new function, and the first batch of each recipe's network.
 
-Both are measured in new processes, once without kernels in the disk cache, and once with all kernels in it.
+Both are measured in new processes, once without kernels in the disk cache, and once with all kernels in it. The network with
+the most kernels is also measured without compile workers, and in two processes that start at the same time.
 """
 
 import json
 import subprocess
 import tempfile
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +20,14 @@ from .start import run_python
 
 GROUP, GPU_GROUP = "costs-compiling", "gpu-costs-compiling"
 NETWORKS = (DEMO, *MODULES)
+LARGEST = "gpt"  # the network with the most kernels
+NO_WORKERS = {"MINIFUSE_COMPILE_WORKERS": "0"}
 
 
-def run_module(module: str, folder: Path, *arguments: str) -> dict[str, Any]:
+def run_module(module: str, folder: Path, *arguments: str, **environment: str) -> dict[str, Any]:
     """Run a module of this package in a new process with this kernel cache, and return the JSON that it prints."""
-    printed: dict[str, Any] = json.loads(
-        run_python("-m", f"project.benchmarks.{module}", *arguments, MINIFUSE_CACHE=str(folder))
-    )
+    command = "-m", f"project.benchmarks.{module}", *arguments
+    printed: dict[str, Any] = json.loads(run_python(*command, MINIFUSE_CACHE=str(folder), **environment))
     return printed
 
 
@@ -42,8 +45,13 @@ def first_call(backend: str, stage: str, is_warm: bool) -> Callable[[Bench], Con
     return setup
 
 
-def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Contest]:
-    """Return the setup of the first batch of a network; each process is a round."""
+def first_batch(
+    name: str, backend: str, is_warm: bool, processes: int = 1, **environment: str
+) -> Callable[[Bench], Contest]:
+    """Return the setup of the first batch of a network, in one process or in several that start at the same time.
+
+    Each round starts new processes, and its time is that of the slowest one.
+    """
 
     def setup(bench: Bench) -> Contest:
         counts: dict[str, int] = {}
@@ -51,10 +59,14 @@ def first_batch(name: str, backend: str, is_warm: bool) -> Callable[[Bench], Con
 
         def clock() -> float:
             cache = folder if is_warm else Path(tempfile.mkdtemp(dir=bench.folder))
-            run = run_module("first_batch", cache, name, backend)
-            counts.update({what: max(n, counts.get(what, 0)) for what, n in run["counts"].items()})
-            seconds: float = run["seconds"]
-            return seconds
+            with ThreadPoolExecutor(processes) as pool:
+                started = [
+                    pool.submit(run_module, "first_batch", cache, name, backend, **environment) for _ in range(processes)
+                ]
+            runs = [run.result() for run in started]
+            for run in runs:
+                counts.update({what: max(n, counts.get(what, 0)) for what, n in run["counts"].items()})
+            return max(float(run["seconds"]) for run in runs)
 
         try:
             if is_warm and not folder.exists():
@@ -84,19 +96,37 @@ def calls(backend: str, group: str, cold_ms: float, warm_ms: float, new_size: Ta
     ]
 
 
-def batches(backend: str, group: str) -> list[Row]:
-    """Return rows of the first batch of each network, compiled and found on disk."""
+def batches(backend: str, group: str, target: Target | None = None) -> list[Row]:
+    """Return rows of the first batch of each network, compiled and on disk, with a target for compiling the largest."""
     return [
         Row(
             f"{name}: first batch, {'a second process' if is_warm else 'nothing on disk'}",
             group,
             first_batch(name, backend, is_warm),
-            (count("kernels compiled", 0),) if is_warm else (),
+            (count("kernels compiled", 0),) if is_warm else (target,) if target and name == LARGEST else (),
         )
         for name in NETWORKS
         for is_warm in (False, True)
     ]
 
 
-ROWS = [*calls("parallel", GROUP, 0, 5, within(0.5, "ms")), *batches("parallel", GROUP)]
-GPU_ROWS = batches("cuda", GPU_GROUP)
+def workers(backend: str, group: str, target: Target | None = None) -> list[Row]:
+    """Return rows of the first batch of the largest network, nothing on disk: compiled by one process and by several."""
+    targets = (target,) if target else ()
+    return [
+        Row(
+            f"{LARGEST}: first batch, nothing on disk, no compile workers",
+            group,
+            first_batch(LARGEST, backend, False, **NO_WORKERS),
+        ),
+        Row(
+            f"{LARGEST}: first batch of two processes at once, nothing on disk",
+            group,
+            first_batch(LARGEST, backend, False, processes=2),
+            targets,
+        ),
+    ]
+
+
+ROWS = [*calls("parallel", GROUP, 0, 5, within(0.5, "ms")), *batches("parallel", GROUP), *workers("parallel", GROUP)]
+GPU_ROWS = [*batches("cuda", GPU_GROUP, within(6, "s")), *workers("cuda", GPU_GROUP, within(6, "s"))]

@@ -18,7 +18,7 @@ from ...base import Launcher
 from ...fast_call import CallValue, encode_argument
 from ..geometry import MAX_GRID_YZ, ceil_div
 from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
-from ..launcher import ALIGNMENT_MASK, prepare_kernel
+from ..launcher import ALIGNMENT_MASK, prepare_kernels
 from ..tile_shapes import GpuKernel
 from . import backward, forward
 from .forward import NO_LIMIT, WIDTHS, AttentionTile
@@ -161,7 +161,8 @@ class CudaAttentionLauncher:
     def prepare(self, is_aligned: bool) -> None:
         """Compile and prepare the launches."""
         launches = plan_attention(self.function, self.outputs, self.inputs, is_aligned)
-        self.prepared[is_aligned] = [(prepare_kernel(self.device, x.kernel, x.grid, x.block), x) for x in launches]
+        prepared = prepare_kernels(self.device, [(x.kernel, x.grid, x.block) for x in launches])
+        self.prepared[is_aligned] = list(zip(prepared, launches, strict=True))
 
     def __call__(self, *addresses: int) -> None:
         """Launch with the addresses of outputs and inputs."""

@@ -15,7 +15,7 @@ from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
 from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
 from ...fast_call import CallValue, DriverAddresses, FastLaunch, make_fast_launch
-from ..compiler import compile_cubin, compile_lto_cubin, compiler_fingerprint
+from ..compiler import CubinCompiler, compiler_fingerprint
 from ..geometry import LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument
 from . import driver
@@ -179,11 +179,8 @@ class GpuDevice:
         The cache assumes that `text` and this package's sources determine the kernel. If they do not, set use_cache=False.
         """
 
-        def build(name: str, text: str) -> bytes:
-            if is_arch_specific:
-                return compile_lto_cubin(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability)
-            return compile_cubin(make_kernel(), signature, threads, min_blocks_per_multiprocessor, self.capability)
-
+        bounds = threads, min_blocks_per_multiprocessor
+        build = CubinCompiler(make_kernel, tuple(signature), *bounds, self.capability, is_arch_specific)
         if not use_cache:
             return self._load_payload("", build("", text))
         limits = f"{threads} {min_blocks_per_multiprocessor}"

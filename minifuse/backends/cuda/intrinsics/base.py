@@ -41,7 +41,7 @@ class Intrinsic(Generic[Result]):
     """
 
     def __init__(self, python_semantics: Callable[..., Result], build: Callable[[], object]) -> None:
-        self.python_semantics, self._build = python_semantics, build
+        self.python_semantics, self.build = python_semantics, build
         self.__name__, self.__doc__ = python_semantics.__name__, python_semantics.__doc__
 
     def __call__(self, *operands: object) -> Result:
@@ -51,7 +51,7 @@ class Intrinsic(Generic[Result]):
     @cached_property
     def compiled(self) -> object:
         """Return the object that Numba compiles instead of this one."""
-        return self._build()
+        return self.build()
 
 
 def device(function: Function) -> Function:

@@ -1,4 +1,4 @@
-"""Count the processors that this process may use, limited by its affinity mask and the CPU quota of its control groups.
+"""Count the processors and the memory that this process may use, limited by its affinity mask and its control groups.
 
 A container often has a quota: a number of microseconds of CPU time in each period, on any processors. If more threads run
 than the quota allows, all are paused for the rest of each period. Linux stores quotas in a tree of control groups (cgroups).
@@ -7,12 +7,15 @@ files, before the first thread starts.
 
 References
 ----------
-.. [1] Linux kernel documentation, "Control Group v2", `cpu.max`; "CFS Bandwidth Control", `cpu.cfs_quota_us`.
+.. [1] Linux kernel documentation, "Control Group v2", `cpu.max` and `memory.max`; "CFS Bandwidth Control",
+   `cpu.cfs_quota_us`; "The /proc Filesystem", `MemAvailable`.
 """
 
 import math
 import os
+import re
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
@@ -54,6 +57,30 @@ def cpu_quota(root: Path = Path("/")) -> float | None:
     return min(limits, default=None)
 
 
+def available_nbytes(root: Path = Path("/")) -> int | None:
+    """Return the bytes of memory that new processes may use without swapping; None if the system does not say it.
+
+    Of control groups, only those of version 2 are read, and only their limits.
+
+    Examples
+    --------
+    >>> available_nbytes(Path("nowhere")) is None
+    True
+    """
+    limits = []
+    try:
+        available = re.search(r"^MemAvailable:\s*(\d+) kB", (root / "proc/meminfo").read_text(), re.MULTILINE)
+    except OSError:
+        available = None
+    if available:
+        limits.append(int(available[1]) << 10)
+    for group in control_groups(root):
+        for path in folders(group):
+            with suppress(OSError, ValueError):  # no such file, or "max"
+                limits.append(int((path / "memory.max").read_text()))
+    return min(limits, default=None)
+
+
 def control_groups(root: Path) -> Iterator[Group]:
     """Yield the control groups of this process that may limit CPU time, of versions 1 and 2."""
     try:
@@ -81,12 +108,18 @@ def path_below(path: PurePosixPath, folder: PurePosixPath) -> PurePosixPath:
 
 def quotas(group: Group) -> Iterator[float]:
     """Yield the quotas of a group and of its parents, in processors."""
-    path = PurePosixPath(*[part for part in group.path.parts if part != "/"])
-    for part in (path, *path.parents):
+    for folder in folders(group):
         try:
-            words = " ".join((group.mount / part / name).read_text() for name in QUOTA_FILES[group.kind]).split()
+            words = " ".join((folder / name).read_text() for name in QUOTA_FILES[group.kind]).split()
             quota, period = int(words[0]), int(words[1])
         except (OSError, ValueError, IndexError):  # no such file, "max", or another format
             continue
         if quota > 0 and period > 0:  # -1 means no limit
             yield quota / period
+
+
+def folders(group: Group) -> Iterator[Path]:
+    """Yield the folders of a group and of its parents."""
+    path = PurePosixPath(*[part for part in group.path.parts if part != "/"])
+    for part in (path, *path.parents):
+        yield group.mount / part

@@ -28,6 +28,7 @@ MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more t
 MIN_STEPS_PER_CHUNK = 4
 MIN_CONTRACTED_SIZE = 32  # results along each axis that share operands
 MIN_CONTRACTED_LENGTH = 16
+MAX_GRID_YZ = 65535  # blocks along y, and along z
 MAX_SMALL_AXIS = 4
 MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
@@ -147,6 +148,16 @@ class Facts:
                 found.append(name)
         return tuple(found)
 
+    def row_axis(self, schedule: Schedule) -> int | None:
+        """Return the axis whose blocks are along y of the grid, so that no index is computed by a division for it."""
+        if schedule.column is None:
+            return None
+        blocks = grid_blocks(schedule, self.sizes, self.nest.reduced)
+        others = [a for a in blocks if a != schedule.column]
+        if not others or blocks[others[-1]] > MAX_GRID_YZ or prod(blocks[a] for a in others[:-1]) > MAX_GRID_YZ:
+            return None
+        return others[-1]
+
     def wanted_blocks(self, schedule: Schedule) -> int:
         """Return how many blocks should share a multiprocessor: as many as registers allow for what a thread keeps."""
         if not self.long or schedule.staged:
@@ -222,7 +233,9 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     is_constant = [n == 1 or a in facts.short or a in facts.small for a, n in enumerate(nest.sizes)]
     tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
     schedule = schedule_reduction(facts, tiles) if facts.long else schedule_points(facts, tiles)
-    return schedule._replace(vectors=facts.vector_operands(schedule), blocks=facts.wanted_blocks(schedule))
+    return schedule._replace(
+        vectors=facts.vector_operands(schedule), blocks=facts.wanted_blocks(schedule), row=facts.row_axis(schedule)
+    )
 
 
 def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
@@ -453,8 +466,7 @@ def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split
         return None
     axis = max(serial, key=lambda a: ceil_div(nest.sizes[a], span(a)))
     n = nest.sizes[axis]
-    column, rest = launch_geometry(schedule, nest.sizes, nest.reduced)
-    blocks = column * rest
+    blocks = prod(grid_blocks(schedule, nest.sizes, nest.reduced).values())
     steps_inside = prod(ceil_div(nest.sizes[a], span(a)) for a in serial if a != axis)
     slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
     if 2 * blocks >= slots:
@@ -467,12 +479,26 @@ def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split
     return Split(axis, ceil_div(n, length), length)
 
 
-def launch_geometry(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int]) -> tuple[int, int]:
-    """Return how many blocks there are along the column axis, and how many along all other axes of the grid together."""
-    blocks = {
+def grid_blocks(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int]) -> dict[int, int]:
+    """Return how many blocks there are along each axis of the grid."""
+    return {
         a: ceil_div(n, tile.length)
         for a, (n, tile) in enumerate(zip(sizes, schedule.tiles, strict=True))
         if a not in reduced and not tile.is_constant
     }
+
+
+def launch_grid(
+    schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int], chunks: int = 1
+) -> tuple[int, int, int]:
+    """Return the blocks along x, y and z. There may be a few more along y and z than needed, if the schedule has no row."""
+    blocks = grid_blocks(schedule, sizes, reduced)
     column = 1 if schedule.column is None else blocks.pop(schedule.column, 1)
-    return column, prod(blocks.values())
+    row = None if schedule.row is None else blocks.pop(schedule.row)
+    rest = prod(blocks.values()) * chunks
+    if schedule.column is None:
+        return rest, 1, 1
+    if row is not None:
+        return column, row, rest
+    y = min(rest, MAX_GRID_YZ)
+    return column, y, ceil_div(rest, y)

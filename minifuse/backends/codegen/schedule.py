@@ -56,7 +56,10 @@ class Schedule(NamedTuple):
     order : tuple of int
         The axes that have threads: along x, y and z of the block.
     column : int or None
-        The axis whose blocks are along x of the grid; the other axes of the output share y and z.
+        The axis whose blocks are along x of the grid. If it is None, those of all axes are.
+    row : int or None
+        The axis whose blocks are along y of the grid; those of the other axes are along z. If it is None, although there is
+        a column, the other axes share y and z.
     tail : int or None
         An axis whose size is no multiple of its vector, so the last elements are computed one at a time.
     vectors : tuple of str
@@ -79,6 +82,7 @@ class Schedule(NamedTuple):
     staged: tuple[str, ...] = ()
     split: int | None = None
     blocks: int = 0
+    row: int | None = None
     why: str = ""
 
     @property

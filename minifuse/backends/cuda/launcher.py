@@ -19,7 +19,7 @@ from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
 from ..base import Launcher, ScalarFunction, check_fits
-from ..codegen.gpu_schedule import Split, launch_geometry
+from ..codegen.gpu_schedule import Split, launch_grid
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
@@ -35,7 +35,6 @@ from .geometry import (
     geometry_of,
     line_geometry,
     partitioned_row_geometry,
-    split_grid_yz,
     vec4_column_geometry,
 )
 from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
@@ -185,9 +184,7 @@ def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None =
     """Return the launch geometry of a generated kernel over a loop nest."""
     if text.schedule is not None:
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
-        column, rest = launch_geometry(text.schedule, nest.sizes, reduced)
-        rest *= 1 if split is None else split.count
-        grid = (rest, 1, 1) if text.schedule.column is None else (column, *split_grid_yz(rest))
+        grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.count)
         return LaunchGeometry(grid, text.schedule.block())
     if text.column is not None:
         return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])

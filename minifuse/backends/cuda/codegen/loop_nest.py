@@ -15,16 +15,20 @@ from typing import NamedTuple
 
 from ....core.dtypes import DType, bool_, int64
 from ....core.interning import toposort
+from ....core.operators import maximum, minimum, where
 from ....ir.kernel_ir import (
     Constant,
     Expression,
     IndexedLoad,
     IndexValue,
+    Kernel,
     KernelParameter,
     Load,
     Op,
     ReadOutput,
     ReduceExpr,
+    is_op,
+    with_inputs,
 )
 from ...codegen.expression_printer import ExpressionPrinter, literal
 from ...codegen.nest import KernelNest, leaf_operand
@@ -74,10 +78,14 @@ class LoopNestPrinter(ExpressionPrinter):
     nest : KernelNest
         The kernel and its axes. Only kinds of strides and the sizes of constant axes are in the text.
     schedule : Schedule
+    kernel : Kernel, optional
+        The kernel that is launched, if it has more parameters than that of the nest.
     """
 
-    def __init__(self, nest: KernelNest, schedule: Schedule) -> None:
+    def __init__(self, nest: KernelNest, schedule: Schedule, kernel: Kernel | None = None) -> None:
         super().__init__(nest.kernel, frozenset({int64}))
+        self.launched = kernel or nest.kernel
+        self.padded = {x.inputs[1] for x in nest.kernel.order if is_padded_load(x)}
         self.nest, self.schedule, self.dialect = nest, schedule, CudaDialect()
         self.raws = {f"raw{k}": kinds for k, kinds in enumerate(nest.raws)}
         self.tiles: dict[int, Tile] = dict(enumerate(schedule.tiles))
@@ -97,7 +105,8 @@ class LoopNestPrinter(ExpressionPrinter):
         """Return whether the index of an axis may be past its end."""
         if tile.is_constant or a in self.nest.reduced:
             return not tile.is_constant
-        is_exact = self.schedule.column is None or a == self.schedule.column  # y and z of the grid may exceed
+        schedule = self.schedule
+        is_exact = schedule.column in (None, a) or schedule.row is not None  # else y and z of the grid may exceed
         return tile.length > 1 or not is_exact
 
     def shared_layouts(self) -> dict[str, str]:
@@ -130,7 +139,7 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def parameters(self) -> list[tuple[str, str]]:
         """Return names and types in the order of the launch: operands, indexed ones last, numbers, sizes and strides."""
-        kernel = self.kernel
+        kernel = self.launched
         operands = [(f"out{k}", f"*{storage_of(e.dtype)}") for k, e in enumerate(kernel.outputs)]
         for e in kernel.find_all(Load):
             operands.append((leaf_operand(e), "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}"))
@@ -154,11 +163,14 @@ class LoopNestPrinter(ExpressionPrinter):
     def bind_axes(self) -> None:
         """Emit the first index of the thread along each axis."""
         column = self.schedule.column
-        rest = [a for a in self.grid_axes() if a != column]
+        rest = [a for a in self.grid_axes() if a not in (column, self.schedule.row)]
         blocks: dict[int, str] = {}
         if column is not None:
             blocks[column] = "cuda.blockIdx.x"
         row = "cuda.blockIdx.x" if column is None else "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
+        if self.schedule.row is not None:
+            row = "cuda.blockIdx.z"
+            self.bind(self.schedule.row, "cuda.blockIdx.y")
         if rest:
             split = self.schedule.split
             if len(rest) > 1 or split is not None:
@@ -524,6 +536,10 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def text(self, e: Expression) -> str:
         """Return the text of an expression."""
+        if e not in self.names and isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad):
+            condition, load, other = e.inputs
+            if load in self.padded:  # loaded only inside
+                return f"({self.text(load)} if {self.text(condition)} else {self.text(other)})"
         if e not in self.names and isinstance(e, Op) and e.operator is not None:
             special = self.dialect.operation(e, [self.text(x) for x in e.inputs], super().text)
             if special is not None:
@@ -777,7 +793,7 @@ class LoopNestPrinter(ExpressionPrinter):
 
     def is_kept(self, e: Expression, axes: tuple[int, ...], users: set[tuple[int, ...]], stores: bool) -> bool:
         """Return whether a value is kept in registers: for another stage, or so that all loads precede the first store."""
-        if isinstance(e, IndexValue):
+        if isinstance(e, IndexValue) or e in self.padded:
             return False
         is_shared = any(x != axes for x in users)
         is_load = isinstance(e, Load | ReadOutput | IndexedLoad)
@@ -1000,3 +1016,28 @@ def accumulator_of(dtype: DType) -> str:
     """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
     return "i32" if dtype is bool_ else dtype.short
 
+
+def with_padded_loads(kernel: Kernel) -> Kernel:
+    """Return a kernel whose loads from padded arrays have no clamps: they run only where their indices are inside."""
+    new: dict[Expression, Expression] = {}
+    for e in kernel.order:
+        inputs = tuple(new[x] for x in e.inputs)
+        if isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad):
+            load = with_inputs(e.inputs[1], tuple(without_clamps(x) for x in inputs[1].inputs))
+            inputs = inputs[0], load, inputs[2]
+        new[e] = with_inputs(e, inputs) if inputs else e
+    return Kernel(tuple(new[e] for e in kernel.pointwise_outputs), tuple(new[e] for e in kernel.row_outputs))
+
+
+def is_padded_load(e: Expression) -> bool:
+    """Return whether an expression selects an element that is loaded at indices without clamps."""
+    return isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad)
+
+
+def without_clamps(e: Expression) -> Expression:
+    """Return an index without the limits to a range, as `inline_padding` writes them: minimum(maximum(x, 0), last)."""
+    if isinstance(e, Op) and e.operator is minimum and is_op(e.inputs[0], maximum):
+        low, limit = e.inputs[0].inputs
+        if isinstance(limit, Constant) and limit.value == 0:
+            return low
+    return e

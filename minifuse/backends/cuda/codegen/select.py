@@ -17,7 +17,7 @@ from ..geometry import RowPartition, partition_long_row, partition_row
 from .base import CudaSource
 from .columns_vec4 import ColumnSource
 from .indexed import RawSource
-from .loop_nest import LoopNestPrinter
+from .loop_nest import LoopNestPrinter, with_padded_loads
 from .online_exp_sum import sums_of_exponentials
 from .online_softmax import OnlineSource
 from .rows_in_registers import RegisterSource
@@ -124,8 +124,8 @@ def print_scheduled(
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
-    described = KernelNest(kernel, nest, raws, reductions)
-    printer = LoopNestPrinter(described, schedule)
+    described = KernelNest(with_padded_loads(kernel) if raws else kernel, nest, raws, reductions)
+    printer = LoopNestPrinter(described, schedule, kernel)
     text = printer.emit()
     parameters = tuple(printer.parameters())
     return GeneratedKernel(text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced))

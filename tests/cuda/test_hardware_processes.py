@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from minifuse.runtime.kernel_cache import MAGIC, _digest
+from minifuse.runtime.kernel_files import MAGIC, checksum
 
 pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
@@ -79,7 +79,7 @@ def test_an_intact_file_without_machine_code_is_compiled_again(first, tmp_path):
     for file in copy(folder, tmp_path / "kernels"):
         entry = file.read_bytes()[len(MAGIC) + 32 :].partition(b"\n")[0]
         payload = entry + b"\n" + b"\x7fELF and then nothing that a GPU knows" * 9
-        file.write_bytes(MAGIC + _digest(file.stem, payload) + payload)
+        file.write_bytes(MAGIC + checksum(file.stem, payload) + payload)
     assert program(tmp_path / "kernels") == (result, compiled, 0)
 
 

@@ -1,14 +1,26 @@
 """Find pointwise operands that must be in memory: of matmuls, slice updates and composite ops."""
 
+from collections.abc import Sequence
+
 from ..backends.base import Backend
-from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, SliceUpdate, View
+from ..core.operators import Operator
+from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import GatherND
 from ..ir.graph import Node, strip_views
-from .fusibility import COMPOSITE_IS_ONE_CALL, GATHER_NOT_IN_MATMUL, OPERAND_IS_INDEX, OPERAND_IS_SHARED, UPDATE_NEEDS_MEMORY
+from .fusibility import (
+    COMPOSITE_IS_ONE_CALL,
+    GATHER_NOT_IN_MATMUL,
+    OPERAND_ENDS_ROWS,
+    OPERAND_IS_INDEX,
+    OPERAND_IS_SHARED,
+    UPDATE_NEEDS_MEMORY,
+)
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph
 from .reindexing import ViewChains
 from .slice_updates import SliceUpdates
+
+MAX_RECOMPUTED_COST = 8  # additions of an operator, above which the rows of a matmul's operand are not computed again
 
 
 def materialize_operands(graph: Graph, _target: Backend) -> Graph:
@@ -31,13 +43,15 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
     updates, found = graph.slice_updates, dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
     region = FusibleRegion(loaded | graph.materialized.keys() | updates.roots, ViewChains())
-    has_gathers = graph.has(GatherND)
+    has_gathers, has_reductions = graph.has(GatherND), graph.has(Reduce)
     for node in graph.nodes:
         match node.function:
             case Matmul():
                 operands = list(filter(is_inlinable, map(strip_views, node.inputs)))
                 gathered = [x for x in operands if has_gathers and region.gather_sources(region.walk([x]))]
                 reasons = dict.fromkeys(gathered, GATHER_NOT_IN_MATMUL)
+                if has_reductions:
+                    reasons |= {x: OPERAND_ENDS_ROWS for x in operands if ends_rows(x, region.walk([x]))}
                 reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(x, node, updates)}
                 reasons |= {x: OPERAND_IS_INDEX for x in operands if isinstance(x.function, Iota)}
             case PadSlice() | SliceUpdate() if node not in updates.inner:
@@ -48,6 +62,16 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
                 continue
         found |= {x: reason for x, reason in reasons.items() if is_inlinable(x)}
     return graph.decide(materialized=found | dict(graph.materialized)) if found else graph
+
+
+def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:
+    """Return whether an operand costs much to compute, and reductions of rows of its shape come first, as in softmax.
+
+    The kernel of the reductions then stores it while it has the row, and no other kernel reads the row again.
+    """
+    rows = [x for x in map(strip_views, computed) if isinstance(x.function, Reduce)]
+    is_dear = any(isinstance(x.function, Operator) and x.function.cost > MAX_RECOMPUTED_COST for x in computed)
+    return is_dear and any(x.inputs[0].shape == operand.shape for x in rows)
 
 
 def is_read_by_others(source: Node, matmul: Node, updates: SliceUpdates) -> bool:

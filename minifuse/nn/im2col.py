@@ -135,7 +135,7 @@ class WindowProduct(WindowOp):
         return (y + bias[0].reshape(groups, m, 1) if bias else y,)
 
     def fused_body(self, weight: A, z: A, *bias: A) -> tuple[A, ...]:
-        """Add the products of weights and windows in one kernel if there are few in each sum, as in depthwise convolution."""
+        """Add products of weights and windows in one kernel if a sum has few of them, as in depthwise convolution."""
         groups, m, k = weight.shape
         if k > MAX_DIRECT_PRODUCTS or z.shape[0] != groups or z.dtype is not weight.dtype:
             return self.body(weight, z, *bias)

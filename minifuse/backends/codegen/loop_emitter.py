@@ -9,11 +9,10 @@ columns, and each reduction has one accumulator per column.
 """
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from ...core.dtypes import DType, bool_, int32, int64
+from ...core.dtypes import DType, int32, int64
 from ...core.interning import toposort
 from ...core.operators import Operator
 from ...ir.kernel_ir import (
@@ -24,19 +23,16 @@ from ...ir.kernel_ir import (
     IndexedLoad,
     IndexValue,
     Kernel,
-    KernelParameter,
     Load,
     Op,
     ReadOutput,
     ReduceExpr,
 )
-from ...ir.kernel_tracing import CustomReduceOp
+from .expression_printer import ExpressionPrinter, literal
+from .nest import operand_name
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
-MAX_LINE_DEPTH = 8  # nested operators in one line
-# Operators that are emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
-WRAPPING_OPS = {"add", "sub", "mul"}
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
 
 
@@ -68,7 +64,7 @@ class Dialect:
         return []
 
 
-class LoopEmitter:
+class LoopEmitter(ExpressionPrinter):
     """The body of one kernel, under construction.
 
     Parameters
@@ -88,18 +84,13 @@ class LoopEmitter:
     def __init__(
         self, kernel: Kernel, rows: int, stride_kinds: Sequence[str], dialect: Dialect, raws: Sequence[str] = ()
     ) -> None:
-        self.kernel, self.rows, self.dialect = kernel, rows, dialect
+        super().__init__(kernel, dialect.wrapping)
+        self.rows, self.dialect = rows, dialect
         self.axes = len(stride_kinds[0]) if stride_kinds else 1
         self.order, self.reductions = kernel.expressions(), kernel.find_all(ReduceExpr)
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
         self.stride_kinds = dict(zip(names, stride_kinds, strict=True))
         self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
-        self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
-        for e in self.order:
-            if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
-                self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
-        # The names of values in scope.
-        self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(KernelParameter)}
         self.pass_index: dict[Expression, int] = {}  # the pass in which each value is known
         self.varies: dict[Expression, bool] = {}  # whether each value varies along the row
         for e in self.order:
@@ -112,8 +103,6 @@ class LoopEmitter:
         self.is_columns = dialect.reduces_columns and bool(self.reductions) and self.is_contiguous_across_rows()
         tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if not name.startswith("base")}
         self.is_tiled = dialect.has_tiles and not self.reductions and "1s" in tails and bool(tails & {"s1", "01"})
-        self.lines: list[str] = []
-        self.depth, self.count = 1, 0
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
 
     def is_contiguous_across_rows(self) -> bool:
@@ -123,20 +112,6 @@ class LoopEmitter:
             kinds = self.stride_kinds[operand_name(index)]
             pairs.append(kinds[self.rows - 1] + (kinds[-1] if kinds[-1] != "0" else "s"))
         return "1s" in pairs and "s1" not in pairs
-
-    def line(self, text: str) -> None:
-        """Append a line at the current depth."""
-        self.lines.append("    " * self.depth + text)
-
-    @contextmanager
-    def block(self, *lines: str) -> Iterator[None]:
-        """Append lines. Each line that ends with a colon, before any comment, opens a block, which this context closes."""
-        depth = self.depth
-        for line in lines:
-            self.line(line)
-            self.depth += line.partition("  #")[0].endswith(":")
-        yield
-        self.depth = depth
 
     def contiguous_index(self, e: IndexedLoad) -> IndexValue | None:
         """Return the index expression of the contiguous dim of an indexed load, if it is a plain index; else None."""
@@ -155,6 +130,16 @@ class LoopEmitter:
         return "s" if varies else "0" if index is None else self.stride_kinds[operand_name(index)][-1]
 
     # Expressions.
+
+    def word(self, name: str, dtype: DType) -> str:
+        """Return the name of the function that computes an operator."""
+        return self.dialect.word(name, dtype)
+
+    def leaf_text(self, e: Expression) -> str:
+        """Return the text of a value in memory, or of an index."""
+        if isinstance(e, IndexValue):
+            return f"({operand_name(e)} + {self.position(operand_name(e))})"
+        return self.dialect.load(self.element_read(e), e.dtype)
 
     def place(self, name: str) -> str:
         """Return the element of an operand at the current point of the loops."""
@@ -185,60 +170,6 @@ class LoopEmitter:
 
         return position_text(name, [index(x, kind) for (x, _), kind in zip(pairs, kinds, strict=True)], kinds)
 
-    def operator_name(self, e: Op | ReduceExpr) -> str:
-        """Return the name of the function that computes the operator of an expression."""
-        assert e.operator is not None
-        if isinstance(e.operator, CustomReduceOp):
-            return self.combiners[e.operator, e.dtype]
-        return self.dialect.word(e.operator.name, e.dtype)
-
-    def symbol(self, e: Op | ReduceExpr) -> str | None:
-        """Return the Python symbol of the operator of an expression; None if it is a function call."""
-        assert e.operator is not None
-        return None if e.dtype in self.dialect.wrapping and e.operator.name in WRAPPING_OPS else e.operator.symbol
-
-    def text(self, e: Expression) -> str:
-        """Return the Python text of an expression."""
-        if e in self.names:
-            return self.names[e]
-        if isinstance(e, IndexValue):
-            return f"({operand_name(e)} + {self.position(operand_name(e))})"
-        if isinstance(e, Load | IndexedAccess | ReadOutput):
-            return self.dialect.load(self.element_read(e), e.dtype)
-        if isinstance(e, Constant):
-            return literal(e.value, e.dtype)
-        assert isinstance(e, Op)
-        inputs = [self.text(x) for x in e.inputs]
-        if e.operator is None:
-            return f"({inputs[0]} != 0)" if e.dtype is bool_ else f"{e.dtype.short}({inputs[0]})"
-        symbol = self.symbol(e)
-        if symbol is None:
-            return f"{self.operator_name(e)}({', '.join(inputs)})"
-        text = f" {symbol} ".join(inputs) if len(inputs) == 2 else f"{symbol}{inputs[0]}"
-        return f"i32({text})" if e.dtype.short == "i32" else f"({text})"  # Numba would widen the result to int64
-
-    def bare(self, e: Expression) -> str:
-        """Return the text of an expression as a right-hand side, without outer parentheses."""
-        text = self.text(e)
-        return text[1:-1] if text.startswith("(") and e not in self.names else text
-
-    def define(self, roots: Sequence[Expression], always: Iterable[Expression] = ()) -> None:
-        """Assign values to variables if they are used more than once, are in `always`, or would nest a line too deeply."""
-        always = set(always)
-        scope = [e for e in toposort(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
-        uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
-        depth: Counter[Expression] = Counter()
-        for e in scope:
-            depth[e] = 1 + max((depth[x] for x in e.inputs), default=0)
-            if not isinstance(e, Constant) and (uses[e] > 1 or e in always or depth[e] > MAX_LINE_DEPTH):
-                self.name(e)
-                depth[e] = 0
-
-    def name(self, e: Expression) -> None:
-        """Assign a value to a new variable."""
-        self.line(f"t{self.count} = {self.bare(e)}")
-        self.names[e], self.count = f"t{self.count}", self.count + 1
-
     def store(self, k: int, e: Expression) -> None:
         """Emit the store of output k."""
         self.line(f"{self.place(f'out{k}')} = {self.bare(e)}")
@@ -251,28 +182,6 @@ class LoopEmitter:
             name, place, value = f"raw{effect.index}", self.indexed_position(effect), self.bare(effect.inputs[-1])
             is_add = isinstance(effect, AtomicAdd)
             self.line(f"atomic_add({name}, {place}, {value})" if is_add else f"{name}[{place}] = {value}")
-
-    def functions(self) -> list[list[str]]:
-        """Return the lines of each function that combines two values in a custom reduction."""
-        functions = []
-        for (operator, dtype), name in self.combiners.items():
-            saved = self.names, self.lines, self.depth, self.count
-            self.names = self.operands_of_combiner(dtype)
-            self.lines, self.depth, self.count = [f"def {name}(a, b):"], 1, 0
-            e = operator.expression(dtype)
-            self.define([e])
-            self.line(f"return {self.combiner_result(e)}")
-            functions.append(self.lines)
-            self.names, self.lines, self.depth, self.count = saved
-        return functions
-
-    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the names of the operands of a combining function."""
-        return {Load(0, dtype): "a", Load(1, dtype): "b"}
-
-    def combiner_result(self, e: Expression) -> str:
-        """Return the text of the result of a combining function."""
-        return self.bare(e)
 
     # Loops.
 
@@ -414,11 +323,6 @@ class LoopEmitter:
                     self.line(f"{name} = {literal(e.operator.identity_for(e.dtype), e.dtype)}")
 
 
-def operand_name(e: Load) -> str:
-    """Return the name in the kernel of an input's array or, for index values, of the first value."""
-    return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
-
-
 def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:
     """Return the text of the position of an index in an operand with these stride kinds."""
     pairs = enumerate(zip(indices, stride_kinds, strict=True))
@@ -439,9 +343,3 @@ def inputs_in_pass(root: Expression) -> list[Expression]:
 def is_expensive(e: Expression) -> bool:
     """Return True if recomputing a value costs more than storing and loading it."""
     return isinstance(e, Op) and e.operator is not None and e.operator.cost > MAX_RECOMPUTED_COST
-
-
-def literal(value: float, dtype: DType) -> str:
-    """Return a typed literal. An integer below -2^30 is written as (n + 1) - 1, since `-2147483648` negates 2^31."""
-    text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
-    return text if dtype is bool_ else f"{dtype.short}({text})"

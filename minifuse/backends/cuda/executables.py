@@ -25,7 +25,7 @@ from ...ir.kernel_ir import (
 )
 from ...ir.step_kernels import BatchedKernel, MatmulKernel
 from ...ir.steps import Step
-from ..codegen.gpu_schedule import Facts
+from ..codegen.gpu_facts import Facts
 from ..codegen.nest import KernelNest
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul

@@ -78,9 +78,7 @@ class CudaKernelLauncher:
         is_aligned: bool = True,
     ) -> None:
         kinds = stride_kinds_of(raws)
-        scheduled = generate_scheduled(
-            kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants
-        )
+        scheduled = generate_scheduled(kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants)
         self.text = text = scheduled or generate_kernel(kernel, nest, kinds)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:
@@ -102,7 +100,7 @@ class CudaKernelLauncher:
         if split is not None:
             chunks = prod(n for n, s in zip(nest.sizes[: nest.row_axes], nest.strides[0], strict=False) if s)
             values_by_name |= {"chunk": split.length, "chunks": chunks}
-            self.spans[: len(kernel.outputs)] = [(0, split.count * chunks)] * len(kernel.outputs)
+            self.spans[: len(kernel.outputs)] = [(0, split.chunks * chunks)] * len(kernel.outputs)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
         if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less
@@ -184,7 +182,7 @@ def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None =
     """Return the launch geometry of a generated kernel over a loop nest."""
     if text.schedule is not None:
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
-        grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.count)
+        grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.chunks)
         return LaunchGeometry(grid, text.schedule.block())
     if text.column is not None:
         return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])

@@ -112,13 +112,13 @@ class SplitPlan:
         """Add the kernel of the chunks, and the kernel that combines their results."""
         step, rows = self.step, self.rows
         chunks = [ReduceExpr(e.operator, (self.without_reductions(e.inputs[0]),), e.dtype) for e in group]
-        partial = [self.array(self.split.count * rows * e.dtype.itemsize) for e in group]
+        partial = [self.array(self.split.chunks * rows * e.dtype.itemsize) for e in group]
         layout = row_major(self.row_shape).expand(*step.shape)
         self.add(chunks, step.shape, step.dims, [layout] * len(group), list(partial), self.split)
         combined: dict[Expression, Expression] = {
             e: ReduceExpr(e.operator, (self.load_of(array, e),), e.dtype) for e, array in zip(group, partial, strict=True)
         }
-        shape = (self.split.count, *self.row_shape)
+        shape = (self.split.chunks, *self.row_shape)
         result = Layout(shape, (0, *row_major(self.row_shape).strides), 0)
         stored: list[Expression] = []
         targets: list[WorkspaceArray | int] = []
@@ -146,7 +146,7 @@ class SplitPlan:
     def row_layout(self, layout: Layout) -> Layout:
         """Return the layout of a value of each row in the loops over the chunks' results."""
         strides = tuple(0 if d in self.step.dims else s for d, s in enumerate(layout.strides))
-        return Layout((self.split.count, *self.row_shape), (0, *strides), 0)
+        return Layout((self.split.chunks, *self.row_shape), (0, *strides), 0)
 
     def add(
         self,
@@ -218,9 +218,8 @@ class SplitLauncher:
         kinds: dict[int, str] = {}
         launches, aligned = [], set[int]()
         for launcher, sources in self.launchers:
-            for x, kind in zip(sources, launcher.argument_types, strict=False):
-                if not isinstance(x, WorkspaceArray):
-                    kinds[x] = kind
+            pairs = zip(sources, launcher.argument_types, strict=False)
+            kinds |= {x: kind for x, kind in pairs if not isinstance(x, WorkspaceArray)}
             arguments: list[CallValue | int] = [
                 CallValue(self.value_count, x.offset) if isinstance(x, WorkspaceArray) else CallValue(x) for x in sources
             ]

@@ -9,7 +9,8 @@ from functools import lru_cache
 
 from ...core.dtypes import DType, bool_
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load
-from ..codegen.loop_emitter import Dialect, LoopEmitter, operand_name
+from ..codegen.loop_emitter import Dialect, LoopEmitter
+from ..codegen.nest import operand_name
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
 
 

@@ -20,7 +20,9 @@ from ....core.dtypes import DType, bool_, int32
 from ....core.interning import toposort
 from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from ....ir.segment_sum import SegmentSum
-from ...codegen.loop_emitter import LoopEmitter, literal, operand_name, replace_index
+from ...codegen.expression_printer import literal
+from ...codegen.loop_emitter import LoopEmitter, replace_index
+from ...codegen.nest import operand_name
 from .dialect import BY_KIND, CudaDialect
 from .point_function import Point
 

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 
 from ....core.dtypes import DType, bool_, int32, int64
 from ....ir.kernel_ir import Expression, Op
-from ...codegen.loop_emitter import WRAPPING_OPS, Dialect
+from ...codegen.expression_printer import WRAPPING_OPS
+from ...codegen.loop_emitter import Dialect
 
 BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with other names and other semantics for integers
 

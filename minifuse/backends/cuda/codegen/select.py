@@ -9,17 +9,18 @@ from typing import NamedTuple
 
 from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
 from ....ir.segment_sum import match_segment_sum
-from ...codegen.gpu_schedule import Facts, choose_schedule
-from ...codegen.loop_emitter import operand_name
-from ...codegen.nest import KernelNest, Reductions, nested_reductions
+from ...codegen.gpu_facts import Facts
+from ...codegen.gpu_schedule import choose_schedule
+from ...codegen.nest import KernelNest, Reductions, nested_reductions, operand_name
 from ...codegen.schedule import Schedule
 from ..geometry import RowPartition, partition_long_row, partition_row
 from .base import CudaSource
 from .columns_vec4 import ColumnSource
 from .indexed import RawSource
-from .loop_nest import LoopNestPrinter, with_padded_loads
+from .loop_nest import LoopNestPrinter
 from .online_exp_sum import sums_of_exponentials
 from .online_softmax import OnlineSource
+from .padded_loads import with_padded_loads
 from .rows_in_registers import RegisterSource
 from .rows_in_shared import RowSource
 from .segment_sum import SegmentSumSource
@@ -65,7 +66,11 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
 
 
 def generate_scheduled(
-    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = (), is_aligned: bool = True, split: int | None = None,
+    kernel: Kernel,
+    nest: LoopNest,
+    raws: tuple[str, ...] = (),
+    is_aligned: bool = True,
+    split: int | None = None,
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule; return None for those that still have a template.
@@ -113,14 +118,20 @@ def patterns_of(nest: LoopNest) -> tuple[tuple[int, ...], ...]:
     """
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(
-        tuple(s if s in (0, 1) else 2 + numbers.setdefault(strides, len(numbers)) for s in strides) for strides in nest.strides
+        tuple(s if s in (0, 1) else 2 + numbers.setdefault(strides, len(numbers)) for s in strides)
+        for strides in nest.strides
     )
 
 
 @lru_cache(1024)
 def print_scheduled(
-    kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], raws: tuple[str, ...],
-    reductions: Reductions, constants: tuple[int, ...], schedule: Schedule
+    kernel: Kernel,
+    row_axes: int,
+    patterns: tuple[tuple[int, ...], ...],
+    raws: tuple[str, ...],
+    reductions: Reductions,
+    constants: tuple[int, ...],
+    schedule: Schedule,
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
@@ -128,7 +139,9 @@ def print_scheduled(
     printer = LoopNestPrinter(described, schedule, kernel)
     text = printer.emit()
     parameters = tuple(printer.parameters())
-    return GeneratedKernel(text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced))
+    return GeneratedKernel(
+        text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced)
+    )
 
 
 def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:

@@ -22,7 +22,7 @@ from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Kernel
 from ....ir.step_kernels import MatmulKernel
 from ....simt import Array
 from ....simt.arithmetic import RealNumber
-from ...codegen.loop_emitter import operand_name
+from ...codegen.nest import operand_name
 from ..codegen.base import CudaSource, storage_of
 from ..compiler import functions_from_text
 from ..intrinsics.base import device

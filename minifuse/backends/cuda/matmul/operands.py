@@ -14,7 +14,7 @@ from ....core.layout import Layout
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, KernelParameter, Load, stride_kind
 from ....ir.step_kernels import MatmulKernel
 from ....simt import Pointer
-from ...codegen.loop_emitter import operand_name
+from ...codegen.nest import operand_name
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
 from ..device.tensor_maps import TensorMapBox
 from ..geometry import MAX_GRID_YZ, ceil_div

@@ -695,7 +695,7 @@ class LoopNestPrinter(ExpressionPrinter):
         needed = self.needed(roots)
         outside = {e for e in needed if not self.nest.axes_of[e] & serial}
         users = {x for e in needed if e not in outside for x in e.inputs} | set(roots)
-        self.keep([e for e in needed if e in outside and e in users])
+        self.keep([e for e in needed if e in outside and e in users and not isinstance(e, IndexValue)])
 
     def loops(self, serial: Sequence[int], body: Callable[[], None]) -> None:
         """Emit the loops over serial axes: whole steps, then the rest, one element at a time."""

@@ -80,15 +80,15 @@ def layout_cases():
     yield "both across", Case(f, (of("float32", 8, 6).T, of("float32", 8, 6).T))
     for dtype in BY_NAME:
         g = lambda x, y, dtype=dtype: x | y.T if dtype == "bool" else x * y.T + x  # noqa: E731
-        yield f"a tile of {dtype}", Case(g, (of(dtype, 40, 64), of(dtype, 64, 40)))
-    tile, wide = of("float32", 40, 64), of("float32", 64, 40)
-    yield "two tiles", Case(lambda x, y, z: x * y.T + z.T, (tile, wide, of("float32", 64, 40)))
+        yield f"a tile of {dtype}", Case(g, (of(dtype, 64, 96), of(dtype, 96, 64)))
+    tile, wide = of("float32", 64, 96), of("float32", 96, 64)
+    yield "two tiles", Case(lambda x, y, z: x * y.T + z.T, (tile, wide, of("float32", 96, 64)))
     yield (
         "a tile of each matrix",
-        Case(lambda x, y: x + y.permute(0, 2, 1), (of("float32", 3, 40, 64), of("float32", 3, 64, 40))),
+        Case(lambda x, y: x + y.permute(0, 2, 1), (of("float32", 3, 64, 96), of("float32", 3, 96, 64))),
     )
     yield "a tile in place", Case(lambda x, y: x + y.T, (tile, wide), (0,))
-    yield "a tile beside steps", Case(lambda x, y: x + y.T, (of("float32", 40, 128)[:, ::2], wide))
+    yield "a tile beside steps", Case(lambda x, y: x + y.T, (of("float32", 64, 192)[:, ::2], wide))
     yield "a tile of what is dear", Case(lambda x, y: mf.exp(x) * mf.tanh(y.T), (tile, wide))
     yield "one number", Case(f, (a, of("float32", 1, 1)))
     yield "every second", Case(f, (a[:, ::2], a[:, 1::2]))
@@ -119,6 +119,7 @@ FOLDS = {
     "any": lambda x, d: x.any(d),
 }
 DIMS = {"rows": ((6, 8), 1), "columns": ((6, 8), 0), "all": ((6, 8), None), "the middle": ((5, 6, 8), 1)}
+DIMS |= {"long rows": ((6, 600), 1), "long columns": ((300, 40), 0)}
 DIMS |= {"first and last": ((5, 6, 8), (0, 2)), "first of three": ((5, 6, 8), 0), "last two": ((5, 6, 8), (1, 2))}
 
 
@@ -141,6 +142,9 @@ def fold_cases():
     yield "sum of parts of rows", Case(lambda x: x.sum(1), (of("float32", 6, 12)[:, 1:9],))
     yield "sum of a row of numbers", Case(lambda x, b: (x * b).sum(1), (a, of("float32", 8)))
     yield "sum of what is repeated", Case(lambda x, b: (x + b).sum(1), (a, of("float32", 6, 1)))
+    b = of("float32", 6, 600)
+    yield "softmax along long rows", Case(lambda x: x.softmax(1), (b,))
+    yield "several folds along long rows", Case(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), (b,))
     yield "several folds", Case(lambda x: (x / x.sum(1, True), x.sum(1), x.max(1)), (a,))
     yield "several folds along columns", Case(lambda x: (x / x.sum(0, True), x.sum(0), x.max(0)), (a,))
     yield "softmax of two dims", Case(lambda x: mf.exp(x) / mf.exp(x).sum((0, 2), True), (of("float32", 5, 6, 8),))
@@ -167,7 +171,7 @@ def kernels(case):
 @cache
 def ptx_of(text: GeneratedKernel, cc: tuple[int, int]) -> str:
     """Of two cases with the same text only one is compiled."""
-    threads = MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
+    threads = text.schedule.threads if text.schedule else MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
     return compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=cc).ptx
 
 
@@ -239,32 +243,29 @@ def test_an_integer_that_overflows_is_compared_as_it_is():
 
 
 def test_the_size_of_a_block_bounds_the_registers():
-    for name, most in (
-        ("neighbours of float32", MAX_COLUMN_THREADS),
-        ("sum along rows", MAX_ROW_THREADS),
-        ("sum along columns", MAX_COLUMN_THREADS),
-    ):
-        assert re.search(rf"\.maxntid {most}\b", only(name)[1])
+    for name in ("neighbours of float32", "sum along long rows", "sum along long columns"):
+        text, ptx = only(name)
+        assert re.search(rf"\.maxntid {text.schedule.threads}\b", ptx)
 
 
 def test_rows_are_reduced_by_shuffles_and_one_barrier():
-    _, ptx = only("sum along rows")
+    _, ptx = only("sum along long rows")
     assert "shfl.sync.bfly.b32" in ptx
     assert len(re.findall(r"\bbar(?:rier)?\.sync", ptx)) == 1
 
 
 def test_a_row_waits_in_registers():
     """All loads come before the first shuffle, and nothing of it lies in memory again."""
-    text, ptx = only("softmax along rows")
+    text, ptx = only("softmax along long rows")
     assert "cuda.local.array(" in text.text
     assert not re.search(r"\.local\b|st\.shared\.v4|cp\.async", ptx)
     assert ptx.rindex("ld.global") < ptx.index("shfl.sync")
-    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", ptx)) == text.row_partition.groups
+    assert len(re.findall(r"ld\.global(?:\.nc)?\.v4", ptx)) == text.schedule.tiles[1].registers
     assert not re.search(r"ld\.global", ptx[ptx.index("shfl.sync") :])
 
 
 def test_a_rows_divisor_is_inverted_once():
-    for name in ("softmax along rows", "several folds"):
+    for name in ("softmax along long rows", "several folds along long rows"):
         _, ptx = only(name)
         assert len(re.findall(r"rcp\.rn\.f32", ptx)) == 1
         assert "div.rn" not in ptx
@@ -300,7 +301,7 @@ def test_a_chunk_of_a_long_row_waits_in_registers(length):
 
 
 def test_columns_are_reduced_in_shared_memory_without_shuffles():
-    _, ptx = only("sum along columns")
+    _, ptx = only("sum along long columns")
     assert "shfl" not in ptx
     assert "st.shared.f32" in ptx
 

@@ -18,7 +18,8 @@ ATOMICS = {"int32": "u32", "int64": "u64", "float32": "f32", "float64": "f64"}
 
 
 def ptx_of(text, cc):
-    return compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], MAX_COLUMN_THREADS, cc=cc).ptx
+    threads = text.schedule.threads if text.schedule else MAX_COLUMN_THREADS
+    return compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=cc).ptx
 
 
 def of_raw(kernel, *inputs, shape=None):
@@ -63,7 +64,7 @@ def test_a_combine_of_ones_own_is_a_part_of_the_kernel(dtype, dim):
         combine=(lambda a, b: a != b) if is_bool else (lambda a, b: mf.where(abs(a) > abs(b), a, b)),
         identity=False if is_bool else 0,
     )
-    x = mf.zeros(6, 8, dtype=dtype)
+    x = mf.zeros(200, 300, dtype=dtype)
     (step,) = Plan(own.bind_arguments((x,), dim, False), (x,)).steps
     outputs, inputs = step.layouts()
     ptx = ptx_of(generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs])), NEW)

@@ -59,47 +59,8 @@ def store4(memory, i, values):
         memory[i + k] = value
 
 
-def load4_if(is_wide, memory, i):
-    return load4(memory, i) if is_wide else [memory[i + k] for k in range(4)]
-
-
-def store4_if(is_wide, memory, i, values):
-    assert not is_wide or i % 4 == 0
-    for k, value in enumerate(values):
-        memory[i + k] = value
-
-
 def put4(row, i, values):
     row[i : i + 4] = values
-
-
-class Row:
-    """A row of a memory, from a position on; one that is held has been loaded once, and is read from its copy."""
-
-    def __init__(self, memory, start, is_held):
-        self.memory, self.start, self.is_held = memory, start, is_held
-
-    def __getitem__(self, i):
-        return 1 if self.is_held else self.memory[self.start + i]
-
-    def __setitem__(self, i, value):
-        if not self.is_held:
-            self.memory[self.start + i] = value
-
-
-def hold(cuda):
-    """A word that loads the elements of one thread."""
-
-    def hold(source, start, place, held, fours, n):
-        if held:
-            assert place % 4 == 0
-            for i in range(4 * cuda.threadIdx.x, fours, 4 * cuda.blockDim.x):
-                load4(source, start + i)
-            for i in range(fours + cuda.threadIdx.x, n, cuda.blockDim.x):
-                source[start + i]
-        return Row(source, start, held > 0)
-
-    return hold
 
 
 def run(plan):
@@ -107,11 +68,9 @@ def run(plan):
     cuda = SimpleNamespace(blockIdx=SimpleNamespace(), threadIdx=SimpleNamespace(), shared=SimpleNamespace())
     cuda.shared.array = lambda size, dtype: None
     names = {"cuda": cuda, "load4": load4, "store4": store4, "f32": float}
-    names |= dict.fromkeys(("fold_along_x", "fold_along_y"), lambda op, x, parts: x)
+    names |= dict.fromkeys(("fold_along_x", "fold_along_y"), lambda op, x, *parts: x)
     cuda.local = SimpleNamespace(array=lambda size, dtype: [None] * size)
-    names |= {"load4_if": load4_if, "store4_if": store4_if, "put4": put4, "beside4": lambda row, i: row[i : i + 4]}
-    names |= {"fold_of_column": lambda op, a, b, c, d, parts: a}
-    names |= {"hold_f32": hold(cuda), "wait_for_copies": lambda: None, "at": lambda x, i: Row(x, i, False)}
+    names |= {"put4": put4, "beside4": lambda row, i: row[i : i + 4]}
     kernel = FunctionType(plan.kernel.__code__, {**plan.kernel.__globals__, **names})
     memories = [Memory(p.low, p.high) if isinstance(p, Pointer) else p for p in plan.arguments]
     (gx, gy, gz), (bx, by, bz) = plan.grid, plan.block
@@ -126,26 +85,30 @@ def run(plan):
 
 
 def launch(function, *inputs, misaligned=False):
-    """What the only kernel of a function would launch: (form, plan)."""
+    """The launch of the only kernel of a function."""
     plan = Plan(function, inputs)
     (step,) = plan.steps
     bound = simulated().compile(step).load()
     count = len(step.outputs) + len(step.inputs)
     addresses = [(k + 1) << 20 | 4 * misaligned for k in range(count)]  # nobody looks what is there
-    return bound.text.form, bound.plan(*addresses)
+    return bound.plan(*addresses)
 
 
-def check(function, *inputs, form, times=1, misaligned=False):
-    """Every element of the output is stored once, and every one of the inputs is loaded `times` times."""
-    found, plan = launch(function, *inputs, misaligned=misaligned)
-    assert found == form or 1 in inputs[0].shape
+def check(function, *inputs, times=1, misaligned=False):
+    """Every element of the output is stored once, and every one of the inputs is loaded `times` times.
+
+    A thread past the last row, which must reach the barriers, loads the last row again.
+    """
+    plan = launch(function, *inputs, misaligned=misaligned)
     out, *operands = run(plan)
     assert set(out.stores.values()) == {1}
     assert len(out.stores) == Plan(function, inputs).outputs[0].size
     for memory, x in zip(operands, inputs, strict=True):
         assert len(memory.loads) == x.size
         if 1 not in x.shape:  # what is the same all along a row is loaded by each thread of the row
-            assert set(memory.loads.values()) == {times}
+            assert min(memory.loads.values()) == times
+            if not {"fold_along_x", "fold_along_y"} & set(plan.kernel.__code__.co_names):
+                assert set(memory.loads.values()) == {times}
 
 
 def zeros(*shape):
@@ -160,7 +123,7 @@ some = settings(max_examples=25)
 @some
 @given(st.integers(1, 3000), st.booleans())
 def test_elements_of_one_axis(n, misaligned):
-    check(lambda x: x * 2, zeros(n), form="points", misaligned=misaligned)
+    check(lambda x: x * 2, zeros(n), misaligned=misaligned)
 
 
 @some
@@ -168,58 +131,54 @@ def test_elements_of_one_axis(n, misaligned):
 def test_elements_of_rows(rows, n, misaligned):
     """Parts of rows that are, or are not, multiples of four apart."""
     for pitch in (n + 3, ceil_div(n, 4) * 4 + 4):
-        check(lambda x: x * 2, zeros(rows, pitch)[:, :n], form="points", misaligned=misaligned)
+        check(lambda x: x * 2, zeros(rows, pitch)[:, :n], misaligned=misaligned)
 
 
 @some
 @given(few, few, sizes)
 def test_elements_of_strided_operands(a, b, n):
-    check(lambda x: x * 2, zeros(2 * a, b, 2 * n)[::2, :, ::2], form="points")
-    check(lambda x: x * 2, zeros(n, b, a).permute(2, 1, 0), form="points")
+    check(lambda x: x * 2, zeros(2 * a, b, 2 * n)[::2, :, ::2])
+    check(lambda x: x * 2, zeros(n, b, a).permute(2, 1, 0))
 
 
 @some
 @given(few, sizes, st.booleans())
 def test_rows(rows, n, misaligned):
-    check(lambda x: x.sum(1), zeros(rows, n), form="rows", misaligned=misaligned)
-    check(lambda x: x.sum(1), zeros(rows, 2 * n)[:, ::2], form="rows", misaligned=misaligned)
+    check(lambda x: x.sum(1), zeros(rows, n), misaligned=misaligned)
+    check(lambda x: x.sum(1), zeros(rows, 2 * n)[:, ::2], misaligned=misaligned)
 
 
 @some
 @given(few, few, sizes)
 def test_rows_of_several_axes(a, b, n):
-    check(lambda x: x.sum((0, 2)), zeros(a, b, n), form="rows")
-    check(lambda x: x.sum(2), zeros(a, 2 * b, n)[:, ::2], form="rows")
+    check(lambda x: x.sum((0, 2)), zeros(a, b, n))
+    check(lambda x: x.sum(2), zeros(a, 2 * b, n)[:, ::2])
 
 
 @some
 @given(sizes, sizes)
 def test_columns(rows, n):
     if rows > 1 < n:
-        check(lambda x: x.sum(0), zeros(rows, n), form="columns")
+        check(lambda x: x.sum(0), zeros(rows, n))
 
 
 @some
 @given(few, st.sampled_from([2, 5, 33]), sizes)
 def test_columns_of_several_axes(a, b, n):
     if n > 1:
-        check(lambda x: x.sum(1), zeros(a, b, n), form="columns")
+        check(lambda x: x.sum(1), zeros(a, b, n))
 
 
 @some
 @given(few, sizes, st.booleans())
 def test_a_row_is_loaded_once_for_all_its_sweeps(rows, n, misaligned):
     if n > 1:
-        check(lambda x: x - x.sum(1, True), zeros(rows, n), form="rows", misaligned=misaligned)
-        check(lambda x: (x - x.max(1, True)) * x.sum(1, True), zeros(rows, n), form="rows", misaligned=misaligned)
+        check(lambda x: x - x.sum(1, True), zeros(rows, n), misaligned=misaligned)
+        check(lambda x: (x - x.max(1, True)) * x.sum(1, True), zeros(rows, n), misaligned=misaligned)
 
 
-def test_a_row_that_does_not_fit_is_loaded_in_each_sweep():
-    check(lambda x: x - x.sum(1, True), zeros(2, 60_000), form="rows", times=2)
-
-
-def test_a_column_is_loaded_in_each_sweep():
-    check(lambda x: x - x.sum(0, True), zeros(5, 70), form="columns", times=2)
+def test_a_long_column_is_loaded_in_each_sweep():
+    check(lambda x: x - x.sum(0, True), zeros(50, 70), times=2)
 
 
 # Limits

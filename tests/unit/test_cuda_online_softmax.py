@@ -14,7 +14,7 @@ from minifuse.core.layout import row_major
 from minifuse.ir.kernel_ir import LoopNest
 
 from ..cuda.simulated import simulated
-from .test_cuda_rows_in_shared import expected, operands, reads
+from .test_cuda_rows_in_shared import expected, operands, reads, templates_only
 
 BACKEND = simulated()
 LENGTHS = [2, 31, 64, 257, 515, 1028]
@@ -55,7 +55,7 @@ CASES = {
 @pytest.fixture(autouse=True)
 def short_rows_are_long(monkeypatch):
     """All rows are too long for registers and for shared memory, and 64 threads share one."""
-    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
+    templates_only(monkeypatch)
     chunks = {True: RowPartition(64, 2, 4), False: RowPartition(64, 8, 1)}
     monkeypatch.setattr(select, "partition_long_row", lambda count, last, is_wide, *_: chunks[is_wide])
 
@@ -172,12 +172,12 @@ def cross_entropy(x, target):
     return mf.nn.cross_entropy(x, target, reduction="none")
 
 
-@pytest.mark.parametrize("rows", ["registers", "shared memory", "online"])
+@pytest.mark.parametrize("rows", ["shared memory", "online"])
 def test_a_gathered_element_is_loaded_by_its_index(rows, monkeypatch):
     if rows != "online":
         monkeypatch.undo()
     if rows == "shared memory":
-        monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
+        templates_only(monkeypatch)
     x, target = operands("x", (6, 300))[0], np.array([0, 299, 7, 64, 128, 255])
     step = step_of(cross_entropy, x, target)
     text = BACKEND.compile(step).load().text.text

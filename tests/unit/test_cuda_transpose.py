@@ -7,12 +7,23 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import simt
+from minifuse.backends.cuda import launcher
+from minifuse.backends.cuda.codegen import select
 from minifuse.inspect.dry_run import launches_of
 from minifuse.testing import assert_close
 
 from ..cuda.simulated import simulated
 
 RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def small_tiles():
+    """Matrices of any size have tiles: the interpreter takes long for large ones."""
+    with pytest.MonkeyPatch.context() as patch:
+        for module in (select, launcher):
+            patch.setattr(module, "generate_scheduled", lambda *operands, **options: None)
+        yield
 
 
 def normal(*shape, dtype="float32"):

@@ -23,7 +23,6 @@ LINE_THREADS = 8  # threads that load 128 adjacent bytes in groups of four float
 VECTOR_WIDTH = 4  # elements of a vector load or store
 MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
-MAX_REGISTER_BYTES = 128  # bytes of a row per thread: half of its registers if 1,024 threads are active
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0; older GPUs have less and read long rows again
 
@@ -112,23 +111,6 @@ def row_geometry(count: int, last_size: int, is_wide: bool, cached_bytes: int) -
     return LaunchGeometry((ceil_div(count, y), 1, 1), (x, y, 1))
 
 
-def partition_row(count: int, last_size: int, is_wide: bool, nbytes: int) -> RowPartition | None:
-    """Partition rows of `nbytes` per element so that they fit in registers, or return None if they are too long.
-
-    A thread has at most 128 bytes, or half as many if it loads single elements, or fewer if there are few rows.
-    """
-    width = VECTOR_WIDTH if is_wide else 1
-    group_count, max_groups = (
-        ceil_div(last_size, width),
-        max(MAX_REGISTER_BYTES // (1 if is_wide else 2) // nbytes // width, 1),
-    )
-    min_threads = clamp(power_of_two(group_count), 1, LINE_THREADS if is_wide else WARP)
-    groups = max_groups if count >= MIN_BUSY_BLOCKS else max(max_groups // 4, 1)
-    threads = clamp(power_of_two(ceil_div(group_count, groups)), min_threads, MAX_ROW_THREADS)
-    groups = ceil_div(group_count, threads)
-    return RowPartition(threads, groups, width) if groups <= max_groups else None
-
-
 def partition_long_row(count: int, last_size: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
     """Partition a row that does not fit in registers into chunks, or return None if shared memory is faster.
 
@@ -149,7 +131,7 @@ def partition_long_row(count: int, last_size: int, is_wide: bool, nbytes: int, i
 
 
 def partitioned_row_geometry(count: int, threads: int) -> LaunchGeometry:
-    """Return the grid of rows that `threads` threads share. Short rows share a block."""
+    """Return the grid of long rows, each of which `threads` threads share."""
     y = clamp(power_of_two(count), ceil_div(WARP, threads), THREADS // threads) if threads <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (threads, y, 1))
 
@@ -169,14 +151,6 @@ def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
     y = clamp(power_of_two(ceil_div(length, 4)), 1, 4 if blocks >= MIN_BUSY_BLOCKS else MAX_COLUMN_THREADS // WARP)
     x = clamp(power_of_two(columns), WARP, max(WARP, THREADS // 2 // y))
     return LaunchGeometry((ceil_div(columns, x), *split_grid_yz(count)), (x, y, 1))
-
-
-def vec4_column_geometry(count: int, columns: int) -> LaunchGeometry:
-    """Return a grid of 256 threads per block, of which 32 (fewer if blocks are few) are along columns, four columns each."""
-    x = WARP
-    while x > LINE_THREADS and ceil_div(columns, VECTOR_WIDTH * x) * count < MIN_BUSY_BLOCKS // 2:
-        x //= 2
-    return LaunchGeometry((ceil_div(columns, VECTOR_WIDTH * x), *split_grid_yz(count)), (x, THREADS // x, 1))
 
 
 def split_grid_yz(count: int) -> tuple[int, int]:

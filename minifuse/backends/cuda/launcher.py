@@ -35,7 +35,6 @@ from .geometry import (
     geometry_of,
     line_geometry,
     partitioned_row_geometry,
-    vec4_column_geometry,
 )
 from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
 from .matmul.launches import plan_matmul
@@ -184,8 +183,6 @@ def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None =
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
         grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.chunks)
         return LaunchGeometry(grid, text.schedule.block())
-    if text.column is not None:
-        return vec4_column_geometry(prod(nest.sizes[: text.counted]), nest.sizes[text.column])
     if text.row_partition:
         return partitioned_row_geometry(prod(nest.sizes[: nest.row_axes]), text.row_partition.threads)
     return geometry_of(text.form, nest.sizes, nest.row_axes, text.counted, text.each, text.across, text.held)
@@ -201,7 +198,7 @@ def sizes_and_strides(
     values |= {f"{name}_{d}": s for name, x in indexed.items() for d, s in enumerate(x.strides)}
     if text.schedule is not None:
         return values
-    last = len(nest.sizes) - 1 if text.column is None else text.column
+    last = len(nest.sizes) - 1
     vectorized = [name for name in text.wide if name not in indexed]
     contiguous_axis = {name: text.across if name in text.tiled else last for name in vectorized}
     steps = [s for name, b in contiguous_axis.items() for a, s in enumerate(nest.strides[operands.index(name)]) if a != b]

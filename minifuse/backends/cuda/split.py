@@ -22,6 +22,7 @@ from ...ir.kernel_ir import (
     renumber_operands,
     replace,
 )
+from ...ir.segment_sum import match_segment_sum
 from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class
@@ -66,7 +67,10 @@ def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:
     if not step.dims or kernel.indexed_dtypes() or kernel.effects:
         return None
     outputs, inputs = step.layouts()
-    nest = KernelNest(kernel, LoopNest(step.shape, step.dims, [*outputs, *inputs]))
+    loops = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+    if match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
+        return None
+    nest = KernelNest(kernel, loops)
     return choose_split(nest, choose_schedule(nest), processors)
 
 

@@ -297,6 +297,15 @@ class AxisPrinter(ExpressionPrinter):
         """Return the name of the function that computes an operator."""
         return self.dialect.word(name, dtype)
 
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """Return the two operands of a combiner; accumulators of bools are integers."""
+        found = super().operands_of_combiner(dtype)
+        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
+
+    def combiner_result(self, e: Expression) -> str:
+        """Return the result of a combiner as an expression; a bool is converted to an integer."""
+        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
+
     def leaf_text(self, e: Expression) -> str:
         """Return the text of a load, or of an index."""
         if isinstance(e, IndexedLoad):

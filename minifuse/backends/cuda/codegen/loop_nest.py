@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ....core.dtypes import bool_
-from ....ir.kernel_ir import Expression, ReduceExpr
+from ....ir.kernel_ir import Expression, IndexValue, ReduceExpr
 from ...codegen.expression_printer import literal
 from ...codegen.schedule import Tile
 from .axis_printer import LETTERS, Axes, Value, accumulator_of
@@ -220,7 +220,7 @@ class LoopNestPrinter(StagePrinter):
         needed = self.needed(roots)
         outside = {e for e in needed if not self.nest.axes_of[e] & serial}
         users = {x for e in needed if e not in outside for x in e.inputs} | set(roots)
-        self.keep([e for e in needed if e in outside and e in users])
+        self.keep([e for e in needed if e in outside and e in users and not isinstance(e, IndexValue)])
 
     def loops(self, serial: Sequence[int], body: Callable[[], None]) -> None:
         """Emit the loops over serial axes: whole steps, then the rest, one element at a time."""

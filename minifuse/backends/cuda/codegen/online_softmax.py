@@ -11,17 +11,21 @@ from collections.abc import Sequence
 from ....core.dtypes import bool_
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, ReduceExpr
 from ..geometry import RowPartition
-from .base import storage_of
+from .base import CudaSource, storage_of
 from .online_exp_sum import sums_of_exponentials
 from .point_function import Point
-from .rows_in_registers import RegisterSource
+from .reciprocals import with_reciprocals
+from .rows_in_shared import RowSource
 
 
-class OnlineSource(RegisterSource):
+class OnlineSource(RowSource):
     """The text of a kernel with online sums; `share` contains the threads of a row, and the groups of a chunk."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], share: RowPartition) -> None:
-        super().__init__(kernel, rows, classes, share)
+        super().__init__(kernel, rows, classes)
+        super().__init__(with_reciprocals(kernel, self.varies), rows, classes)
+        self.row_partition, self.is_wide = share, share.width > 1
+        self.needs_index = True  # True if a pass needs the index of an element in the row
         self.sums = sums_of_exponentials(self.kernel)
         self.set_levels({e: found.top for e, found in self.sums.items()})
         self.held = {}
@@ -131,3 +135,32 @@ class OnlineSource(RegisterSource):
                 x = f"{x} * exp(own{self.reductions.index(top)} - {self.names[base]})"
             self.line(f"fold{k} = fold_along_x({self.operator_name(e)}, {x}, parts{k})")
             self.names[e] = f"(fold{k} != 0)" if e.dtype is bool_ else f"fold{k}"
+
+    def integers(self) -> list[str]:
+        """Return the names of sizes and strides; the last, `is_wide`, is 1 if addresses allow loads of four elements."""
+        found = CudaSource.integers(self)
+        return [*found[:-1], "is_wide"] if self.is_wide else found
+
+    def load_beside(self, e: Expression, letter: str) -> list[str]:
+        """Return four adjacent elements of a row, from the local array if they are in it."""
+        row = self.held.get(e)
+        if row is None:
+            return CudaSource.load_beside(self, e, letter)
+        name = self.parameter(e)
+        self.line(f"{name} = beside4({row}, 4 * k)")
+        return [f"{name}[{k}]" for k in range(4)]
+
+    def loaded(self, place: str, letter: str = "i") -> str:
+        """Return the load of four adjacent elements that start at a place in memory."""
+        return f"load4_if(is_wide, {self.address(place, letter)})"
+
+    def stored(self, place: str, letter: str) -> str:
+        """Return the beginning of the store of four adjacent elements."""
+        return f"store4_if(is_wide, {self.address(place, letter)}"
+
+    def text(self, e: Expression) -> str:
+        """Return the text of an expression."""
+        row = self.held.get(e)
+        if row is None or e in self.names:
+            return CudaSource.text(self, e)
+        return self.dialect.load(f"{row}[k]", e.dtype)

@@ -13,20 +13,18 @@ from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
 from ...codegen.nest import KernelNest, Reductions, nested_reductions, operand_name
 from ...codegen.schedule import Schedule
-from ..geometry import RowPartition, partition_long_row, partition_row
+from ..geometry import RowPartition, partition_long_row
 from .base import CudaSource
-from .columns_vec4 import ColumnSource
 from .indexed import RawSource
 from .loop_nest import LoopNestPrinter
 from .online_exp_sum import sums_of_exponentials
 from .online_softmax import OnlineSource
 from .padded_loads import with_padded_loads
-from .rows_in_registers import RegisterSource
+from .reciprocals import with_reciprocals
 from .rows_in_shared import RowSource
 from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
 from .transpose import SIDE, TileSource, axis_across
-from .unaligned import ApartSource
 
 
 class GeneratedKernel(NamedTuple):
@@ -41,8 +39,7 @@ class GeneratedKernel(NamedTuple):
     across: int | None = None  # the axis along which tiled operands are contiguous
     tiled: tuple[str, ...] = ()  # operands that are transposed in shared memory
     held: int = 0  # bytes of one element of each operand that is cached in shared memory, in total
-    row_partition: RowPartition | None = None  # of rows that are kept in registers, or processed in chunks
-    column: int | None = None  # the axis of columns, if a thread reduces four of them
+    row_partition: RowPartition | None = None  # of rows that are processed in chunks
     schedule: Schedule | None = None  # of a loop nest whose axes are dealt out by a schedule
     has_rows: bool = False  # whether it reduces rows
 
@@ -52,17 +49,10 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
     scheduled = generate_scheduled(kernel, nest, raws)
     if scheduled is not None:
         return scheduled
-    share, found = row_partition_of(kernel, nest, raws), match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
-    variant = ""
-    if found is not None:
-        variant = "bands" if is_banded(kernel, nest, found[1]) else ""
-    elif share is None and not raws and ColumnSource.fits(kernel, nest):
-        variant = "four columns"
-    elif share is None and (chunk := chunk_partition_of(kernel, nest, raws)) is not None:
-        share, variant = chunk, "online"
-    elif not raws and not kernel.effects and has_unaligned_rows(kernel, nest):
-        variant = "points apart"
-    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, share, variant)
+    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
+    is_band = found is not None and is_banded(kernel, nest, found[1])
+    share = chunk_partition_of(kernel, nest, raws) if found is None else None
+    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, share, is_band)
 
 
 def generate_scheduled(
@@ -80,6 +70,10 @@ def generate_scheduled(
     if not kernel.is_nested and has_template(kernel, nest, raws, is_aligned):
         return None
     described = KernelNest(kernel, nest, raws)
+    if described.reduced and not kernel.is_nested:
+        varies = {e: bool(axes & described.reduced) for e, axes in described.axes_of.items()}
+        kernel = with_reciprocals(kernel, varies)
+        described = KernelNest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
     if split is not None:
         schedule = schedule._replace(split=split)
@@ -144,24 +138,6 @@ def print_scheduled(
     )
 
 
-def has_unaligned_rows(kernel: Kernel, nest: LoopNest) -> bool:
-    """Return whether rows begin at addresses that are not aligned for loads of four elements."""
-    operands = list(zip(nest.strides, nest.stride_kinds, strict=True))
-    positions = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}
-    beside = [s for k, (s, c) in enumerate(operands) if c[-1] == "1" and k not in positions]
-    is_uneven = not kernel.find_all(ReduceExpr) and any(x % 4 for s in beside for x in s[:-1])
-    return is_uneven and CudaSource(kernel, nest.row_axes, nest.stride_kinds).is_wide
-
-
-def row_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
-    """Partition rows among threads that keep them in registers; return None if nothing is kept, or too much."""
-    if raws or not kernel.find_all(ReduceExpr) or kernel.effects:
-        return None
-    source = RowSource(kernel, nest.row_axes, nest.stride_kinds)
-    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.row_axes])
-    return partition_row(count, nest.sizes[-1], source.is_wide and is_whole(source, nest), nbytes) if nbytes else None
-
-
 def is_whole(source: CudaSource, nest: LoopNest) -> bool:
     """Return whether all rows are multiples of four elements, and aligned for loads of four if the first one is."""
     last = len(nest.sizes) - 1
@@ -187,19 +163,13 @@ def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) ->
 
 
 def source_of(
-    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: RowPartition | None, variant: str
+    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: RowPartition | None, is_band: bool
 ) -> CudaSource:
     """Return the template for a variant of a kernel without tiles."""
-    if share and variant == "online":
-        return OnlineSource(kernel, rows, classes, share)
     if share:
-        return RegisterSource(kernel, rows, classes, share)
+        return OnlineSource(kernel, rows, classes, share)
     if (found := match_segment_sum(kernel, rows, classes)) is not None:
-        return (BandSource if variant == "bands" else SegmentSumSource)(kernel, rows, classes, raws, found[0])
-    if variant == "four columns":
-        return ColumnSource(kernel, rows, classes)
-    if variant == "points apart":
-        return ApartSource(kernel, rows, classes)
+        return (BandSource if is_band else SegmentSumSource)(kernel, rows, classes, raws, found[0])
     if kernel.effects:
         return RawSource(kernel, rows, classes, raws)
     return RowSource(kernel, rows, classes, raws)
@@ -220,21 +190,18 @@ def _generate_kernel(
     across: int | None,
     raws: tuple[str, ...],
     share: RowPartition | None,
-    variant: str,
+    is_band: bool,
 ) -> GeneratedKernel:
     if across is None:
-        source = source_of(kernel, rows, classes, raws, share, variant)
+        source = source_of(kernel, rows, classes, raws, share, is_band)
         operands = {name: c for name, c in source.stride_kinds.items() if not name.startswith("base")}
-        column = rows - 1 if isinstance(source, ColumnSource) else None
-        beside = -1 if column is None else column
-        chosen = {name: c for name, c in operands.items() if column is None or name.startswith("in")}
-        wide = tuple(name for name, c in chosen.items() if source.is_wide and c[beside] == "1") + picked_wide(source)
-        each = source.points_apart if isinstance(source, ApartSource) else max(4 * source.groups, 1)
+        wide = tuple(name for name, c in operands.items() if source.is_wide and c[-1] == "1") + picked_wide(source)
+        each = max(4 * source.groups, 1)
         is_shared = isinstance(source, RowSource) and not share
         held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
         text, parameters = source.emit(), tuple(source.parameters())
         return GeneratedKernel(
-            text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share, column=column
+            text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share
         )
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.stride_kinds.items() if not name.startswith("base")}

@@ -53,6 +53,11 @@ class Executable(ABC):
     def source(self) -> str:
         """The source text, or a comment if there is no text."""
 
+    @property
+    def schedule(self) -> str:
+        """How the axes of the loops are dealt out, and why, with one line for each launch; empty for most backends."""
+        return ""
+
     @abstractmethod
     def cost(self) -> Cost:
         """Return what a launch costs."""

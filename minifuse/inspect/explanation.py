@@ -46,6 +46,8 @@ class KernelFacts:
     """How many kernels the backend launches for the step."""
     flops: int
     """Floating-point operations of a matmul; 0 for any other kernel."""
+    schedule: str = ""
+    """How a GPU deals out the axes of the loops, and why, with one line for each launch; empty on other backends."""
 
 
 @dataclass(frozen=True)
@@ -211,6 +213,8 @@ def describe_kernels(kernels: Sequence[KernelFacts]) -> Iterator[Paragraph]:
         flops = f", {kernel.flops:,} flops" if kernel.flops else ""
         scratch = f", {format_bytes(kernel.scratch)} passed between launches" if kernel.scratch else ""
         yield Paragraph(f"{kernel.form}; {launches}, {format_bytes(kernel.nbytes)}{scratch}{flops}", 4)
+        for line in kernel.schedule.splitlines():
+            yield Paragraph(f"schedule: {line}", 4)
         for word, operands in (("reads ", kernel.reads), ("writes", kernel.writes)):
             if operands:
                 yield Paragraph(f"{word} {', '.join(f'{x.name} ({format_bytes(x.nbytes)})' for x in operands)}", 4)

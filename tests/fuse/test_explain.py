@@ -475,3 +475,39 @@ def test_steps_are_those_of_a_call_that_is_recorded_and_changes_parameters():
                 assert len(kernel.writes) == sum(len(step.values) for step in made if step.launch == k)
             assert sum(step.kind == "refused" for step in found.steps) == len(found.refusals)
     assert any(step.kind == "in place" for step in found.steps)
+
+
+def explain_on_gpu(function, *shapes):
+    backend = RecordingBackend(RecordingDevice())
+    return mf.fuse(function).explain(*[on(backend, normal(*shape)) for shape in shapes])
+
+
+def test_schedule_of_each_axis_and_its_reason_are_printed():
+    found = explain_on_gpu(lambda x: x.sum(1), (4096, 1000))
+    (kernel,) = found.forward.kernels
+    schedule = "i0 (4096): blocks, 4 threads; i1 (1000): loop, 4 registers, 32 threads, vectors of 4"
+    assert kernel.schedule == f"{schedule} (adjacent threads share a row)"
+    assert f"schedule: {schedule[:50]}" in str(found)
+    assert found.as_dict()["forward"]["kernels"][0]["schedule"] == kernel.schedule
+
+
+def test_schedule_of_a_split_reduction_has_a_line_for_each_launch():
+    found = explain_on_gpu(lambda x: x.sum(), (1, 300_000))
+    (kernel,) = found.forward.kernels
+    first, *launches = kernel.schedule.splitlines()
+    assert first.startswith(f"{kernel.launches} launches, i1 in 8 chunks of 40,960 elements (")
+    assert [line.partition(":")[0] for line in launches] == [f"launch {k}" for k in range(1, kernel.launches + 1)]
+    assert "i1 (300000): loop" in launches[0]
+    assert "(8)" in launches[1], "the second launch combines a result for each chunk"
+
+
+def test_schedule_of_shared_memory_names_the_operands():
+    found = explain_on_gpu(lambda a, b: ((a[:, None] - b[None]) ** 2).sum(2), (200, 64), (300, 64))
+    assert "chunks of 16 in shared memory; in0, in1 in shared memory (each thread" in found.forward.kernels[0].schedule
+
+
+def test_kernel_without_a_schedule_prints_none():
+    assert explain_on_gpu(lambda x: x * 2, (0, 5)).forward.kernels[0].schedule == ""
+    on_cpu = mf.fuse(lambda x: x.sum(1)).explain(mf.tensor(X))
+    assert on_cpu.forward.kernels[0].schedule == ""
+    assert "schedule" not in str(on_cpu)

@@ -95,6 +95,13 @@ def test_gradients_where_they_are_asked_for(file):
     assert backward["run"]["launches"] >= 1
 
 
+def test_schedule_of_a_gpu_is_printed_and_part_of_the_json(file):
+    arguments = f"{file}:normal", "--shape", "40x33", "--backend", "cuda"
+    (kernel,) = facts(*arguments)["forward"]["kernels"]
+    assert kernel["schedule"].startswith("i0 (40): blocks")
+    assert "schedule: i0 (40): blocks" in invoke(*arguments).stdout
+
+
 def test_the_page_fits_80_columns(file):
     result = invoke(f"{file}:attention", "--source", "--grad")
     assert result.exit_code == 0

@@ -37,6 +37,7 @@ from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
+from .schedule_text import describe_schedule, describe_split
 from .split import SplitLauncher, SplitPlan, source_of, split_of
 
 if TYPE_CHECKING:
@@ -88,6 +89,17 @@ class CudaKernel(Executable):
         if self.split is not None:
             return "\n\n".join(source_of(part) for part in self.split.parts)
         return generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())).text
+
+    @property
+    def schedule(self) -> str:
+        """How the axes are dealt out to blocks, threads and registers, and why: one line for each launch."""
+        if not self.nest.points:
+            return ""
+        if self.split is not None:
+            return describe_split(self.split)
+        return describe_schedule(
+            generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())), self.nest
+        )
 
     def cost(self) -> Cost:
         """Return 1 launch, or none if the shape has no elements and the kernel stores no value per row.

@@ -14,7 +14,7 @@ import numpy as np
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.codegen.schedule import Schedule, Tile
+from minifuse.backends.codegen.schedule import LoopSchedule, Tile
 from minifuse.backends.cuda.codegen.select import GeneratedKernel, patterns_of, print_scheduled
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.backends.cuda.launcher import kernel_geometry, python_kernel, sizes_and_strides
@@ -122,7 +122,7 @@ class DealtKernel:
 
     computation: Computation
     sizes: tuple[int, ...]
-    schedule: Schedule
+    schedule: LoopSchedule
     generated: GeneratedKernel
     plan: LaunchPlan
     inputs: tuple[np.ndarray, ...]
@@ -211,7 +211,7 @@ def deal(name: str, sizes: Sizes, tiles: Sequence[Tile], lanes: str) -> DealtKer
         for name, strides in zip(names, nest.strides, strict=True)
         if any(strides[a] == 1 for a in vectorized) and not (has_chunks and name != "out0")
     )
-    schedule = Schedule(
+    schedule = LoopSchedule(
         tuple(tiles),
         order,
         column=first if first != reduced else None,

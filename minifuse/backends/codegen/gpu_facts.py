@@ -7,7 +7,7 @@ from math import prod
 from ...core.dtypes import bool_
 from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput
 from .nest import KernelNest, leaf_operand
-from .schedule import Schedule
+from .schedule import LoopSchedule
 
 WARP = 32
 MAX_CONSTANT_POINTS = 32  # steps of short reductions that are unrolled completely
@@ -122,7 +122,7 @@ class Facts:
                 return False
         return bool(contiguous) and self.sizes[a] >= width
 
-    def vector_operands(self, schedule: Schedule) -> tuple[str, ...]:
+    def vector_operands(self, schedule: LoopSchedule) -> tuple[str, ...]:
         """Return the operands that move in vectors: they are contiguous along an axis of vectors, and aligned."""
         axes = [a for a, tile in enumerate(schedule.tiles) if tile.vector > 1 and self.width > 1]
         found = []
@@ -134,7 +134,7 @@ class Facts:
                 found.append(name)
         return tuple(found)
 
-    def row_axis(self, schedule: Schedule) -> int | None:
+    def row_axis(self, schedule: LoopSchedule) -> int | None:
         """Return the axis whose blocks are along y of the grid, so that no index is computed by a division for it."""
         if schedule.column is None:
             return None
@@ -144,7 +144,7 @@ class Facts:
             return None
         return others[-1]
 
-    def wanted_blocks(self, schedule: Schedule) -> int:
+    def wanted_blocks(self, schedule: LoopSchedule) -> int:
         """Return how many blocks should share a multiprocessor: as many as registers allow for what a thread keeps."""
         if not self.long or schedule.staged:
             return 0
@@ -212,7 +212,7 @@ class Facts:
         )
 
 
-def grid_blocks(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int]) -> dict[int, int]:
+def grid_blocks(schedule: LoopSchedule, sizes: Sequence[int], reduced: frozenset[int]) -> dict[int, int]:
     """Return how many blocks there are along each axis of the grid."""
     return {
         a: ceil_div(n, tile.length)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from ...core.dtypes import bool_
 from .gpu_facts import MAX_GRID_YZ, WARP, Facts, ceil_div, grid_blocks, power_of_two
 from .nest import KernelNest, cost_of
-from .schedule import Schedule, Tile
+from .schedule import LoopSchedule, Tile
 
 PROCESSORS = 132  # multiprocessors of the GPU
 BUSY_THREADS = PROCESSORS * 2048  # threads that fill the GPU
@@ -26,7 +26,7 @@ MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
 
-def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True) -> Schedule:
+def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True) -> LoopSchedule:
     """Return the schedule of a loop nest, with vectors of at most `width` elements.
 
     If `has_constants` is false, the text contains no size of a reduction.
@@ -40,7 +40,7 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     )
 
 
-def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
+def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     """Return the schedule of a kernel whose reductions, if any, are short: each thread computes its points alone."""
     nest, lanes = facts.nest, facts.lanes
     n = facts.sizes[lanes]
@@ -62,7 +62,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
     threads = min(most, power_of_two(ceil_div(n, elements)))
     threads, registers = least_waste(n, threads, registers, vector)
     if n == 1:
-        return Schedule(tuple(tiles), (), why="there is one point")
+        return LoopSchedule(tuple(tiles), (), why="there is one point")
     tiles[lanes] = Tile(threads, registers, vector)
     order = [lanes]
     others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
@@ -74,7 +74,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> Schedule:
         if tiles[y].threads > 1:
             order.append(y)
     tail = lanes if n % vector or tiles[lanes].registers > 1 else None
-    return Schedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
+    return LoopSchedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
 
 
 def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int, int]:
@@ -88,7 +88,7 @@ def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int,
     return min(options, key=lambda x: cost(*x)) if options else (threads, registers)
 
 
-def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:
+def schedule_reduction(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     """Return the schedule of a kernel with long reductions."""
     lanes = facts.lanes
     pair = facts.contracted_axes()
@@ -103,17 +103,17 @@ def schedule_reduction(facts: Facts, tiles: list[Tile]) -> Schedule:
     return schedule_columns(facts, tiles, lanes)
 
 
-def schedule_serial(facts: Facts, tiles: list[Tile]) -> Schedule:
+def schedule_serial(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     """Return a schedule in which each thread computes its results alone, along the largest axis of the result."""
     lanes = max((a for a in facts.free if a not in facts.small), key=lambda a: facts.sizes[a], default=None)
     why = "each thread computes its results alone, since reductions are nested in reductions"
     if lanes is None or facts.sizes[lanes] == 1:
-        return Schedule(tuple(tiles), (), why=why)
+        return LoopSchedule(tuple(tiles), (), why=why)
     tiles[lanes] = Tile(threads=min(128, power_of_two(facts.sizes[lanes])))
-    return Schedule(tuple(tiles), (lanes,), lanes, why=why)
+    return LoopSchedule(tuple(tiles), (lanes,), lanes, why=why)
 
 
-def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
+def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     """Return a schedule in which adjacent threads share a row, which they keep in registers if several stages need it."""
     n, rows = facts.sizes[lanes], facts.rows
     vector = 4 if facts.can_vectorize(lanes) else 1
@@ -160,17 +160,17 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         tiles[y] = Tile(threads=min(512 // x, power_of_two(facts.sizes[y])), serial=True)
         if tiles[y].threads > 1:
             order.append(y)
-        return Schedule(tuple(tiles), tuple(order), None, tail, why="all threads share the points of a row")
+        return LoopSchedule(tuple(tiles), tuple(order), None, tail, why="all threads share the points of a row")
     rest = [a for a in facts.free if facts.sizes[a] > 1]
     if threads <= WARP and rest:
         y = max(rest, key=lambda a: facts.sizes[a])
         tiles[y] = Tile(threads=min(max(128 // threads, 1), power_of_two(facts.sizes[y])))
         if tiles[y].threads > 1:
             order.append(y)
-    return Schedule(tuple(tiles), tuple(order), None, tail, why=why)
+    return LoopSchedule(tuple(tiles), tuple(order), None, tail, why=why)
 
 
-def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int) -> Schedule:
+def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int) -> LoopSchedule:
     """Return a schedule in which a thread computes a small matrix of results, from chunks in shared memory."""
     nest, main = facts.nest, facts.long[0]
     rest = prod(facts.sizes[a] for a in facts.free if a not in (lanes, other))
@@ -188,10 +188,10 @@ def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int
     tiles[main] = Tile(serial=True, chunk=16)
     staged = tuple(name for name, _ in facts.accesses if name.startswith("in") and nest.strides[name][main])
     why = "each thread computes a small matrix of results, from chunks in shared memory"
-    return Schedule(tuple(tiles), (lanes, other), lanes, staged=staged, why=why)
+    return LoopSchedule(tuple(tiles), (lanes, other), lanes, staged=staged, why=why)
 
 
-def schedule_turned_rows(facts: Facts, tiles: list[Tile], lanes: int, turned: tuple[str, ...]) -> Schedule | None:
+def schedule_turned_rows(facts: Facts, tiles: list[Tile], lanes: int, turned: tuple[str, ...]) -> LoopSchedule | None:
     """Return a schedule in which a block transposes some rows in shared memory; None if they are too long for it."""
     n = facts.sizes[lanes]
     other = facts.contiguous_axis(turned[0])
@@ -205,10 +205,10 @@ def schedule_turned_rows(facts: Facts, tiles: list[Tile], lanes: int, turned: tu
     made = list(tiles)
     made[lanes], made[other] = Tile(WARP, registers), Tile(rows)
     why = "adjacent threads share a row, which is not adjacent in memory: blocks transpose rows in shared memory"
-    return Schedule(tuple(made), (lanes, other), None, staged=turned, why=why)
+    return LoopSchedule(tuple(made), (lanes, other), None, staged=turned, why=why)
 
 
-def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
+def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     """Return a schedule in which each thread has its own columns, and several threads share a column if they are few."""
     nest, n = facts.nest, facts.sizes[lanes]
     main = max(facts.outer, key=lambda a: facts.sizes[a])
@@ -229,7 +229,7 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         if registers <= registers_most:
             tiles[lanes], tiles[main] = Tile(threads=min(x, power_of_two(n))), Tile(share, registers)
             why = "threads share columns and keep them in registers, since several stages need them"
-            return Schedule(tuple(tiles), (lanes, main), lanes, why=why)
+            return LoopSchedule(tuple(tiles), (lanes, main), lanes, why=why)
     columns = facts.rows // vector
     x = min(WARP, power_of_two(ceil_div(n, vector)))
     share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), 512 // x, power_of_two(max(length // 8, 1)))
@@ -246,7 +246,7 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         if rest and share == 1:
             tiles[rest[-1]] = Tile(threads=min(128 // x, power_of_two(facts.sizes[rest[-1]])))
             order.append(rest[-1])
-    return Schedule(
+    return LoopSchedule(
         tuple(tiles), tuple(order), lanes, why="each thread reduces its own columns, along which memory is adjacent"
     )
 
@@ -259,7 +259,7 @@ class Split(NamedTuple):
     length: int
 
 
-def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split | None:
+def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> Split | None:
     """Return how to split the longest serial axis over the grid; None if there are blocks enough without it.
 
     A chunk has at least MIN_STEPS_PER_CHUNK steps of the loop, and blocks fill the GPU once or twice.
@@ -283,7 +283,9 @@ def choose_split(nest: KernelNest, schedule: Schedule, processors: int) -> Split
     return Split(axis, ceil_div(n, length), length)
 
 
-def launch_grid(schedule: Schedule, sizes: Sequence[int], reduced: frozenset[int], chunks: int = 1) -> tuple[int, int, int]:
+def launch_grid(
+    schedule: LoopSchedule, sizes: Sequence[int], reduced: frozenset[int], chunks: int = 1
+) -> tuple[int, int, int]:
     """Return the blocks along x, y and z. There may be a few more along y and z than needed, if the schedule has no row."""
     blocks = grid_blocks(schedule, sizes, reduced)
     column = 1 if schedule.column is None else blocks.pop(schedule.column, 1)

@@ -47,7 +47,7 @@ class Tile(NamedTuple):
         return self.registers * self.vector
 
 
-class Schedule(NamedTuple):
+class LoopSchedule(NamedTuple):
     """The tile of each axis of a loop nest.
 
     Attributes
@@ -104,7 +104,7 @@ class Schedule(NamedTuple):
 
         Examples
         --------
-        >>> Schedule((Tile(), Tile(256, 2, 4)), (1,)).describe((5, 4096))
+        >>> LoopSchedule((Tile(), Tile(256, 2, 4)), (1,)).describe((5, 4096))
         'i0 (5): blocks; i1 (4096): blocks, 2 registers, 256 threads, vectors of 4'
         """
         return "; ".join(f"i{a} ({n}): {describe_tile(t)}" for a, (n, t) in enumerate(zip(sizes, self.tiles, strict=True)))

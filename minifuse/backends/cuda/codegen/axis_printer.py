@@ -20,7 +20,7 @@ from ....ir.kernel_ir import (
 )
 from ...codegen.expression_printer import ExpressionPrinter
 from ...codegen.nest import KernelNest, leaf_operand
-from ...codegen.schedule import Schedule, Tile
+from ...codegen.schedule import LoopSchedule, Tile
 from .dialect import CudaDialect
 from .padded_loads import is_padded_load
 
@@ -52,12 +52,12 @@ class AxisPrinter(ExpressionPrinter):
     ----------
     nest : KernelNest
         The kernel and its axes. Only kinds of strides and the sizes of constant axes are in the text.
-    schedule : Schedule
+    schedule : LoopSchedule
     kernel : Kernel, optional
         The kernel that is launched, if it has more parameters than that of the nest.
     """
 
-    def __init__(self, nest: KernelNest, schedule: Schedule, kernel: Kernel | None = None) -> None:
+    def __init__(self, nest: KernelNest, schedule: LoopSchedule, kernel: Kernel | None = None) -> None:
         super().__init__(nest.kernel, frozenset({int64}))
         self.launched = kernel or nest.kernel
         self.padded = {x.inputs[1] for x in nest.kernel.order if is_padded_load(x)}

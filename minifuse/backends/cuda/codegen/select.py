@@ -7,12 +7,12 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
+from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
 from ...codegen.nest import KernelNest, Reductions, nested_reductions, operand_name
-from ...codegen.schedule import Schedule
+from ...codegen.schedule import LoopSchedule
 from ..geometry import RowPartition, partition_long_row
 from .base import CudaSource
 from .indexed import RawSource
@@ -40,7 +40,7 @@ class GeneratedKernel(NamedTuple):
     tiled: tuple[str, ...] = ()  # operands that are transposed in shared memory
     held: int = 0  # bytes of one element of each operand that is cached in shared memory, in total
     row_partition: RowPartition | None = None  # of rows that are processed in chunks
-    schedule: Schedule | None = None  # of a loop nest whose axes are dealt out by a schedule
+    schedule: LoopSchedule | None = None  # of a loop nest whose axes are dealt out by a schedule
     has_rows: bool = False  # whether it reduces rows
 
 
@@ -99,7 +99,7 @@ def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:
     return any(isinstance(inputs.get("1"), IndexValue) for _, inputs in described)
 
 
-def is_read_again(nest: KernelNest, schedule: Schedule) -> bool:
+def is_read_again(nest: KernelNest, schedule: LoopSchedule) -> bool:
     """Return whether a long row is read by several stages, though adjacent threads share it: shared memory is faster."""
     is_shared = any(schedule.tiles[a].serial for a in nest.reduced) and schedule.column is None
     return is_shared and Facts(nest).kept_bytes() > 0
@@ -125,7 +125,7 @@ def print_scheduled(
     raws: tuple[str, ...],
     reductions: Reductions,
     constants: tuple[int, ...],
-    schedule: Schedule,
+    schedule: LoopSchedule,
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
@@ -200,9 +200,7 @@ def _generate_kernel(
         is_shared = isinstance(source, RowSource) and not share
         held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
         text, parameters = source.emit(), tuple(source.parameters())
-        return GeneratedKernel(
-            text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share
-        )
+        return GeneratedKernel(text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share)
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.stride_kinds.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))

@@ -112,7 +112,6 @@ def test_a_row_in_registers_is_split_into_groups(golden):
     golden(text(lambda x: x.softmax(1), mf.ones(2048, 200)))
 
 
-
 def test_single_elements_are_all_loaded_before_the_first_is_stored():
     source = text(lambda x, w, b: (x - x.sum(1, True)) * w + b, mf.zeros(2048, 101), mf.zeros(101), mf.zeros(101))
     first = source.index("out0[")

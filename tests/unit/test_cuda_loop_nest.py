@@ -15,14 +15,16 @@ from minifuse import simt
 from minifuse.backends.codegen.gpu_schedule import Facts, choose_schedule
 from minifuse.backends.codegen.nest import KernelNest
 from minifuse.backends.codegen.schedule import Schedule, Tile
+from minifuse.backends.cuda import launcher
 from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.codegen.select import generate_kernel
-from minifuse.backends.cuda.launcher import CudaKernelLauncher
+from minifuse.backends.cuda.launcher import CudaKernelLauncher, kernel_geometry
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import add, maximum
 from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, reduce_expr
+from project.benchmarks.fusion_corpus import TWENTY
 
 from ..cuda.simulated import simulated
 
@@ -148,9 +150,9 @@ def run(case, schedule, start=0):
         patch.setattr(select, "is_read_again", lambda *facts: False)
         nest = nest_of(case.kernel, case.shape, case.dims, case.inputs)
         layouts = [*outputs, *case.inputs]
-        launcher = CudaKernelLauncher(BACKEND.device, case.kernel, nest, layouts, rows)
+        bound_kernel = CudaKernelLauncher(BACKEND.device, case.kernel, nest, layouts, rows)
         addresses = [x.ctypes.data for x in found] + [x.ctypes.data + 4 * start for x in flats]
-        trace = simt.trace(launcher.plan(*addresses), limit=None)
+        trace = simt.trace(bound_kernel.plan(*addresses), limit=None)
     assert trace.hazards() == []
     views = [
         as_strided(x[start:], layout.shape, [4 * s for s in layout.strides]).astype("f8")
@@ -162,7 +164,6 @@ def run(case, schedule, start=0):
     ):
         y = as_strided(x, layout.shape, [4 * s for s in layout.strides])
         np.testing.assert_array_equal(y, np.broadcast_to(right, layout.shape))
-    return launcher
 
 
 @settings(max_examples=150, phases=[Phase.explicit, Phase.generate], deadline=None)
@@ -261,6 +262,7 @@ GOLDEN = {
     "columns": (lambda x: x.sum(0), [(300, 2001)]),
     "pairwise distance": (lambda x, y: ((x.unsqueeze(1) - y) ** 2).sum(2), [(64, 40), (96, 40)]),
     "layer norm": (lambda x: (x - x.mean(1, True)) / mf.sqrt(x.var(1, False, True) + 1e-5), [(2048, 256)]),
+    "max pool": (lambda x: x.unfold(1, 2, 2).max(2), [(64, 96)]),
     "softmax of transposed rows": (lambda x: x.T.softmax(1), [(60, 4000)]),
 }
 
@@ -269,3 +271,21 @@ GOLDEN = {
 def test_texts_of(name, golden):
     function, shapes = GOLDEN[name]
     golden(text(function, *shapes))
+
+
+def test_kernels_without_effects_or_gathers_have_schedules(monkeypatch):
+    """The corpus has no form of the templates but tiles and long rows."""
+    found = []
+
+    def noted(text, *launch):
+        found.append(text)
+        return kernel_geometry(text, *launch)
+
+    monkeypatch.setattr(launcher, "kernel_geometry", noted)
+    for function in [x for x in TWENTY if "in place" not in x.name]:
+        inputs = [mf.from_numpy(x.copy(), backend=BACKEND) for x in function.inputs(np.random.default_rng(11))]
+        for step in Plan(function.tensors, inputs).steps:
+            BACKEND.compile(step).load()
+    assert found
+    assert {text.form for text in found} <= {"nest", "tiles", "rows"}
+    assert all(text.held or text.row_partition for text in found if text.form == "rows")

@@ -110,3 +110,9 @@ def test_a_new_size_needs_no_new_text():
         plan = split.SplitPlan(step, kernel, split.split_of(step, kernel, 132))
         texts.add(tuple(map(split.source_of, plan.parts)))
     assert len(texts) == 1
+
+
+def test_texts_of_a_split_sum(golden):
+    (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, 50_021, backend=BACKEND),)).steps
+    plan = split.SplitPlan(step, step.kernel, split.split_of(step, step.kernel, 132))
+    golden("\n".join(map(split.source_of, plan.parts)))

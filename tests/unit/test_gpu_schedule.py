@@ -13,8 +13,6 @@ from ..cuda.simulated import simulated
 BACKEND = simulated()
 
 
-
-
 def nest_of(function, *tensors):
     (step,) = Plan(function, tensors).steps
     outputs, inputs = step.layouts()

@@ -80,7 +80,9 @@ class Facts:
     def small(self) -> list[int]:
         """The axes of a result with few elements, on which a part of the work does not depend: a thread computes them all."""
         has_shared_part = self.nest.kernel.is_nested and self.has_constants
-        return [a for a in self.free if has_shared_part and 1 < self.sizes[a] <= MAX_SMALL_AXIS and self.rows > self.sizes[a]]
+        return [
+            a for a in self.free if has_shared_part and 1 < self.sizes[a] <= MAX_SMALL_AXIS and self.rows > self.sizes[a]
+        ]
 
     def constant_axes(self) -> list[int]:
         """Return the short reduced axes that the text unrolls, shortest first."""
@@ -163,7 +165,9 @@ class Facts:
     def loads(self) -> list[Expression]:
         """Return all loads of memory."""
         return [
-            e for e in self.nest.kernel.order if isinstance(e, Load | ReadOutput | IndexedLoad) and not isinstance(e, IndexValue)
+            e
+            for e in self.nest.kernel.order
+            if isinstance(e, Load | ReadOutput | IndexedLoad) and not isinstance(e, IndexValue)
         ]
 
     def contracted_axes(self) -> tuple[int, int] | None:
@@ -300,7 +304,7 @@ def schedule_serial(facts: Facts, tiles: list[Tile]) -> Schedule:
 
 def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
     """Return a schedule in which adjacent threads share a row, which they keep in registers if several stages need it."""
-    nest, n, rows = facts.nest, facts.sizes[lanes], facts.rows
+    n, rows = facts.sizes[lanes], facts.rows
     vector = 4 if facts.can_vectorize(lanes) else 1
     kept = facts.kept_bytes()
     if kept and n % vector:
@@ -432,14 +436,16 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> Schedule:
         if rest and share == 1:
             tiles[rest[-1]] = Tile(threads=min(128 // x, power_of_two(facts.sizes[rest[-1]])))
             order.append(rest[-1])
-    return Schedule(tuple(tiles), tuple(order), lanes, why="each thread reduces its own columns, along which memory is adjacent")
+    return Schedule(
+        tuple(tiles), tuple(order), lanes, why="each thread reduces its own columns, along which memory is adjacent"
+    )
 
 
 class Split(NamedTuple):
     """A reduced axis that is split over the grid into `count` chunks of `length` elements, the last of which is shorter."""
 
     axis: int
-    count: int
+    count: int  # type: ignore[assignment]  # a method of tuples
     length: int
 
 

@@ -15,7 +15,6 @@ from ...ir.kernel_ir import (
     ReduceExpr,
 )
 
-
 Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes
 
 

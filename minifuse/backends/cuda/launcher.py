@@ -76,9 +76,7 @@ class CudaKernelLauncher:
         is_aligned: bool = True,
     ) -> None:
         kinds = stride_kinds_of(raws)
-        scheduled = generate_scheduled(
-            kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants
-        )
+        scheduled = generate_scheduled(kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants)
         self.text = text = scheduled or generate_kernel(kernel, nest, kinds)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:

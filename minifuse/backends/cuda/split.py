@@ -205,8 +205,9 @@ class SplitLauncher:
             assert isinstance(step.kernel, Kernel)
             outputs, inputs = step.layouts()
             nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
-            launcher = CudaKernelLauncher(device, step.kernel, nest, [*outputs, *inputs], step.row_shape, split=split,
-                has_constants=part.has_constants)
+            launcher = CudaKernelLauncher(
+                device, step.kernel, nest, [*outputs, *inputs], step.row_shape, split=split, has_constants=part.has_constants
+            )
             self.launchers.append((launcher, sources))
 
     def __call__(self, *values: Any) -> None:
@@ -227,9 +228,8 @@ class SplitLauncher:
         kinds: dict[int, str] = {}
         launches, aligned = [], set[int]()
         for launcher, sources in self.launchers:
-            for x, kind in zip(sources, launcher.argument_types, strict=False):
-                if not isinstance(x, WorkspaceArray):
-                    kinds[x] = kind
+            pairs = zip(sources, launcher.argument_types, strict=False)
+            kinds |= {x: kind for x, kind in pairs if not isinstance(x, WorkspaceArray)}
             arguments: list[CallValue | int] = [
                 CallValue(self.value_count, x.offset) if isinstance(x, WorkspaceArray) else CallValue(x) for x in sources
             ]

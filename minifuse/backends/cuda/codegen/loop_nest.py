@@ -300,7 +300,12 @@ class LoopNestPrinter(ExpressionPrinter):
         text = " + ".join(terms)
         if tile.vector > 1 and not is_vector:
             text = f"{text} + v{a}" if text else f"v{a}"
-        if is_clamped and (tile.registers > 1 or not self.is_clamped(a)) and a not in self.checked and a not in self.nest.reduced:
+        if (
+            is_clamped
+            and (tile.registers > 1 or not self.is_clamped(a))
+            and a not in self.checked
+            and a not in self.nest.reduced
+        ):
             text = f"min({text}, {self.size(a)} - {tile.vector if is_vector else 1})"
         return text or "0"
 
@@ -1008,4 +1013,3 @@ def storage_of(dtype: DType) -> str:
 def accumulator_of(dtype: DType) -> str:
     """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
     return "i32" if dtype is bool_ else dtype.short
-

@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput, ReduceExpr
+from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.gpu_schedule import Facts, choose_schedule
 from ...codegen.loop_emitter import operand_name
@@ -55,7 +55,11 @@ def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) 
 
 
 def generate_scheduled(
-    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = (), is_aligned: bool = True, split: int | None = None,
+    kernel: Kernel,
+    nest: LoopNest,
+    raws: tuple[str, ...] = (),
+    is_aligned: bool = True,
+    split: int | None = None,
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule; return None for those that still have a template.
@@ -107,14 +111,20 @@ def patterns_of(nest: LoopNest) -> tuple[tuple[int, ...], ...]:
     """
     numbers: dict[tuple[int, ...], int] = {}
     return tuple(
-        tuple(s if s in (0, 1) else 2 + numbers.setdefault(strides, len(numbers)) for s in strides) for strides in nest.strides
+        tuple(s if s in (0, 1) else 2 + numbers.setdefault(strides, len(numbers)) for s in strides)
+        for strides in nest.strides
     )
 
 
 @lru_cache(1024)
 def print_scheduled(
-    kernel: Kernel, row_axes: int, patterns: tuple[tuple[int, ...], ...], raws: tuple[str, ...],
-    reductions: Reductions, constants: tuple[int, ...], schedule: Schedule
+    kernel: Kernel,
+    row_axes: int,
+    patterns: tuple[tuple[int, ...], ...],
+    raws: tuple[str, ...],
+    reductions: Reductions,
+    constants: tuple[int, ...],
+    schedule: Schedule,
 ) -> GeneratedKernel:
     """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
     nest = LoopNest.of_axes(constants, row_axes, patterns)
@@ -122,7 +132,9 @@ def print_scheduled(
     printer = LoopNestPrinter(described, schedule)
     text = printer.emit()
     parameters = tuple(printer.parameters())
-    return GeneratedKernel(text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced))
+    return GeneratedKernel(
+        text, "nest", parameters, schedule.vectors, 0, schedule=schedule, has_rows=bool(described.reduced)
+    )
 
 
 def is_whole(source: CudaSource, nest: LoopNest) -> bool:
@@ -187,9 +199,7 @@ def _generate_kernel(
         is_shared = isinstance(source, RowSource) and not share
         held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
         text, parameters = source.emit(), tuple(source.parameters())
-        return GeneratedKernel(
-            text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share
-        )
+        return GeneratedKernel(text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share)
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.stride_kinds.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))

@@ -78,7 +78,7 @@ class Facts:
 
     @cached_property
     def small(self) -> list[int]:
-        """The axes of a result with few elements, on which a part of the work does not depend: a thread computes them all."""
+        """The axes of a result with few elements, on which a part of the work does not depend: one thread has them all."""
         has_shared_part = self.nest.kernel.is_nested and self.has_constants
         return [
             a for a in self.free if has_shared_part and 1 < self.sizes[a] <= MAX_SMALL_AXIS and self.rows > self.sizes[a]

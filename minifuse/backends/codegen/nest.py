@@ -45,7 +45,7 @@ class KernelNest:
     def __init__(
         self, kernel: Kernel, nest: LoopNest, raws: Sequence[str] = (), reductions: Reductions | None = None
     ) -> None:
-        """Describe a kernel over a loop nest; `reductions` are the axes of nested reductions, by default those of the nest."""
+        """Describe a kernel over a loop nest; `reductions` are the axes of nested ones, by default those of the nest."""
         self.kernel, self.sizes, self.raws = kernel, list(nest.sizes), tuple(raws)
         self.reductions_by_dims = dict(nested_reductions(kernel, nest) if reductions is None else reductions)
         count = len(self.sizes)

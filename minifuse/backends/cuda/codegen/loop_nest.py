@@ -132,8 +132,10 @@ class LoopNestPrinter(ExpressionPrinter):
         """Return names and types in the order of the launch: operands, indexed ones last, numbers, sizes and strides."""
         kernel = self.kernel
         operands = [(f"out{k}", f"*{storage_of(e.dtype)}") for k, e in enumerate(kernel.outputs)]
-        for e in kernel.find_all(Load):
-            operands.append((leaf_operand(e), "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}"))
+        operands += [
+            (leaf_operand(e), "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}")
+            for e in kernel.find_all(Load)
+        ]
         operands += [(f"raw{k}", f"*{storage_of(dtype)}") for k, dtype in enumerate(kernel.indexed_dtypes())]
         numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in kernel.find_all(KernelParameter)]
         return [*operands, *numbers, *[(name, "i64") for name in self.used]]

@@ -69,7 +69,7 @@ def launches_of(function: PlannedFunction, *inputs: PlanInput | np.ndarray) -> l
     >>> from minifuse import simt
     >>> (plan,) = launches_of(lambda x: x * 2 + 1, mf.ones(40, 25))
     >>> plan.grid, plan.block
-    ((1, 1, 1), (128, 1, 1))
+    ((1, 1, 1), (256, 1, 1))
     >>> simt.trace(plan).outputs["out0"][:2]
     array([3., 3.], dtype=float32)
     """

@@ -116,6 +116,8 @@ def test_long_reductions_show_several_reads_per_frame():
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize(("subject", "shape", "pieces"), [(ROWS, LONG, 4), (LARGEST, LONG, 4), (COLUMNS, TALL, 16)])
 def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces, backend):
+    if backend == "cuda" and subject == COLUMNS:
+        pieces = 4  # the schedule of a GPU splits columns less
     seen = folds.folded(subject, shape, backend, 5, piece=99)
     assert (seen.pieces, seen.piece) == (pieces, pieces - 1)
     length = shape[folds.SUBJECTS[subject].dim] // pieces
@@ -133,7 +135,7 @@ def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces,
 
 def test_facts_of_a_large_launch_name_the_blocks_that_ran():
     known = values_of(folds.folded(ROWS, LONG, "cuda", 5))
-    assert known["blocks of launch 1"] == "20..23 of 64"
+    assert known["blocks of launch 1"] == "5, 21, 37, 53 of 64"
     assert "the result" not in known  # only some blocks ran
     assert known["this order in float64"] == f"{np.sum(np.arange(65536) % 8):g}"
 

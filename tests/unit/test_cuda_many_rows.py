@@ -3,7 +3,6 @@
 import pytest
 
 from minifuse.backends.cuda import geometry
-from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.matmul import heuristics
 from minifuse.nn import functional
 
@@ -17,6 +16,7 @@ from ..equivalence.large_programs import (
     operands_of_picked,
     picked,
 )
+from .test_cuda_rows_in_shared import templates_only
 
 SHAPES = [(9, 256), (70, 5), (6, 1001)]
 
@@ -33,7 +33,7 @@ def _choose_kernels_of_many_rows(monkeypatch):
 @pytest.fixture
 def _rows_are_read_again(monkeypatch):
     """Rows too long for registers and shared memory: each sweep reads memory again."""
-    monkeypatch.setattr(select, "row_partition_of", lambda kernel, nest, raws: None)
+    templates_only(monkeypatch)
     monkeypatch.setattr(geometry, "REDUCTION_BYTES", 1 << 20)
 
 

@@ -118,6 +118,8 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     n, rows = facts.sizes[lanes], facts.rows
     vector = 4 if facts.can_vectorize(lanes) else 1
     kept = facts.kept_bytes()
+    if kept and n % vector:
+        vector = 1  # a row in registers has no tail
     is_whole = n % vector == 0
     fits = False
     why = "adjacent threads share a row"
@@ -135,8 +137,7 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
             tiles[lanes] = Tile(threads, registers, vector)
             why = "adjacent threads share a row and keep it in registers, since several stages need it"
     if not fits:
-        if not is_whole:
-            vector = 4 if facts.can_vectorize(lanes) else 1
+        vector = 4 if facts.can_vectorize(lanes) else 1
         groups = ceil_div(n, vector)
         least = min(power_of_two(groups), 8 if vector > 1 else WARP)
         per_thread = 32 if rows >= 1024 else 8

@@ -1,0 +1,118 @@
+"""backends.cuda.split: reductions with few rows in several launches, against NumPy."""
+
+import numpy as np
+import pytest
+
+import minifuse as mf
+from minifuse import simt
+from minifuse.backends.codegen import gpu_schedule
+from minifuse.backends.cuda import split
+from minifuse.backends.cuda.split import SplitLauncher
+from minifuse.compiler.plan import Plan
+from minifuse.ir.gather import ScatterAdd
+
+from ..cuda.simulated import simulated
+
+BACKEND = simulated()
+FUNCTIONS = {
+    "sum": lambda x: x.sum(1),
+    "max": lambda x: x.max(1),
+    "sum of all": lambda x: x.sum(),
+    "var": lambda x: x.var(1),
+    "softmax": lambda x: x.softmax(1),
+    "several": lambda x: (x.sum(1) / (x * x).sum(1), x - x.max(1, True)),
+    "columns": lambda x: x.T.sum(0),
+}
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Short rows are split: the interpreter takes long for long ones."""
+    monkeypatch.setattr(gpu_schedule, "MIN_POINTS_TO_SPLIT", 256)
+    monkeypatch.setattr(gpu_schedule, "MIN_STEPS_PER_CHUNK", 1)
+    monkeypatch.setattr(gpu_schedule, "MAX_ROW_BYTES", 4)
+
+
+def bound(function, *tensors):
+    (step,) = Plan(function, tensors).steps
+    return BACKEND.compile(step).load()
+
+
+def check(function, a, **tolerance):
+    x = mf.tensor(a, backend=BACKEND)
+    launcher = bound(function, x)
+    assert isinstance(launcher, SplitLauncher)
+    exact = function(mf.tensor(a.astype("f8") if a.dtype == "f4" else a))
+    found = Plan(function, (x,)).run(x)
+    pairs = zip(found, exact, strict=True) if isinstance(found, tuple) else [(found, exact)]
+    for y, right in pairs:
+        np.testing.assert_allclose(y.numpy(), right.numpy(), **tolerance)
+
+
+@pytest.mark.parametrize("shape", [(1, 5003), (2, 2503), (3, 4099)])
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_reductions_of_few_rows_equal_numpy(name, shape):
+    a = np.random.default_rng(1).uniform(0.5, 2, shape).astype("f4")
+    check(FUNCTIONS[name], a, rtol=3e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "int32", "int64"])
+def test_other_types(dtype):
+    a = np.random.default_rng(2).integers(-99, 99, (2, 5003)).astype(dtype)
+    check(lambda x: x.sum(1), a, rtol=1e-12)
+    check(lambda x: x.max(1), a, rtol=0)
+
+
+@pytest.mark.parametrize("place", [0, 1, 5002, None])
+def test_bools(place):
+    a = np.zeros((2, 5003), bool)
+    if place is not None:
+        a[1, place] = True
+    check(lambda x: x.any(1), a)
+    check(lambda x: x.all(1), ~a)
+
+
+def test_nan_and_infinity():
+    a = np.random.default_rng(3).uniform(0.5, 2, (4, 5003)).astype("f4")
+    a[0, 4999], a[1, ::7], a[2] = np.nan, -np.inf, -np.inf
+    with np.errstate(all="ignore"):
+        check(lambda x: x.max(1), a)
+        check(lambda x: x.sum(1), a, rtol=1e-5)
+
+
+def test_segment_sums_are_not_split():
+    g, index = mf.ones(700, 70, backend=BACKEND), mf.zeros(700, dtype="int64", backend=BACKEND)
+
+    def summed(g, index):
+        return g.apply(ScatterAdd(0, 69), g, index)
+
+    assert not isinstance(bound(summed, g, index), SplitLauncher)
+
+
+def test_no_launch_has_a_hazard():
+    a = np.random.default_rng(4).uniform(0.5, 2, (2, 5003)).astype("f4")
+    x = mf.tensor(a, backend=BACKEND)
+    (step,) = Plan(lambda x: x.sum(1), (x,)).steps
+    launcher = BACKEND.compile(step).load()
+    out = np.full(2, np.nan, "f4")
+    plans = launcher.plans(out.ctypes.data, x.address)
+    assert len(plans) == 2
+    for plan in plans:
+        assert simt.trace(plan, limit=None).hazards() == []
+    np.testing.assert_allclose(out, a.sum(1, "f8"), rtol=1e-5)
+
+
+def test_a_new_size_needs_no_new_text():
+    texts = set()
+    for n in (50_021, 50_023):
+        (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, n, backend=BACKEND),)).steps
+        kernel = step.kernel
+        plan = split.SplitPlan(step, kernel, split.split_of(step, kernel, 132))
+        texts.add(tuple(map(split.source_of, plan.parts)))
+    assert len(texts) == 1
+
+
+def test_texts_of_a_split_sum(golden):
+    (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, 50_021, backend=BACKEND),)).steps
+    plan = split.SplitPlan(step, step.kernel, split.split_of(step, step.kernel, 132))
+    golden("\n".join(map(split.source_of, plan.parts)))

@@ -4,10 +4,9 @@ import pytest
 from hypothesis import event, given, settings
 from hypothesis import strategies as some
 
-from minifuse.backends.codegen.schedule import Tile
 from minifuse.core.errors import MinifuseError
 from minifuse.simt.record import LOAD
-from project.views.schedules import COMPUTATIONS, EXAMPLES, deal, owner_of
+from project.views.schedules import COMPUTATIONS, EXAMPLES, Tile, deal, owner_of
 
 SIZES = {"row sum": (64, 256), "row softmax": (64, 256), "pairwise distance": (32, 64, 16)}
 CASES = [(name, example) for name, examples in EXAMPLES.items() for example in examples]

@@ -5,7 +5,7 @@ from itertools import product
 from hypothesis import given
 from hypothesis import strategies as st
 
-from minifuse.backends.codegen.schedule import Schedule, Tile, describe_tile
+from minifuse.backends.codegen.schedule import LoopSchedule, Tile, describe_tile
 
 few = st.integers(1, 5)
 
@@ -24,13 +24,13 @@ def test_a_thread_has_registers_times_vector_elements():
 
 
 def test_blocks_have_the_threads_of_the_axes_in_order():
-    schedule = Schedule((Tile(4), Tile(), Tile(32)), (2, 0))
+    schedule = LoopSchedule((Tile(4), Tile(), Tile(32)), (2, 0))
     assert schedule.block() == (32, 4, 1)
     assert schedule.threads == 128
 
 
 def test_a_chunk_in_shared_memory_is_the_span_of_an_axis():
-    schedule = Schedule((Tile(serial=True, chunk=16), Tile(8, 2)), (1,))
+    schedule = LoopSchedule((Tile(serial=True, chunk=16), Tile(8, 2)), (1,))
     assert [schedule.span(a) for a in (0, 1)] == [16, 16]
 
 

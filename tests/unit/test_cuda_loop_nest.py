@@ -14,7 +14,7 @@ import minifuse as mf
 from minifuse import simt
 from minifuse.backends.codegen.gpu_schedule import Facts, choose_schedule
 from minifuse.backends.codegen.nest import KernelNest
-from minifuse.backends.codegen.schedule import Schedule, Tile
+from minifuse.backends.codegen.schedule import LoopSchedule, Tile
 from minifuse.backends.cuda import launcher
 from minifuse.backends.cuda.codegen import select
 from minifuse.backends.cuda.codegen.select import generate_kernel
@@ -59,7 +59,7 @@ class Case(NamedTuple):
     shape: tuple[int, ...]
     dims: tuple[int, ...]
     inputs: list[Layout]
-    schedule: Schedule
+    schedule: LoopSchedule
 
 
 def layouts_of_outputs(case_kernel, shape, dims):
@@ -133,7 +133,7 @@ def schedules(draw, nest):
     free = [a for a in axes if a not in nest.reduced and not tiles[a].is_constant]
     column = draw(st.sampled_from([None, *free]))
     order = draw(st.permutations(order))
-    schedule = Schedule(tuple(tiles), tuple(order), column, tail)
+    schedule = LoopSchedule(tuple(tiles), tuple(order), column, tail)
     return schedule._replace(vectors=facts.vector_operands(schedule))
 
 

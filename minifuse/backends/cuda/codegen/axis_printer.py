@@ -71,6 +71,7 @@ class AxisPrinter(ExpressionPrinter):
         self.bound: set[int] = set()  # the serial axes whose loops are open
         self.declarations: list[str] = []  # of arrays
         self.variables: set[str] = set()
+        self.accumulator_sizes: dict[str, int] = {}  # by name
         self.used: dict[str, None] = {}  # names of sizes and strides that the text reads
         self.layout_of = self.shared_layouts()
         self.has_barriers = bool(schedule.staged) or any(self.tiles[a].threads > 1 for a in nest.reduced)

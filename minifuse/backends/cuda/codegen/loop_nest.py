@@ -100,7 +100,7 @@ class LoopNestPrinter(StagePrinter):
         width = 1 if lanes is None else self.tiles[lanes].vector
         totals: dict[ReduceExpr, str] = {}
         for e in group:
-            name = totals[e] = self.accumulator_name(e)
+            name = totals[e] = self.accumulator_name(e, count * width)
             start = f"i32({int(e.operator.identity_for(bool_))})" if e.dtype is bool_ else self.identity(e)
             if count * width == 1:
                 self.line(f"{name} = {start}")
@@ -135,10 +135,12 @@ class LoopNestPrinter(StagePrinter):
         """Return the identity of a reduction as a literal."""
         return literal(e.operator.identity_for(e.dtype), e.dtype)
 
-    def accumulator_name(self, e: ReduceExpr) -> str:
-        """Return the name of the accumulator of a reduction."""
-        word = REDUCTION_WORDS.get(e.operator.name, "total")
-        return f"{word}{self.nest.reductions.index(e)}"
+    def accumulator_name(self, e: ReduceExpr, size: int) -> str:
+        """Return the name of an accumulator of some elements. Scopes with other tiles need one of another size."""
+        name = f"{REDUCTION_WORDS.get(e.operator.name, 'total')}{self.nest.reductions.index(e)}"
+        while self.accumulator_sizes.setdefault(name, size) != size:
+            name += "_"
+        return name
 
     def accumulator_index(self, elements: tuple[int, ...], lanes: int | None) -> str:
         """Return the index of the present accumulator: one for each element of the result and of a vector."""

@@ -12,7 +12,9 @@ from numpy.lib.stride_tricks import as_strided
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.codegen.gpu_schedule import Facts, choose_schedule
+from minifuse.backends.codegen import gpu_schedule
+from minifuse.backends.codegen.gpu_facts import Facts
+from minifuse.backends.codegen.gpu_schedule import choose_schedule
 from minifuse.backends.codegen.nest import KernelNest
 from minifuse.backends.codegen.schedule import LoopSchedule, Tile
 from minifuse.backends.cuda import launcher
@@ -289,3 +291,19 @@ def test_kernels_without_effects_or_gathers_have_schedules(monkeypatch):
     assert found
     assert {text.form for text in found} <= {"nest", "tiles", "rows"}
     assert all(text.held or text.row_partition for text in found if text.form == "rows")
+
+
+def distances(x, y):
+    return mf.exp(-((x[:, None] - y[None]) ** 2).sum(2))
+
+
+@pytest.mark.parametrize("function", [distances, lambda x, y: (x[:, None] * y[None]).sum((0, 2)), lambda x, y: x @ y.T])
+def test_schedules_of_large_arrays_are_right_for_small_ones(function, monkeypatch):
+    """A thread has many results where the GPU is full. At the end of rows it has others, so accumulators differ in size."""
+    monkeypatch.setattr(gpu_schedule, "BUSY_THREADS", 1)
+    monkeypatch.setattr(gpu_schedule, "PROCESSORS", 1)
+    rng = np.random.default_rng(0)
+    x, y = rng.standard_normal((67, 3)), rng.standard_normal((59, 3))
+    got = mf.fuse(function)(*[mf.tensor(a.astype("float32"), backend=BACKEND) for a in (x, y)])
+    expected = mf.fuse(function)(mf.tensor(x, backend="python"), mf.tensor(y, backend="python"))
+    np.testing.assert_allclose(got.numpy(), expected.numpy(), rtol=2e-5, atol=1e-6)

@@ -3,7 +3,8 @@
 import pytest
 
 import minifuse as mf
-from minifuse.backends.codegen.gpu_schedule import ceil_div, choose_schedule, choose_split, power_of_two
+from minifuse.backends.codegen.gpu_facts import ceil_div, power_of_two
+from minifuse.backends.codegen.gpu_schedule import choose_schedule, choose_split
 from minifuse.backends.codegen.nest import KernelNest
 from minifuse.compiler.plan import Plan
 from minifuse.ir.kernel_ir import LoopNest
@@ -79,7 +80,7 @@ def test_few_rows_are_split_and_many_are_not():
         split = choose_split(nest, choose_schedule(nest), 132)
         assert (split is not None) == is_split
         if split:
-            assert (split.count - 1) * split.length < nest.sizes[split.axis] <= split.count * split.length
+            assert (split.chunks - 1) * split.length < nest.sizes[split.axis] <= split.chunks * split.length
 
 
 def test_helpers():

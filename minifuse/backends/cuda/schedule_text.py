@@ -20,7 +20,7 @@ def describe_schedule(generated: GeneratedKernel, nest: LoopNest) -> str:
 
 def describe_split(plan: SplitPlan) -> str:
     """Return how a reduction is split over the grid, and the schedule of each launch."""
-    chunks = f"{plan.split.count} chunks of {plan.split.length:,} elements"
+    chunks = f"{plan.split.chunks} chunks of {plan.split.length:,} elements"
     lines = [f"{len(plan.parts)} launches, i{plan.split.axis} in {chunks} ({SPLIT_REASON})"]
     lines += [f"launch {k}: {describe_part(part)}" for k, part in enumerate(plan.parts, 1)]
     return "\n".join(lines)

@@ -23,7 +23,7 @@ from .slice_updates import SliceUpdates
 MAX_RECOMPUTED_COST = 8  # additions of an operator, above which the rows of a matmul's operand are not computed again
 
 
-def materialize_operands(graph: Graph, _target: Backend) -> Graph:
+def materialize_operands(graph: Graph, target: Backend) -> Graph:
     """Mark pointwise operands that a kernel stores, because a matmul or another separate step loads them.
 
     A matmul computes an operand in its prologue if nothing else reads the operand: `exp` is inlined here, `tanh` is not.
@@ -43,7 +43,8 @@ def materialize_operands(graph: Graph, _target: Backend) -> Graph:
     updates, found = graph.slice_updates, dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
     region = FusibleRegion(loaded | graph.materialized.keys() | updates.roots, ViewChains())
-    has_gathers, has_reductions = graph.has(GatherND), graph.has(Reduce)
+    has_gathers = graph.has(GatherND)
+    has_reductions = not target.is_host and graph.has(Reduce)  # a CPU computes a prologue once, while it packs the operand
     for node in graph.nodes:
         match node.function:
             case Matmul():

@@ -220,7 +220,7 @@ def deal(name: str, sizes: Sizes, tiles: Sequence[Tile], lanes: str) -> DealtKer
         why="it was dealt by hand",
     )
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(sizes, tiles, strict=True))
-    generated = print_scheduled(kernel_of(name), nest.row_axes, patterns_of(nest), (), constants, schedule)
+    generated = print_scheduled(kernel_of(name), nest.row_axes, patterns_of(nest), (), (), constants, schedule)
     random = np.random.default_rng(0)
     extent = dict(zip(axes, sizes, strict=True))
     inputs = tuple(random.random([extent[a] for a in x], np.float32) for x in computation.inputs)

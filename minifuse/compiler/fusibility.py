@@ -112,7 +112,7 @@ def why_not_nested(row_size: int, rows: int, times: int, ops: int, saved_nbytes:
 
     Examples
     --------
-    >>> why_not_nested(3, 4096, times=3, ops=18_000, saved_nbytes=8_000)
+    >>> why_not_nested(3, 4096, times=3, ops=8_000, saved_nbytes=8_000)
     >>> why_not_nested(3, 4096, times=100, ops=900_000, saved_nbytes=8_000)
     'to compute it 100 times takes 900,000 more ops, and to store and load it takes 8,000 B'
     """

@@ -51,7 +51,7 @@ def test_a_kernel_is_the_same_after_a_journey(kernel):
     assert sent is not kernel.function
     ptx = [compile_ptx(x, kernel.signature, kernel.threads, kernel.blocks).ptx for x in (kernel.function, sent)]
     assert without_names(ptx[0]) == without_names(ptx[1])
-    assert len(without_names(ptx[0])) > 0.7 * len(ptx[0])
+    assert len(without_names(ptx[0])) > 0.5 * len(ptx[0])
 
 
 def test_workers_compile_to_machine_code(tmp_path, monkeypatch):

@@ -121,21 +121,21 @@ def test_threads_reduce_their_elements_before_they_combine():
     origin = trace_cell(folded("sum", 1), [np.ones((4, 12), np.float32)], "cuda", 1)
     partials, first, last = split_stages(origin.tree)
     assert [origin.tree.text(k) for k in partials.nodes] == [
-        "0 + ((in0[12] + in0[13]) + (in0[14] + in0[15]))",
-        "0 + ((in0[16] + in0[17]) + (in0[18] + in0[19]))",
-        "0 + ((in0[20] + in0[21]) + (in0[22] + in0[23]))",
-        "0",
+        "((0 + in0[12]) + (0 + in0[13])) + ((0 + in0[14]) + (0 + in0[15]))",
+        "((0 + in0[16]) + (0 + in0[17])) + ((0 + in0[18]) + (0 + in0[19]))",
+        "((0 + in0[20]) + (0 + in0[21])) + ((0 + in0[22]) + (0 + in0[23]))",
+        "(0 + 0) + (0 + 0)",
     ]
     assert [(len(stage.nodes), stage.title[-2:]) for stage in (first, last)] == [(2, " 2"), (1, " 1")]
     assert origin.tree.depth() == 5
 
 
 def test_columns_meet_in_shared_memory():
-    origin = trace_cell(folded("max", 0), [np.ones((40, 3), np.float32)], "cuda", 1)
-    first, *rest = split_stages(origin.tree)
+    origin = trace_cell(folded("sum", 0), [np.ones((1024, 256), np.float32)], "cuda", 77)
+    first, *rest = all_stages(origin.tree)
     assert first.is_shared
-    assert [stage.title for stage in rest] == [
-        f"combined with the value of the thread at y = {k}" for k in range(1, len(first.nodes))
+    assert [stage.title for stage in rest[:8]] == [
+        f"combined with the value of the thread at y = {k}" for k in range(1, 9)
     ]
 
 
@@ -159,17 +159,17 @@ def test_only_the_blocks_that_make_the_cell_run():
     x = np.ones((1024, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 77)
     assert [(ran.blocks_run, ran.block_count) for ran in origin.launches] == [
-        (tuple(range(2, 128, 8)), 128),
-        (tuple(range(8)), 8),
+        (tuple(range(2, 32, 8)), 32),
+        (tuple(range(2)), 2),
     ]
     assert [read.element for read in sorted(origin.reads, key=lambda r: r.element)] == list(range(77, 1024 * 256, 256))
 
 
-def test_remainders_are_added_last():
+def test_remainders_are_a_chunk():
     x = np.ones((1028, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 5)
     assert len(origin.reads) == 1028
-    assert all_stages(origin.tree)[-1].title == "combined with other inputs of the launch"
+    assert (len(given_to(origin.tree)), all_stages(origin.tree)[-1].title) == (4, "result of the launch")
 
 
 def test_chunks_are_those_of_the_driver(monkeypatch):
@@ -254,7 +254,7 @@ def test_the_command_prints_sentences():
         "sum of float32 (4, 12), plain, dim 1: cell 1 on the cuda backend",
         "  block 0, thread 4: in0[12..15]",
         "shuffle: each lane adds the value of lane ^ 2 (2 numbers)",
-        "  0, from a thread that reads no element",
+        "  block 0, thread 7: 0  =  (0 + 0) + (0 + 0)",
     ):
         assert line in told.splitlines()
     loop = invoke("max", "--shape", "3,5", "--cell", 0, "--backend", "parallel").stdout
@@ -266,7 +266,8 @@ def test_a_long_reduction_fits_the_terminal():
     told = invoke("sum", "--shape", "2,65536", "--dim", 1, "--cell", 1).stdout
     assert max(map(len, told.splitlines())) <= 80
     assert "2: 4 partial results, then a reduction of them" in told
-    assert "0 + ((piece0 + piece1) + (piece2 + piece3))" in told
+    assert "launch 2: value of each thread (4 numbers)" in told
+    assert "block 0, thread 7: 18440.3  =  0 + piece3" in told
 
 
 @pytest.mark.parametrize(

@@ -211,7 +211,7 @@ def test_the_text_holds_combine_as_a_function():
     ) in log_sum.source(x, dim=1)
     text = log_sum.source(x, dim=1, backend="cuda")
     assert "def combine(a, b):\n    t0 = maximum(a, b)\n" in text
-    assert "fold0 = fold_along_x(combine, fold0, parts0)" in text
+    assert "total0 = combine(total0, in0[i0 * in0_0 + r1])" in text
 
 
 def test_another_size_compiles_nothing():

@@ -134,9 +134,7 @@ def test_columns_meet_in_shared_memory():
     origin = trace_cell(folded("sum", 0), [np.ones((1024, 256), np.float32)], "cuda", 77)
     first, *rest = all_stages(origin.tree)
     assert first.is_shared
-    assert [stage.title for stage in rest[:8]] == [
-        f"combined with the value of the thread at y = {k}" for k in range(1, 9)
-    ]
+    assert [stage.title for stage in rest[:8]] == [f"combined with the value of the thread at y = {k}" for k in range(1, 9)]
 
 
 def test_warps_combine_through_shared_memory():

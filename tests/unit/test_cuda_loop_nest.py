@@ -197,6 +197,27 @@ def test_unaligned_addresses_fall_back_to_single_elements(first):
     np.testing.assert_array_equal((x * 2).numpy(), a[first : first + 900] * 2)
 
 
+def test_unaligned_rows_that_fit_as_vectors_only_have_a_template():
+    def function(x, y, z):
+        return x * (x * y).sum(1, True) + y * (x * z).sum(1, True) + z
+
+    random = np.random.default_rng(2)
+    arrays = [random.uniform(0, 1, (2, 4096)).astype("f4") for _ in range(3)]
+    buffers = [mf.tensor(np.concatenate([[0], a.ravel()]).astype("f4"), backend=BACKEND) for a in arrays]
+    tensors = [x[1:].reshape(2, 4096) for x in buffers]
+    _, launcher = bound(function, *tensors)
+    out = np.empty(4 * 4096, "f4")
+    values = (out.ctypes.data, *[x.address for x in tensors])
+    assert launcher.text.schedule is not None
+    assert len(launcher.text.wide) == 4
+    fallback = launcher.launcher_for(values)
+    assert fallback.text.schedule is None
+    assert fallback.arguments(values)[-1] == 0, "no element moves in a vector"
+    x, y, z = [a.astype("f8") for a in arrays]
+    expected = x * (x * y).sum(1, keepdims=True) + y * (x * z).sum(1, keepdims=True) + z
+    np.testing.assert_allclose(mf.fuse(function)(*tensors).numpy(), expected, rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(32, 512), (33, 640), (67, 136), (50, 41)])
 def test_columns_equal_numpy(shape):
     a = np.random.default_rng(3).uniform(0.5, 2, shape).astype("f4")

@@ -108,11 +108,11 @@ def test_a_new_size_needs_no_new_text():
         (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, n, backend=BACKEND),)).steps
         kernel = step.kernel
         plan = split.SplitPlan(step, kernel, split.split_of(step, kernel, 132))
-        texts.add(tuple(map(split.source_of, plan.parts)))
+        texts.add(tuple(part.generate().text for part in plan.parts))
     assert len(texts) == 1
 
 
 def test_texts_of_a_split_sum(golden):
     (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, 50_021, backend=BACKEND),)).steps
     plan = split.SplitPlan(step, step.kernel, split.split_of(step, step.kernel, 132))
-    golden("\n".join(map(split.source_of, plan.parts)))
+    golden("\n".join(part.generate().text for part in plan.parts))

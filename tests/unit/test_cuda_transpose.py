@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse import simt
-from minifuse.backends.cuda import launcher
 from minifuse.backends.cuda.codegen import select
 from minifuse.inspect.dry_run import launches_of
 from minifuse.testing import assert_close
@@ -21,8 +20,7 @@ RANDOM = np.random.default_rng(0)
 def small_tiles():
     """Matrices of any size have tiles: the interpreter takes long for large ones."""
     with pytest.MonkeyPatch.context() as patch:
-        for module in (select, launcher):
-            patch.setattr(module, "generate_scheduled", lambda *operands, **options: None)
+        patch.setattr(select, "generate_scheduled", lambda *operands, **options: None)
         yield
 
 

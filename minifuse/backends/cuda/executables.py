@@ -31,14 +31,14 @@ from ..executable import Cost, Executable, Launcher, count_rows_launches, do_not
 from ..fallback import FallbackMatmul
 from .attention import launches as attention_launches
 from .codegen.multi_tensor import generate_multi_tensor_kernel
-from .codegen.select import generate_kernel
+from .codegen.select import GeneratedKernel, generate_kernel
 from .launcher import CudaKernelLauncher, CudaMatmulLauncher
 from .matmul.fusion_cost import why_not_fused_matmul
 from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
 from .schedule_text import describe_schedule, describe_split
-from .split import SplitLauncher, SplitPlan, source_of, split_of
+from .split import SplitLauncher, SplitPlan, split_of
 
 if TYPE_CHECKING:
     from ..base import Backend
@@ -83,12 +83,17 @@ class CudaKernel(Executable):
         split = split_of(self.step, self.kernel, self.device.multiprocessors)
         return None if split is None else SplitPlan(self.step, self.kernel, split)
 
+    @cached_property
+    def generated(self) -> GeneratedKernel:
+        """The kernel, if it is not split."""
+        return generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts()))
+
     @property
     def source(self) -> str:
         """The text that is compiled, of each launch."""
         if self.split is not None:
-            return "\n\n".join(source_of(part) for part in self.split.parts)
-        return generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())).text
+            return "\n\n".join(part.generate().text for part in self.split.parts)
+        return self.generated.text
 
     @property
     def schedule(self) -> str:
@@ -97,9 +102,7 @@ class CudaKernel(Executable):
             return ""
         if self.split is not None:
             return describe_split(self.split)
-        return describe_schedule(
-            generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())), self.nest
-        )
+        return describe_schedule(self.generated, self.nest)
 
     def cost(self) -> Cost:
         """Return 1 launch, or none if the shape has no elements and the kernel stores no value per row.

@@ -24,7 +24,7 @@ from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
-from .codegen.select import GeneratedKernel, generate_kernel, generate_scheduled
+from .codegen.select import GeneratedKernel, generate_kernel
 from .compiler import kernel_from_text
 from .geometry import (
     EXCLUSIVE_ROW_BYTES,
@@ -76,9 +76,8 @@ class CudaKernelLauncher:
         has_constants: bool = True,
         is_aligned: bool = True,
     ) -> None:
-        kinds = stride_kinds_of(raws)
-        scheduled = generate_scheduled(kernel, nest, kinds, is_aligned, None if split is None else split.axis, has_constants)
-        self.text = text = scheduled or generate_kernel(kernel, nest, kinds)
+        axis = None if split is None else split.axis
+        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws), is_aligned, axis, has_constants)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:
             self.unaligned = cache(

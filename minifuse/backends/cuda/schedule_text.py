@@ -1,8 +1,8 @@
 """Describe the schedule of a kernel in words, axis by axis, with the reason."""
 
-from ...ir.kernel_ir import Kernel, LoopNest
-from .codegen.select import GeneratedKernel, generate_kernel, generate_scheduled
-from .split import Part, SplitPlan
+from ...ir.kernel_ir import LoopNest
+from .codegen.select import GeneratedKernel
+from .split import SplitPlan
 
 SPLIT_REASON = "there are fewer rows than the GPU has room for blocks"
 
@@ -22,17 +22,6 @@ def describe_split(plan: SplitPlan) -> str:
     """Return how a reduction is split over the grid, and the schedule of each launch."""
     chunks = f"{plan.split.chunks} chunks of {plan.split.length:,} elements"
     lines = [f"{len(plan.parts)} launches, i{plan.split.axis} in {chunks} ({SPLIT_REASON})"]
-    lines += [f"launch {k}: {describe_part(part)}" for k, part in enumerate(plan.parts, 1)]
+    for k, part in enumerate(plan.parts, 1):
+        lines.append(f"launch {k}: {describe_schedule(part.generate(), part.step.loop_nest())}")
     return "\n".join(lines)
-
-
-def describe_part(part: Part) -> str:
-    """Return the schedule of one launch of a split reduction."""
-    step, split = part.step, part.split
-    assert isinstance(step.kernel, Kernel)
-    outputs, inputs = step.layouts()
-    nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
-    scheduled = generate_scheduled(
-        step.kernel, nest, split=None if split is None else split.axis, has_constants=part.has_constants
-    )
-    return describe_schedule(scheduled or generate_kernel(step.kernel, nest), nest)

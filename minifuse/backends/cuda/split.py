@@ -16,7 +16,6 @@ from ...ir.kernel_ir import (
     Kernel,
     KernelParameter,
     Load,
-    LoopNest,
     ReduceExpr,
     Shape,
     renumber_operands,
@@ -30,7 +29,7 @@ from ..base import Launcher
 from ..codegen.gpu_schedule import Split, choose_schedule, choose_split
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
-from .codegen.select import generate_kernel, generate_scheduled
+from .codegen.select import GeneratedKernel, generate_kernel
 from .launch_plan import LaunchPlan, ReadyLaunch
 from .launcher import CudaKernelLauncher
 
@@ -61,13 +60,18 @@ class Part(NamedTuple):
         """Whether the text may contain the size of a reduction: not if that is the number of chunks."""
         return self.split is not None or not self.step.dims
 
+    def generate(self) -> GeneratedKernel:
+        """Generate the kernel of this launch."""
+        assert isinstance(self.step.kernel, Kernel)
+        axis = None if self.split is None else self.split.axis
+        return generate_kernel(self.step.kernel, self.step.loop_nest(), split=axis, has_constants=self.has_constants)
+
 
 def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:
     """Return how to split the reductions of a kernel over the grid; None if it has rows enough for all multiprocessors."""
     if not step.dims or kernel.indexed_dtypes() or kernel.effects:
         return None
-    outputs, inputs = step.layouts()
-    loops = LoopNest(step.shape, step.dims, [*outputs, *inputs])
+    loops = step.loop_nest()
     if match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
         return None
     nest = KernelNest(kernel, loops)
@@ -87,9 +91,7 @@ class SplitPlan:
         self.rows = prod(self.row_shape)
         self.inputs = len(step.inputs)
         reductions = kernel.find_all(ReduceExpr)
-        depth: dict[Expression, int] = {}
-        for e in kernel.order:
-            depth[e] = max((depth[x] for x in e.inputs), default=0) + isinstance(e, ReduceExpr)
+        depth = KernelNest(kernel, step.loop_nest()).depth
         last = max(depth[e] for e in reductions)
         for level in range(1, last + 1):
             group = [e for e in reductions if depth[e] == level]
@@ -167,15 +169,14 @@ class SplitPlan:
         is_combined = len(shape) > len(self.step.shape)
         layouts: list[Layout] = []
         sources: list[WorkspaceArray | int] = []
-        count = len(self.step.outputs)
+        count, rows = len(self.step.outputs), row_major(self.row_shape)
         for k in old:
             if k >= self.inputs:
                 array = self.arrays[k - self.inputs]
                 sources.append(array)
-                rows = row_major(self.row_shape)
                 if not is_combined:
                     layouts.append(rows.expand(*shape))
-                elif any(array == x for x in self.results_arrays()):
+                elif array in self.results_arrays():
                     layouts.append(Layout(shape, (0, *rows.strides), 0))
                 else:
                     layouts.append(row_major(shape))
@@ -256,18 +257,6 @@ class SplitLauncher:
         """Return the launches without running them."""
         buffer = self.device.pool.allocate(self.nbytes)
         return [launcher.plan(*arguments) for launcher, arguments in self.resolve(values, buffer.address)]
-
-
-def source_of(part: Part) -> str:
-    """Return the text of one launch."""
-    step, split = part.step, part.split
-    assert isinstance(step.kernel, Kernel)
-    outputs, inputs = step.layouts()
-    nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
-    scheduled = generate_scheduled(
-        step.kernel, nest, split=None if split is None else split.axis, has_constants=part.has_constants
-    )
-    return (scheduled or generate_kernel(step.kernel, nest)).text
 
 
 def load_part(device: "CudaDevice", part: Part) -> CudaKernelLauncher:

@@ -1,6 +1,6 @@
-"""Select the template of a kernel over a loop nest, and generate its text.
+"""Generate the text of a kernel over a loop nest: by a schedule, or by the template of a kernel that still has one.
 
-Sizes affect the selection, for instance of tiles, which need long axes. The text contains no sizes.
+Sizes affect the schedule and the selection of a template. Of all sizes, the text contains only those of constant tiles.
 """
 
 from functools import lru_cache
@@ -44,9 +44,30 @@ class GeneratedKernel(NamedTuple):
     has_rows: bool = False  # whether it reduces rows
 
 
-def generate_kernel(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...] = ()) -> GeneratedKernel:
-    """Generate a kernel over a loop nest; `raws` are the stride kinds of indexed operands."""
-    scheduled = generate_scheduled(kernel, nest, raws)
+def generate_kernel(
+    kernel: Kernel,
+    nest: LoopNest,
+    raws: tuple[str, ...] = (),
+    is_aligned: bool = True,
+    split: int | None = None,
+    has_constants: bool = True,
+) -> GeneratedKernel:
+    """Generate a kernel over a loop nest.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    nest : LoopNest
+    raws : tuple of str
+        The stride kinds of indexed operands.
+    is_aligned : bool
+        Whether operands may move in vectors whatever their addresses are. A template looks at the addresses.
+    split : int, optional
+        An axis of which each block reduces one chunk.
+    has_constants : bool
+        Whether the text may contain the size of a reduction.
+    """
+    scheduled = generate_scheduled(kernel, nest, raws, is_aligned, split, has_constants)
     if scheduled is not None:
         return scheduled
     found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
@@ -63,10 +84,7 @@ def generate_scheduled(
     split: int | None = None,
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
-    """Generate a kernel by a schedule; return None for those that still have a template.
-
-    If `is_aligned` is false, no operand moves in vectors. If `split` is an axis, each block reduces one chunk of it.
-    """
+    """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
     if not kernel.is_nested and has_template(kernel, nest, raws, is_aligned):
         return None
     described = KernelNest(kernel, nest, raws)

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from minifuse.backends.cuda.codegen.base import storage_of
+from minifuse.backends.cuda.codegen.dialect import storage_of
 from minifuse.backends.cuda.codegen.multi_tensor import generate_multi_tensor_kernel
 from minifuse.backends.cuda.compiler import compile_ptx, kernel_from_text
 from minifuse.backends.cuda.intrinsics.pointer_table import DEVICE_FUNCTIONS

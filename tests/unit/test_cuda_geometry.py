@@ -11,18 +11,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import minifuse as mf
+from minifuse.backends.codegen.gpu_facts import MAX_GRID_YZ
 from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
 from minifuse.backends.cuda.geometry import (
-    MAX_GRID_YZ,
     THREADS,
     RowPartition,
-    ceil_div,
     clamp,
     geometry_of,
     partition_long_row,
-    power_of_two,
 )
 from minifuse.compiler.plan import Plan
+from minifuse.core.rounding import ceil_div, power_of_two
 from minifuse.simt import Pointer
 
 from ..cuda.simulated import simulated

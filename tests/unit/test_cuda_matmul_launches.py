@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from minifuse import simt
-from minifuse.backends.cuda.geometry import MAX_GRID_YZ, ceil_div
+from minifuse.backends.codegen.gpu_facts import MAX_GRID_YZ
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
@@ -29,6 +29,7 @@ from minifuse.backends.cuda.tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARRO
 from minifuse.backends.matmul.problem import MatmulOperand, MatmulProblem, plain_problem
 from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
+from minifuse.core.rounding import ceil_div
 from minifuse.ir.step_kernels import plain_matmul
 
 H200 = GpuLimits(132, 227 * 1024)

@@ -3,10 +3,10 @@
 import pytest
 
 import minifuse as mf
-from minifuse.backends.codegen.gpu_facts import ceil_div, power_of_two
 from minifuse.backends.codegen.gpu_schedule import choose_schedule, choose_split
 from minifuse.backends.codegen.nest import KernelNest
 from minifuse.compiler.plan import Plan
+from minifuse.core.rounding import ceil_div, power_of_two
 from minifuse.ir.kernel_ir import LoopNest
 
 from ..cuda.simulated import simulated

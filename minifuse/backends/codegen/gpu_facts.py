@@ -5,6 +5,7 @@ from functools import cached_property
 from math import prod
 
 from ...core.dtypes import bool_
+from ...core.rounding import ceil_div
 from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput
 from .nest import KernelNest, leaf_operand
 from .schedule import LoopSchedule
@@ -18,16 +19,6 @@ MAX_GRID_YZ = 65535  # blocks along y, and along z
 MAX_SMALL_AXIS = 4
 MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
-
-
-def ceil_div(a: int, b: int) -> int:
-    """Return a / b, rounded up."""
-    return -(-a // b)
-
-
-def power_of_two(n: float) -> int:
-    """Return the smallest power of two that is at least n."""
-    return 1 << max(int(-(-n // 1)) - 1, 0).bit_length()
 
 
 class Facts:
@@ -219,3 +210,9 @@ def grid_blocks(schedule: LoopSchedule, sizes: Sequence[int], reduced: frozenset
         for a, (n, tile) in enumerate(zip(sizes, schedule.tiles, strict=True))
         if a not in reduced and not tile.is_constant
     }
+
+
+def split_grid_yz(count: int) -> tuple[int, int]:
+    """Distribute `count` blocks along y and z. There may be a few more blocks than `count`."""
+    y = min(count, MAX_GRID_YZ)
+    return y, ceil_div(count, y)

@@ -10,7 +10,8 @@ from math import prod
 from typing import NamedTuple
 
 from ...core.dtypes import bool_
-from .gpu_facts import MAX_GRID_YZ, WARP, Facts, ceil_div, grid_blocks, power_of_two
+from ...core.rounding import ceil_div, power_of_two
+from .gpu_facts import WARP, Facts, grid_blocks, split_grid_yz
 from .nest import KernelNest, cost_of
 from .schedule import LoopSchedule, Tile
 
@@ -120,10 +121,9 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     kept = facts.kept_bytes()
     if kept and n % vector:
         vector = 1  # a row in registers has no tail
-    is_whole = n % vector == 0
     fits = False
     why = "adjacent threads share a row"
-    if kept and len(facts.long) == 1 and is_whole:
+    if kept and len(facts.long) == 1:
         groups = ceil_div(n, vector)
         limit = max(MAX_ROW_BYTES // (1 if vector > 1 else 2) // kept // vector, 1)
         most = limit if rows >= 1024 else max(limit // 4, 1)
@@ -296,5 +296,4 @@ def launch_grid(
         return rest, 1, 1
     if row is not None:
         return column, row, rest
-    y = min(rest, MAX_GRID_YZ)
-    return column, y, ceil_div(rest, y)
+    return column, *split_grid_yz(rest)

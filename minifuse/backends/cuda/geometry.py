@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from math import prod
 from typing import NamedTuple
 
-from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
+from ...core.rounding import ceil_div, power_of_two
+from ..codegen.gpu_facts import WARP, split_grid_yz
+from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
 from .codegen.segment_sum_blocked import ROWS
 from .codegen.transpose import LANES, SIDE
 
@@ -21,7 +23,6 @@ EXCLUSIVE_ROW_BYTES = 100 * 1024  # a row with more bytes is alone on its multip
 CHUNK_BYTES = 32  # bytes of a long row in flight per thread; twice as many if it is read twice
 LINE_THREADS = 8  # threads that load 128 adjacent bytes in groups of four float32
 VECTOR_WIDTH = 4  # elements of a vector load or store
-MAX_GRID_YZ = 65535  # blocks along y, and along z
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0; older GPUs have less and read long rows again
@@ -151,22 +152,6 @@ def column_geometry(count: int, columns: int, length: int) -> LaunchGeometry:
     y = clamp(power_of_two(ceil_div(length, 4)), 1, 4 if blocks >= MIN_BUSY_BLOCKS else MAX_COLUMN_THREADS // WARP)
     x = clamp(power_of_two(columns), WARP, max(WARP, THREADS // 2 // y))
     return LaunchGeometry((ceil_div(columns, x), *split_grid_yz(count)), (x, y, 1))
-
-
-def split_grid_yz(count: int) -> tuple[int, int]:
-    """Distribute `count` blocks along y and z. There may be a few more blocks than `count`."""
-    y = min(count, MAX_GRID_YZ)
-    return y, ceil_div(count, y)
-
-
-def ceil_div(a: int, b: int) -> int:
-    """Return a / b, rounded up."""
-    return -(-a // b)
-
-
-def power_of_two(n: int) -> int:
-    """Return the smallest power of two that is at least n."""
-    return 1 << max(n - 1, 0).bit_length()
 
 
 def clamp(n: int, low: int, high: int) -> int:

@@ -22,7 +22,8 @@ from ..base import Launcher, ScalarFunction, check_fits
 from ..codegen.gpu_schedule import Split, launch_grid
 from ..fast_call import IF_ALIGNED, CallValue, encode_argument
 from ..matmul.problem import matmul_problem
-from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, storage_of
+from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
+from .codegen.dialect import storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
 from .codegen.select import GeneratedKernel, generate_kernel
 from .compiler import kernel_from_text

@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from ...core.dtypes import DType
 from ...core.layout import Layout
+from ...core.rounding import ceil_div
 from ...ir.kernel_ir import (
     Accumulator,
     Expression,
@@ -36,7 +37,7 @@ from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text
 from .driver import THREADS
 from .gemm import compile_loops, plan_gemm
-from .gemm_config import ceil_div, choose_config, lanes_of, with_stored_operands, with_unit_strides
+from .gemm_config import choose_config, lanes_of, with_stored_operands, with_unit_strides
 from .launcher import CpuKernelLauncher
 
 THREAD_LOCAL = -1  # index of the thread-local operand of a stage: a block of a or b, or unfinished sums

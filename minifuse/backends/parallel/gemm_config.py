@@ -9,6 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from ...core.dtypes import DType
+from ...core.rounding import ceil_div
 from ..llvm_linker import VECTOR_BYTES
 from ..matmul.problem import MatmulOperand, MatmulProblem
 from ..matmul.search import find_cheapest
@@ -201,8 +202,3 @@ def choose_tile(config: GemmConfig, threads: int) -> tuple[int, int]:
 def lanes_of(dtype: DType) -> int:
     """Return the number of elements in a vector register."""
     return VECTOR_BYTES // dtype.itemsize
-
-
-def ceil_div(size: int, step: int) -> int:
-    """Return size / step, rounded up."""
-    return -(-size // step)

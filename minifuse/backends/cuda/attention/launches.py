@@ -11,12 +11,13 @@ import numpy as np
 
 from ....core.dtypes import DType, float32
 from ....core.layout import Layout
+from ....core.rounding import ceil_div
 from ....ir.array_functions import CompositeOp
 from ....ir.kernel_ir import LoopNest, Shape
 from ....simt import Pointer
 from ...base import Launcher
+from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...fast_call import CallValue, encode_argument
-from ..geometry import MAX_GRID_YZ, ceil_div
 from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
 from ..launcher import ALIGNMENT_MASK, prepare_kernels
 from ..tile_shapes import GpuKernel

@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
-from ....core.dtypes import DType, bool_, int64
-from ....core.operators import where
+from ....core.dtypes import DType, int64
 from ....ir.kernel_ir import (
     Constant,
     Expression,
@@ -15,13 +14,11 @@ from ....ir.kernel_ir import (
     Kernel,
     KernelParameter,
     Load,
-    Op,
     ReadOutput,
 )
-from ...codegen.expression_printer import ExpressionPrinter
 from ...codegen.nest import KernelNest, leaf_operand
 from ...codegen.schedule import LoopSchedule, Tile
-from .dialect import CudaDialect
+from .dialect import CudaDialect, CudaPrinter, storage_of
 from .padded_loads import is_padded_load
 
 LETTERS = "xyz"
@@ -45,7 +42,7 @@ class StagedTile(NamedTuple):
     size: int
 
 
-class AxisPrinter(ExpressionPrinter):
+class AxisPrinter(CudaPrinter):
     """The text of a kernel under construction, and where its thread is along each axis.
 
     Parameters
@@ -298,15 +295,6 @@ class AxisPrinter(ExpressionPrinter):
         """Return the name of the function that computes an operator."""
         return self.dialect.word(name, dtype)
 
-    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the two operands of a combiner; accumulators of bools are integers."""
-        found = super().operands_of_combiner(dtype)
-        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
-
-    def combiner_result(self, e: Expression) -> str:
-        """Return the result of a combiner as an expression; a bool is converted to an integer."""
-        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
-
     def leaf_text(self, e: Expression) -> str:
         """Return the text of a load, or of an index."""
         if isinstance(e, IndexedLoad):
@@ -333,22 +321,7 @@ class AxisPrinter(ExpressionPrinter):
 
     def text(self, e: Expression) -> str:
         """Return the text of an expression."""
-        if e not in self.names and isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad):
-            condition, load, other = e.inputs
-            if load in self.padded:  # loaded only inside
-                return f"({self.text(load)} if {self.text(condition)} else {self.text(other)})"
-        if e not in self.names and isinstance(e, Op) and e.operator is not None:
-            special = self.dialect.operation(e, [self.text(x) for x in e.inputs], super().text)
-            if special is not None:
-                return special
+        if e not in self.names and is_padded_load(e):
+            condition, load, other = map(self.text, e.inputs)
+            return f"({load} if {condition} else {other})"  # loaded only inside
         return super().text(e)
-
-
-def storage_of(dtype: DType) -> str:
-    """Return the type of an element in memory: a bool is a byte."""
-    return "u8" if dtype is bool_ else dtype.short
-
-
-def accumulator_of(dtype: DType) -> str:
-    """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
-    return "i32" if dtype is bool_ else dtype.short

@@ -16,26 +16,25 @@ this way: a multiple of four, or 0 if an address is not aligned. The launch comp
 
 from collections.abc import Sequence
 
-from ....core.dtypes import DType, bool_, int32
+from ....core.dtypes import bool_
 from ....core.interning import toposort
 from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from ....ir.segment_sum import SegmentSum
 from ...codegen.expression_printer import literal
+from ...codegen.gpu_facts import WARP
+from ...codegen.gpu_schedule import IN_FLIGHT, MAX_REPEATED_COST
 from ...codegen.loop_emitter import LoopEmitter, replace_index
 from ...codegen.nest import operand_name
-from .dialect import BY_KIND, CudaDialect
+from .dialect import CudaDialect, CudaPrinter, accumulator_of, storage_of
 from .point_function import Point
 
-WARP = 32
 WIDTH = 125  # maximum characters of a line
 MAX_INLINE_WIDTH = 80  # maximum characters of four values that are not assigned to names first
 MAX_COLUMN_THREADS = 256  # threads of a block that reduces columns
 MAX_ROW_THREADS = 512  # threads that share a row
-IN_FLIGHT = 32  # bytes that a thread should load before it waits
-MAX_REPEATED_COST = 64  # cost of a point in additions, above which its long text is emitted for one group of four only
 
 
-class CudaSource(LoopEmitter):
+class CudaSource(CudaPrinter, LoopEmitter):
     """A kernel's text under construction, and its `parameters`: (name, type) of each argument, * marks pointers."""
 
     def __init__(self, kernel: Kernel, rows: int, classes: Sequence[str], raws: Sequence[str] = ()) -> None:
@@ -410,38 +409,3 @@ class CudaSource(LoopEmitter):
         """Return a place as two arguments: the operand, and the index in it, where `letter` names the last axis's index."""
         last = self.axes - 1
         return replace_index(place[:-1].replace("[", ", ", 1), f"i{last}", f"{letter}{last}")
-
-    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the two operands of a combiner; bools are passed as integers."""
-        found = super().operands_of_combiner(dtype)
-        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
-
-    def combiner_result(self, e: Expression) -> str:
-        """Return the result of a combiner as an expression; a bool is converted to an integer."""
-        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
-
-    def text(self, e: Expression) -> str:
-        """Return the text of an expression."""
-        if e in self.names:
-            return self.names[e]
-        if isinstance(e, Op) and e.operator is not None:
-            inputs, name = [self.text(x) for x in e.inputs], e.operator.name
-            if e.dtype is bool_ and name in ("invert", "abs"):
-                return f"(not {inputs[0]})" if name == "invert" else inputs[0]
-            if e.dtype.is_integer and name in ("neg", "abs"):  # Numba computes 64 bits, and the interpreter exactly
-                return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
-            if name == "invert":
-                return f"(~{inputs[0]})"
-            if e.dtype is int32 and name in BY_KIND:
-                return f"i32({super().text(e)})"
-        return super().text(e)
-
-
-def storage_of(dtype: DType) -> str:
-    """Return the type of an element in memory: a bool is a byte."""
-    return "u8" if dtype is bool_ else dtype.short
-
-
-def accumulator_of(dtype: DType) -> str:
-    """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
-    return "i32" if dtype is bool_ else dtype.short

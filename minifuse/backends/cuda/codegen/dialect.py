@@ -1,10 +1,8 @@
-"""How generated CUDA kernels name functions and load elements."""
-
-from collections.abc import Callable, Sequence
+"""How generated CUDA kernels name functions, load elements and compute operators."""
 
 from ....core.dtypes import DType, bool_, int32, int64
 from ....ir.kernel_ir import Expression, Op
-from ...codegen.expression_printer import WRAPPING_OPS
+from ...codegen.expression_printer import WRAPPING_OPS, ExpressionPrinter
 from ...codegen.loop_emitter import Dialect
 
 BY_KIND = {"pow", "floordiv", "mod", "lshift", "rshift"}  # functions with other names and other semantics for integers
@@ -25,16 +23,41 @@ class CudaDialect(Dialect):
         """Return the element at a place in memory, where a bool is a byte."""
         return f"({place} != 0)" if dtype is bool_ else place
 
-    def operation(self, e: Op, inputs: Sequence[str], default: Callable[[Expression], str]) -> str | None:
-        """Return the text of an operator that Numba CUDA computes differently; None for all others."""
-        assert e.operator is not None
-        name = e.operator.name
-        if e.dtype is bool_ and name in ("invert", "abs"):
-            return f"(not {inputs[0]})" if name == "invert" else inputs[0]
-        if e.dtype.is_integer and name in ("neg", "abs"):  # Numba computes 64 bits, and the interpreter exactly
-            return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
-        if name == "invert":
-            return f"(~{inputs[0]})"
-        if e.dtype is int32 and name in BY_KIND:
-            return f"i32({default(e)})"
-        return None
+
+class CudaPrinter(ExpressionPrinter):
+    """Prints expressions as Numba CUDA computes them: some operators differ, and accumulators of bools are integers."""
+
+    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
+        """Return the two operands of a combiner; bools are passed as integers."""
+        found = super().operands_of_combiner(dtype)
+        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
+
+    def combiner_result(self, e: Expression) -> str:
+        """Return the result of a combiner as an expression; a bool is converted to an integer."""
+        return f"i32({self.bare(e)})" if e.dtype is bool_ else super().combiner_result(e)
+
+    def text(self, e: Expression) -> str:
+        """Return the text of an expression."""
+        if e in self.names:
+            return self.names[e]
+        if isinstance(e, Op) and e.operator is not None:
+            inputs, name = [self.text(x) for x in e.inputs], e.operator.name
+            if e.dtype is bool_ and name in ("invert", "abs"):
+                return f"(not {inputs[0]})" if name == "invert" else inputs[0]
+            if e.dtype.is_integer and name in ("neg", "abs"):  # Numba computes 64 bits, and the interpreter exactly
+                return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
+            if name == "invert":
+                return f"(~{inputs[0]})"
+            if e.dtype is int32 and name in BY_KIND:
+                return f"i32({super().text(e)})"
+        return super().text(e)
+
+
+def storage_of(dtype: DType) -> str:
+    """Return the type of an element in memory: a bool is a byte."""
+    return "u8" if dtype is bool_ else dtype.short
+
+
+def accumulator_of(dtype: DType) -> str:
+    """Return the type of a reduction's accumulator: an integer for bools, since shuffles do not support bools."""
+    return "i32" if dtype is bool_ else dtype.short

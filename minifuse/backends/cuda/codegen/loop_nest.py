@@ -14,11 +14,12 @@ from contextlib import contextmanager
 from ....core.dtypes import bool_
 from ....ir.kernel_ir import Expression, IndexValue, ReduceExpr
 from ...codegen.expression_printer import literal
+from ...codegen.gpu_facts import WARP
 from ...codegen.schedule import Tile
-from .axis_printer import LETTERS, Axes, Value, accumulator_of
+from .axis_printer import LETTERS, Axes, Value
+from .dialect import accumulator_of
 from .stage_printer import Sink, StagePrinter
 
-WARP = 32
 REDUCTION_WORDS = {"add": "sum", "mul": "product", "maximum": "max", "minimum": "min", "and_": "all", "or_": "any"}
 
 

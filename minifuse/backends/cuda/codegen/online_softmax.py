@@ -11,7 +11,8 @@ from collections.abc import Sequence
 from ....core.dtypes import bool_
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, ReduceExpr
 from ..geometry import RowPartition
-from .base import CudaSource, storage_of
+from .base import CudaSource
+from .dialect import storage_of
 from .online_exp_sum import sums_of_exponentials
 from .point_function import Point
 from .reciprocals import with_reciprocals

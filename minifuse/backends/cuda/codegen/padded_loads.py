@@ -9,7 +9,7 @@ def with_padded_loads(kernel: Kernel) -> Kernel:
     new: dict[Expression, Expression] = {}
     for e in kernel.order:
         inputs = tuple(new[x] for x in e.inputs)
-        if isinstance(e, Op) and e.operator is where and isinstance(e.inputs[1], IndexedLoad):
+        if is_padded_load(e):
             load = with_inputs(e.inputs[1], tuple(without_clamps(x) for x in inputs[1].inputs))
             inputs = inputs[0], load, inputs[2]
         new[e] = with_inputs(e, inputs) if inputs else e

@@ -18,7 +18,8 @@ from ....ir.kernel_ir import (
     ReduceExpr,
 )
 from ...codegen.nest import leaf_operand
-from .axis_printer import Axes, Value, storage_of
+from .axis_printer import Axes, Value
+from .dialect import storage_of
 from .tile_printer import TilePrinter
 
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value is kept in registers for a later stage

@@ -4,9 +4,11 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from math import prod
 
+from ....core.rounding import ceil_div
 from ....ir.kernel_ir import Load
 from ...codegen.nest import leaf_operand
-from .axis_printer import AxisPrinter, StagedTile, storage_of
+from .axis_printer import AxisPrinter, StagedTile
+from .dialect import storage_of
 
 
 class TilePrinter(AxisPrinter):
@@ -31,7 +33,7 @@ class TilePrinter(AxisPrinter):
             size *= self.schedule.span(a)
         dtype = next(e.dtype for e in self.kernel.find_all(Load) if leaf_operand(e) == name)
         self.declarations.append(f"{name}_tile = cuda.shared.array({size}, {storage_of(dtype)})")
-        steps = -(-self.tile_count(axes) // self.schedule.threads)
+        steps = ceil_div(self.tile_count(axes), self.schedule.threads)
         self.declarations.append(f"{name}_next = cuda.local.array({steps}, {storage_of(dtype)})")
         return StagedTile(f"{name}_tile", axes, pitches, size)
 
@@ -84,7 +86,7 @@ class TilePrinter(AxisPrinter):
     def share_of_tile(self, tile: StagedTile) -> Iterator[None]:
         """Open the loop over the elements `e` of a tile that the thread copies."""
         count, threads = self.tile_count(tile.axes), self.schedule.threads
-        lines = [f"for m in range({-(-count // threads)}):", f"e = thread + {threads} * m"]
+        lines = [f"for m in range({ceil_div(count, threads)}):", f"e = thread + {threads} * m"]
         lines += [f"if e < {count}:"] * (count % threads > 0)
         with self.block(*lines):
             yield

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from ....ir.kernel_ir import Expression, IndexedAccess, IndexValue, Kernel, Load, LoopNest, ReduceExpr
 from ...codegen.loop_emitter import replace_index
 from ..intrinsics.base import PITCH
-from .base import CudaSource, storage_of
+from .base import CudaSource
+from .dialect import storage_of
 
 SIDE = 64  # of a tile: points along each of its two axes
 LANES = (8, 32)  # threads along x and y: a warp processes 4 rows of 8 groups of four, without bank conflicts

@@ -23,7 +23,8 @@ from ....ir.step_kernels import MatmulKernel
 from ....simt import Array
 from ....simt.arithmetic import RealNumber
 from ...codegen.nest import operand_name
-from ..codegen.base import CudaSource, storage_of
+from ..codegen.base import CudaSource
+from ..codegen.dialect import storage_of
 from ..compiler import functions_from_text
 from ..intrinsics.base import device
 

@@ -10,9 +10,11 @@ from functools import cache, lru_cache, partial
 from typing import NamedTuple
 
 from ....core.dtypes import DType, float64
+from ....core.rounding import ceil_div
+from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulProblem
 from ...matmul.search import Candidates, find_cheapest
-from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
+from ..geometry import MAX_SHARED_BYTES
 from ..tile_shapes import FLOAT64_MMA, LARGE, MIDDLE, NARROW, SHAPES_BY_ITEMSIZE, SLIM, SMALL, WIDE, GpuKernel, TileShape
 from .element_types import element_name
 from .float64 import MAX_TILE_BYTES, float64_operand_mode, make_float64

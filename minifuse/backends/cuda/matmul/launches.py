@@ -11,9 +11,11 @@ from math import prod
 
 from ....core.dtypes import HIGHEST, float32
 from ....core.layout import Layout
+from ....core.rounding import ceil_div
 from ....ir.step_kernels import MatmulKernel
+from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulOperand, MatmulProblem
-from ..geometry import MAX_GRID_YZ, MAX_SHARED_BYTES, ceil_div
+from ..geometry import MAX_SHARED_BYTES
 from .heuristics import GpuGemmConfig, GpuLimits, choose_config
 from .operands import (
     MAX_BATCH_AXES,

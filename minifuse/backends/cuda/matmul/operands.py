@@ -11,13 +11,14 @@ import numpy as np
 
 from ....core.dtypes import int64
 from ....core.layout import Layout
+from ....core.rounding import ceil_div
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, KernelParameter, Load, stride_kind
 from ....ir.step_kernels import MatmulKernel
 from ....simt import Pointer
+from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...codegen.nest import operand_name
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
 from ..device.tensor_maps import TensorMapBox
-from ..geometry import MAX_GRID_YZ, ceil_div
 from ..launch_plan import KernelArgument, LaunchPlan
 from ..tile_shapes import GpuKernel
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts

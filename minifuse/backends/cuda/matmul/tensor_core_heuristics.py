@@ -10,10 +10,11 @@ from itertools import product
 from typing import NamedTuple
 
 from ....core.dtypes import HIGH
+from ....core.rounding import ceil_div
+from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulOperand, MatmulProblem
 from ...matmul.search import Candidates, find_cheapest
 from ..device.tensor_maps import ITEMSIZE
-from ..geometry import MAX_GRID_YZ, ceil_div
 from ..intrinsics.wgmma import ROW_BYTES
 from .heuristics import (
     CYCLES_PER_PART,

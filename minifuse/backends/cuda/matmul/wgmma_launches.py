@@ -4,10 +4,10 @@ from collections.abc import Iterator
 from math import prod
 from typing import NamedTuple
 
+from ....core.rounding import ceil_div
 from ....ir.step_kernels import MatmulKernel
 from ...matmul.problem import MatmulOperand
 from ..device.tensor_maps import ITEMSIZE, TensorMapBox
-from ..geometry import ceil_div
 from ..intrinsics.wgmma import ROW_BYTES
 from .operands import (
     OUT,

@@ -10,13 +10,12 @@ Only buffers of the call are merged. The pass compares regions of memory exactly
 
 from bisect import bisect_left
 from collections.abc import Collection
-from dataclasses import replace
 
 from ..backends.base import Backend
 from ..ir.array_functions import SliceUpdate
 from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel, Load
-from ..ir.steps import BufferView, Step, can_store_in, may_overlap
+from ..ir.steps import Step, can_store_in, may_overlap, move_operands
 from .fusion_log import active_log
 from .graph import Graph
 
@@ -149,7 +148,8 @@ class BufferMerger:
                     return None
                 if not can_store_in(step, target, target):
                     return None
-            changed[j] = move_views(step.alias_outputs(targets), new, old)
+            moved = {(slot, layout): (old, layout) for slot, layout in step.buffer_views() if slot == new}
+            changed[j] = move_operands(step.alias_outputs(targets), moved)
         return changed
 
     def step(self, k: int) -> Step:
@@ -168,12 +168,3 @@ class BufferMerger:
         if new in self.kept:
             self.kept.add(old)
         del self.users[new]
-
-
-def move_views(step: Step, source: int, target: int) -> Step:
-    """Return a step whose operands in one slot are in another."""
-
-    def move(views: list[BufferView]) -> list[BufferView]:
-        return [(target if slot == source else slot, layout) for slot, layout in views]
-
-    return replace(step, outputs=move(step.outputs), inputs=move(step.inputs), indexed_operands=move(step.indexed_operands))

@@ -117,7 +117,7 @@ class KernelBuilder:
         is_row_major = node.ndim != len(self.space.shape) or isinstance(node.function, Copy | GatherND)
         is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
         if node.shape != self.space.shape:  # a result that is reduced is row-major, as the tracer promises
-            is_row_major = is_row_major or node in set(map(strip_views, emission.graph.roots))
+            is_row_major = is_row_major or node in targets.updates.roots
         inputs = [self.nested.strip(layout) for slot, layout in self.inputs if slot != NO_BUFFER]
         read = [Layout(node.shape, layout.strides, 0) for layout in inputs if layout.ndim == node.ndim]
         read += [self.layout_of_gather(layout, indices, node.shape) for layout, indices in self.gathers]

@@ -5,7 +5,7 @@ own. Whether that pays is a matter of cost: the ops that are computed again, aga
 loaded. `fusibility` has the limits.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Container, Iterable, Mapping, Sequence
 from math import prod
 from typing import NamedTuple
 
@@ -26,7 +26,7 @@ from .reindexing import Views, is_computable, layout_of_views
 MAX_READS = 64  # reads of a reduction that are followed: keeps the pass linear
 MAX_INLINED = 64  # nodes that a nested reduction is computed from
 
-Users = Mapping[Node, Sequence[Node]]
+Users = Mapping[Node, Iterable[Node]]
 
 
 class NestedCost(NamedTuple):
@@ -80,14 +80,11 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
 
     Consumers are visited first, because a reduction in a nested one is computed at all of its points.
     """
-    users: dict[Node, list[Node]] = {}
-    for node in graph.nodes:
-        for x in node.inputs:
-            users.setdefault(x, []).append(node)
-    roots = {*map(strip_views, graph.roots), *[strip_views(node) for _, node in graph.contents]}
+    updates = graph.slice_updates
+    roots = updates.roots | {strip_views(node) for _, node in graph.contents}
     points, reasons = dict[Node, int](), dict[Node, str]()
     for node in reversed(reductions):
-        readers = find_readers(node, users, roots, points)
+        readers = find_readers(node, updates.users, roots, points)
         if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS

@@ -1,12 +1,11 @@
 """Store values in arguments. To save a copy, the step that computes a value writes it directly to the argument's memory."""
 
-from collections.abc import Collection, Mapping
-from dataclasses import replace
+from collections.abc import Collection
 
 from ..backends.base import Backend
 from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel, ReadOutput, copy_kernel
-from ..ir.steps import BufferView, Step, can_store_in, may_overlap, relocate
+from ..ir.steps import BufferView, Step, can_store_in, may_overlap, move_operands, relocate
 from .fusion_log import IN_PLACE, FusionLog, active_log
 from .graph import Graph, locate_view
 
@@ -128,11 +127,3 @@ class InPlaceStores:
             self.index_step(k, self.early[k])
         self.nodes.setdefault(target[0], []).extend(self.nodes.pop(slot, []))
         return True
-
-
-def move_operands(step: Step, new_view: Mapping[BufferView, BufferView]) -> Step:
-    """Return a step whose operands are at other places."""
-    outputs, inputs, indexed = (
-        [new_view.get(x, x) for x in views] for views in (step.outputs, step.inputs, step.indexed_operands)
-    )
-    return replace(step, outputs=outputs, inputs=inputs, indexed_operands=indexed)

@@ -168,6 +168,14 @@ def relocate(view: BufferView, source: BufferView, target: BufferView) -> Buffer
         return None
 
 
+def move_operands(step: Step, new_view: Mapping[BufferView, BufferView]) -> Step:
+    """Return a step whose operands are at other places."""
+    outputs, inputs, indexed = (
+        [new_view.get(x, x) for x in views] for views in (step.outputs, step.inputs, step.indexed_operands)
+    )
+    return replace(step, outputs=outputs, inputs=inputs, indexed_operands=indexed)
+
+
 def may_overlap(a: BufferView, b: BufferView) -> bool:
     """Return whether two buffer views share elements, as far as `share_bytes` can decide it.
 

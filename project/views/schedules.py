@@ -19,6 +19,7 @@ from minifuse.backends.cuda.codegen.select import GeneratedKernel, patterns_of, 
 from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.backends.cuda.launcher import kernel_geometry, python_kernel, sizes_and_strides
 from minifuse.core.errors import MinifuseError
+from minifuse.core.layout import row_major
 from minifuse.inspect.dry_run import RecordingBackend, RecordingDevice
 from minifuse.ir.kernel_ir import Kernel, LoopNest
 
@@ -248,7 +249,7 @@ def nest_of(computation: Computation, sizes: Sizes) -> LoopNest:
     extent = dict(zip(computation.axes, sizes, strict=True))
 
     def strides(axes: tuple[str, ...]) -> tuple[int, ...]:
-        steps = {axis: prod(extent[b] for b in axes[k + 1 :]) for k, axis in enumerate(axes)}
+        steps = dict(zip(axes, row_major([extent[a] for a in axes]).strides, strict=True))
         return tuple(steps.get(axis, 0) for axis in computation.axes)
 
     operands = [strides(axes) for axes in (computation.output, *computation.inputs)]

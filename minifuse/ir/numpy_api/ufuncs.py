@@ -92,10 +92,27 @@ def float_limits(x: "Array") -> tuple[float, float]:
 # Rounding. It has no gradient.
 
 
+@implements(np.rint)
+def rint(x: "Array") -> "Array":
+    """Round to the nearest integer, half to even. A zero has the sign of x.
+
+    Floats of at least 1 / epsilon are integers. So an addition of 1 / epsilon rounds to an integer, as the processor rounds.
+    """
+    (x,) = promote_to_float(x)
+    x = x.detach()
+    limit, size = 1 / float_limits(x)[0], abs(x)
+    nearest = (size + limit) - limit
+    nearest = where(eq(nearest, 0), x * 0, where(x < 0, -nearest, nearest))
+    return where(size < limit, nearest, x)  # NaN is not less
+
+
 @implements(np.floor)
 def floor(x: "Array") -> "Array":
     """Round down to an integer."""
-    return where(isfinite(x), floordiv(x, 1), x.detach()) if x.dtype.is_float else x.clone()
+    if not x.dtype.is_float:
+        return x.clone()
+    nearest = rint(x)
+    return where(nearest > x.detach(), nearest - 1, nearest)
 
 
 @implements(np.ceil)
@@ -105,19 +122,6 @@ def ceil(x: "Array") -> "Array":
 
 
 define(np.trunc, lambda x: where(x < 0, ceil(x), floor(x)) if x.dtype.is_float else x.clone(), "Round toward zero.")
-
-
-@implements(np.rint)
-def rint(x: "Array") -> "Array":
-    """Round to the nearest integer, half to even. A zero has the sign of x."""
-    (x,) = promote_to_float(x)
-    x = x.detach()
-    low = floor(x)
-    fraction = x - low
-    nearest = where(fraction > 0.5, low + 1, where(fraction < 0.5, low, low + mod(low, 2)))
-    return where(isfinite(x), where(eq(nearest, 0), x * 0, nearest), x)
-
-
 define(np.divmod, lambda a, b: (floordiv(a, b), mod(a, b)), "Return (a // b, a % b).")
 
 # Logic. Nonzero is true.

@@ -16,7 +16,7 @@ Only `host` imports Numba, and no file imports a GPU library. The interpreter ex
 model time: there are no caches, no latencies and no compiler optimizations.
 """
 
-from .cuda_api import cuda, mma_sync, word
+from .cuda_api import cuda, mma_sync, shuffle_registers, word
 from .lanes import current
 from .launch import Schedules, run, schedules, trace
 from .memory import KernelArray as Array
@@ -37,6 +37,7 @@ __all__ = [
     "mma_sync",
     "run",
     "schedules",
+    "shuffle_registers",
     "trace",
     "word",
 ]

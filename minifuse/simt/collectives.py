@@ -46,6 +46,7 @@ SHUFFLE_SOURCES: Final[Mapping[str, Callable[[int, int], int]]] = {
     "shfl_up_sync": lane_below,
     "shfl_down_sync": lane_above,
     "shfl_xor_sync": lambda lane, other: lane ^ other,
+    "shfl_registers": lambda lane, other: lane ^ other,  # of several values at once
 }
 
 
@@ -53,7 +54,7 @@ def shuffle(operation: str, operands: ShuffleOperands) -> dict[int, LaneNumber]:
     """Return for each lane the value of its source lane."""
     source_of, results = SHUFFLE_SOURCES[operation], dict[int, LaneNumber]()
     for lane, (value, selector) in operands.items():
-        if isinstance(value, bool) or not isinstance(value, SHUFFLE_TYPES):
+        if operation != "shfl_registers" and (isinstance(value, bool) or not isinstance(value, SHUFFLE_TYPES)):
             raise UnsupportedShuffleError(type(value).__name__)
         source = source_of(lane, int(selector) % WARP_SIZE)
         if source not in operands:

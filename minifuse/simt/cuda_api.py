@@ -84,6 +84,8 @@ def join_collective(name: Literal["match_all_sync"], mask: int, value: object, /
 @overload
 def join_collective(name: Literal["mma_sync"], mask: int, *operands: object) -> tuple[np.float32, ...]: ...
 @overload
+def join_collective(name: Literal["shfl_registers"], mask: int, values: np.ndarray, other: int, /) -> np.ndarray: ...
+@overload
 def join_collective(name: Literal["syncwarp"], mask: int) -> None: ...
 def join_collective(name: str, mask: int, *operands: object) -> object:
     """Wait until all lanes of a mask have reached this instruction, and return this lane's result."""
@@ -111,6 +113,11 @@ def mma_sync(kind: str, a: Registers, b: Registers, c: Registers) -> tuple[np.fl
         This lane's fragments: 4, 2 and 4 registers. `simt.fragments` defines which elements they contain.
     """
     return join_collective("mma_sync", FULL_MASK, kind, a, b, c)
+
+
+def shuffle_registers(values: np.ndarray, lanes: int) -> np.ndarray:
+    """Return the values of the lane xor `lanes`: one `shfl_xor_sync` for each register, in one step of the interpreter."""
+    return join_collective("shfl_registers", FULL_MASK, values, lanes)
 
 
 def wait_at_barrier(name: str, *predicates: object) -> int:

@@ -5,7 +5,17 @@ import pytest
 
 from minifuse import simt
 from minifuse.backends.cuda.intrinsics.base import cuda, device, f32
-from minifuse.backends.cuda.intrinsics.gemm import commit, copy_async, lane_indices, outer_products, store_tile, wait, zeros
+from minifuse.backends.cuda.intrinsics.gemm import (
+    commit,
+    copy_async,
+    interleave_columns,
+    interleaved_indices,
+    lane_indices,
+    outer_products,
+    store_tile,
+    wait,
+    zeros,
+)
 from minifuse.core.errors import OutOfBoundsError, RaceError, UninitializedReadError
 
 ROWS, COLUMNS = lane_indices(4, 2), lane_indices(8, 2)  # a lane of four, two by two
@@ -185,3 +195,26 @@ def test_a_store_writes_only_its_own_elements(wide):
             mine[M:] = mine[:, N:] = False
         assert np.array_equal(out[: 6 * 24].reshape(6, 24), np.where(mine, expected, -1))
         assert (out[6 * 24 :] == -1).all()
+
+
+@pytest.mark.parametrize("lanes", [4, 8, 16, 32])
+def test_interleaved_columns_are_adjacent_among_lanes(lanes):
+    rows, columns = 3, 8
+    interleave, places = interleave_columns(rows, columns, lanes), interleaved_indices(columns, lanes)
+
+    @simt.word
+    def interleaved(lane):
+        mine = [[100 * i + 4 * lane + j for j in lane_indices(columns, lanes)] for i in range(rows)]
+        return interleave(np.array(mine, np.float32), lane)
+
+    def kernel(out):
+        sums = interleaved(cuda.threadIdx.x % lanes)
+        for i in range(rows):
+            for j in range(columns):
+                out[(cuda.threadIdx.x * rows + i) * columns + j] = sums[i, j]
+
+    out = np.zeros((32, rows, columns), np.float32)
+    simt.run(kernel, 1, 32, out.reshape(-1))
+    lane = np.arange(32) % lanes
+    expected = 100 * np.arange(rows)[None, :, None] + lane[:, None, None] + np.array(places)[None, None]
+    np.testing.assert_array_equal(out, expected)

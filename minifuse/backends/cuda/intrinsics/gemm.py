@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from ....simt import Array, current, word
+from ....simt import Array, current, shuffle_registers, word
 from ....simt.arithmetic import RealNumber
 from ....simt.lanes import CopyInFlight
 from ..tile_shapes import swizzle
@@ -137,6 +137,42 @@ def tile_reader(
         return np.take_along_axis(elements, order, 1) if is_swizzled else elements
 
     return read
+
+
+def interleaved_indices(count: int, lanes: int) -> tuple[int, ...]:
+    """Return the columns of a lane's `count` sums after `interleave_columns`, relative to the number of the lane.
+
+    Examples
+    --------
+    >>> interleaved_indices(8, 4)
+    (0, 4, 8, 12, 16, 20, 24, 28)
+    >>> interleaved_indices(4, 8)
+    (0, 16, 8, 24)
+    """
+    bits = [lanes.bit_length() - 1 + (lanes.bit_length() - 1 + b) % 2 for b in range(2)]  # of the column, for each bit of k
+    return tuple(k // 4 * 4 * lanes + (k % 2 << bits[0]) + (k // 2 % 2 << bits[1]) for k in range(count))
+
+
+def interleave_columns(rows: int, columns: int, lanes: int, element: str = "f32") -> Intrinsic[Accumulators]:
+    """Return an intrinsic that exchanges the sums of `lanes` lanes along a row, so that these have adjacent columns.
+
+    Before, a lane has four adjacent columns, and the next lane the next four. A store of one column of each lane would write
+    every fourth element. Afterwards, a store writes `lanes` adjacent elements. Column and lane change places bit by bit: in
+    each step, a lane gives half of its sums to the lane whose number differs in one bit.
+    """
+    steps = [(1 << p, p % 2) for p in range(lanes.bit_length() - 1)]  # a bit of the lane, and a bit of the column
+
+    @intrinsic("gemm_llvm.interleave_columns", rows, columns, steps, element)
+    @word
+    def interleave(acc: Accumulators, lane: int) -> Accumulators:
+        sums = acc.reshape(rows, -1, 2, 2).copy()
+        for mask, bit in steps:
+            halves = sums if bit else sums.swapaxes(2, 3)
+            given = 0 if lane & mask else 1
+            halves[:, :, given] = shuffle_registers(halves[:, :, given].copy(), mask)
+        return sums.reshape(rows, columns)
+
+    return interleave
 
 
 def float64_mma_products(

@@ -16,7 +16,7 @@ from numba.cuda.target import CUDATargetContext, CUDATypingContext
 
 from ..compiler import compile_target
 from ..tile_shapes import swizzle
-from .base import vector_alignment
+from .base import ALL_LANES, vector_alignment
 from .base_llvm import I32, I64, Memory, TypedImplementation, Values, address
 
 I8 = ir.IntType(8)
@@ -140,6 +140,41 @@ def zeros(count: int, name: str) -> object:
         return types.UniTuple(element.kind, count)(), codegen
 
     return make
+
+
+def interleave_columns(rows: int, columns: int, steps: Sequence[tuple[int, int]], name: str) -> object:
+    """Return an intrinsic that exchanges half of each four sums of a row with the lane xor `mask`, for each (mask, bit)."""
+    element = ELEMENTS[name]
+    words = 2 if element.nbytes == 8 else 1
+
+    def shuffle(builder: ir.IRBuilder, x: ir.Value, mask: int) -> ir.Value:
+        """Return the value of x in the lane xor `mask`."""
+        text = f"shfl.sync.bfly.b32 $0, $1, {mask}, 31, {ALL_LANES:#x};"
+        function = ir.InlineAsm(ir.FunctionType(I32, [I32]), text, "=r,r", side_effect=True)
+        halves = builder.bitcast(x, ir.VectorType(I32, words)) if words > 1 else builder.bitcast(x, I32)
+        if words == 1:
+            return builder.bitcast(builder.call(function, [halves]), element.sum)
+        for k in range(words):
+            place = ir.Constant(I32, k)
+            halves = builder.insert_element(halves, builder.call(function, [builder.extract_element(halves, place)]), place)
+        return builder.bitcast(halves, element.sum)
+
+    @intrinsic
+    def interleave(typingctx: CUDATypingContext, acc: types.UniTuple, lane: types.Integer) -> TypedImplementation:
+        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
+            acc, lane = values
+            sums = [builder.extract_value(acc, e) for e in range(rows * columns)]
+            for mask, bit in steps:
+                is_set = builder.trunc(builder.lshr(lane, ir.Constant(lane.type, mask.bit_length() - 1)), ir.IntType(1))
+                for e in [e for e in range(rows * columns) if not e >> bit & 1]:
+                    x, y = sums[e], sums[e | 1 << bit]
+                    got = shuffle(builder, builder.select(is_set, x, y), mask)
+                    sums[e], sums[e | 1 << bit] = builder.select(is_set, got, x), builder.select(is_set, y, got)
+            return context.make_tuple(builder, signature.return_type, sums)
+
+        return acc(acc, lane), codegen
+
+    return interleave
 
 
 def outer_products(

@@ -31,7 +31,8 @@ MEMORY_BYTES_PER_CYCLE = 15.7  # memory bandwidth of one multiprocessor with 2 b
 ONE_BLOCK_BANDWIDTH_FACTOR = 0.7  # memory bandwidth with 1 block, relative to 2 blocks
 SCATTERED_FACTOR = 0.2  # factor on the memory bandwidth if each lane of a warp reads from a different sector
 STARTUP_CYCLES = 4000  # cycles to load the first tile into shared memory, and to finish the last one
-SUMS_STORED_PER_CYCLE = 4  # sums of its last tile that a block stores per cycle; other stores are not counted
+SUMS_STORED_PER_CYCLE = 4  # sums of its last tile that a block stores per cycle; the stores of other tiles overlap
+SINGLE_SUMS_STORED_PER_CYCLE = 1  # the same of every tile, if sums are stored one by one: only other blocks overlap
 EXTRA_LAUNCH_CYCLES = 10_000  # cycles of one more launch
 CYCLES_PER_PART = 60  # cycles to add one more part of a split K
 L2_BYTES_PER_CYCLE = 4000  # bandwidth of the L2 cache, for partial sums of a split K and strided stores of the output
@@ -234,6 +235,8 @@ def estimate_cycles(
         + BM * BN / SUMS_STORED_PER_CYCLE
         + max_blocks * BM * BN * depth / (128 * throughput[min(max_blocks, len(throughput)) - 1])
     )
+    if parts == 1 and not can_store_vectors(p):
+        cycles += max_blocks * (STARTUP_CYCLES + BM * BN / SINGLE_SUMS_STORED_PER_CYCLE) / shape.blocks
     cycles += max_blocks * part_K * prologue_cycles(shape, p)
     size = p.matrix_count * p.M * p.N
     stores = 32 * size / L2_BYTES_PER_CYCLE if p.out.n != 1 else 0  # one sector per element

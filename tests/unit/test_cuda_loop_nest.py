@@ -197,7 +197,9 @@ def test_unaligned_addresses_fall_back_to_single_elements(first):
     np.testing.assert_array_equal((x * 2).numpy(), a[first : first + 900] * 2)
 
 
-def test_unaligned_rows_that_fit_as_vectors_only_have_a_template():
+def test_unaligned_rows_that_fit_as_vectors_only_have_a_template(monkeypatch):
+    monkeypatch.setattr(gpu_schedule, "MAX_LONG_ROW_THREADS", 512)
+
     def function(x, y, z):
         return x * (x * y).sum(1, True) + y * (x * z).sum(1, True) + z
 

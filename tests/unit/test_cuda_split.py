@@ -116,3 +116,29 @@ def test_texts_of_a_split_sum(golden):
     (step,) = Plan(lambda x: x.sum(1), (mf.zeros(2, 50_021, backend=BACKEND),)).steps
     plan = split.SplitPlan(step, step.kernel, split.split_of(step, step.kernel, 132))
     golden("\n".join(part.generate().text for part in plan.parts))
+
+
+@pytest.mark.parametrize("shape", [(3, 40, 257), (5, 37, 1031), (33, 7, 130)])
+def test_reductions_of_several_axes_equal_numpy(shape):
+    random = np.random.default_rng(3)
+    x, y = random.uniform(0.5, 2, shape), random.uniform(0.5, 2, (shape[1], 1))
+    a, b = [mf.tensor(array.astype("f4"), backend=BACKEND) for array in (x, y)]
+    launcher = bound(lambda a, b: (a * b).sum(), a, b)
+    assert isinstance(launcher, SplitLauncher)
+    np.testing.assert_allclose(mf.fuse(lambda a, b: (a * b).sum())(a, b).numpy(), (x * y).sum(), rtol=1e-5)
+
+
+def test_two_axes_are_split_if_one_has_too_few_steps():
+    a, b = mf.zeros(32, 96, 9797, backend=BACKEND), mf.zeros(96, 1, backend=BACKEND)
+    (step,) = Plan(lambda a, b: (a * b).sum(), (a, b)).steps
+    found = split.split_of(step, step.kernel, 132)
+    assert len(found.parts) == 2
+    for axis, chunks, length in found.parts:
+        assert (chunks - 1) * length < step.loop_nest().sizes[axis] <= chunks * length
+
+
+def test_texts_of_a_split_of_two_axes(golden):
+    a, b = mf.zeros(32, 96, 9797, backend=BACKEND), mf.zeros(96, 1, backend=BACKEND)
+    (step,) = Plan(lambda a, b: (a * b).sum(), (a, b)).steps
+    plan = split.SplitPlan(step, step.kernel, split.split_of(step, step.kernel, 132))
+    golden("\n".join(part.generate().text for part in plan.parts))

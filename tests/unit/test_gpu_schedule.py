@@ -80,7 +80,8 @@ def test_few_rows_are_split_and_many_are_not():
         split = choose_split(nest, choose_schedule(nest), 132)
         assert (split is not None) == is_split
         if split:
-            assert (split.chunks - 1) * split.length < nest.sizes[split.axis] <= split.chunks * split.length
+            for axis, chunks, length in split.parts:
+                assert (chunks - 1) * length < nest.sizes[axis] <= chunks * length
 
 
 def test_helpers():

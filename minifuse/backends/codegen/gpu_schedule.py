@@ -23,6 +23,10 @@ MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread com
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
 MIN_STEPS_PER_CHUNK = 4
+WAVES = 4  # times that blocks of chunks fill the GPU: with one, a few blocks too many would double the time
+MIN_NEIGHBORS = 5  # loads of a point, from which a block has several rows: threads of neighboring rows load the same lines
+MAX_LOADED = 64  # elements that a thread loads before it computes
+MAX_STREAMS = 2  # outputs, above which a block stores to one row only
 MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
@@ -56,11 +60,13 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
         if len(facts.accesses) > 4 and any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
             registers = min(registers, 2)
-    while registers > 1 and points < BUSY_THREADS * vector * registers:
+    while registers > 1 and (points < BUSY_THREADS * vector * registers or registers * len(facts.loads()) > MAX_LOADED):
         registers //= 2
     elements = registers * vector
     most = 128 if elements > 4 else 256
     threads = min(most, power_of_two(ceil_div(n, elements)))
+    if vector == 1 and len(facts.loads()) >= MIN_NEIGHBORS and len(nest.kernel.outputs) <= MAX_STREAMS:
+        threads, most = min(threads, WARP), 128
     threads, registers = least_waste(n, threads, registers, vector)
     if n == 1:
         return LoopSchedule(tuple(tiles), (), why="there is one point")
@@ -74,7 +80,7 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
         tiles[y] = Tile(min(most // threads, power_of_two(facts.sizes[y])), down)
         if tiles[y].threads > 1:
             order.append(y)
-    tail = lanes if n % vector or tiles[lanes].registers > 1 else None
+    tail = lanes if n % vector else None
     return LoopSchedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
 
 
@@ -129,7 +135,7 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
         most = limit if rows >= 1024 else max(limit // 4, 1)
         least = min(power_of_two(groups), 8 if vector > 1 else WARP)
         threads = min(max(power_of_two(ceil_div(groups, most)), least), 512)
-        if vector == 1 and threads == 512 and ceil_div(groups, threads) > 8:
+        if vector == 1 and threads == 512 and ceil_div(groups, threads) > min(limit, 12):
             threads = MAX_LONG_ROW_THREADS
         registers = ceil_div(groups, threads)
         fits = registers <= limit
@@ -147,6 +153,9 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
         nbytes = max(facts.loaded_bytes(lanes), 1)
         registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
         tiles[lanes] = Tile(threads, registers, vector, serial=True)
+        if vector == 1 and WARP < n <= 4 * WARP and rows >= 1024 and len(facts.long) == 1:
+            threads = WARP // 2
+            tiles[lanes] = Tile(threads, ceil_div(n, threads))
     turned = facts.turned_loads(lanes) if len(facts.long) == 1 else ()
     if turned and (staged := schedule_turned_rows(facts, tiles, lanes, turned)) is not None:
         return staged
@@ -154,10 +163,12 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     order = [lanes]
     others = [a for a in facts.outer if a != lanes]
     tail = lanes if n % vector else None
-    if others and rows < 4 * PROCESSORS and not fits and n < 8 * WARP:
-        x = min(threads, WARP)
+    if others and rows < 4 * PROCESSORS and not fits:
+        registers = tiles[lanes].registers
+        steps = {x: x * registers * vector for x in (128, 64) if x <= threads}
+        x = next((x for x, step in steps.items() if ceil_div(n, step) * step < 1.1 * n), min(threads, WARP))
         y = max(others, key=lambda a: facts.sizes[a])
-        tiles[lanes] = tiles[lanes]._replace(threads=x)
+        tiles[lanes] = Tile(x, registers, vector, serial=True)
         tiles[y] = Tile(threads=min(512 // x, power_of_two(facts.sizes[y])), serial=True)
         if tiles[y].threads > 1:
             order.append(y)
@@ -231,7 +242,7 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
             tiles[lanes], tiles[main] = Tile(threads=min(x, power_of_two(n))), Tile(share, registers)
             why = "threads share columns and keep them in registers, since several stages need them"
             return LoopSchedule(tuple(tiles), (lanes, main), lanes, why=why)
-    columns = facts.rows // vector
+    columns = facts.rows // vector // prod(facts.sizes[a] for a in facts.small)
     x = min(WARP, power_of_two(ceil_div(n, vector)))
     share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), 512 // x, power_of_two(max(length // 8, 1)))
     share = max(share, 1)
@@ -252,36 +263,56 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
     )
 
 
-class Split(NamedTuple):
-    """A reduced axis that is split over the grid into `chunks` parts of `length` elements, the last of which is shorter."""
+class ChunkedAxis(NamedTuple):
+    """A reduced axis in `chunks` parts of `length` elements, the last of which is shorter."""
 
     axis: int
     chunks: int
     length: int
 
 
-def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> Split | None:
-    """Return how to split the longest serial axis over the grid; None if there are blocks enough without it.
+class Split(NamedTuple):
+    """Reduced axes that are split over the grid: each block reduces one chunk of each of them."""
 
-    A chunk has at least MIN_STEPS_PER_CHUNK steps of the loop, and blocks fill the GPU once or twice.
+    parts: tuple[ChunkedAxis, ...]
+
+    @property
+    def axes(self) -> tuple[int, ...]:
+        """The axes that are split."""
+        return tuple(part.axis for part in self.parts)
+
+    @property
+    def chunks(self) -> int:
+        """The number of chunks of a row."""
+        return prod(part.chunks for part in self.parts)
+
+
+def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> Split | None:
+    """Return how to split serial axes over the grid; None if there are blocks enough without it.
+
+    A chunk has at least MIN_STEPS_PER_CHUNK steps of the loops, and blocks fill the GPU WAVES times. If the longest axis has
+    too few steps for a quarter of the GPU, the next one is split, too.
     """
     serial = [a for a in nest.reduced if schedule.tiles[a].serial]
-    span = schedule.span
     if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:
         return None
-    axis = max(serial, key=lambda a: ceil_div(nest.sizes[a], span(a)))
-    n = nest.sizes[axis]
     blocks = prod(grid_blocks(schedule, nest.sizes, nest.reduced).values())
-    steps_inside = prod(ceil_div(nest.sizes[a], span(a)) for a in serial if a != axis)
     slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
     if 2 * blocks >= slots:
         return None
-    steps = ceil_div(n, span(axis))
-    count = min(max(slots // blocks, 2), max(steps * steps_inside // MIN_STEPS_PER_CHUNK, 1), steps)
-    if count < 2:
-        return None
-    length = ceil_div(steps, count) * span(axis)
-    return Split(axis, ceil_div(n, length), length)
+    steps = {a: ceil_div(nest.sizes[a], schedule.span(a)) for a in serial}
+    unrolled = prod(schedule.tiles[a].registers for a in nest.reduced if schedule.tiles[a].is_constant)
+    least = ceil_div(MIN_STEPS_PER_CHUNK, unrolled)
+    count = min(max(WAVES * slots // blocks, 2), prod(steps.values()) // least)
+    parts = list[ChunkedAxis]()
+    for a in sorted(steps, key=lambda a: -steps[a]):
+        if count < 2 or steps[a] < 2 or (parts and 4 * blocks >= slots):
+            break
+        length = ceil_div(steps[a], min(count, steps[a])) * schedule.span(a)
+        parts.append(ChunkedAxis(a, ceil_div(nest.sizes[a], length), length))
+        blocks *= parts[-1].chunks
+        count = slots // blocks
+    return Split(tuple(parts)) if parts else None
 
 
 def launch_grid(

@@ -66,8 +66,8 @@ class LoopSchedule(NamedTuple):
         The operands that move in vectors: their addresses must be multiples of 16 bytes.
     staged : tuple of str
         Operands that a block copies to shared memory first, because threads share or transpose their elements.
-    split : int or None
-        A reduced axis of which each block reduces one chunk only. It stores a partial result for each chunk.
+    split : tuple of int
+        Reduced axes of which each block reduces one chunk only. It stores a partial result for each chunk.
     blocks : int
         The blocks that should run at the same time on a multiprocessor, which limits registers; 0 sets no limit.
     why : str
@@ -80,7 +80,7 @@ class LoopSchedule(NamedTuple):
     tail: int | None = None
     vectors: tuple[str, ...] = ()
     staged: tuple[str, ...] = ()
-    split: int | None = None
+    split: tuple[int, ...] = ()
     blocks: int = 0
     row: int | None = None
     why: str = ""

@@ -77,8 +77,8 @@ class CudaKernelLauncher:
         has_constants: bool = True,
         is_aligned: bool = True,
     ) -> None:
-        axis = None if split is None else split.axis
-        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws), is_aligned, axis, has_constants)
+        axes = () if split is None else split.axes
+        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws), is_aligned, axes, has_constants)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:
             self.unaligned = cache(
@@ -97,9 +97,11 @@ class CudaKernelLauncher:
         names = [name for name, _ in text.parameters]
         values_by_name = sizes_and_strides(text, nest, names[: len(layouts)], raws)
         if split is not None:
-            chunks = prod(n for n, s in zip(nest.sizes[: nest.row_axes], nest.strides[0], strict=False) if s)
-            values_by_name |= {"chunk": split.length, "chunks": chunks}
-            self.spans[: len(kernel.outputs)] = [(0, split.chunks * chunks)] * len(kernel.outputs)
+            results = prod(n for n, s in zip(nest.sizes[: nest.row_axes], nest.strides[0], strict=False) if s)
+            values_by_name["rows"] = results
+            for axis, chunks, length in split.parts:
+                values_by_name |= {f"chunk{axis}": length, f"chunks{axis}": chunks}
+            self.spans[: len(kernel.outputs)] = [(0, split.chunks * results)] * len(kernel.outputs)
         values_by_name["held"] = cached_row_pitch(text.held, nest.sizes[-1], self.geometry.block[1], device.max_shared_bytes)
         self.shared = values_by_name["held"] * text.held * self.geometry.block[1]
         if self.shared > EXCLUSIVE_ROW_BYTES:  # this is a single row, since several short rows in a block need less

@@ -20,8 +20,8 @@ def describe_schedule(generated: GeneratedKernel, nest: LoopNest) -> str:
 
 def describe_split(plan: SplitPlan) -> str:
     """Return how a reduction is split over the grid, and the schedule of each launch."""
-    chunks = f"{plan.split.chunks} chunks of {plan.split.length:,} elements"
-    lines = [f"{len(plan.parts)} launches, i{plan.split.axis} in {chunks} ({SPLIT_REASON})"]
+    chunks = ", ".join(f"i{x.axis} in {x.chunks} chunks of {x.length:,} elements" for x in plan.split.parts)
+    lines = [f"{len(plan.parts)} launches, {chunks} ({SPLIT_REASON})"]
     for k, part in enumerate(plan.parts, 1):
         lines.append(f"launch {k}: {describe_schedule(part.generate(), part.step.loop_nest())}")
     return "\n".join(lines)

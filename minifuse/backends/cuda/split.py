@@ -63,8 +63,8 @@ class Part(NamedTuple):
     def generate(self) -> GeneratedKernel:
         """Generate the kernel of this launch."""
         assert isinstance(self.step.kernel, Kernel)
-        axis = None if self.split is None else self.split.axis
-        return generate_kernel(self.step.kernel, self.step.loop_nest(), split=axis, has_constants=self.has_constants)
+        axes = () if self.split is None else self.split.axes
+        return generate_kernel(self.step.kernel, self.step.loop_nest(), split=axes, has_constants=self.has_constants)
 
 
 def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:

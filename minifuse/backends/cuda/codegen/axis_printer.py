@@ -125,9 +125,9 @@ class AxisPrinter(CudaPrinter):
             self.bind(self.schedule.row, "cuda.blockIdx.y")
         if rest:
             split = self.schedule.split
-            if len(rest) > 1 or split is not None:
+            if len(rest) > 1 or split:
                 self.line(f"row = {row}")
-            for a in reversed(rest[split is None :]):
+            for a in reversed(rest if split else rest[1:]):
                 length = self.tiles[a].length
                 count = self.size(a)
                 if length > 1:
@@ -139,24 +139,28 @@ class AxisPrinter(CudaPrinter):
                     blocks[a] = f"block{a}"
                 self.bind(a, blocks[a])
                 self.line(f"row //= {count}")
-            if split is None:
+            if not split:
                 blocks[rest[0]] = "row" if len(rest) > 1 else row
                 self.bind(rest[0], blocks[rest[0]])
-        elif self.schedule.split is not None:
+        elif self.schedule.split:
             self.line(f"row = {row}")
         if column is not None:
             self.bind(column, blocks[column])
-        if self.schedule.split is not None:
-            self.bind_chunk(self.schedule.split)
+        self.bind_chunks()
         for a in sorted(self.nest.reduced):
             tile = self.tiles[a]
             if not tile.serial and not tile.is_constant:
                 self.line(f"i{a} = {self.first_index(a) or 0}")
 
-    def bind_chunk(self, a: int) -> None:
-        """Emit the first index of the chunk that this block reduces, and the index after its last."""
-        self.line(f"first{a} = row * {self.use('chunk')}  # what is left of the number of the row is that of the chunk")
-        self.line(f"end{a} = min(first{a} + chunk, {self.size(a)})")
+    def bind_chunks(self) -> None:
+        """Emit the first index of the chunk that this block reduces along each split axis, and the index after its last."""
+        number, comment = "row", "  # what is left of the number of the row is that of the chunk"
+        for k, a in enumerate(self.schedule.split):
+            is_last = k == len(self.schedule.split) - 1
+            part = number if is_last else f"{number} % {self.use(f'chunks{a}')}"
+            self.line(f"first{a} = {part} * {self.use(f'chunk{a}')}{comment}")
+            self.line(f"end{a} = min(first{a} + chunk{a}, {self.size(a)})")
+            number, comment = f"{number} // chunks{a}", ""
 
     def bind(self, a: int, block: str) -> None:
         """Emit the first index along an axis of the grid."""
@@ -178,7 +182,7 @@ class AxisPrinter(CudaPrinter):
         """
         if a in self.nest.reduced and self.is_one_step(a):
             return f"is_i{a}"
-        end, tile = f"end{a}" if a == self.schedule.split else self.size(a), self.tiles[a]
+        end, tile = f"end{a}" if a in self.schedule.split else self.size(a), self.tiles[a]
         condition = f"{self.position(a, is_vector, is_clamped=False)} < {end}"
         is_row = a in self.nest.reduced and not tile.serial and tile.registers > 1
         return f"(r{a} < {tile.registers - 1} or {condition})" if is_row else condition
@@ -199,6 +203,10 @@ class AxisPrinter(CudaPrinter):
     def is_clamped(self, a: int) -> bool:
         """Return whether an index of the thread is moved back if it is past the end: there is one, or one whole vector."""
         return self.tiles[a].registers == 1 and (self.tiles[a].vector == 1 or not self.schedule.staged)
+
+    def is_moved_back(self, a: int) -> bool:
+        """Return whether an index past the end is moved back for loads, instead of a condition for them."""
+        return a not in self.nest.reduced and (bool(self.schedule.staged) or self.tiles[a].elements == 1)
 
     def thread_of(self, a: int) -> str:
         """Return the number of the thread along an axis."""
@@ -243,12 +251,7 @@ class AxisPrinter(CudaPrinter):
         text = " + ".join(terms)
         if tile.vector > 1 and not is_vector:
             text = f"{text} + v{a}" if text else f"v{a}"
-        if (
-            is_clamped
-            and (tile.registers > 1 or not self.is_clamped(a))
-            and a not in self.checked
-            and a not in self.nest.reduced
-        ):
+        if is_clamped and tile.elements > 1 and self.is_moved_back(a) and a not in self.checked:
             text = f"min({text}, {self.size(a)} - {tile.vector if is_vector else 1})"
         return text or "0"
 
@@ -271,9 +274,9 @@ class AxisPrinter(CudaPrinter):
     def output_address(self, name: str, is_vector: bool = False) -> str:
         """Return the present position in an output, which has an array of partial results for each chunk."""
         address = self.address(name, is_vector)
-        if self.schedule.split is None:
+        if not self.schedule.split:
             return address
-        return f"row * {self.use('chunks')}{f' + {address}' * (address != '0')}"
+        return f"row * {self.use('rows')}{f' + {address}' * (address != '0')}"
 
     def vector_axis(self, name: str) -> int | None:
         """Return the axis along which an operand is loaded or stored as vectors."""

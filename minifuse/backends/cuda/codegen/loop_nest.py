@@ -242,7 +242,7 @@ class LoopNestPrinter(StagePrinter):
             return
         tile, index, n = self.tiles[a], self.index[a], self.size(a)
         first = self.first_index(a) or "0"
-        is_chunk = a == self.schedule.split
+        is_chunk = a in self.schedule.split
         if is_chunk:
             n, first = f"end{a}", " + ".join(filter(None, [f"first{a}", self.first_index(a)]))
         if tile.elements == 1:
@@ -326,8 +326,7 @@ class LoopNestPrinter(StagePrinter):
                 continue
             is_flag = self.has_barriers and self.is_clamped(a)
             conditions.append(f"is_i{a}" if is_flag else self.inside(a, a == vector))
-        if self.schedule.split is not None:
-            conditions.append(f"first{self.schedule.split} < {self.size(self.schedule.split)}")
+        conditions += [f"first{a} < {self.size(a)}" for a in self.schedule.split]
         conditions += [f"{self.thread_of(a)} == 0" for a in sorted(self.nest.reduced - axes) if self.tiles[a].threads > 1]
         with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):
             yield

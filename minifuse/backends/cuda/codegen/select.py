@@ -7,7 +7,7 @@ from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, LoopNest, ReadOutput
+from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, Load, LoopNest, ReadOutput
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
@@ -49,7 +49,7 @@ def generate_kernel(
     nest: LoopNest,
     raws: tuple[str, ...] = (),
     is_aligned: bool = True,
-    split: int | None = None,
+    split: tuple[int, ...] = (),
     has_constants: bool = True,
 ) -> GeneratedKernel:
     """Generate a kernel over a loop nest.
@@ -62,8 +62,8 @@ def generate_kernel(
         The stride kinds of indexed operands.
     is_aligned : bool
         Whether operands may move in vectors whatever their addresses are. A template looks at the addresses.
-    split : int, optional
-        An axis of which each block reduces one chunk.
+    split : tuple of int
+        Axes of which each block reduces one chunk.
     has_constants : bool
         Whether the text may contain the size of a reduction.
     """
@@ -81,7 +81,7 @@ def generate_scheduled(
     nest: LoopNest,
     raws: tuple[str, ...] = (),
     is_aligned: bool = True,
-    split: int | None = None,
+    split: tuple[int, ...] = (),
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
@@ -93,7 +93,7 @@ def generate_scheduled(
         kernel = with_reciprocals(kernel, varies)
         described = KernelNest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
-    if split is not None:
+    if split:
         schedule = schedule._replace(split=split)
     elif not kernel.is_nested and is_read_again(described, schedule):
         return None
@@ -112,9 +112,15 @@ def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_align
 
 
 def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:
-    """Return whether an indexed load reads adjacent elements along an axis of the kernel, so that vectors may load them."""
+    """Return whether an indexed load reads adjacent elements, in rows that a loaded index selects: vectors may load them."""
     described = ((e, dict(zip(raws[e.index], e.inputs, strict=False))) for e in kernel.find_all(IndexedLoad))
-    return any(isinstance(inputs.get("1"), IndexValue) for _, inputs in described)
+    return any(isinstance(inputs.get("1"), IndexValue) and has_loaded_index(e) for e, inputs in described)
+
+
+def has_loaded_index(e: IndexedLoad) -> bool:
+    """Return whether an index of a load is an element of an array: otherwise the load is at a shifted or padded index."""
+    indices = Kernel(tuple(e.inputs), ())
+    return any(not isinstance(x, IndexValue) for x in indices.find_all(Load)) or bool(indices.find_all(IndexedLoad))
 
 
 def is_read_again(nest: KernelNest, schedule: LoopSchedule) -> bool:

@@ -20,6 +20,7 @@ from ....ir.kernel_ir import (
 from ...codegen.nest import leaf_operand
 from .axis_printer import Axes, Value
 from .dialect import storage_of
+from .padded_loads import is_padded_load
 from .tile_printer import TilePrinter
 
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value is kept in registers for a later stage
@@ -96,14 +97,18 @@ class StagePrinter(TilePrinter):
         if isinstance(e, IndexValue) or e in self.padded:
             return False
         is_shared = any(x != axes for x in users)
-        is_load = isinstance(e, Load | ReadOutput | IndexedLoad)
+        is_load = isinstance(e, Load | ReadOutput) or self.is_gather(e)
         is_in_loop = any(self.tiles[a].serial for a in self.nest.axes_of[e] & self.nest.reduced)
         later = len(self.nest.sinks_of[e]) > 1 and not is_in_loop
         if is_load:
-            is_vector = not isinstance(e, IndexedLoad) and bool(axes) and self.is_vector_load(e, axes)
+            is_vector = bool(axes) and self.is_vector_load(e, axes)
             return is_shared or is_vector or later or (stores and bool(axes))
         is_dear = isinstance(e, Op) and e.operator is not None and e.operator.cost > MAX_RECOMPUTED_COST
         return (is_shared and self.is_worth_keeping(e)) or (is_dear and later)
+
+    def is_gather(self, e: Expression) -> bool:
+        """Return whether a value is loaded at an index that the kernel computes, with or without padding."""
+        return (isinstance(e, IndexedLoad) and e not in self.padded) or is_padded_load(e)
 
     def is_worth_keeping(self, e: Expression) -> bool:
         """Return whether a value is more than a cast of another one."""
@@ -140,6 +145,11 @@ class StagePrinter(TilePrinter):
                     name = leaf_operand(e)
                     self.line(f"{self.values[e].name}[{self.element(axes)}] = {self.memory(name)}[{self.address(name)}]")
         others = [e for e in kept if e not in loads]
+        gathers = [e for e in others if self.is_gather(e)]
+        if gathers:
+            with self.element_loops(axes):
+                self.define_elements(axes, gathers, ())
+            others = [e for e in others if e not in gathers]
         if not others and not sinks:
             return
         for a in dict.fromkeys([sink.vector for sink in sinks] or [None]):
@@ -227,11 +237,13 @@ class StagePrinter(TilePrinter):
     def element_loops(self, axes: tuple[int, ...], vector: int | None = None) -> Iterator[None]:
         """Open the loops over register elements, except those of the vectors along an axis.
 
-        There is a condition where an index of a reduction may be past the end.
+        There is a condition where an index may be past the end.
         """
-        guarded = [a for a in axes if a in self.nest.reduced and a not in self.checked]
+        guarded = [a for a in axes if a not in self.checked and not self.is_moved_back(a)]
         lines = [f"for r{a} in range({self.tiles[a].registers}):" for a in axes if self.tiles[a].registers > 1]
         lines += [f"if {' and '.join(map(self.inside, guarded))}:"] * bool(guarded)
         lines += [f"for v{a} in range({self.tiles[a].vector}):" for a in axes if self.tiles[a].vector > 1 and a != vector]
+        self.checked |= set(guarded)
         with self.block(*lines):
             yield
+        self.checked -= set(guarded)

@@ -130,7 +130,7 @@ class TilePrinter(AxisPrinter):
         """Emit a loop over chunks: while one is used from shared memory, the next one is on its way to registers."""
         chunk, n, first = self.tiles[a].chunk, self.size(a), "0"
         tiles = {name: self.make_tile(name) for name in self.schedule.staged}
-        if a == self.schedule.split:
+        if a in self.schedule.split:
             n, first = f"end{a}", f"first{a}"
             whole = f"whole{a}"
             self.line(f"{whole} = {first} + ({n} - {first}) // {chunk} * {chunk}")

@@ -283,12 +283,13 @@ def fold_among(op, x, distance):
 def fold_along_x(op, x, parts, first=0):
     """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps.
 
-    The warps exchange their results through the 32 elements of `parts` that start at `first`.
+    The warps exchange their results through the 32 elements of `parts` that start at `first`: one for each warp.
     """
     x = fold_among(op, x, min(cuda.blockDim.x, 32) >> 1)
     warps = cuda.blockDim.x >> 5  # a power of two
     if warps > 1:
         lane = cuda.threadIdx.x & 31
+        first += cuda.threadIdx.y * warps
         if lane == 0:
             parts[first + (cuda.threadIdx.x >> 5 & 31)] = x
         cuda.syncthreads()

@@ -18,11 +18,12 @@ from ..ir.kernel_ir import IndexValue, Kernel, LoopNest, ReadOutput
 from ..ir.step_kernels import BatchedKernel
 from ..ir.steps import Step, may_overlap
 from .fusion_log import active_log
-from .graph import Graph
+from .graph import Graph, needs
 
 MAX_BATCHED_POINTS = 1 << 22  # points of a launch; a larger one may bypass the caches when it stores, but a batch cannot
 
 
+@needs(steps=2)
 def batch_launches(graph: Graph, target: Backend) -> Graph:
     """Make one launch of launches that differ only in their arrays, if the target can run such a launch.
 
@@ -41,8 +42,6 @@ def batch_launches(graph: Graph, target: Backend) -> Graph:
     >>> len(emitted.steps), len(batch_launches(emitted, Batching()).steps)
     (2, 1)
     """
-    if len(graph.steps) < 2:
-        return graph
     steps, positions = batch_steps(graph.steps, target)
     if active_log.log:
         active_log.log.move_steps(dict(enumerate(positions)))

@@ -12,12 +12,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from .graph import Graph, Lifetime
+from .graph import Graph, Lifetime, needs
 
 ALIGNMENT = 256  # bytes; the widest load of a warp must start at a multiple of it
 MIN_LAUNCHES_TO_SUBMIT_TOGETHER = 3  # with fewer launches, submitting them together saves no time
 
 
+@needs(steps=2)
 def assign_buffers(graph: Graph, target: Backend) -> Graph:
     """Find the launches that need each temporary, and its offset in one arena if the target submits all launches together.
 
@@ -51,8 +52,6 @@ def assign_buffers(graph: Graph, target: Backend) -> Graph:
     launch(matmul0, x1 -> matmul1)
     launch(matmul1, x1 -> matmul2)
     """
-    if len(graph.steps) < 2:
-        return graph
     results = {graph.locate(node)[0] for node in graph.results}
     uses = defaultdict[int, list[int]](list)  # slot -> the steps that read or write it
     for k, step in enumerate(graph.steps):

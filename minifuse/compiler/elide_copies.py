@@ -17,11 +17,12 @@ from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel, Load
 from ..ir.steps import Step, can_store_in, may_overlap, move_operands
 from .fusion_log import active_log
-from .graph import Graph
+from .graph import Graph, needs
 
 MAX_COMPARED_VIEWS = 1 << 10  # pairs of a stored region and a region that is read later; with more, the copy is kept
 
 
+@needs(SliceUpdate, steps=2)
 def elide_copies(graph: Graph, _target: Backend) -> Graph:
     """Remove the copy of an array before its slices are updated, if nothing reads the old elements afterwards.
 
@@ -48,8 +49,6 @@ def elide_copies(graph: Graph, _target: Backend) -> Graph:
     launch(x0 -> exp0)
     launch(exp0 -> exp0)
     """
-    if len(graph.steps) < 2 or not graph.has(SliceUpdate):
-        return graph
     merger = BufferMerger(graph)
     for k in range(len(graph.steps)):
         merger.elide(k)

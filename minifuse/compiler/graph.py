@@ -7,6 +7,7 @@ from functools import cached_property
 from operator import is_
 from typing import NamedTuple, TypedDict, Unpack
 
+from ..backends.base import Backend
 from ..core.errors import ShapeError
 from ..core.interning import toposort
 from ..core.layout import Layout
@@ -203,13 +204,13 @@ class Graph:
 
     @cached_property
     def kinds(self) -> frozenset[type]:
-        """The classes of the functions of the nodes: a pass that looks for a function needs one look at them."""
-        return frozenset({kind for node in self.nodes for kind in type(node.function).__mro__})
+        """The classes of the functions of the nodes, and `Store` if the call changes an argument."""
+        return frozenset({kind for node in self.nodes for kind in type(node.function).__mro__}.union(map(type, self.stores)))
 
     @cached_property
-    def is_one_op(self) -> bool:
-        """True if at most one node is computed: then no kernel loads a result of another."""
-        return len([x for x in self.nodes if x.inputs and not isinstance(x.function, View)]) < 2
+    def ops(self) -> tuple[Node, ...]:
+        """The nodes that are computed: all but the arguments and numbers, and views of other nodes."""
+        return tuple([x for x in self.nodes if x.inputs and not isinstance(x.function, View)])
 
     @cached_property
     def slice_updates(self) -> SliceUpdates:
@@ -221,19 +222,23 @@ class Graph:
         """Return whether a node has a function of one of these kinds."""
         return not self.kinds.isdisjoint(kinds)
 
+    def may_change(self, run: "Pass") -> bool:
+        """Return whether a pass may change this graph: whether the graph has all that the pass needs."""
+        kinds, ops, steps = NEEDS.get(run, NO_NEEDS)
+        has_kind = not kinds or not self.kinds.isdisjoint(kinds)
+        return has_kind and len(self.ops) >= ops and len(self.steps) >= steps
+
     def decide(self, **decisions: Unpack[Decisions]) -> "Graph":
         """Return this graph with more decisions. All that is known about its nodes is kept."""
         graph = object.__new__(Graph)
         graph.__dict__.update(self.__dict__, **decisions)
         return graph
 
-    def rewrite(self, kinds: type | tuple[type, ...], rule: Callable[[Node], Node]) -> "Graph":
-        """Replace each node by `rule(node)`, inputs first. A graph without a function of these kinds is returned as it is.
+    def rewrite(self, rule: Callable[[Node], Node]) -> "Graph":
+        """Replace each node by `rule(node)`, inputs first. The inputs of the node that the rule gets are replaced already.
 
-        The inputs of the node that the rule gets are replaced already.
+        A graph that the rule does not change is returned as it is.
         """
-        if not self.has(*(kinds if isinstance(kinds, tuple) else (kinds,))):
-            return self
         return self.rebuild(lambda _, node: rule(node))
 
     def rebuild(self, rule: Callable[[Node, Node], Node]) -> "Graph":
@@ -243,6 +248,8 @@ class Graph:
             inputs = tuple(new[x] for x in node.inputs)
             is_same = all(map(is_, inputs, node.inputs))
             new[node] = rule(node, node if is_same else Node(node.function, inputs, node.shape, node.dtype))
+        if all(map(is_, new.keys(), new.values())):
+            return self
         return replace(
             self,
             outputs=tuple(new[x] for x in self.outputs),
@@ -345,3 +352,31 @@ def locate_view(
             slot, layout = copies[base]
             layout = view.function.layout(layout)
     return slot, layout
+
+
+Pass = Callable[[Graph, Backend], Graph]
+
+
+class Needs(NamedTuple):
+    """What a graph must have so that a pass may change it."""
+
+    kinds: frozenset[type]
+    """A function of one of these classes; `Store` if the call must change an argument; empty if any graph will do."""
+    ops: int
+    """At least so many nodes that are computed."""
+    steps: int
+    """At least so many steps."""
+
+
+NO_NEEDS = Needs(frozenset(), 0, 0)
+NEEDS: dict[Pass, Needs] = {}  # of each pass that may change only some graphs
+
+
+def needs(*kinds: type, ops: int = 0, steps: int = 0) -> Callable[[Pass], Pass]:
+    """Declare what a graph must have so that a pass may change it. The pipeline runs the pass on no other graph."""
+
+    def declare(run: Pass) -> Pass:
+        NEEDS[run] = Needs(frozenset(kinds), ops, steps)
+        return run
+
+    return declare

@@ -21,7 +21,7 @@ from ..core.operators import Operator, maximum, minimum, where
 from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Argument, Node, is_identity, literal
-from .graph import Graph
+from .graph import Graph, needs
 from .reindexing import drop_ones
 from .slice_updates import is_update, slice_ranges, strip_fill
 
@@ -49,6 +49,7 @@ class Shift(NamedTuple):
     offset: int
 
 
+@needs(PadSlice, SliceUpdate)
 def inline_padding(graph: Graph, target: Backend) -> Graph:
     """Compute padded arrays and large slice updates as selections in the kernels that read them, if the target wants it.
 
@@ -82,9 +83,7 @@ def inline_padding(graph: Graph, target: Backend) -> Graph:
     where0 = where(ge0, gather_nd0, 0)
     sum0 = sum(where0, dim=0)
     """
-    if not target.inlines_padding or not graph.has(PadSlice, SliceUpdate):
-        return graph
-    return graph.rebuild(Inliner(graph).inline)
+    return graph.rebuild(Inliner(graph).inline) if target.inlines_padding else graph
 
 
 class Inliner:

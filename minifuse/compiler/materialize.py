@@ -15,7 +15,7 @@ from ..backends.base import Backend
 from ..core.interning import toposort
 from ..ir.array_functions import Reduce, View
 from ..ir.graph import Node, inputs_of, strip_views
-from .graph import Graph
+from .graph import Graph, needs
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
 from .materialize_reindexed import find_too_often_reindexed
 
@@ -28,6 +28,7 @@ TOO_MANY_ARRAYS = f"to recompute it, each consumer would load more than {MAX_ARR
 Arrays = dict[Node, None]  # an ordered set
 
 
+@needs(ops=2)
 def choose_materialized(graph: Graph, _target: Backend) -> Graph:
     """Choose pointwise nodes that a kernel stores for others to read, because recomputing them would cost more.
 
@@ -46,8 +47,6 @@ def choose_materialized(graph: Graph, _target: Backend) -> Graph:
     sin0 = sin(add1)
     matmul1 = sin0 @ x3
     """
-    if graph.is_one_op:
-        return graph
     roots = dict.fromkeys(map(strip_views, graph.roots))
     return graph.decide(materialized=find_materialized(toposort(roots, inputs_of), roots))
 

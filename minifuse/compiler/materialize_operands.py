@@ -16,13 +16,14 @@ from .fusibility import (
     UPDATE_NEEDS_MEMORY,
 )
 from .fusible_region import FusibleRegion, is_inlinable
-from .graph import Graph
+from .graph import Graph, needs
 from .reindexing import ViewChains
 from .slice_updates import SliceUpdates
 
 MAX_RECOMPUTED_COST = 8  # additions of an operator, above which the rows of a matmul's operand are not computed again
 
 
+@needs(Matmul, PadSlice, SliceUpdate, CompositeOutput)
 def materialize_operands(graph: Graph, target: Backend) -> Graph:
     """Mark pointwise operands that a kernel stores, because a matmul or another separate step loads them.
 
@@ -38,8 +39,6 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
     tanh0 = tanh(x0)  # stored
     matmul1 = tanh0 @ x1
     """
-    if not graph.has(Matmul, PadSlice, SliceUpdate, CompositeOutput):
-        return graph
     updates, found = graph.slice_updates, dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
     region = FusibleRegion(loaded | graph.materialized.keys() | updates.roots, ViewChains())

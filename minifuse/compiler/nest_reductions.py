@@ -19,7 +19,7 @@ from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
 from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
-from .graph import Graph
+from .graph import Graph, needs
 from .iteration_space import IterationSpace, reduction_space
 from .reindexing import Views, is_computable, layout_of_views
 
@@ -44,6 +44,7 @@ class NestedCost(NamedTuple):
     """Bytes that are neither stored nor loaded, less those of arrays that are loaded again; negative if these are more."""
 
 
+@needs(Reduce)
 def nest_reductions(graph: Graph, target: Backend) -> Graph:
     """Compute short reductions inside the kernels of the reductions that need them, if that costs less than storing them.
 

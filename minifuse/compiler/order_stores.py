@@ -13,9 +13,10 @@ from ..core.interning import toposort
 from ..ir.array_functions import Identity, SliceUpdate
 from ..ir.graph import Node, strip_views
 from ..ir.steps import BufferView, may_overlap
-from .graph import Graph, Store
+from .graph import Graph, Store, needs
 
 
+@needs(Store)
 def order_stores(graph: Graph, _target: Backend) -> Graph:
     """Mark the results that are computed after the in-place changes, and copy values that a change would overwrite.
 
@@ -33,8 +34,6 @@ def order_stores(graph: Graph, _target: Backend) -> Graph:
     copy0 = copy(permute0)
     x0 <- copy0
     """
-    if not graph.stores:
-        return graph
     memory = graph.memory
     overwritten = find_aliasing_nodes(memory, [memory[store.argument] for store in graph.stores])
     values = [x.clone() if strip_views(x) in overwritten else x for x in (store.value for store in graph.stores)]

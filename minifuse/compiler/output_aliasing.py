@@ -7,9 +7,10 @@ from ..ir.graph import Node
 from ..ir.kernel_ir import Kernel, ReadOutput, copy_kernel
 from ..ir.steps import BufferView, Step, can_store_in, may_overlap, move_operands, relocate
 from .fusion_log import IN_PLACE, FusionLog, active_log
-from .graph import Graph, locate_view
+from .graph import Graph, Store, locate_view, needs
 
 
+@needs(Store)
 def assign_outputs(graph: Graph, _target: Backend) -> Graph:
     """Store values in the arguments that the call changes: by the steps that compute them where possible, else by copies.
 
@@ -27,8 +28,6 @@ def assign_outputs(graph: Graph, _target: Backend) -> Graph:
     >>> before.steps[0].outputs[0][0], assign_outputs(before, target).steps[0].outputs[0][0]  # the slots
     (1, 0)
     """
-    if not graph.stores:
-        return graph
     memory = graph.memory
     needed = {graph.locate(node)[0] for node in graph.results if node not in graph.late}
     in_place = InPlaceStores(graph, needed)

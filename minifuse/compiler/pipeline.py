@@ -1,10 +1,12 @@
 """The compiler, from a traced graph to launches: the list of its passes, and the loop that runs them.
 
 Read PASSES from top to bottom; each name is a function in one file, whose docstring shows a graph before and after. A pass
-is a pure function `(graph, target) -> graph`: it changes no argument, keeps no state, and calls no other pass.
+is a pure function `(graph, target) -> graph`: it changes no argument, keeps no state, and calls no other pass. A pass that
+may change only some graphs declares above its definition what it `needs`, and is not run on others: `a + b` has one op, so
+one kernel and one step, and only `form_kernels` and `emit_steps` run.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from ..backends.base import Backend
@@ -16,7 +18,7 @@ from .buffer_assignment import assign_buffers
 from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
-from .graph import Graph
+from .graph import Graph, Pass
 from .graph_changes import changed_lines, changed_order
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
@@ -28,8 +30,6 @@ from .output_aliasing import assign_outputs
 from .reorder import reorder
 from .rules import decompose, lower_gather, merge_slice_gradients, split_reductions
 from .trace_result import TracedGraph
-
-Pass = Callable[[Graph, Backend], Graph]
 
 REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.
@@ -90,7 +90,7 @@ def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> 
     names = NodeNames(arguments)
     names.add((*graph.arguments, *graph.nodes))
     for run in PASSES:
-        after = run(graph, target)
+        after = run(graph, target) if graph.may_change(run) else graph
         check_outputs(run.__name__, graph, after)
         if after is not graph:
             values = zip(graph.roots, after.roots, strict=False)  # a pass may add values that are stored in arguments
@@ -100,9 +100,10 @@ def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> 
 
 
 def compile_graph(graph: Graph, target: Backend) -> Graph:
-    """Run all passes on a graph."""
+    """Run all passes on a graph, but for those that cannot change it."""
     for run in PASSES:
-        graph = run(graph, target)
+        if graph.may_change(run):
+            graph = run(graph, target)
     return graph
 
 

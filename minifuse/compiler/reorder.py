@@ -13,9 +13,10 @@ from collections.abc import Container, Mapping, Sequence
 from ..backends.base import Backend
 from ..ir.steps import NO_BUFFER, Step
 from .fusion_log import active_log
-from .graph import Graph
+from .graph import Graph, needs
 
 
+@needs(steps=2)
 def reorder(graph: Graph, _target: Backend) -> Graph:
     """Run each step that frees more memory than it fills as early as possible.
 
@@ -39,8 +40,6 @@ def reorder(graph: Graph, _target: Backend) -> Graph:
     >>> [step.outputs[0][0] for step in reorder(emitted, PythonBackend()).steps]
     [4, 5, 8, 6, 7]
     """
-    if len(graph.steps) < 2:
-        return graph
     nbytes = dict(enumerate(graph.buffer_nbytes, len(graph.arguments)))
     order = reorder_for_memory(graph.steps, nbytes, {graph.locate(node)[0] for node in graph.results})
     if active_log.log:

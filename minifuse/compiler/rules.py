@@ -1,7 +1,7 @@
 """Local rewrites of the graph: each rule matches one node and its inputs, and returns the node that replaces it.
 
-A rule that matches nothing returns its node. The driver is `Graph.rewrite`: it visits the nodes, inputs first, and skips a
-graph that has no function of the rule's kind.
+A rule that matches nothing returns its node. The driver is `Graph.rewrite`: it visits the nodes, inputs first. The functions
+that a rule matches are named by `needs`: its pass does not run on a graph without them.
 """
 
 from bisect import bisect, insort
@@ -20,9 +20,10 @@ from ..ir.nested_reduce import NestedReduce
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
 from .fusible_region import iter_inlined
-from .graph import Graph
+from .graph import Graph, needs
 
 
+@needs(CompositeOutput, CustomVJP)
 def decompose(graph: Graph, target: Backend) -> Graph:
     """Replace composite ops that the target has no kernel for by their definitions.
 
@@ -53,7 +54,7 @@ def decompose(graph: Graph, target: Backend) -> Graph:
                 return definition
         return node
 
-    return graph.rewrite((CompositeOutput, CustomVJP), rule)
+    return graph.rewrite(rule)
 
 
 def composite_step(node: Node, op: CompositeOp) -> Step:
@@ -80,6 +81,7 @@ class NonzeroRanges(NamedTuple):
     ranges: list[Interval]
 
 
+@needs(PadSlice)
 def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
     """Replace sums of disjoint padded slices by updates of one array.
 
@@ -109,7 +111,7 @@ def merge_slice_gradients(graph: Graph, _target: Backend) -> Graph:
                     ranges_of[node] = nonzero
         return node
 
-    return graph.rewrite(PadSlice, rule)
+    return graph.rewrite(rule)
 
 
 def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> NonzeroRanges | None:
@@ -143,6 +145,7 @@ MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep
 MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
 
 
+@needs(Reduce)
 def split_reductions(graph: Graph, target: Backend) -> Graph:
     """Replace long reductions by reductions of chunks, and a reduction of their results.
 
@@ -166,7 +169,7 @@ def split_reductions(graph: Graph, target: Backend) -> Graph:
                 return split_reduction(node, splits_columns=not is_nesting)
         return node
 
-    return graph if target.splits_reductions else graph.rewrite(Reduce, rule)
+    return graph if target.splits_reductions else graph.rewrite(rule)
 
 
 def split_reduction(reduction: Node, splits_columns: bool = True) -> Node:
@@ -231,6 +234,7 @@ def slice_dim(x: Node, dim: int, start: int, stop: int) -> Node:
 # with the ops around them like any other op.
 
 
+@needs(Gather, ScatterAdd)
 def lower_gather(graph: Graph, _target: Backend) -> Graph:
     """Replace gathers by selections with an index along each dim, and scatter-adds by sums of the values with an index.
 
@@ -256,7 +260,7 @@ def lower_gather(graph: Graph, _target: Backend) -> Graph:
                 return sum_by_index(values, dim, size, index)
         return node
 
-    return graph.rewrite((Gather, ScatterAdd), rule)
+    return graph.rewrite(rule)
 
 
 def select_elements(gather: Node, x: Node, dim: int, index: Node) -> Node:

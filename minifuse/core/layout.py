@@ -156,7 +156,7 @@ class Layout(metaclass=Interned):
 
     def without_offset(self) -> "Layout":
         """Return this layout with offset 0: positions are counted from the first element."""
-        return Layout(self.shape, self.strides, 0)
+        return Layout(self.shape, self.strides, 0) if self.offset else self
 
     def permute(self, *order: int) -> "Layout":
         """Reorder the dims: dim k of the result is dim order[k]. Raise ShapeError unless each dim is named once."""
@@ -443,7 +443,7 @@ def collapse(shape: Sequence[int], operands: Iterable[Sequence[int]]) -> list[tu
     for size, *strides in zip(shape, *operands, strict=True):
         if size == 1:
             continue
-        if axes and all(outer == inner * size for outer, inner in zip(axes[-1][1], strides, strict=True)):
+        if axes and axes[-1][1] == tuple([stride * size for stride in strides]):
             axes[-1] = axes[-1][0] * size, tuple(strides)
         else:
             axes.append((size, tuple(strides)))

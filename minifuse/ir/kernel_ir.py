@@ -8,6 +8,7 @@ generated source. `reference.py` runs a kernel in plain Python: it is the defini
 """
 
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Any, TypeVar
 
 from ..core.dtypes import DType, bool_, weak_type_of
@@ -179,6 +180,9 @@ class Accumulator(Expression):
 
 E = TypeVar("E", bound=Expression)
 
+inputs_of: Callable[[Expression], tuple[Expression, ...]] = attrgetter("inputs")  # for toposort
+index_of: Callable[[Load | KernelParameter], int] = attrgetter("index")
+
 
 def constant(value: Any, dtype: DType) -> Constant:
     """Return a literal of a dtype."""
@@ -229,7 +233,7 @@ def replace_in(
 def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
     """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
     rebuilt: dict[Expression, Expression] = {}
-    for x in toposort([e], lambda x: x.inputs):
+    for x in toposort([e], inputs_of):
         rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
         if isinstance(x, ReduceExpr):
             dims = change(x)
@@ -250,21 +254,26 @@ class StepKernel(metaclass=Interned):
         Changes of indexed operands.
     factors : tuple of Expression
         The two operands that a matmul multiplies; empty for other kernels.
+    outputs : tuple of Expression
+        All stored expressions: pointwise outputs, then row outputs.
     order : tuple of Expression
         All expressions, inputs first. They are stored, since they are read often.
+    is_nested : bool
+        True if a reduction reduces only some of the axes that the kernel reduces.
     """
 
-    __slots__ = ("__weakref__", "order", "pointwise_outputs")
+    __slots__ = ("__weakref__", "found", "is_nested", "order", "outputs", "pointwise_outputs")
     pointwise_outputs: tuple[Expression, ...]
-    order: tuple[Expression, ...]
     row_outputs: tuple[Expression, ...] = ()
     effects: tuple[IndexedAccess, ...] = ()
     factors: tuple[Expression, ...] = ()
 
-    @property
-    def outputs(self) -> tuple[Expression, ...]:
-        """All stored expressions: pointwise outputs, then row outputs."""
-        return self.pointwise_outputs + self.row_outputs
+    def __init__(self, *roots: Expression) -> None:
+        """Find all expressions that the roots are computed from. The outputs are known already."""
+        self.outputs = self.pointwise_outputs + self.row_outputs
+        self.order = expressions_of(*roots)
+        self.is_nested = any(e.dims is not None for e in self.order if isinstance(e, ReduceExpr))
+        self.found: dict[type, list[Any]] = {}
 
     def expressions(self) -> tuple[Expression, ...]:
         """Return all expressions, inputs first."""
@@ -272,8 +281,10 @@ class StepKernel(metaclass=Interned):
 
     def find_all(self, kind: type[E]) -> list[E]:
         """Return all expressions of a class. Loads and parameters are sorted by index."""
-        matches = [e for e in self.order if isinstance(e, kind)]
-        return sorted(matches, key=lambda e: e.index) if kind in (Load, KernelParameter) else matches
+        if kind not in self.found:
+            matches = [e for e in self.order if isinstance(e, kind)]
+            self.found[kind] = sorted(matches, key=index_of) if kind in (Load, KernelParameter) else matches
+        return self.found[kind]
 
     def indexed_dtypes(self) -> list[DType]:
         """Return the dtype of each indexed operand."""
@@ -296,11 +307,6 @@ class StepKernel(metaclass=Interned):
         if not self.is_nested:
             return []
         return list(dict.fromkeys(e.reduced(dims) for e in self.order if isinstance(e, ReduceExpr)))
-
-    @property
-    def is_nested(self) -> bool:
-        """True if a reduction reduces only some of the axes that the kernel reduces."""
-        return any(isinstance(e, ReduceExpr) and e.dims is not None for e in self.order)
 
     def replace_loads(self, change: "Callable[[Load], Expression]") -> "StepKernel":
         """Rebuild this kernel with each load replaced by `change(load)`."""
@@ -339,13 +345,13 @@ class Kernel(StepKernel):
         effects: tuple[IndexedAccess, ...] = (),
     ) -> None:
         self.pointwise_outputs, self.row_outputs, self.effects = pointwise_outputs, row_outputs, effects
-        self.order = expressions_of(*pointwise_outputs, *row_outputs, *effects)
+        super().__init__(*pointwise_outputs, *row_outputs, *effects)
 
     def outer_dims(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes of the reductions that are in no reduction of other axes, in a step that reduces `dims`."""
         inner = set[Expression]()
         for e in self.find_all(ReduceExpr):
-            parts = toposort(e.inputs, lambda x: x.inputs)
+            parts = toposort(e.inputs, inputs_of)
             inner |= {x for x in parts if isinstance(x, ReduceExpr) and x.reduced(dims) != e.reduced(dims)}
         outer = {d for e in self.find_all(ReduceExpr) if e not in inner for d in e.reduced(dims)}
         return tuple(d for d in dims if d in outer)
@@ -391,7 +397,7 @@ def format_dims(dims: Sequence[int]) -> str:
 
 def expressions_of(*roots: Expression) -> tuple[Expression, ...]:
     """Return some expressions and all that they are computed from, inputs first."""
-    return tuple(toposort(roots, lambda e: e.inputs))
+    return tuple(toposort(roots, inputs_of))
 
 
 def copy_kernel(dtype: DType) -> Kernel:

@@ -38,11 +38,12 @@ class LoopNest:
             merge only if the same reductions reduce them. The axes of outer reductions precede those of inner ones.
         """
         dims = tuple(dims)
+        strides_along = list(zip(*[x.strides for x in layouts], strict=True)) or [()] * len(shape)  # of all operands, by dim
 
         def axes_of(some_dims: Iterable[int], is_reduced: bool) -> list[tuple[int, tuple[int, ...]]]:
             # Sorted by the memory order of the first operands, so that neighboring dims merge.
-            order = sorted(some_dims, key=lambda d: [-abs(layout.strides[d]) for layout in layouts])
-            axes = collapse([shape[d] for d in order], [[layout.strides[d] for d in order] for layout in layouts])
+            order = sorted(some_dims, key=lambda d: [-abs(stride) for stride in strides_along[d]])
+            axes = collapse([shape[d] for d in order], zip(*[strides_along[d] for d in order], strict=True))
             if is_reduced and 0 in [shape[d] for d in order]:  # an empty reduction has no element: its axes cannot merge
                 varying = [d for d in order if shape[d] != 1]
                 axes = [(0, tuple(next((x.strides[d] for d in varying if x.strides[d]), 0) for x in layouts))]
@@ -51,12 +52,13 @@ class LoopNest:
             return axes
 
         self.shape, self.groups = shape, list[tuple[list[int], int]]()  # dims in order, and the number of axes they are
-        outer = axes_of((d for d in range(len(shape)) if d not in dims), is_reduced=False)
-        inner = [axis for group in group_dims(dims, reductions) for axis in axes_of(group, is_reduced=True)]
+        outer = axes_of([d for d in range(len(shape)) if d not in dims], is_reduced=False)
+        groups = group_dims(dims, reductions) if dims else []
+        inner = [axis for group in groups for axis in axes_of(group, is_reduced=True)]
         self.row_axes = len(outer) if dims else len(outer) - 1  # in a pointwise kernel, the last axis is the row
         self.sizes = [size for size, _ in outer + inner]
         self.strides = list(zip(*[strides for _, strides in outer + inner], strict=True))
-        self.stride_kinds = tuple("".join(map(stride_kind, strides)) for strides in self.strides)
+        self.stride_kinds = tuple(["".join(map(stride_kind, strides)) for strides in self.strides])
         self.is_empty = 0 in [size for size, _ in outer]
         self.points = prod(self.sizes)
 
@@ -85,7 +87,7 @@ class LoopNest:
 
     def runtime_strides(self) -> list[int]:
         """Return the strides that the source does not contain, operand by operand."""
-        return [s for strides in self.strides for s in strides if stride_kind(s) == "s"]
+        return [s for strides in self.strides for s in strides if s not in (0, 1)]
 
 
 def group_dims(dims: Iterable[int], reductions: Sequence[tuple[int, ...]]) -> list[list[int]]:
@@ -125,4 +127,4 @@ def stride_kind(stride: int) -> str:
 
 def stride_kinds_of(layouts: Iterable[Layout]) -> tuple[str, ...]:
     """Return the letters for the strides of indexed operands, one letter per dim."""
-    return tuple("".join(map(stride_kind, layout.strides)) for layout in layouts)
+    return tuple(["".join(map(stride_kind, layout.strides)) for layout in layouts])

@@ -15,7 +15,6 @@ from .kernel_ir import (
     ReadOutput,
     Shape,
     StepKernel,
-    expressions_of,
     replace,
     replace_in,
 )
@@ -42,7 +41,8 @@ class MatmulKernel(StepKernel):
         self, a: Expression, b: Expression, pointwise_outputs: tuple[Expression, ...], precision: str = HIGHEST
     ) -> None:
         self.a, self.b, self.pointwise_outputs, self.precision = a, b, pointwise_outputs, precision
-        self.factors, self.order = (a, b), expressions_of(a, b, *pointwise_outputs)
+        self.factors = a, b
+        super().__init__(a, b, *pointwise_outputs)
 
     @property
     def has_prologue(self) -> bool:
@@ -96,7 +96,7 @@ class CompositeKernel(StepKernel):
         self.op, loads = op, tuple(Load(k, dtype) for k, dtype in enumerate(dtypes))
         outputs = zip(op.names, output_dtypes, strict=True)
         self.pointwise_outputs = tuple(OpaqueOutput(name, loads, dtype) for name, dtype in outputs)
-        self.order = expressions_of(*self.pointwise_outputs)
+        super().__init__(*self.pointwise_outputs)
 
     def describe(self, shape: Shape, dims: tuple[int, ...], input_shapes: Sequence[Shape]) -> str:
         """Return the name of the op, and the shapes of its inputs."""
@@ -122,7 +122,7 @@ class BatchedKernel(StepKernel):
         self.pointwise_outputs = tuple(
             offset_operands(e, k * output_count, k * input_count) for k in range(len(shapes)) for e in kernel.outputs
         )
-        self.order = expressions_of(*self.pointwise_outputs)
+        super().__init__(*self.pointwise_outputs)
 
     def parts(self, shape: Shape) -> list[tuple[StepKernel, Shape]]:
         """Return the kernel with the shape of each array."""

@@ -93,7 +93,7 @@ def compiler_fingerprint() -> str:
         *sorted(folder.rglob("*.py")),
         *sorted(folder.parent.glob("*.py")),
     ]  # the second list: files that the backends share
-    sources = b"".join(path.read_bytes() for path in files)
+    sources = b"".join(map(Path.read_bytes, files))
     versions = [f"{package} {metadata.version(package)}" for package in ("numba", "llvmlite")]
     settings = [f"{name}={os.environ[name]}" for name in NUMBA_SETTINGS.split() if name in os.environ]
     return "\n".join(["cpu", *host_processor(), *versions, *settings, sha256(sources).hexdigest()])

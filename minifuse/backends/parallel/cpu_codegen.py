@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
 from ...core.dtypes import DType, bool_
-from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter
 from ..codegen.loop_emitter import Dialect, LoopEmitter
 from ..codegen.nest import operand_name
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
@@ -49,9 +49,8 @@ def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int], literals: Mapp
     The sizes of `sized_axes` are passed as arguments. `literals` are values that are in the text instead, by name.
     """
     kernel = emitter.kernel
-    dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
     numbers, positions = kernel.find_all(KernelParameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
-    operands = zip([*emitter.stride_kinds, *emitter.raws], dtypes, strict=True)
+    operands = zip([*emitter.stride_kinds, *emitter.raws], kernel.operand_dtypes(), strict=True)
     unpack = [(name, "args[{}]" if name in positions else f"pointer_{dtype.short}(args[{{}}])") for name, dtype in operands]
     unpack += [(f"p{p.index}", f"{p.dtype.short}({'numbers' if p.dtype.is_float else 'args'}[{{}}])") for p in numbers]
     unpack += [(f"n{axis}", "args[{}]") for axis in sized_axes]

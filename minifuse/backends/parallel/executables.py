@@ -9,13 +9,13 @@ from types import ModuleType
 from typing import TYPE_CHECKING
 
 from ...ir.array_functions import CompositeOp
-from ...ir.kernel_ir import Kernel, KernelParameter, LoopNest, stride_kind, stride_kinds_of
+from ...ir.kernel_ir import Kernel, KernelParameter, LoopNest, stride_kinds_of
 from ...ir.step_kernels import BatchedKernel
 from ...ir.steps import Step
 from ..codegen.nested_loops import NestedLoops
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
-from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, segment_sum, split_launches, transpose_copy
+from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, split_launches, transpose_copy
 from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text, nested_kernel_text
 from .driver import count_chunks
@@ -23,6 +23,7 @@ from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
 from .launcher import CpuKernelLauncher
 from .multi_tensor import make_job
+from .segment_sum import SegmentSumLaunch, plan_segment_sum
 
 if TYPE_CHECKING:
     from ..base import Backend
@@ -43,17 +44,33 @@ class CpuKernel(Executable):
         """The loops."""
         return self.step.loop_nest()
 
+    @cached_property
+    def indexed_kinds(self) -> tuple[str, ...]:
+        """The stride kinds of indexed operands."""
+        return stride_kinds_of([layout for _, layout in self.step.indexed_operands])
+
+    @cached_property
+    def segment_sum(self) -> SegmentSumLaunch | None:
+        """The loops of a segment sum; None for any other kernel."""
+        is_possible = self.kernel.row_outputs and not (self.kernel.is_nested or self.nest.is_empty)
+        return plan_segment_sum(self.kernel, self.nest, self.indexed_kinds) if is_possible else None
+
+    @cached_property
+    def transposed_axes(self) -> tuple[int, int] | None:
+        """The axes that a transposing copy swaps; None for any other kernel."""
+        return transpose_copy.transposed_axes(self.kernel, self.nest) if len(self.kernel.order) == 1 else None
+
     @property
     def source(self) -> str:
         """The source text of the loops."""
-        nest, indexed_kinds = self.nest, stride_kinds_of(self.step.indexed_layouts())
         if self.kernel.is_nested:
-            return nested_kernel_text(self.kernel, NestedLoops.of(self.kernel, nest, self.step.dims), indexed_kinds)
-        if not nest.is_empty and (launch := segment_sum.plan_segment_sum(self.kernel, nest, indexed_kinds)) is not None:
-            return launch.source
-        if transpose_copy.transposed_axes(self.kernel, nest) is not None:
+            loops = NestedLoops.of(self.kernel, self.nest, self.step.dims)
+            return nested_kernel_text(self.kernel, loops, self.indexed_kinds)
+        if self.segment_sum is not None:
+            return self.segment_sum.source
+        if self.transposed_axes is not None:
             return transpose_copy.source(self.kernel)
-        return kernel_text(self.kernel, nest.row_axes, nest.stride_kinds, indexed_kinds)
+        return kernel_text(self.kernel, self.nest.row_axes, self.nest.stride_kinds, self.indexed_kinds)
 
     def cost(self) -> Cost:
         """Return 1 launch, or none if there are no rows."""
@@ -61,22 +78,21 @@ class CpuKernel(Executable):
 
     def load(self) -> Launcher:
         """Return a launch of machine code."""
-        kernel, nest, indexed_layouts = self.kernel, self.nest, self.step.indexed_layouts()
+        kernel, nest, indexed = self.kernel, self.nest, self.step.indexed_operands
         if nest.is_empty:
             return do_nothing
-        address_count, numbers = len(nest.strides) + len(indexed_layouts), kernel.find_all(KernelParameter)
-        indexed_kinds = stride_kinds_of(indexed_layouts)
-        strides = [*nest.runtime_strides(), *[s for x in indexed_layouts for s in x.strides if stride_kind(s) == "s"]]
-        is_plain = not kernel.is_nested
-        if is_plain and (launch := segment_sum.plan_segment_sum(kernel, nest, indexed_kinds)) is not None:
+        address_count, numbers = len(nest.strides) + len(indexed), kernel.find_all(KernelParameter)
+        strides = [*nest.runtime_strides(), *[s for _, layout in indexed for s in layout.strides if s not in (0, 1)]]
+        if (launch := self.segment_sum) is not None:
             address, constants = compile_kernel_text(launch.source), [*launch.sizes, *strides]
             return CpuKernelLauncher(address, launch.count, launch.chunks, address_count, numbers, constants)
-        if (axes := transpose_copy.transposed_axes(kernel, nest)) is not None:
-            return transpose_copy.bind_transpose(kernel, nest, *axes)
-        if (piece_count := split_launches.count_pieces(kernel, nest, self.step.dims)) > 1:
-            return split_launches.load_pieces(lambda step: CpuKernel(step, kernel).load(), self.step, kernel, piece_count)
+        if self.transposed_axes is not None:
+            return transpose_copy.bind_transpose(kernel, nest, *self.transposed_axes)
+        work = nest.points * kernel.cost()
+        if not self.step.dims and len(nest.sizes) > 1 and (count := split_launches.count_pieces(work / nest.sizes[0])) > 1:
+            return split_launches.load_pieces(lambda step: CpuKernel(step, kernel).load(), self.step, kernel, count)
         address = compile_kernel_text(self.source)
-        chunks = count_chunks(nest.sizes[0], nest.points * kernel.cost())
+        chunks = count_chunks(nest.sizes[0], work)
         constants = [*nest.sizes[1:], *strides]
         header: list[int] = []
         if chunks > 1:

@@ -4,10 +4,10 @@ The driver splits only the first axis of a kernel, and signals are handled when 
 2^25 elements is split into launches of a few milliseconds; between launches Python handles signals.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from ...core.layout import Layout
-from ...ir.kernel_ir import IndexValue, Kernel, Load, LoopNest
+from ...ir.kernel_ir import IndexValue, Kernel, Load
 from ...ir.steps import Step
 from ..base import Launcher
 from .driver import MAX_CHUNK_WORK
@@ -15,10 +15,9 @@ from .driver import MAX_CHUNK_WORK
 MAX_CHUNKS_PER_ROW = 2  # a row with more work than this many times MAX_CHUNK_WORK is split
 
 
-def count_pieces(kernel: Kernel, nest: LoopNest, dims: Sequence[int]) -> int:
-    """Return into how many pieces to split a kernel: 1 if it reduces, or if the driver's chunks are short enough."""
-    work = nest.points * kernel.cost() / nest.sizes[0]
-    return 1 if dims or len(nest.sizes) == 1 else 1 + int(work / (MAX_CHUNKS_PER_ROW * MAX_CHUNK_WORK))
+def count_pieces(row_work: float) -> int:
+    """Return into how many pieces to split a pointwise kernel of several axes, given the work of one row."""
+    return 1 + int(row_work / (MAX_CHUNKS_PER_ROW * MAX_CHUNK_WORK))
 
 
 def load_pieces(load: Callable[[Step], Launcher], step: Step, kernel: Kernel, max_pieces: int) -> Launcher:

@@ -1,6 +1,6 @@
 """The steps of a call while they are emitted: what is in memory, and which nodes the current kernel inlines."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from ..backends.base import Backend
 from ..core.dtypes import DType, WeakType, bool_
@@ -43,7 +43,7 @@ class Emission:
         self.refusals: dict[Refusal, None] = {}
         self.chains = ViewChains()
         self.loaded: set[Node] = set()
-        self.region = FusibleRegion(self.loaded, self.chains)
+        self.region: FusibleRegion
         self.log = active_log.log
         if self.log:
             for refusal in graph.refusals:
@@ -71,7 +71,23 @@ class Emission:
 
     def locate(self, node: Node) -> BufferView:
         """Return where a view of a stored node is in memory. If no strides describe the view, add a copy."""
-        return locate_view(node, self.buffers, self.copies, self.copy_for_view)
+        return self.buffers.get(node) or locate_view(node, self.buffers, self.copies, self.copy_for_view)
+
+    # A kernel stores a node in a buffer of its own, except in the slices of `SliceEmission`.
+
+    def reserve(self, node: Node) -> BufferView | None:
+        """Return the slice in which the current kernel is to store a node, or None."""
+        return None
+
+    def reserve_copies(self, node: Node, reindex: Callable[[BufferView], BufferView | None]) -> list[BufferView]:
+        """Return the slices in which the current kernel is to store copies of a node, as its loops see them."""
+        return []
+
+    def cancel(self, node: Node) -> None:
+        """Undo `reserve`: the kernel cannot store the node there."""
+
+    def commit(self) -> None:
+        """Note that the kernel which stores the reserved slices is emitted."""
 
     def copy_for_view(self, base: Node, source: BufferView) -> None:
         """Add a row-major copy of a node, which is in memory at `source`."""

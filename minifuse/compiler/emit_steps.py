@@ -15,8 +15,7 @@ from .iteration_space import reduction_space
 from .kernel_builder import emit_kernel
 from .matmul_fusion import emit_matmul
 from .rules import composite_kernel
-from .slice_targets import SliceTargets
-from .slice_updates import is_update
+from .slice_targets import SliceEmission
 
 
 def emit_steps(graph: Graph, target: Backend) -> Graph:
@@ -33,15 +32,14 @@ def emit_steps(graph: Graph, target: Backend) -> Graph:
     >>> step.shape, step.dims
     ((4, 3), (1,))
     """
-    emission = Emission(graph, target)
-    targets = SliceTargets(graph, emission)
+    emission = (SliceEmission if graph.has(PadSlice, SliceUpdate) else Emission)(graph, target)
     for phase in graph.phases:
         if phase != LATE:
-            emit_phase(targets, phase)
+            emit_phase(emission, phase)
     late_step, buffers = len(emission.steps), emission.buffers
     if graph.late:
         emission.buffers = buffers | {node: buffers[argument] for argument, node in graph.contents}
-        emit_phase(targets, LATE)
+        emit_phase(emission, LATE)
         # A value that is also the new contents of an argument is where it was computed, until the argument is changed.
         contents = {node for _, node in graph.contents} - buffers.keys()
         buffers = {node: buffer for node, buffer in (emission.buffers | buffers).items() if node not in contents}
@@ -55,54 +53,44 @@ def emit_steps(graph: Graph, target: Backend) -> Graph:
     )
 
 
-def emit_phase(targets: SliceTargets, phase: int) -> None:
+def emit_phase(emission: Emission, phase: int) -> None:
     """Add the steps of the kernels of a phase, and the copies that views of its results need."""
-    emission = targets.emission
     graph = emission.graph
     emission.loaded = graph.loaded_nodes(phase)
     for group in graph.kernels:
         if group.phase == phase:
-            emit_group(targets, group)
+            emit_group(emission, group)
     results = [x for x in graph.results if (x in graph.late) == (phase == LATE)]
     values = [store.value for store in graph.stores] if phase == EARLY else []
     for node in [*results, *values] if phase != EXACT else []:
         emission.locate(node)
 
 
-def emit_group(targets: SliceTargets, group: KernelGroup) -> None:
+def emit_group(emission: Emission, group: KernelGroup) -> None:
     """Add the steps of one kernel."""
-    emission, node = targets.emission, group.members[0]
+    node = group.members[0]
     emission.open_members(group.members)
     match node.function:
-        case PadSlice() | SliceUpdate():
-            targets.emit(node)
+        case PadSlice() | SliceUpdate() if isinstance(emission, SliceEmission):
+            emission.emit(node)
         case ScatterReduce():
-            emit_kernel(targets, reduction_space(node), [node])
+            emit_kernel(emission, reduction_space(node), [node])
         case CompositeOutput():
-            emit_composite(targets, node, node.function)
-        case _ if any(isinstance(x.function, Matmul) for x in group.members):
-            emit_matmul(targets, group)
-        case _ if any(map(is_update, node.inputs)) and targets.updates.is_alias(node) and share_buffer(emission, node):
+            emit_composite(emission, node, node.function)
+        case _ if isinstance(emission, SliceEmission) and emission.share_buffer(node):
             pass
+        case _ if any(isinstance(x.function, Matmul) for x in group.members):
+            emit_matmul(emission, group)
         case _:
-            emit_kernel(targets, group.space, group.stored)
+            emit_kernel(emission, group.space, group.stored)
 
 
-def share_buffer(emission: Emission, node: Node) -> bool:
-    """Store an identity of a slice update in the buffer of the update. Return whether that is possible."""
-    (update,) = node.inputs
-    slot, layout = emission.buffers[update]
-    is_possible = slot >= emission.first_buffer and emission.layout_of(node, layout) is layout
-    emission.buffers |= {node: (slot, layout)} if is_possible else {}
-    return is_possible
-
-
-def emit_composite(targets: SliceTargets, node: Node, function: CompositeOutput) -> None:
+def emit_composite(emission: Emission, node: Node, function: CompositeOutput) -> None:
     """Add the step that computes all outputs of a composite op by one call of the backend."""
-    emission, op = targets.emission, function.op
+    op = function.op
     inputs = [emission.locate(x) for x in node.inputs]
     outputs = [Node(CompositeOutput(op, k), node.inputs, *kind) for k, kind in enumerate(op.infer(*node.inputs))]
-    reserved = [targets.reserve(x) for x in outputs]
+    reserved = [emission.reserve(x) for x in outputs]
     for x, like, target in zip(outputs, op.output_layout_like, reserved, strict=True):
         read = [] if like is None else [inputs[like][1]]
         if target is None:
@@ -111,5 +99,5 @@ def emit_composite(targets: SliceTargets, node: Node, function: CompositeOutput)
             emission.buffers[x] = target
     buffers = [emission.buffers[x] for x in outputs]
     step = Step(composite_kernel(node, op), outputs[0].shape, (), buffers, inputs)
-    targets.commit()
+    emission.commit()
     emission.add_unfused_step(step, node, "computed by the backend's own kernel for this op")

@@ -39,7 +39,7 @@ from .fusibility import (
 )
 from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable
 from .fusion_log import GROUPED, active_log
-from .graph import LATE, Graph, KernelGroup, Refusal
+from .graph import EARLY, LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
 from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kernels
 from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
@@ -69,10 +69,20 @@ def form_kernels(graph: Graph, _target: Backend) -> Graph:
     expand1 = expand(sum0, 64, 128)
     div0 = exp0 / expand1  # kernel 0
     """
+    if (root := find_only_root(graph)) is not None:
+        return graph.decide(kernels=(KernelGroup(IterationSpace(root.shape, ()), (root,), (root,), EARLY),))
     sweep = KernelSweep(graph)
     for phase in graph.phases:
         sweep.add_phase(phase)
     return graph.decide(kernels=tuple(sweep.groups()), refusals=tuple(sweep.refusals()))
+
+
+def find_only_root(graph: Graph) -> Node | None:
+    """Return the pointwise node that is all that the call computes; None if the call computes more, or something else."""
+    if len(graph.ops) != 1 or not graph.ops[0].is_pointwise or graph.phases != (EARLY,):
+        return None
+    (root,) = graph.ops
+    return root if len(graph.requested(EARLY)) == 1 and root not in graph.memory else None
 
 
 class KernelSweep:

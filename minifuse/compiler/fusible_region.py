@@ -32,7 +32,7 @@ class FusibleRegion:
     def resolve(self, node: Node) -> tuple[Node, tuple[Node, ...]]:
         """Return a node with its views pushed up to the loads, where they become strides, and its inlined inputs."""
         if node not in self.resolved:
-            x = push_views_up(node, self.loaded.__contains__, self.chains)
+            x = push_views_up(node, self.loaded.__contains__, self.chains) if isinstance(node.function, View) else node
             self.resolved[node] = x, pointwise_inputs(x) if is_recomputable(x) and x not in self.loaded else ()
         return self.resolved[node]
 
@@ -46,9 +46,14 @@ class FusibleRegion:
         computed, inputs = self.resolve(node)
         return bool(inputs) and isinstance(computed.function, NestedReduce)
 
-    def walk_level(self, root: Node, stop: Container[Node]) -> list[Node]:
+    def walk_level(self, root: Node, stop: Collection[Node]) -> list[Node]:
         """Return the nodes that a kernel computes or loads for a node, but not those inside nested reductions."""
-        return toposort([root], lambda x: () if x in stop or self.is_nested(x) else self.inlined_inputs(x))
+        return toposort([root], (lambda x: () if x in stop else self.level_inputs(x)) if stop else self.level_inputs)
+
+    def level_inputs(self, node: Node) -> tuple[Node, ...]:
+        """Return the nodes that a kernel inlines to compute a node, in the loops in which it computes the node."""
+        computed, inputs = self.resolve(node)
+        return () if isinstance(computed.function, NestedReduce) else inputs
 
     def walk(self, roots: Sequence[Node], stop: Collection[Node] = ()) -> list[Node]:
         """Return the nodes that a kernel computes or loads for some inputs, operands first. Do not enter nodes in `stop`."""

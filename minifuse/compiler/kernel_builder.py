@@ -22,7 +22,6 @@ from .fusible_region import strip_identities
 from .fusion_log import EMITTED, INLINED, REDUCTION_FUSED
 from .iteration_space import IterationSpace, Reindex, keep_layout, layout_through_views
 from .nested_axes import NestedAxes, finish_nested
-from .slice_targets import SliceTargets
 
 
 class KernelBuilder:
@@ -57,7 +56,7 @@ class KernelBuilder:
         self.expressions: dict[Node, Expression] = {}  # expressions of nodes that have the shape of the space
         self.logged: set[Node] = set()
         self.inlined: dict[Node, None] = {}  # nodes that the kernel computes, in order, without the views under them
-        self.nested = NestedAxes(space.shape)
+        self.nested: NestedAxes | None = None  # the axes of nested reductions, if there are any
 
     def expression(self, root: Node, reindex: Reindex) -> Expression:
         """Return a node as an expression. `reindex` maps a layout of the node's shape to the layout that the loops read."""
@@ -66,7 +65,7 @@ class KernelBuilder:
         for node in region.walk_level(root, stop=found):
             if node in found:
                 continue
-            computed, inputs = region.resolve(node)
+            computed, inputs = region.resolved[node]
             if node.is_number:
                 found[node] = lower_number(node, self.parameters)
             elif isinstance(computed.function, NestedReduce) and inputs:
@@ -95,37 +94,43 @@ class KernelBuilder:
         except ShapeError:
             return None
 
-    def allocate_outputs(self, nodes: Sequence[Node], targets: SliceTargets) -> list[BufferView]:
+    def allocate_outputs(self, nodes: Sequence[Node]) -> list[BufferView]:
         """Allocate the buffers of the outputs, or find their slices. Return their views in the shape of the loops."""
-        reserved = [targets.reserve(node) for node in nodes]
-        return [self.allocate_output(node, target, targets) for node, target in zip(nodes, reserved, strict=True)]
+        reserved = [*map(self.emission.reserve, nodes)]
+        return [self.allocate_output(node, target) for node, target in zip(nodes, reserved, strict=True)]
 
-    def allocate_output(self, node: Node, target: BufferView | None, targets: SliceTargets) -> BufferView:
-        """Return where an output is stored: in `target` if strides allow that, else in a new buffer.
-
-        The default layout of a buffer is that of the inputs.
-        """
+    def allocate_output(self, node: Node, target: BufferView | None) -> BufferView:
+        """Return where an output is stored: in `target` if strides allow that, else in a new buffer."""
         emission = self.emission
         if target is not None:
             if (buffer := self.reindex_buffer(target, node.shape)) is not None:
                 emission.buffers[node] = target
                 return buffer
-            targets.cancel(node)
-        if node is self.matmul:
-            return emission.allocate(node, row_major(node.shape))
+            emission.cancel(node)
         layout = row_major(node.shape)
-        is_row_major = node.ndim != len(self.space.shape) or isinstance(node.function, Copy | GatherND)
-        is_row_major = is_row_major or (self.matmul is not None and node.shape != self.matmul.shape)
-        if node.shape != self.space.shape:  # a result that is reduced is row-major, as the tracer promises
-            is_row_major = is_row_major or node in targets.updates.roots
-        inputs = [self.nested.strip(layout) for slot, layout in self.inputs if slot != NO_BUFFER]
-        read = [Layout(node.shape, layout.strides, 0) for layout in inputs if layout.ndim == node.ndim]
-        read += [self.layout_of_gather(layout, indices, node.shape) for layout, indices in self.gathers]
-        if not is_row_major and read[:1] != [layout]:
-            wanted = layout_for_readers(node, targets.updates.users) if node.ndim > 2 else None
-            layout = dense_like(read, node.shape, wanted)
-        slot, layout = emission.allocate(node, emission.layout_of(node, layout))
+        if node is self.matmul:
+            return emission.allocate(node, layout)
+        slot, layout = emission.allocate(node, emission.layout_of(node, self.layout_like_inputs(node, layout)))
         return slot, self.space.reindex_for(node.shape)(layout)
+
+    def layout_like_inputs(self, node: Node, default: Layout) -> Layout:
+        """Return the layout of a new buffer: that of the inputs if it is dense, or the row-major default."""
+        shape = node.shape
+        if len(shape) != len(self.space.shape) or isinstance(node.function, Copy | GatherND):
+            return default
+        if self.matmul is not None and shape != self.matmul.shape:
+            return default
+        if shape != self.space.shape and node in self.emission.graph.slice_updates.roots:
+            return default  # a result that is reduced is row-major, as the tracer promises
+        inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
+        if self.nested is not None:
+            inputs = [*map(self.nested.strip, inputs)]
+        read = [Layout(shape, layout.strides, 0) for layout in inputs if layout.ndim == len(shape)]
+        read += [self.layout_of_gather(layout, indices, shape) for layout, indices in self.gathers]
+        if read[:1] == [default]:
+            return default
+        wanted = layout_for_readers(node, self.emission.graph.slice_updates.users) if len(shape) > 2 else None
+        return dense_like(read, shape, wanted)
 
     def layout_of_gather(self, layout: Layout, indices: Sequence[Expression], shape: tuple[int, ...]) -> Layout:
         """Return the strides along the loops of an array that is read at indices, if each index grew by 1 with one loop."""
@@ -136,9 +141,9 @@ class KernelBuilder:
                     strides[d] += stride * step
         return Layout(shape, tuple(strides), 0)
 
-    def reserve_copies(self, node: Node, targets: SliceTargets) -> list[BufferView]:
+    def reserve_copies(self, node: Node) -> list[BufferView]:
         """Return the slices in which this kernel stores copies of an output that is read elsewhere, too."""
-        return targets.reserve_copies(node, lambda target: self.reindex_buffer(target, node.shape))
+        return self.emission.reserve_copies(node, lambda target: self.reindex_buffer(target, node.shape))
 
     def gather_load(self, gather: Node, indices: Sequence[Expression]) -> Expression:
         """Return the elements of an array in memory at given indices, one along each dim."""
@@ -164,8 +169,7 @@ class KernelBuilder:
     def mark_inlined(self, node: Node) -> None:
         """Record that this kernel computes a node."""
         self.inlined[node] = None
-        source = strip_views(node)
-        if self.number_in_log is not None and source not in self.logged:
+        if self.number_in_log is not None and (source := strip_views(node)) not in self.logged:
             self.logged.add(source)
             self.note(INLINED if source.is_pointwise else REDUCTION_FUSED, (source,))
 
@@ -189,22 +193,24 @@ class KernelBuilder:
     def input_index(self, buffer: BufferView) -> int:
         """Return the index of an input, which is added if it is new."""
         slot, layout = buffer
-        return self.inputs.setdefault((slot, self.nested.pad(layout)), len(self.inputs))
+        layout = layout if self.nested is None else self.nested.pad(layout)
+        return self.inputs.setdefault((slot, layout), len(self.inputs))
 
     def nested_reduction(self, node: Node, reindex: Reindex) -> Expression:
         """Return a nested reduction, with axes of its own for the dims that it reduces."""
-        ((x,), count), depth = (node.inputs, node.function.count), self.nested.depth
-        axes = self.nested.axes(x.shape[-count:])
-        self.inputs = {(slot, self.nested.pad(layout)): k for (slot, layout), k in self.inputs.items()}
-        self.nested.depth += 1
-        operand = self.expression(x, lambda layout: self.nested.reindex(layout, axes, reindex))
-        lowest = self.nested.depth_of(self.varying_axes(operand) - {*axes})
-        self.nested.depth = depth
+        self.nested = nested = self.nested or NestedAxes(self.space.shape)
+        ((x,), count), depth = (node.inputs, node.function.count), nested.depth
+        axes = nested.axes(x.shape[-count:])
+        self.inputs = {(slot, nested.pad(layout)): k for (slot, layout), k in self.inputs.items()}
+        nested.depth += 1
+        operand = self.expression(x, lambda layout: nested.reindex(layout, axes, reindex))
+        lowest = nested.depth_of(self.varying_axes(operand) - {*axes})
+        nested.depth = depth
         if lowest == depth:
             return kernel_ir.reduce_expr(node.function.operator, operand, axes)
-        self.nested.depth = lowest  # it is constant along the axes of the reductions around it, and shared by them
+        nested.depth = lowest  # it is constant along the axes of the reductions around it, and shared by them
         e = self.nested_reduction(node, reindex)
-        self.nested.depth = depth
+        nested.depth = depth
         return e
 
     def varying_axes(self, e: Expression) -> set[int]:
@@ -251,21 +257,21 @@ def begin_kernel(emission: Emission, space: IterationSpace, nodes: Iterable[Node
     return builder
 
 
-def emit_kernel(targets: SliceTargets, space: IterationSpace, nodes: Sequence[Node]) -> None:
+def emit_kernel(emission: Emission, space: IterationSpace, nodes: Sequence[Node]) -> None:
     """Add the launch of a kernel that stores some nodes."""
-    emission = targets.emission
     builder = begin_kernel(emission, space, nodes)
     found = {node: builder.expression(node, space.reindex_for(node.shape)) for node in nodes}
     pointwise = [node for node in nodes if node.shape == space.shape]
-    rows = [node for node in nodes if node.shape != space.shape]
-    views = dict(zip(pointwise + rows, builder.allocate_outputs(pointwise + rows, targets), strict=True))
-    stored = {node: [view, *builder.reserve_copies(node, targets)] for node, view in views.items()}
-    outputs = [view for node in pointwise + rows for view in stored[node]]
-    pointwise_outputs, row_outputs = (tuple(found[x] for x in part for _ in stored[x]) for part in (pointwise, rows))
-    kernel = Kernel(pointwise_outputs, row_outputs)
+    nodes = [*pointwise, *[node for node in nodes if node.shape != space.shape]]
+    outputs, pointwise_outputs, row_outputs = list[BufferView](), list[Expression](), list[Expression]()
+    for node, view in zip(nodes, builder.allocate_outputs(nodes), strict=True):
+        stored = [view, *builder.reserve_copies(node)]
+        outputs += stored
+        (pointwise_outputs if node.shape == space.shape else row_outputs).extend([found[node]] * len(stored))
+    kernel = Kernel(tuple(pointwise_outputs), tuple(row_outputs))
     inputs, indexed_operands = list(builder.inputs), list(builder.indexed_operands)
     parameters = [source for source, _ in builder.parameters]
     step = Step(kernel, *space, outputs, inputs, parameters, indexed_operands)
-    emission.steps.append(finish_nested(step, builder.nested) if builder.nested.groups else step)
-    targets.commit()
-    builder.note(EMITTED, pointwise + rows)
+    emission.steps.append(step if builder.nested is None else finish_nested(step, builder.nested))
+    emission.commit()
+    builder.note(EMITTED, nodes)

@@ -19,7 +19,6 @@ from .fusion_log import EMITTED, INLINED, RESTARTED
 from .graph import KernelGroup
 from .iteration_space import IterationSpace, keep_layout
 from .kernel_builder import KernelBuilder, begin_kernel, emit_kernel
-from .slice_targets import SliceTargets
 
 EPILOGUE_NOT_STRIDED = "no strides describe this epilogue operand in the shape of the matmul's result"
 
@@ -37,44 +36,43 @@ class LoweredOperand(NamedTuple):
         return not isinstance(self.expression, Load)
 
 
-def emit_matmul(targets: SliceTargets, group: KernelGroup) -> None:
+def emit_matmul(emission: Emission, group: KernelGroup) -> None:
     """Add the step of a matmul with its prologue and epilogue, or without those that the backend refuses."""
     matmul = next(x for x in group.members if isinstance(x.function, Matmul))
     epilogue = [x for x in group.stored if x is not matmul]
     is_stored = not epilogue or len(epilogue) < len(group.stored)
     nodes = [*epilogue, *[matmul] * is_stored]
-    emission = targets.emission
     region, reason = emission.region, ""
     for has_prologue in (True, False):
         builder = begin_kernel(emission, group.space if epilogue else IterationSpace(matmul.shape, ()), nodes)
         expressions = [builder.expression(x, keep_layout) for x in epilogue]
         expressions += [builder.expression(matmul, keep_layout)] * is_stored
-        operands = [lower_operand(targets, x, builder, has_prologue) for x in matmul.inputs]
+        operands = [lower_operand(emission, x, builder, has_prologue) for x in matmul.inputs]
         kernel, inputs, reason = merge_operands(emission, matmul, builder, expressions, operands)
         outputs = [(NO_BUFFER, row_major(matmul.shape))] * len(nodes)
         reason = reason or emission.backend.supports(Step(kernel, matmul.shape, (), outputs, inputs)) or ""
         prologue = [x for x in operands if x.is_prologue]
         if not reason or not (prologue or epilogue):
-            add_launch(targets, matmul, builder, nodes, kernel, inputs, prologue)
+            add_launch(emission, matmul, builder, nodes, kernel, inputs, prologue)
             return
         for operand in prologue:
             emission.record_refusal(operand.source, matmul, reason)
             builder.note(RESTARTED, [operand.source], reason)
             emission.open_members([operand.source])
-            emit_kernel(targets, IterationSpace(operand.source.shape, ()), [operand.source])
+            emit_kernel(emission, IterationSpace(operand.source.shape, ()), [operand.source])
         emission.region = region
         if not prologue:
             break
     builder.note(RESTARTED, [matmul], reason)
     for node in epilogue:
         emission.record_refusal(matmul, node, reason)
-    emit_matmul(targets, group._replace(members=(matmul,), stored=(matmul,)))
+    emit_matmul(emission, group._replace(members=(matmul,), stored=(matmul,)))
     emission.open_members(epilogue)
-    emit_kernel(targets, group.space, epilogue)
+    emit_kernel(emission, group.space, epilogue)
 
 
 def add_launch(
-    targets: SliceTargets,
+    emission: Emission,
     matmul: Node,
     builder: KernelBuilder,
     nodes: Sequence[Node],
@@ -83,10 +81,10 @@ def add_launch(
     prologue: Sequence[LoweredOperand],
 ) -> None:
     """Add the launch of a matmul that stores some nodes."""
-    outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in builder.allocate_outputs(nodes, targets)]
+    outputs = [(slot, layout.reshape(*matmul.shape)) for slot, layout in builder.allocate_outputs(nodes)]
     parameters = [source for source, _ in builder.parameters]
-    targets.emission.steps.append(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters))
-    targets.commit()
+    emission.steps.append(drop_unused_operands(kernel, matmul.shape, outputs, inputs, parameters))
+    emission.commit()
     if prologue:
         builder.note(
             INLINED,
@@ -96,9 +94,8 @@ def add_launch(
     builder.note(EMITTED, nodes)
 
 
-def lower_operand(targets: SliceTargets, x: Node, builder: KernelBuilder, has_prologue: bool) -> LoweredOperand:
+def lower_operand(emission: Emission, x: Node, builder: KernelBuilder, has_prologue: bool) -> LoweredOperand:
     """Return an operand of a matmul: computed in the prologue, or loaded if it is in memory."""
-    emission = targets.emission
     if has_prologue and strip_views(x) not in emission.buffers:
         operand = KernelBuilder(emission, IterationSpace(x.shape, ()), builder.parameters)
         e = operand.expression(x, keep_layout)
@@ -108,7 +105,7 @@ def lower_operand(targets: SliceTargets, x: Node, builder: KernelBuilder, has_pr
     if source not in emission.buffers:  # computed from numbers only
         region = emission.region
         emission.open_members([source])
-        emit_kernel(targets, IterationSpace(source.shape, ()), [source])
+        emit_kernel(emission, IterationSpace(source.shape, ()), [source])
         emission.region = region
     operand = KernelBuilder(emission, IterationSpace(x.shape, ()))
     return LoweredOperand(source, operand.load(x, keep_layout), operand)

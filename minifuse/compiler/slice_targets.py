@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable
 
+from ..backends.base import Backend
 from ..core.errors import ShapeError
 from ..core.layout import Layout
 from ..ir.array_functions import View
@@ -14,28 +15,29 @@ from .graph import Graph
 from .slice_updates import UpdateChain, is_update
 
 
-class SliceTargets:
-    """Where the values that slice updates store are to be computed: in their slices, if the order of the kernels allows it.
+class SliceEmission(Emission):
+    """The steps of a graph with slice updates: kernels compute values in the slices, if the order of the kernels allows it.
 
     Attributes
     ----------
-    chains : dict of Node to UpdateChain
+    update_chains : dict of Node to UpdateChain
         Last update -> its chain.
     slices : dict of Node to (UpdateChain, int)
         Node that a kernel computes -> the chain, and the index of the update that stores the node. The index is -1 for the
         array that the chain starts from.
-    copies : dict of Node to list of (UpdateChain, int)
+    slice_copies : dict of Node to list of (UpdateChain, int)
         Node that other nodes read, too -> the chains and updates that store a copy of it.
     """
 
-    def __init__(self, graph: Graph, emission: Emission) -> None:
-        self.updates, self.emission = graph.slice_updates, emission
-        self.chains: dict[Node, UpdateChain] = {}
+    def __init__(self, graph: Graph, backend: Backend) -> None:
+        super().__init__(graph, backend)
+        self.updates = graph.slice_updates
+        self.update_chains: dict[Node, UpdateChain] = {}
         self.slices: dict[Node, tuple[UpdateChain, int]] = {}
-        self.copies: dict[Node, list[tuple[UpdateChain, int]]] = {}
+        self.slice_copies: dict[Node, list[tuple[UpdateChain, int]]] = {}
         self.reserved: list[tuple[UpdateChain, int]] = []  # by the current kernel
         for node in (x for group in graph.kernels for x in group.members if is_update(x)):
-            chain = self.chains[node] = self.updates.chain(node)
+            chain = self.update_chains[node] = self.updates.chain(node)
             if (
                 chain.base is not None
                 and not isinstance(chain.base.function, View)
@@ -47,7 +49,7 @@ class SliceTargets:
                 if is_only_read_here and not value.is_number:
                     self.slices[value] = chain, k
                 elif not value.is_number:
-                    self.copies.setdefault(value, []).append((chain, k))
+                    self.slice_copies.setdefault(value, []).append((chain, k))
 
     def reserve(self, node: Node) -> BufferView | None:
         """Return the slice in which a kernel is to store a node, after adding the steps that fill the array around it.
@@ -59,7 +61,7 @@ class SliceTargets:
         chain, k = self.slices[node]
         if k < 0:
             if chain.buffer is None:
-                chain.buffer = self.emission.new_buffer(chain.last)
+                chain.buffer = self.new_buffer(chain.last)
                 return chain.buffer
             return None
         return self.reserve_slice(node, chain, k)
@@ -67,7 +69,7 @@ class SliceTargets:
     def reserve_copies(self, node: Node, reindex: Callable[[BufferView], BufferView | None]) -> list[BufferView]:
         """Return the slices in which a kernel is to store copies of a node, as its loops see them."""
         views = []
-        for chain, k in self.copies.get(node, ()):
+        for chain, k in self.slice_copies.get(node, ()):
             target = self.reserve_slice(node, chain, k)
             view = None if target is None else reindex(target)
             if view is not None:
@@ -78,7 +80,7 @@ class SliceTargets:
 
     def reserve_slice(self, node: Node, chain: UpdateChain, k: int) -> BufferView | None:
         """Return the slice of update k in which a kernel is to store a node, or None as `reserve` does."""
-        if chain.base is not None and strip_views(chain.base) not in self.emission.buffers:
+        if chain.base is not None and strip_views(chain.base) not in self.buffers:
             return None
         slot, layout = self.open(chain)
         if not chain.are_disjoint:
@@ -115,16 +117,26 @@ class SliceTargets:
             return chain.buffer
         first, base = chain.updates[0], chain.base
         if base is not None and is_update(base) and self.updates.is_read_once(base, first):
-            slot, layout = self.emission.buffers[base]
-            if slot >= self.emission.first_buffer and self.emission.layout_of(chain.last, layout) is layout:
+            slot, layout = self.buffers[base]
+            if slot >= self.first_buffer and self.layout_of(chain.last, layout) is layout:
                 chain.buffer = slot, layout
                 return chain.buffer
-        chain.buffer = self.emission.new_buffer(chain.last)
+        chain.buffer = self.new_buffer(chain.last)
         if base is not None:
-            self.emission.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
+            self.add_copy(base, chain.buffer, first, "a copy of the old array, before its slices are written")
         elif chain.fill is not None:
             self.add_fill(chain.fill, chain.buffer, first, "one number, before its slices are written")
         return chain.buffer
+
+    def share_buffer(self, node: Node) -> bool:
+        """Store an identity of a slice update in the buffer of the update. Return whether that is possible."""
+        if not self.updates.is_alias(node):
+            return False
+        (update,) = node.inputs
+        slot, layout = self.buffers[update]
+        is_possible = slot >= self.first_buffer and self.layout_of(node, layout) is layout
+        self.buffers |= {node: (slot, layout)} if is_possible else {}
+        return is_possible
 
     def fill_numbers(self, chain: UpdateChain, updates: Iterable[int]) -> None:
         """Store numbers in their slices, up to the first update that stores an array and is not stored yet."""
@@ -144,18 +156,18 @@ class SliceTargets:
         parameters: dict[ParameterSource, int] = {}
         kernel = Kernel((lower_number(number.to(update.dtype), parameters),), ())
         step = Step(kernel, target[1].shape, (), [target], [], [source for source, _ in parameters])
-        self.emission.add_unfused_step(step, update, reason)
+        self.add_unfused_step(step, update, reason)
 
     def emit(self, last: Node) -> None:
         """Add the steps of a chain that are missing: the fill around its slices, and copies of slices stored elsewhere."""
-        chain = self.chains[last]
+        chain = self.update_chains[last]
         slot, layout = self.open(chain)
         for k, update in enumerate(chain.updates):
             self.fill_numbers(chain, [k])
             if k not in chain.stored:
-                new = strip_identities(update.inputs[-1], self.emission.buffers)
-                self.emission.add_copy(new, (slot, update.function.region_layout(layout)), new, "a copy into its slice")
-        self.emission.buffers |= dict.fromkeys(chain.nodes, (slot, layout))
+                new = strip_identities(update.inputs[-1], self.buffers)
+                self.add_copy(new, (slot, update.function.region_layout(layout)), new, "a copy into its slice")
+        self.buffers |= dict.fromkeys(chain.nodes, (slot, layout))
 
 
 def invert_view(view: View, layout: Layout, shape: tuple[int, ...]) -> Layout | None:

@@ -190,7 +190,7 @@ class KernelInterpreter:
         self.starts = len(outputs), first_raw, first_raw + len(self.raws)
         self.stored_shapes = [step.stored_shape(k) for k in range(len(outputs))]
         self.shapes: dict[Expression, Shape] = {}  # expression -> its shape: reduced dims where it is constant have size 1
-        for e in kernel.expressions():
+        for e in kernel.order:
             if isinstance(e, Load):
                 varying = {d for d in self.dims if inputs[e.index].strides[d]}
             elif isinstance(e, ReadOutput):
@@ -209,7 +209,7 @@ class KernelInterpreter:
         results = dict[Expression, Operand]()
         shapes = self.stored_shapes
         outputs = [x for x in enumerate(zip(self.kernel.outputs, self.outputs, strict=True)) if 0 not in shapes[x[0]]]
-        loads = [e for e in self.kernel.expressions() if isinstance(e, IndexedLoad)]
+        loads = [e for e in self.kernel.order if isinstance(e, IndexedLoad)]
         for k, effect in enumerate(() if self.is_empty else self.kernel.effects):
             self.evaluate_all([*[e for e in loads if e.stores_before <= k], *effect.inputs], results, values)
             self.apply_store(effect, results, values)

@@ -82,7 +82,7 @@ def find_only_root(graph: Graph) -> Node | None:
     if len(graph.ops) != 1 or not graph.ops[0].is_pointwise or graph.phases != (EARLY,):
         return None
     (root,) = graph.ops
-    return root if len(graph.requested(EARLY)) == 1 and root not in graph.memory else None
+    return root if {*map(strip_views, graph.roots)} == {root} and root not in graph.memory else None
 
 
 class KernelSweep:

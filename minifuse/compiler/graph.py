@@ -195,7 +195,7 @@ class Graph:
 
     def locate(self, node: Node) -> BufferView:
         """Return where a stored node, or a view of one, is in memory."""
-        return locate_view(node, self.buffers, self.copies)
+        return self.buffers.get(node) or locate_view(node, self.buffers, self.copies)
 
     @cached_property
     def nodes(self) -> tuple[Node, ...]:

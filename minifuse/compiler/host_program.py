@@ -13,7 +13,7 @@ temporaries share one arena.
 import re
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
-from itertools import accumulate
+from itertools import accumulate, starmap
 from keyword import iskeyword
 from math import inf, nan
 from types import CodeType
@@ -95,15 +95,15 @@ class HostProgram:
         body += [*self.make_results(), *self.record_call(), self.return_outputs()]
         self.text = "\n    ".join([f"def run({', '.join(self.slot_names[:passed_count])}):", *body]) + "\n"
 
-    def compile_function(self, wrap: Callable[[int, Launcher], Launcher] = lambda k, launch: launch) -> Callable[..., Any]:
+    def compile_function(self, wrap: Callable[[int, Launcher], Launcher] | None = None) -> Callable[..., Any]:
         """Compile the text to a function, with its kernels bound. `wrap(k, launch)` may replace launch k.
 
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
         bound = load_kernels(self.backend, self.steps)
-        launches = [wrap(k, launch) for k, launch in enumerate(bound)]
-        entries = [fastest_entry(launch) for launch in launches]
+        launches = bound if wrap is None else [wrap(k, launch) for k, launch in enumerate(bound)]
+        entries = [*map(fastest_entry, launches)]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
         if self.compiled.offsets is not None and (join := self.backend.join) is not None:
             counts = [len(step.address_offsets()) + len(step.numbers) for step in self.steps]
@@ -133,9 +133,12 @@ class HostProgram:
 
     def allocations(self, slots: Iterable[int]) -> list[str]:
         """Return lines that allocate buffers."""
-        nbytes = self.compiled.buffer_nbytes
-        sizes = {x: round_to_size_class(nbytes[x - self.argument_count]) for x in slots if x >= self.argument_count}
-        return [f"{self.slot_names[slot]} = allocate({size})" for slot, size in sizes.items()]
+        lines = dict[int, str]()
+        for slot in slots:
+            if slot >= self.argument_count:
+                size = round_to_size_class(self.compiled.buffer_nbytes[slot - self.argument_count])
+                lines[slot] = f"{self.slot_names[slot]} = allocate({size})"
+        return [*lines.values()]
 
     def run_steps(self) -> list[str]:
         """Return lines that allocate buffers, launch kernels, and free the buffers again."""
@@ -144,17 +147,17 @@ class HostProgram:
         lines, allocated, lifetimes = list[str](), set[int](), self.compiled.lifetimes
         for k, step in enumerate(self.steps):
             written = [slot for slot, _ in step.outputs]
-            lines += self.allocations(slot for slot in written if slot not in allocated)
+            lines += self.allocations([slot for slot in written if slot not in allocated])
             allocated.update(written)
             lines.append(f"launch{k}({', '.join(self.launch_values(step))})")
             used = dict(step.buffer_views()) if lifetimes else {}
-            dead = [self.slot_names[slot] for slot in used if slot in lifetimes and lifetimes[slot].last_step == k]
-            lines += [f"del {', '.join(dead)}"] * bool(dead)
+            if dead := [self.slot_names[slot] for slot in used if slot in lifetimes and lifetimes[slot].last_step == k]:
+                lines.append(f"del {', '.join(dead)}")
         return lines
 
     def launch_values(self, step: Step) -> list[str]:
         """Return the expressions of a launch's addresses and numbers."""
-        addresses = [self.address(slot, offset) for slot, offset in step.address_offsets()]
+        addresses = [*starmap(self.address, step.address_offsets())]
         return addresses + [x if isinstance(x, str) else self.slot_names[x] for x in step.numbers]
 
     def submit_steps(self) -> list[str]:
@@ -195,7 +198,7 @@ class HostProgram:
         """Return the last line, which returns the outputs."""
         if not self.results:  # everything is stored in the targets
             return "return None"
-        return f"return {', '.join(f'y{k}' for k in range(self.output_count))}{',' * self.graph.is_tuple}"
+        return f"return {', '.join([f'y{k}' for k in range(self.output_count)])}{',' * self.graph.is_tuple}"
 
 
 @lru_cache(1024)

@@ -125,7 +125,7 @@ class KernelBuilder:
         inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
         if self.nested is not None:
             inputs = [*map(self.nested.strip, inputs)]
-        read = [Layout(shape, layout.strides, 0) for layout in inputs if layout.ndim == len(shape)]
+        read = [Layout(shape, layout.strides, 0) for layout in inputs if len(layout.shape) == len(shape)]
         read += [self.layout_of_gather(layout, indices, shape) for layout, indices in self.gathers]
         if read[:1] == [default]:
             return default

@@ -15,7 +15,7 @@ def load_kernels(backend: Backend, steps: Sequence[Step]) -> list[Launcher]:
     All steps whose kernels exist are loaded first. So the kernels that are missing are known before the first of them is
     compiled. A step with several kernels only notes the first one that is missing, so there may be a second round.
     """
-    executables = [backend.compile(step) for step in steps]
+    executables = [*map(backend.compile, steps)]
     if len(executables) < MIN_KERNELS_FOR_WORKERS:
         return [executable.load() for executable in executables]
     launchers: dict[int, Launcher] = {}

@@ -67,7 +67,7 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
     """Return the operands that a step gathers from: one element per gathering point, at most the whole array."""
     varying_dims: dict[Expression, set[int]] = {}  # expression -> the dims along which it varies
     counts = [0] * len(step.indexed_operands)
-    for e in step.kernel.expressions():
+    for e in step.kernel.order:
         reduced = e.reduced(step.dims) if isinstance(e, ReduceExpr) else ()
         varying_dims[e] = {d for x in e.inputs for d in varying_dims[x]} - {*reduced}
         if isinstance(e, Load):

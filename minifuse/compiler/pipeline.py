@@ -126,17 +126,15 @@ def initial_graph(traced: TracedGraph, backward: Backward | None, layouts: Seque
         The layout of each argument; None for a number.
     """
     saved = tuple(backward.saved) if backward else ()
-    exact = frozenset(x for x in saved if backward and x in backward.selection_inputs)
-    outputs = tuple(traced.outputs)
-    required = {strip_views(x): layout for x in outputs if (layout := traced.layouts.get(strip_views(x))) is not None}
+    required = {x: traced.layouts[x] for x in map(strip_views, traced.outputs) if x in traced.layouts}
     return Graph(
-        outputs,
+        tuple(traced.outputs),
         saved,
-        exact,
+        frozenset(saved).intersection(backward.selection_inputs) if backward else frozenset(),
         tuple(traced.arguments),
         tuple(layouts),
         traced.aliases,
         required,
-        tuple(store for argument, value in traced.stores for store in split_stores(argument, value)),
+        tuple([store for argument, value in traced.stores for store in split_stores(argument, value)]),
         tuple(traced.stores),
     )

@@ -59,14 +59,9 @@ def call(function: PlannedFunction, *inputs: object) -> Any:
     return compile_and_run(function, inputs) if run is None else run(*inputs)
 
 
-def unwrap_scalars(inputs: Sequence[object]) -> list[Any]:
-    """Return the inputs of a call, with scalars of other libraries converted to Python numbers."""
-    return [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]
-
-
 def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
     """Make the plan of a call, cache it, and run it. If a dispatch hook is active, the hook processes the call instead."""
-    unwrapped = unwrap_scalars(inputs)
+    unwrapped = [x if isinstance(x, NATIVE_TYPES) else as_number(x) for x in inputs]  # scalars of other libraries
     if any(map(is_not, unwrapped, inputs)):
         return call(function, *unwrapped)
     if (hook := active_hook()) is not None:
@@ -81,12 +76,11 @@ def compile_and_run(function: PlannedFunction, inputs: Sequence[object]) -> Any:
 def get_plan(function: PlannedFunction, inputs: Sequence[object]) -> "tuple[Plan, Sequence[PlanInput]]":
     """Return the plan of a call, cached or new, and its inputs, with NumPy arrays converted to tensors."""
     example = next(x for x in inputs if isinstance(x, Array))
-    converted = [
-        x if isinstance(x, NATIVE_TYPES) or not hasattr(x, "ndim") else example.asarray_like(x)
-        for x in unwrap_scalars(inputs)
+    converted: list[Any] = [
+        x if isinstance(x, NATIVE_TYPES) or not hasattr(x, "ndim") else example.asarray_like(x) for x in inputs
     ]
     key = plan_key(function, converted)
-    return get_or_make_plan(key, lambda: Plan(function, converted)), converted
+    return get_or_make_plan(key, lambda: Plan(function, converted, backend=example.meta.backend)), converted
 
 
 def get_or_make_plan(key: Hashable, make: "Callable[[], Plan]") -> "Plan":
@@ -333,12 +327,13 @@ class Plan:
         """Return the node of input k."""
         if not isinstance(x, Array):
             return Node(Number(k), (), (), weak_type_of(x))
-        if x.meta.backend is not self.backend:
+        meta: TensorMeta = x.meta
+        if meta.backend is not self.backend:
             raise BackendError(
                 f"{function_name(self.function)}: operands are on two backends, "
-                f'{self.backend.name} and {x.meta.backend.name}; move one with x.to("{self.backend.name}")'
+                f'{self.backend.name} and {meta.backend.name}; move one with x.to("{self.backend.name}")'
             )
-        return Node(Argument(k), (), x.shape, x.dtype)
+        return Node(Argument(k), (), meta.layout.shape, meta.dtype)
 
     def schedule(self) -> None:
         """Form the kernels, and write the host program that launches them."""

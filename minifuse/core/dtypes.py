@@ -123,4 +123,7 @@ def promote(*operands: DType | WeakType) -> DType:
     >>> promote(float32, float), promote(int32, float), promote(int32, float32)
     (float32, float64, float64)
     """
+    first = operands[0]
+    if isinstance(first, DType) and operands.count(first) == len(operands):
+        return first
     return BY_NUMPY[np.result_type(*[x.numpy if isinstance(x, DType) else x(1) for x in operands])]

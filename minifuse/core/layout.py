@@ -408,6 +408,8 @@ def broadcast(*shapes: Shape) -> Shape:
     >>> broadcast((4, 1), (3,), ())
     (4, 3)
     """
+    if shapes and shapes.count(shapes[0]) == len(shapes):
+        return shapes[0]
     result = []
     for d in range(-max(map(len, shapes), default=0), 0):
         sizes = {shape[d] for shape in shapes if len(shape) >= -d} - {1}

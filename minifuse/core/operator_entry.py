@@ -97,8 +97,8 @@ class Operator:
         A Python number is passed as its type. It is weak: it takes the dtype of the arrays in the same call.
         """
         operands = dtypes[1:] if self is TABLE.get("where") else dtypes
-        is_weak = all(isinstance(d, type) for d in operands)
-        dtype = float32 if is_weak and float in operands else promote(*operands)
+        is_weak = float in operands and all(isinstance(d, type) for d in operands)
+        dtype = float32 if is_weak else promote(*operands)
         if self.result == "float" and not dtype.is_float:
             dtype = float64  # for integers, as in NumPy
         if operands is not dtypes and dtypes[0] not in (bool_, bool):

@@ -79,7 +79,7 @@ class Node(Array, metaclass=Interned):
 
     def apply(self, function: Callable[..., Any], *inputs: object) -> Any:
         """Return the node of a function applied to inputs. Bound functions and Python functions are inlined."""
-        nodes = tuple(wrap(x) for x in inputs)
+        nodes = tuple(map(wrap, inputs))
         if isinstance(function, Operator):
             return elementwise(function, nodes)
         if isinstance(function, Function):
@@ -217,7 +217,8 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
     """
     dtypes = [x.dtype if isinstance(x, Node) else weak_type_of(x) for x in inputs]
     dtype, result_dtype = operator.result_dtype(*dtypes)
-    operator = choose_operator(operator, dtype)
+    if operator.fast is not None:
+        operator = choose_operator(operator, dtype)
     if operator.vjp is None and not operator.is_primitive:
         composed: Node = operator.body(*inputs)
         return composed
@@ -230,12 +231,12 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
         input_dtype = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
         if not isinstance(x, Node):
             return literal(x, input_dtype)
-        y: Node = x.to(input_dtype)
+        y: Node = x if x.dtype is input_dtype else x.to(input_dtype)
         if x.is_number:
             return y
         return y if y.shape == shape else y.expand(*shape)
 
-    operands = tuple(cast_and_broadcast(k, x) for k, x in enumerate(inputs))
+    operands = tuple([cast_and_broadcast(k, x) for k, x in enumerate(inputs)])
     return Node(operator, operands, shape, WEAK_OF_DTYPE.get(result_dtype, result_dtype) if is_number else result_dtype)
 
 

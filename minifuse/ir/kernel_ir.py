@@ -38,9 +38,9 @@ class Expression(Traceable, metaclass=Interned):
             is_condition = operator.name == "where" and k == 0
             if not isinstance(x, Expression):
                 return constant(x, bool_ if is_condition else dtype)
-            return x if is_condition else cast(x, dtype)
+            return x if is_condition or x.dtype is dtype else cast(x, dtype)
 
-        operands = tuple(convert(k, x) for k, x in enumerate(inputs))
+        operands = tuple([convert(k, x) for k, x in enumerate(inputs)])
         if dtype is bool_ and operator.on_bools is not None:
             operator = operator.on_bools
         if operator.is_primitive:
@@ -181,7 +181,7 @@ class Accumulator(Expression):
 E = TypeVar("E", bound=Expression)
 
 inputs_of: Callable[[Expression], tuple[Expression, ...]] = attrgetter("inputs")  # for toposort
-index_of: Callable[[Load | KernelParameter], int] = attrgetter("index")
+index_of: Callable[[Load | KernelParameter | IndexedAccess], int] = attrgetter("index")
 
 
 def constant(value: Any, dtype: DType) -> Constant:
@@ -275,10 +275,6 @@ class StepKernel(metaclass=Interned):
         self.is_nested = any(e.dims is not None for e in self.order if isinstance(e, ReduceExpr))
         self.found: dict[type, list[Any]] = {}
 
-    def expressions(self) -> tuple[Expression, ...]:
-        """Return all expressions, inputs first."""
-        return self.order
-
     def find_all(self, kind: type[E]) -> list[E]:
         """Return all expressions of a class. Loads and parameters are sorted by index."""
         if kind not in self.found:
@@ -288,8 +284,7 @@ class StepKernel(metaclass=Interned):
 
     def indexed_dtypes(self) -> list[DType]:
         """Return the dtype of each indexed operand."""
-        dtypes = {e.index: e.dtype for e in self.find_all(IndexedAccess)}
-        return [dtypes[index] for index in sorted(dtypes)]
+        return [*{e.index: e.dtype for e in sorted(self.find_all(IndexedAccess), key=index_of)}.values()]
 
     def operand_dtypes(self) -> list[DType]:
         """Return the dtype of each output, input and indexed operand: of each address that a launch takes."""
@@ -415,7 +410,7 @@ def renumber_indexed_operands(kernel: Kernel) -> tuple[Kernel, list[int]]:
     """Renumber the indexed operands of a kernel without effects as 0, 1, ... Return the kernel, and the old indices."""
     old_indices = sorted({e.index for e in kernel.find_all(IndexedAccess)})
     rebuilt: dict[Expression, Expression] = {}
-    for e in kernel.expressions():
+    for e in kernel.order:
         if isinstance(e, IndexedAccess):
             rebuilt[e] = type(e)(old_indices.index(e.index), e.stores_before, tuple(rebuilt[x] for x in e.inputs), e.dtype)
         else:

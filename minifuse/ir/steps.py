@@ -9,7 +9,6 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from math import prod
 
-from ..core.dtypes import DType
 from ..core.errors import ShapeError
 from ..core.layout import Layout
 from ..core.overlap import intersects, share_bytes
@@ -107,8 +106,8 @@ class Step:
 
     def loop_nest(self) -> LoopNest:
         """Return the loops of a step with a `Kernel`."""
-        outputs, inputs = self.layouts()
-        return LoopNest(self.shape, self.dims, [*outputs, *inputs], self.kernel.reductions(self.dims))
+        layouts = [layout for _, layout in (*self.outputs, *self.inputs)]
+        return LoopNest(self.shape, self.dims, layouts, self.kernel.reductions(self.dims))
 
     def parts(self) -> list["Step"]:
         """Return the steps that a batch consists of, one for each array; for any other step, a list of this step."""
@@ -123,7 +122,11 @@ class Step:
 
         An index value has (NO_BUFFER, its first position).
         """
-        return [x for part in self.parts() for x in byte_offsets(part.buffer_views(), part.kernel.operand_dtypes())]
+        offsets = list[tuple[int, int]]()
+        for part in self.parts():
+            for (slot, layout), dtype in zip(part.buffer_views(), part.kernel.operand_dtypes(), strict=True):
+                offsets.append((slot, layout.offset * (1 if slot == NO_BUFFER else dtype.itemsize)))
+        return offsets
 
     def as_output_view(self, view: BufferView) -> BufferView:
         """Return a buffer view in the shape of an output of this step. Values stored once per row are expanded."""
@@ -200,12 +203,6 @@ def can_store_in(step: Step, view: BufferView, target: BufferView) -> bool:
 def without_offsets(views: Sequence[BufferView]) -> list[Layout]:
     """Return the layouts of buffer views, with offset 0."""
     return [layout.without_offset() for _, layout in views]
-
-
-def byte_offsets(views: Sequence[BufferView], dtypes: Sequence[DType]) -> list[tuple[int, int]]:
-    """Return (slot, offset) of each view: in bytes, or in elements for a view without a buffer."""
-    sizes = [1 if slot == NO_BUFFER else dtype.itemsize for (slot, _), dtype in zip(views, dtypes, strict=True)]
-    return [(slot, layout.offset * size) for (slot, layout), size in zip(views, sizes, strict=True)]
 
 
 def alias_inputs(

@@ -36,7 +36,7 @@ def operations_in(step: Step) -> int:
         depth = step.inputs[0][1].shape[-1]
         return 2 * points * depth + points * sum(isinstance(e, Op) for e in expressions_of(step))
     rows, total, of_rows = points // max(prod(step.shape[d] for d in step.dims), 1), 0, dict[Expression, bool]()
-    for e in step.kernel.expressions():
+    for e in step.kernel.order:
         of_rows[e] = isinstance(e, ReduceExpr) or (not isinstance(e, Load) and all(of_rows[x] for x in e.inputs))
         if isinstance(e, Op):
             total += rows if of_rows[e] else points

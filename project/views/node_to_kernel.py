@@ -45,7 +45,7 @@ def stored_expressions(step: Any) -> tuple[Expression, ...]:
 
 def step_expressions(step: Any) -> tuple[Expression, ...]:
     """Return all expressions of a step, inputs first."""
-    expressions: tuple[Expression, ...] = step.kernel.expressions()
+    expressions: tuple[Expression, ...] = step.kernel.order
     return expressions
 
 

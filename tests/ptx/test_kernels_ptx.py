@@ -199,7 +199,7 @@ def faults(kernel: Kernel, text: GeneratedKernel, ptx: str) -> list[str]:
                 found.append(f"{word} of {kind}")
     if ".local" in ptx:
         found.append("local memory")
-    if ".f64" in ptx and not any(e.dtype is float64 for e in kernel.expressions()):
+    if ".f64" in ptx and not any(e.dtype is float64 for e in kernel.order):
         found.append("float64")
     return found
 

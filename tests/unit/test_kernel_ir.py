@@ -108,7 +108,7 @@ def test_untraceable_functions_are_errors_with_a_reason():
 def test_inputs_precede_users_and_outputs_have_an_index():
     total = reduce_expr(op.add, Load(1, float32) * KernelParameter(0, float32))
     kernel = Kernel((x / total, ReadOutput(1, float32)), (total,))
-    order = kernel.expressions()
+    order = kernel.order
     assert all(order.index(a) < order.index(e) for e in order for a in e.inputs)
     assert kernel.find_all(Load) == [Load(0, float32), Load(1, float32)]
     assert kernel.find_all(ReduceExpr) == [total]

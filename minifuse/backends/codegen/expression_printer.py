@@ -39,7 +39,7 @@ class ExpressionPrinter:
         self.kernel, self.wrapping = kernel, wrapping
         self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(KernelParameter)}
         self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
-        for e in kernel.expressions():
+        for e in kernel.order:
             if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
                 self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
         self.lines: list[str] = []

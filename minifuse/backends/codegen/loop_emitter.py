@@ -87,7 +87,7 @@ class LoopEmitter(ExpressionPrinter):
         super().__init__(kernel, dialect.wrapping)
         self.rows, self.dialect = rows, dialect
         self.axes = len(stride_kinds[0]) if stride_kinds else 1
-        self.order, self.reductions = kernel.expressions(), kernel.find_all(ReduceExpr)
+        self.order, self.reductions = kernel.order, kernel.find_all(ReduceExpr)
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
         self.stride_kinds = dict(zip(names, stride_kinds, strict=True))
         self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
@@ -239,7 +239,7 @@ class LoopEmitter(ExpressionPrinter):
             reductions = [e for e in self.reductions if self.pass_index[e] == index + 1]
             ready = [(k, e) for k, e in enumerate(self.kernel.pointwise_outputs) if e in current]
             if reductions or ready or self.kernel.effects:
-                self.emit_pass(reductions, ready, self.spill(index, reductions))
+                self.emit_pass(reductions, ready, self.spill(index, reductions) if reductions else {})
 
     def store_rows(self) -> list[str]:
         """Return the lines that open the block in which row outputs are stored."""

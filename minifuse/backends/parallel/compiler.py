@@ -193,11 +193,12 @@ def resolve_symbols(names: Sequence[str]) -> dict[str, int]:
     CompileError
         The process lacks one of them.
     """
-    if any(llvm.address_of_symbol(name) is None for name in names):
+    addresses = {name: llvm.address_of_symbol(name) for name in names}
+    if None in addresses.values():
         from numba.core.registry import cpu_target
 
         cpu_target.target_context.refresh()  # registers Numba's own functions with LLVM
-    addresses = {name: llvm.address_of_symbol(name) for name in names}
+        addresses = {name: llvm.address_of_symbol(name) for name in names}
     if missing := [name for name, address in addresses.items() if address is None]:
         raise CompileError(
             f"the machine code of a kernel calls {', '.join(missing)}, which this process does not have; use another "

@@ -2,6 +2,7 @@
 
 import struct
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from ...ir.kernel_ir import KernelParameter
 from ..base import Launcher
 from ..fast_call import make_fast_run
 from ..operand import check_fits
-from .driver import driver
+from .driver import Drive, driver
 
 
 class CpuKernelLauncher:
@@ -29,8 +30,18 @@ class CpuKernelLauncher:
         """Bind constant arguments: `header` precedes the addresses, `constants` follow the numbers."""
         self.kernel_address, self.count, self.chunks = kernel_address, count, chunks
         self.address_count, self.numbers, self.constants, self.header = address_count, numbers, constants, header
-        self.drive, self.pack = driver(), packer(address_count, numbers)
-        self.prefix, self.suffix = (np.array(words, np.int64).tobytes() for words in (header, constants))
+        self.prefix, self.suffix = np.array(header, np.int64).tobytes(), np.array(constants, np.int64).tobytes()
+
+    @cached_property
+    def drive(self) -> Drive:
+        """The driver. Few launches of small arrays need it, and linking it takes 8 ms."""
+        return driver()
+
+    @cached_property
+    def pack(self) -> Callable[..., bytes]:
+        """The function that packs the values of a launch, 8 bytes each: addresses, then numbers."""
+        letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in self.numbers)
+        return struct.Struct(f"={self.address_count}q{letters}").pack
 
     def __call__(self, *values: float) -> None:
         """Launch the kernel on one thread or on several."""
@@ -46,12 +57,6 @@ class CpuKernelLauncher:
             return self
         kinds = ["i64"] * self.address_count + ["f64" if p.dtype.is_float else "i64" for p in self.numbers]
         return make_fast_run(self.kernel_address, self.count, kinds, self.constants, self, self.header)
-
-
-def packer(address_count: int, numbers: Sequence[KernelParameter]) -> Callable[..., bytes]:
-    """Return a function that packs the values of a launch, 8 bytes each: addresses, then numbers."""
-    letters = "".join("d" if p.dtype.is_float else "i4x" if p.dtype is int32 else "q" for p in numbers)
-    return struct.Struct(f"={address_count}q{letters}").pack
 
 
 def check_numbers(values: Sequence[float], dtypes: Sequence[DType]) -> None:

@@ -23,12 +23,12 @@ def with_reciprocals(kernel: Kernel, varies: Mapping[Expression, bool]) -> Kerne
     >>> from minifuse.core.operators import add
     >>> x = Load(0, float32)
     >>> kernel = Kernel((div(x, reduce_expr(add, x)),), ())
-    >>> varies = {e: not isinstance(e, ReduceExpr) for e in kernel.expressions()}
+    >>> varies = {e: not isinstance(e, ReduceExpr) for e in kernel.order}
     >>> with_reciprocals(kernel, varies).pointwise_outputs[0].operator.name
     'mul'
     """
     new: dict[Expression, Expression] = {}
-    for e in kernel.expressions():
+    for e in kernel.order:
         inputs = tuple(new[x] for x in e.inputs)
         if isinstance(e, Op) and is_op(e, div) and varies[e] and is_of_row(e.inputs[1], varies):
             x, y = inputs

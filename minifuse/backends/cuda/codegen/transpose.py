@@ -21,9 +21,7 @@ MIN_TILED_SIZE = 16  # points along each axis; with fewer, most of a tile would 
 
 def axis_across(kernel: Kernel, nest: LoopNest) -> int | None:
     """Return the axis along which most operands are contiguous that are not contiguous along the last axis, or None."""
-    is_pointwise = (
-        not any(isinstance(e, ReduceExpr | IndexedAccess) for e in kernel.expressions()) and not kernel.row_outputs
-    )
+    is_pointwise = not any(isinstance(e, ReduceExpr | IndexedAccess) for e in kernel.order) and not kernel.row_outputs
     if not is_pointwise or len(nest.sizes) < 2:
         return None
     loads = [

@@ -78,11 +78,18 @@ def form_kernels(graph: Graph, _target: Backend) -> Graph:
 
 
 def find_only_root(graph: Graph) -> Node | None:
-    """Return the pointwise node that is all that the call computes; None if the call computes more, or something else."""
-    if len(graph.ops) != 1 or not graph.ops[0].is_pointwise or graph.phases != (EARLY,):
+    """Return the node that the call computes, if its kernel inlines all other nodes; else None.
+
+    So it is if all ops are pointwise, each of them is read without a view, and none is stored for another.
+    """
+    roots = {*map(strip_views, graph.roots)}
+    if len(roots) != 1 or graph.phases != (EARLY,) or graph.materialized or len(graph.nodes) > MAX_OPS:
         return None
-    (root,) = graph.ops
-    return root if {*map(strip_views, graph.roots)} == {root} and root not in graph.memory else None
+    if len(graph.ops) > 1 and graph.has(View, GatherND):
+        return None
+    (root,) = roots
+    is_alone = root.is_pointwise and root not in graph.memory
+    return root if is_alone and all(x.is_pointwise for x in graph.ops) else None
 
 
 class KernelSweep:

@@ -14,6 +14,7 @@ from itertools import islice
 from ..backends.base import Backend
 from ..core.interning import toposort
 from ..ir.array_functions import Reduce, View
+from ..ir.gather import GatherND
 from ..ir.graph import Node, inputs_of, strip_views
 from .graph import Graph, needs
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
@@ -47,6 +48,9 @@ def choose_materialized(graph: Graph, _target: Backend) -> Graph:
     sin0 = sin(add1)
     matmul1 = sin0 @ x3
     """
+    reads = [x for node in graph.ops for x in node.inputs if x.inputs]
+    if len({*reads}) == len(reads) and not graph.has(View, GatherND):
+        return graph  # each value is read once, by a kernel that inlines it
     roots = dict.fromkeys(map(strip_views, graph.roots))
     return graph.decide(materialized=find_materialized(toposort(roots, inputs_of), roots))
 

@@ -7,6 +7,7 @@ computed when it is asked for.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import prod
 from typing import NamedTuple
 
@@ -37,11 +38,11 @@ class Cost(NamedTuple):
     """Multiplications and additions of its matmuls."""
 
 
+@dataclass(eq=False)
 class Executable(ABC):
     """A step that a backend has accepted, before its machine code is compiled."""
 
-    def __init__(self, step: Step) -> None:
-        self.step = step
+    step: Step
 
     @property
     def refusal(self) -> str | None:
@@ -74,12 +75,11 @@ class Executable(ABC):
         """
 
 
+@dataclass(eq=False)
 class NoExecutable(Executable):
     """The executable of a step that a backend has no kernel for. It has only a reason."""
 
-    def __init__(self, step: Step, reason: str) -> None:
-        super().__init__(step)
-        self.reason = reason
+    reason: str
 
     @property
     def refusal(self) -> str:

@@ -145,7 +145,7 @@ def encode_record(
     """Encode a `%Record`, with the kinds of the values and the launches that follow it."""
     checked = set(aligned_addresses)
     value_kinds = [ALIGNED_KIND if k in checked else FLOAT_KINDS.get(kind, 0) for k, kind in enumerate(kinds)]
-    max_arguments = max((len(launch.arguments) for launch in launches), default=0)
+    max_arguments = max([len(launch.arguments) for launch in launches], default=0)
     numbers = len(kinds), len(launches), max_arguments, aligned_value or 0, aligned_value is None
     words = struct.pack(f"{RECORD_FORMAT}{len(kinds)}q", *driver, *numbers, *value_kinds)
     return b"".join([words, *[launch.encode() for launch in launches]])

@@ -79,7 +79,7 @@ def emit_group(emission: Emission, group: KernelGroup) -> None:
             emit_composite(emission, node, node.function)
         case _ if isinstance(emission, SliceEmission) and emission.share_buffer(node):
             pass
-        case _ if any(isinstance(x.function, Matmul) for x in group.members):
+        case _ if emission.graph.has(Matmul) and any(isinstance(x.function, Matmul) for x in group.members):
             emit_matmul(emission, group)
         case _:
             emit_kernel(emission, group.space, group.stored)

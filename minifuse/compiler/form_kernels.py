@@ -88,8 +88,8 @@ def find_only_root(graph: Graph) -> Node | None:
     if len(graph.ops) > 1 and graph.has(View, GatherND):
         return None
     (root,) = roots
-    is_alone = root.is_pointwise and root not in graph.memory
-    return root if is_alone and all(x.is_pointwise for x in graph.ops) else None
+    others = [x for x in graph.ops if not x.is_pointwise]
+    return root if root.is_pointwise and root not in graph.memory and not others else None
 
 
 class KernelSweep:

@@ -172,7 +172,7 @@ class Graph:
         slots = enumerate(zip(self.arguments, self.layouts, strict=True))
         return {node: (k, layout) for k, (node, layout) in slots if layout is not None} | dict(self.aliases)
 
-    @property
+    @cached_property
     def phases(self) -> tuple[int, ...]:
         """The phases in which the call computes values."""
         return (*[EXACT] * bool(self.exact), EARLY, *[LATE] * bool(self.late))

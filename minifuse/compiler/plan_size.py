@@ -23,7 +23,7 @@ def plan_nbytes(graph: TracedGraph, backward: Backward | None, steps: Sequence[S
     """Return the approximate size of a plan with a host program `text`, in bytes."""
     roots = [*graph.outputs, *[value for _, value in graph.stores], *(backward.saved if backward else ())]
     node_count = len(toposort(roots, inputs_of))
-    operand_count = sum(len(step.inputs) + len(step.outputs) for step in steps)
+    operand_count = sum([len(step.inputs) + len(step.outputs) for step in steps])
     expression_count = len({e for step in steps for e in step.kernel.order})
     nbytes = PLAN_NBYTES + NODE_NBYTES * node_count + STEP_NBYTES * len(steps) + OPERAND_NBYTES * operand_count
     return nbytes + EXPRESSION_NBYTES * expression_count + len(text)

@@ -5,6 +5,7 @@ kernel computes the value once for both.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 
 from ..core.errors import MinifuseError
 from ..core.layout import Layout, row_major
@@ -17,13 +18,13 @@ Shape = tuple[int, ...]
 Views = tuple[View, ...]  # in the order in which they are applied
 
 
+@dataclass(eq=False)
 class ViewChains:
     """A cache of the shortest known chain of views for each shape and reindexing."""
 
-    def __init__(self) -> None:
-        self.by_layout: dict[tuple[Shape, Layout], Views] = {}
-        self.by_chain: dict[tuple[Shape, Views], Views | None] = {}
-        self.by_pair: dict[tuple[Shape, Views, Views], Views] = {}
+    by_layout: dict[tuple[Shape, Layout], Views] = field(default_factory=dict)
+    by_chain: dict[tuple[Shape, Views], Views | None] = field(default_factory=dict)
+    by_pair: dict[tuple[Shape, Views, Views], Views] = field(default_factory=dict)
 
     def shortest(self, shape: Shape, views: Views) -> Views | None:
         """Return the shortest known chain with the same reindexing as `views`, or None if a kernel cannot compute it."""

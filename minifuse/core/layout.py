@@ -149,7 +149,7 @@ class Layout(metaclass=Interned):
 
     def same_traversal(self, other: "Layout") -> bool:
         """Return whether both layouts have the same shape and visit the same positions in the same order."""
-        if self.shape != other.shape or self.size == 0:
+        if self is other or self.shape != other.shape or self.size == 0:
             return self.shape == other.shape
         steps = zip(self.shape, self.strides, other.strides, strict=True)
         return self.offset == other.offset and all(a == b for n, a, b in steps if n != 1)
@@ -408,8 +408,6 @@ def broadcast(*shapes: Shape) -> Shape:
     >>> broadcast((4, 1), (3,), ())
     (4, 3)
     """
-    if shapes and shapes.count(shapes[0]) == len(shapes):
-        return shapes[0]
     result = []
     for d in range(-max(map(len, shapes), default=0), 0):
         sizes = {shape[d] for shape in shapes if len(shape) >= -d} - {1}

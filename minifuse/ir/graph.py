@@ -222,10 +222,11 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
     if operator.vjp is None and not operator.is_primitive:
         composed: Node = operator.body(*inputs)
         return composed
-    is_number = all(isinstance(d, type) for d in dtypes)
+    is_number = DType not in map(type, dtypes)
     if is_number and dtype.is_float:
         dtype, result_dtype = float64, float64 if result_dtype.is_float else result_dtype
-    shape = broadcast(*[x.shape for x in inputs if isinstance(x, Node)])
+    shapes = [x.shape for x in inputs if isinstance(x, Node)]
+    shape = shapes[0] if len({*shapes}) == 1 else broadcast(*shapes)
 
     def cast_and_broadcast(k: int, x: Node | PythonNumber) -> Node:
         input_dtype = BY_PYTHON[bool] if operator.name == "where" and k == 0 else dtype
@@ -236,7 +237,8 @@ def elementwise(operator: Operator, inputs: tuple[Node | PythonNumber, ...]) -> 
             return y
         return y if y.shape == shape else y.expand(*shape)
 
-    operands = tuple([cast_and_broadcast(k, x) for k, x in enumerate(inputs)])
+    is_uniform = dtypes.count(dtype) == shapes.count(shape) == len(inputs)  # no operand is cast or expanded
+    operands: Any = inputs if is_uniform else tuple([cast_and_broadcast(k, x) for k, x in enumerate(inputs)])
     return Node(operator, operands, shape, WEAK_OF_DTYPE.get(result_dtype, result_dtype) if is_number else result_dtype)
 
 

@@ -40,7 +40,8 @@ class Expression(Traceable, metaclass=Interned):
                 return constant(x, bool_ if is_condition else dtype)
             return x if is_condition or x.dtype is dtype else cast(x, dtype)
 
-        operands = tuple([convert(k, x) for k, x in enumerate(inputs)])
+        is_uniform = dtypes.count(dtype) == len(dtypes)  # no operand is cast
+        operands: Any = inputs if is_uniform else tuple([convert(k, x) for k, x in enumerate(inputs)])
         if dtype is bool_ and operator.on_bools is not None:
             operator = operator.on_bools
         if operator.is_primitive:

@@ -6,6 +6,7 @@ separate here. When the trace has shown how they are used, the call reads one of
 """
 
 from collections.abc import Mapping, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 from ..compiler.plan import cast_to_target, check_inplace, function_name
@@ -43,7 +44,12 @@ class Functionalizer:
         self.modified_storages: list[TracedStorage] = []
         self.windows: dict[Node, tuple[int, Layout]] = {}
         self.stored, self.read_after = set[int](), set[tuple[int, int]]()
-        self.groups = overlapping_groups_by_dtype(tracer.inputs)
+        self.arguments = list(tracer.inputs)  # without the hidden inputs that the trace adds
+
+    @cached_property
+    def groups(self) -> list[dict[int, Tensor]]:
+        """The arguments that overlap, in groups."""
+        return overlapping_groups_by_dtype(self.arguments)
 
     def store(self, function: TraceableFunction, targets: Sequence[Tensor], inputs: Sequence[object]) -> None:
         """Store the results of a function in the targets."""

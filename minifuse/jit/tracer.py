@@ -185,6 +185,8 @@ class Tracer(DispatchHook):
 
     def node_of(self, x: object) -> Any:
         """Convert an input of a call to a node; numbers stay numbers."""
+        if isinstance(x, TracedTensor):
+            return self.lift(x).node
         if type(x) is TracedScalar:
             return self.numbers[x.text] if x.text in self.numbers else self.add_hidden_input(x.text, {}, x.value)
         return wrap(x)  # by `lift_constant`
@@ -281,6 +283,7 @@ class Tracer(DispatchHook):
         if not isinstance(result, Node):
             return result
         with_grad = [x.node for x in inputs if x.requires_grad]
+        requires_grad = requires_grad and bool(with_grad or not inputs)
         if requires_grad and inputs:
             leaves = {x.node for x in inputs}
             requires_grad = result in dependents_of(toposort([result], lambda x: () if x in leaves else x.inputs), with_grad)

@@ -108,10 +108,10 @@ class ExpressionPrinter:
         """Assign values to variables if they are used more than once, are in `always`, or would nest a line too deeply."""
         always = set(always)
         scope = [e for e in toposort(roots, lambda e: () if e in self.names else e.inputs) if e not in self.names]
-        uses = Counter(roots) + Counter(x for e in scope for x in e.inputs)
+        uses = Counter([*roots, *[x for e in scope for x in e.inputs]])
         depth: Counter[Expression] = Counter()
         for e in scope:
-            depth[e] = 1 + max((depth[x] for x in e.inputs), default=0)
+            depth[e] = 1 + max([depth[x] for x in e.inputs], default=0)
             if not isinstance(e, Constant) and (uses[e] > 1 or e in always or depth[e] > MAX_LINE_DEPTH):
                 self.name(e)
                 depth[e] = 0

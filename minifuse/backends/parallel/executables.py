@@ -4,6 +4,7 @@ To load a kernel means to collapse its axes, emit its source, compile it (or fin
 launch packs addresses and numbers into one buffer and calls the driver.
 """
 
+from dataclasses import dataclass
 from functools import cached_property
 from types import ModuleType
 from typing import TYPE_CHECKING
@@ -32,12 +33,11 @@ if TYPE_CHECKING:
 CONVOLUTIONS: dict[str, ModuleType] = {module.NAME: module for module in (implicit_gemm_conv, conv_weight_grad)}
 
 
+@dataclass(eq=False)
 class CpuKernel(Executable):
     """A kernel as loops that are specialized on the kinds of all strides."""
 
-    def __init__(self, step: Step, kernel: Kernel) -> None:
-        super().__init__(step)
-        self.kernel = kernel
+    kernel: Kernel
 
     @cached_property
     def nest(self) -> LoopNest:
@@ -47,7 +47,8 @@ class CpuKernel(Executable):
     @cached_property
     def indexed_kinds(self) -> tuple[str, ...]:
         """The stride kinds of indexed operands."""
-        return stride_kinds_of([layout for _, layout in self.step.indexed_operands])
+        indexed = self.step.indexed_operands
+        return stride_kinds_of([layout for _, layout in indexed]) if indexed else ()
 
     @cached_property
     def segment_sum(self) -> SegmentSumLaunch | None:

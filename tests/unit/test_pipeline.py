@@ -11,6 +11,7 @@ from minifuse.compiler.graph import Graph
 from minifuse.compiler.pipeline import PASSES, check_outputs, initial_graph, run_passes
 from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import float32
+from minifuse.core.layout import row_major
 from minifuse.ir.graph import Argument, Node, strip_views
 
 SIZE = 6
@@ -84,6 +85,40 @@ def test_no_pass_changes_its_argument(steps, has_gradients):
         )  # fmt: skip
         assert operands == [step.buffer_views() for step in graph.steps]
         graph = after
+
+
+@settings(derandomize=True, max_examples=60, deadline=None)
+@given(PROGRAMS, st.booleans())
+def test_a_pass_that_is_not_needed_would_change_nothing(steps, has_gradients):
+    plan, inputs = plan_of(steps, has_gradients)
+    graph = initial_graph(plan.graph, plan.backward, [x.meta.layout for x in inputs])
+    for run in PASSES:
+        after = run(graph, plan.backend)
+        if not graph.may_change(run):
+            assert str(after) == str(graph)
+            assert after.steps == graph.steps
+        graph = after
+
+
+def test_an_addition_needs_two_passes():
+    x = Node(Argument(0), (), (SIZE, SIZE), float32)
+    graph = Graph((x + x,), arguments=(x,), layouts=(row_major((SIZE, SIZE)),))
+    assert [run.__name__ for run in PASSES if graph.may_change(run)] == ["form_kernels", "emit_steps"]
+
+
+@pytest.mark.parametrize(
+    ("function", "count"),
+    [
+        (lambda a, b: mf.exp(a + b) * a, 1),
+        (lambda a, b: (a + b, a * b), 1),
+        (lambda a, b: (a + b).T + a, 1),
+        (lambda a, b: (a + b) @ b, 1),
+        (lambda a, b: ((a + b).sum(0), a), 1),
+    ],
+)
+def test_kernels_of_short_calls(function, count):
+    inputs = [mf.rand(SIZE, SIZE) for _ in range(2)]
+    assert len(Plan(function, inputs).steps) == count
 
 
 @settings(derandomize=True, max_examples=60, deadline=None)

@@ -17,7 +17,7 @@ from ..backends.base import Backend
 from ..core.interning import toposort
 from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import GatherND, ScatterReduce
-from ..ir.graph import Node, strip_views
+from ..ir.graph import Node, inputs_of, strip_views
 from .fusibility import (
     ALREADY_STORED,
     COMPOSITE_IS_ONE_CALL,
@@ -124,7 +124,8 @@ class KernelSweep:
 
     def find_roots(self, requested: Sequence[Node]) -> list[Node]:
         """Return the nodes that may be stored, inputs first: the requested nodes, and all that no kernel can inline."""
-        order = toposort(requested, lambda x: () if x in self.memory else self.updates.needed_inputs(x))
+        needed = self.updates.needed_inputs if self.graph.has(PadSlice, SliceUpdate) else inputs_of
+        order = toposort(requested, lambda x: () if x in self.memory else needed(x))
         self.rank |= {node: len(self.rank) + k for k, node in enumerate(order) if node not in self.rank}
         chosen = {*requested, *[x for x in order if x not in self.memory and self.is_stored(x)]}
         self.loaded |= self.memory | chosen
@@ -190,7 +191,8 @@ class KernelSweep:
             required |= dict.fromkeys(sources, GATHER_NEEDS_MEMORY)
         leaves: dict[Node, list[Node]] = {}
         for x in computed:
-            if not (x.is_number or self.region.inlined_inputs(x) or isinstance((source := strip_views(x)).function, Iota)):
+            is_inlined = x.is_number or self.region.resolved[x][1]
+            if not (is_inlined or isinstance((source := strip_views(x)).function, Iota)):
                 leaves.setdefault(source, []).append(x)
         required = {x: reason for x, reason in required.items() if not x.is_number}
         return RootReads(own_space(root), leaves, required, computed, [*(leaves | required)])

@@ -19,6 +19,11 @@ class FusibleRegion:
     loaded : container of Node
         Nodes that kernels load. A kernel inlines all other pointwise nodes.
     chains : ViewChains
+
+    Attributes
+    ----------
+    resolved : dict
+        The results of `resolve`, for all nodes that were walked over.
     """
 
     def __init__(self, loaded: Container[Node], chains: ViewChains) -> None:
@@ -33,7 +38,8 @@ class FusibleRegion:
         """Return a node with its views pushed up to the loads, where they become strides, and its inlined inputs."""
         if node not in self.resolved:
             x = push_views_up(node, self.loaded.__contains__, self.chains) if isinstance(node.function, View) else node
-            self.resolved[node] = x, pointwise_inputs(x) if is_recomputable(x) and x not in self.loaded else ()
+            is_inlined = (x.is_pointwise or isinstance(x.function, NestedReduce)) and x not in self.loaded
+            self.resolved[node] = x, pointwise_inputs(x) if is_inlined else ()
         return self.resolved[node]
 
     def root_inputs(self, node: Node) -> tuple[Node, ...]:

@@ -55,8 +55,7 @@ def toposort(roots: Iterable[N], inputs_of: Callable[[N], Iterable[N]]) -> list[
             visited.add(node)
             if inputs := tuple(inputs_of(node)):
                 open_nodes.append(node)
-                stack.append(None)
-                stack.extend(inputs[::-1])
+                stack += (None, *inputs[::-1])
             else:
                 order.append(node)
     return order

@@ -185,8 +185,6 @@ class Tracer(DispatchHook):
 
     def node_of(self, x: object) -> Any:
         """Convert an input of a call to a node; numbers stay numbers."""
-        if isinstance(x, TracedTensor):
-            return self.lift(x).node
         if type(x) is TracedScalar:
             return self.numbers[x.text] if x.text in self.numbers else self.add_hidden_input(x.text, {}, x.value)
         return wrap(x)  # by `lift_constant`
@@ -243,19 +241,20 @@ class Tracer(DispatchHook):
 
     def call(self, function: TraceableFunction, inputs: Sequence[object]) -> Any:
         """Record a call, and return its results as traced tensors."""
-        nodes = [self.node_of(x) for x in inputs]
-        tensors = [self.lift(x) for x in inputs if isinstance(x, Tensor)]
+        inputs = [self.lift(x) if isinstance(x, Tensor) else x for x in inputs]
+        nodes = [x.node if isinstance(x, TracedTensor) else self.node_of(x) for x in inputs]
         self.record_call(function, inputs)
         result = self.apply_function(function, nodes)
+        tensors = [x for x in inputs if isinstance(x, TracedTensor)]
         return self.wrap_result(result, tensors, bool(mode.is_recording))
 
     def record_call(self, function: TraceableFunction, inputs: Sequence[Any], target_count: int = 0) -> int:
         """Record a call for the comparison with unfused execution, and return its number."""
-        metas = tuple(getattr(x, "meta", x.value if type(x) is TracedScalar else x) for x in inputs)
-        xs = [self.lift(x) if isinstance(x, Tensor) else None for x in inputs]
-        reads = tuple(-1 if x is None else x.storage.producer for x in xs)
+        metas = tuple([getattr(x, "meta", x.value if type(x) is TracedScalar else x) for x in inputs])
+        xs = [x if isinstance(x, TracedTensor) else None for x in inputs]
+        reads = tuple([-1 if x is None else x.storage.producer for x in xs])
         identities = [k if x is None else (id(x.storage), x.views) for k, x in enumerate(xs)]
-        alias_of = tuple(identities.index(identity) for identity in identities)
+        alias_of = tuple(map(identities.index, identities))
         self.calls.append(CallRecord(function, metas, users_line(), reads, alias_of, target_count))
         self.gradients.record_sources(len(self.calls) - 1, xs)
         return len(self.calls) - 1

@@ -7,8 +7,9 @@ A kernel that stores the array all the same, since the call returns it, needs no
 loads what it stores: if a slice is computed from results of other kernels, the last of them stores it in its place for less.
 """
 
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from functools import reduce
+from heapq import heappop, heappush
 from itertools import pairwise
 from math import prod
 from operator import and_
@@ -18,9 +19,10 @@ from ..backends.base import Backend
 from ..core.dtypes import int64
 from ..core.indexing import Range, Shape
 from ..core.operators import Operator, maximum, minimum, where
+from ..core.overlap import range_interval
 from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul, PadSlice, SliceUpdate, View
 from ..ir.gather import GatherND, ScatterReduce
-from ..ir.graph import Argument, Node, is_identity, literal
+from ..ir.graph import Argument, Node, is_identity, literal, strip_views
 from .graph import Graph, needs
 from .reindexing import drop_ones
 from .slice_updates import is_update, slice_ranges, strip_fill
@@ -29,7 +31,7 @@ SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
 MAX_SHIFTED_NODES = 64  # nodes that a slice is computed from at shifted indices
 MAX_INLINED_COST = 8  # additions to compute an element of a slice that several threads may compute
 
-NOT_ONE_SLICE = "its elements are not one slice without steps"
+NOT_ONE_SLICE = "its elements are not one slice"
 SLICE_IS_SMALL = "most of its elements are outside of the slice, so an update in place moves less memory"
 ARGUMENT_CHANGES = "it is the new value of an argument, which is stored in place"
 READER_NEEDS_MEMORY = "a matmul or another separate step reads it, and needs it in memory"
@@ -42,11 +44,12 @@ class NotInlinedError(Exception):
 
 
 class Shift(NamedTuple):
-    """The index along one dim of an array that a kernel reads: the kernel's index along `dim`, plus an offset."""
+    """The index along one dim of an array that a kernel reads: (the kernel's index along `dim` + offset) // step."""
 
     dim: int | None
     """None if the index is the offset alone."""
     offset: int
+    step: int = 1
 
 
 @needs(PadSlice, SliceUpdate)
@@ -106,6 +109,7 @@ class Inliner:
                 excluded.update(chain.updates)
         self.candidates = {x: self.is_stored(x, excluded) for x in found if x not in excluded}
         self.memory = {*graph.memory}
+        self.stored = choose_stored(graph, [x for x, is_stored in self.candidates.items() if not is_stored])
 
     def why_not_candidate(self, update: Node, memory: Container[Node]) -> str | None:
         """Return why an update is stored, for reasons that do not depend on other updates; None if it need not be."""
@@ -118,12 +122,15 @@ class Inliner:
                 return ARGUMENT_CHANGES
             if [view.method for view in function.views] != ["slice"]:
                 return NOT_ONE_SLICE
-        ranges = slice_ranges(update)
-        if ranges is None or any(step != 1 for _, step, _ in ranges):
+        ranges, readers = slice_ranges(update), [*self.readers(update)]
+        if ranges is None or any(step < 1 for _, step, _ in ranges):
             return NOT_ONE_SLICE
-        if 2 * prod(size for *_, size in ranges) < update.size:
-            return SLICE_IS_SMALL
-        return READER_NEEDS_MEMORY if any(isinstance(x.function, SEPARATE_READERS) for x in self.readers(update)) else None
+        if isinstance(function, SliceUpdate) or update in self.updates.roots or any(map(is_update, readers)):
+            if any(step > 1 for _, step, _ in ranges):
+                return NOT_ONE_SLICE
+            if 2 * prod(size for *_, size in ranges) < update.size:
+                return SLICE_IS_SMALL
+        return READER_NEEDS_MEMORY if any(isinstance(x.function, SEPARATE_READERS) for x in readers) else None
 
     def readers(self, update: Node) -> Iterator[Node]:
         """Yield the nodes that read an update, through views and identities or not."""
@@ -148,7 +155,7 @@ class Inliner:
             except NotInlinedError:
                 result = rebuilt
             self.memory.add(result)  # as an array that is read at other indices
-        elif is_update(node) or node in self.updates.roots:
+        elif is_update(node) or node in self.updates.roots or node in self.stored:
             self.memory.add(rebuilt)
         return result
 
@@ -163,18 +170,96 @@ class Inliner:
         function, shape, value = update.function, update.shape, update.inputs[-1]
         ranges = function.ranges if isinstance(function, PadSlice) else function.views[0].parameters
         old = literal(0) if isinstance(function, PadSlice) else strip_fill(update.inputs[0])
-        shifts = tuple(Shift(d, -start) for d, (start, _, _) in enumerate(ranges))
+        shifts = tuple(Shift(d, -start, step if size > 1 else 1) for d, (start, step, size) in enumerate(ranges))
+        inside = is_inside(ranges, shape)
         if not value.is_number:
+            reads = ShiftedReads(self.memory, shape, inside)
             try:
-                value = ShiftedReads(self.memory, shape, None if is_stored else MAX_INLINED_COST).read(value, shifts)
+                value = reads.read(value, shifts)
             except NotInlinedError:
                 if is_stored:
                     raise
-                value = gather(value, shifts, shape)
+                value = reads.load(value, shifts)
         elif old.is_number:
             old = Node(Full(shape, update.dtype), (old.to(update.dtype),), shape, update.dtype)
-        selection: Node = where(is_inside(ranges, shape), value, old)
+        if value.function is where and value.inputs[0] is inside:  # a load
+            value = value.inputs[1]
+        selection: Node = where(inside, value, old)
         return selection.to(update.dtype)
+
+
+def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
+    """Choose the values that kernels store because other kernels read them at the shifted indices of some updates.
+
+    The new value of an update is stored, or computed at shifted indices from others, if that costs little. If updates share
+    values, one choice is made for all of them: the last values are replaced by their inputs, one by one, and of all sets on
+    this path, the one with the fewest elements that are not in memory anyway is stored.
+    """
+    depth: dict[Node, int] = {}
+    for x in graph.nodes:
+        depth[x] = 1 + max((depth[i] for i in x.inputs), default=0)
+    rank = {x: (-depth[x], k) for k, x in enumerate(graph.nodes)}  # users first
+    behind = {x: ShiftableValues(x.inputs[-1], graph.memory, rank) for x in updates}
+    readers: dict[Node, list[Node]] = {}
+    for update, values in behind.items():
+        for x in values.found:
+            readers.setdefault(x, []).append(update)
+
+    def count_stored(x: Node) -> int:
+        source = strip_views(x)
+        is_in_memory = source in graph.memory or source in graph.slice_updates.roots
+        return source.size if not is_in_memory and (source.is_pointwise or source in behind) else 0
+
+    chosen: set[Node] = set()
+    for update in updates:
+        group, kept, computed = readers.pop(update.inputs[-1], []), set[Node](), set[Node]()
+        for x in group:
+            values = behind[x]
+            group += [y for v in values.found for y in readers.pop(v, ())]
+            kept |= values.found - values.computed
+            computed |= values.computed
+        cut, replaced, best = {x.inputs[-1] for x in group}, list[Node](), 0
+        count = least = sum(map(count_stored, cut))
+        for x in sorted(computed - kept, key=rank.__getitem__):
+            if x in cut:
+                count += sum(count_stored(i) for i in {*x.inputs} - cut) - count_stored(x)
+                cut.remove(x)
+                cut.update(x.inputs)
+                replaced.append(x)
+                if count < least or (count == least and isinstance(x.function, View)):
+                    least, best = count, len(replaced)
+        chosen.update(x.inputs[-1] for x in group)
+        for x in replaced[:best]:
+            chosen.discard(x)
+            chosen.update(x.inputs)
+    return {x for x in chosen if x.inputs}
+
+
+class ShiftableValues:
+    """The values that may be computed at shifted indices for an update: the new value, and those that it is computed from.
+
+    Attributes
+    ----------
+    found : set of Node
+        The values, without numbers and without values in memory.
+    computed : set of Node
+        Those that can be computed at shifted indices from others, at a low cost all in all.
+    """
+
+    def __init__(self, value: Node, memory: Container[Node], rank: Mapping[Node, tuple[int, int]]) -> None:
+        self.found, self.computed = {value}, set[Node]()
+        cost, pending = 0, [(rank[value], value)]
+        while pending and len(self.found) <= MAX_SHIFTED_NODES:
+            _, x = heappop(pending)
+            is_free = not isinstance(x.function, Operator)
+            if x in memory or not is_shiftable(x) or cost + (0 if is_free else x.function.cost) > MAX_INLINED_COST:
+                continue
+            cost += 0 if is_free else x.function.cost
+            self.computed.add(x)
+            for i in x.inputs:
+                if i not in self.found and not i.is_number:
+                    self.found.add(i)
+                    heappush(pending, (rank[i], i))
 
 
 class ShiftedReads:
@@ -185,13 +270,12 @@ class ShiftedReads:
     memory : container of Node
     shape : tuple of int
         The shape of the loops that read.
-    max_cost : int, optional
-        The cost of the functions that may be computed at shifted indices, in additions.
+    inside : Node
+        Whether the shifted indices are in range. Where they are not, nothing is loaded.
     """
 
-    def __init__(self, memory: Container[Node], shape: Shape, max_cost: int | None) -> None:
-        self.memory, self.shape, self.max_cost = memory, shape, max_cost
-        self.cost = 0
+    def __init__(self, memory: Container[Node], shape: Shape, inside: Node) -> None:
+        self.memory, self.shape, self.inside = memory, shape, inside
         self.found: dict[tuple[Node, tuple[Shift, ...]], Node] = {}
 
     def read(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
@@ -200,7 +284,7 @@ class ShiftedReads:
         Raises
         ------
         NotInlinedError
-            Another kernel must store one of the arrays, or the functions cost too much.
+            Another kernel must store one of the arrays.
         """
         if (x, shifts) not in self.found:
             self.found[x, shifts] = self.compute(x, shifts)
@@ -209,22 +293,40 @@ class ShiftedReads:
     def compute(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
         """Return the elements of an array at shifted indices, without a look at those that were read before."""
         function = x.function
-        if x.is_number or (x.shape == self.shape and all(shift == (d, 0) for d, shift in enumerate(shifts))):
+        if x.is_number or (x.shape == self.shape and all(shift == Shift(d, 0) for d, shift in enumerate(shifts))):
             return x
         if x in self.memory or isinstance(function, Argument):
-            return gather(x, shifts, self.shape)
+            return self.load(x, shifts)
         if isinstance(function, View):
             return self.read(x.inputs[0], shift_through(function, shifts, x.inputs[0].shape, x.shape))
         if isinstance(function, Full):
             return Node(Full(self.shape, x.dtype), x.inputs, self.shape, x.dtype)
+        if isinstance(function, Iota):
+            return shifted_index(shifts[0], function.size, self.shape)
         if isinstance(function, Copy) or is_identity(x):
             return self.read(x.inputs[0], shifts)
         if not isinstance(function, Operator | Cast) or len(self.found) > MAX_SHIFTED_NODES:
             raise NotInlinedError(VALUE_IS_COMPUTED)
-        self.cost += function.cost if isinstance(function, Operator) else 1
-        if self.max_cost is not None and self.cost > self.max_cost:
-            raise NotInlinedError(VALUE_IS_COMPUTED)
         return Node(function, tuple(self.read(i, shifts) for i in x.inputs), self.shape, x.dtype)
+
+    def load(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
+        """Return the elements of an array in memory at shifted indices, and 0 where these are out of range."""
+        loaded = gather(x, shifts, self.shape)
+        if not isinstance(loaded.function, GatherND):
+            return loaded
+        guarded: Node = where(self.inside, loaded, literal(0).to(x.dtype))
+        return guarded
+
+
+def is_shiftable(x: Node) -> bool:
+    """Return whether the elements of a node at shifted indices are computed from those of its inputs."""
+    if not isinstance(x.function, View):
+        return isinstance(x.function, Operator | Cast | Copy | Full) or is_identity(x)
+    try:
+        shift_through(x.function, (Shift(None, 0),) * x.ndim, x.inputs[0].shape, x.shape)
+    except NotInlinedError:
+        return False
+    return True
 
 
 def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shape: Shape) -> tuple[Shift, ...]:
@@ -245,7 +347,7 @@ def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shap
     """
     if view.method == "slice" and all(step == 1 or size == 1 for _, step, size in view.parameters):
         pairs = zip(shifts, view.parameters, strict=True)
-        return tuple(Shift(shift.dim, shift.offset + start) for shift, (start, _, _) in pairs)
+        return tuple(shift._replace(offset=shift.offset + start * shift.step) for shift, (start, _, _) in pairs)
     if view.method == "permute":
         return tuple(shifts[view.parameters.index(d)] for d in range(len(shape)))
     if view.method == "expand":
@@ -263,7 +365,7 @@ def gather(x: Node, shifts: tuple[Shift, ...], shape: Shape) -> Node:
     An array that is not shifted, but only repeated along dims, is a view.
     """
     read = [(shift, n) for shift, n in zip(shifts, x.shape, strict=True) if n != 1]
-    dims = [shift.dim for shift, n in read if shift.dim is not None and shift.offset == 0 and shape[shift.dim] == n]
+    dims = [d for (d, offset, step), n in read if (offset, step) == (0, 1) and d is not None and shape[d] == n]
     if len(dims) == len(read) and all(a < b for a, b in pairwise(dims)):
         view: Node = x.reshape(*[n if d in dims else 1 for d, n in enumerate(shape)]).expand(*shape)
         return view
@@ -278,7 +380,9 @@ def shifted_index(shift: Shift, size: int, shape: Shape) -> Node:
     index = loop_index(shift.dim, shape)
     if shift.offset:
         index = index - -shift.offset if shift.offset < 0 else index + shift.offset
-    is_valid = 0 <= shift.offset <= size - shape[shift.dim]
+    if shift.step > 1:
+        index = index // shift.step
+    is_valid = 0 <= shift.offset <= size * shift.step - shape[shift.dim]
     return index if is_valid else minimum(maximum(index, 0), size - 1)
 
 
@@ -290,11 +394,11 @@ def loop_index(dim: int, shape: Shape) -> Node:
 
 
 def is_inside(ranges: Sequence[Range], shape: Shape) -> Node:
-    """Return whether each element of an array of a shape is in a slice without steps."""
+    """Return whether each element of an array of a shape is in a slice."""
     conditions = []
-    for d, (start, _, size) in enumerate(ranges):
-        if start > 0:
-            conditions.append(loop_index(d, shape) >= start)
-        if start + size < shape[d]:
-            conditions.append(loop_index(d, shape) < start + size)
+    for d, (start, step, size) in enumerate(ranges):
+        index, stop = loop_index(d, shape), range_interval(start, step, size)[1]
+        conditions += [index >= start] * (start > 0) + [index < stop] * (stop < shape[d])
+        if step > 1 and size > 1:
+            conditions.append((index - start if start else index) % step == 0)
     return reduce(and_, conditions)

@@ -182,3 +182,65 @@ def test_random_updates_of_two_arrays_that_read_each_other(steps, start):
         return (*arrays, *others)
 
     plan_of(function, X, rtol=1e-9)
+
+
+def gradient(function):
+    """Return the gradient of the sum of squares of a function."""
+    return mf.grad(lambda x: (function(x) ** 2).sum())
+
+
+def test_the_gradient_of_a_separable_filter_stores_one_sum_of_shifted_slices():
+    def separable(x):
+        rows = x[:-2] * 0.25 + x[1:-1] * 0.5 + x[2:] * 0.125
+        return mf.sin(rows[:, :-2] * 0.25 + rows[:, 1:-1] * 0.5 + rows[:, 2:] * 0.125)
+
+    steps = plan_of(gradient(separable), X).steps
+    assert [len(step.outputs) for step in steps] == [1, 1, 1]  # of the result, of the rows, of x
+
+
+def test_the_gradient_of_two_filters_of_one_image_stores_two_arrays():
+    def edges(x):
+        a = x[:-2, 2:] - x[:-2, :-2] + x[2:, 2:] - x[2:, :-2]
+        b = x[2:, :-2] - x[:-2, :-2] + x[2:, 2:] - x[:-2, 2:]
+        return mf.sqrt(mf.sqrt(a * a + b * b + 1e-3))
+
+    steps = plan_of(gradient(edges), X).steps
+    assert [len(step.outputs) for step in steps] == [2, 1]
+
+
+@pytest.mark.parametrize(("size", "step"), [(3, 2), (5, 3), (2, 3), (4, 2), (3, 1)])
+def test_the_gradient_of_windows_with_steps_is_not_padded_in_memory(size, step):
+    x = np.zeros((5, 31))
+    weights = np.random.default_rng(2).standard_normal((5, len(range(0, 32 - size, step))))
+    weights[1, 3], weights[2, 5] = np.nan, -np.inf
+
+    def function(x, w):
+        return mf.grad(lambda x: (x.unfold(1, size, step).sum(2) * (w * w - 1)).sum())(x)
+
+    assert len(plan_of(function, x, weights).steps) == 1
+
+
+def test_slices_with_steps_that_a_call_returns_are_stored():
+    def spread(x):
+        y = mf.zeros(12, 17, dtype=x.dtype)
+        y[::2, 1::2] = x
+        return y
+
+    def padded(x):
+        return mf.grad(lambda y: (y[::2, 1::2] * x).sum())(mf.zeros(12, 17, dtype=x.dtype))
+
+    for function in (spread, padded):
+        assert not any(step.indexed_operands for step in plan_of(function, X).steps)
+
+
+def test_a_selection_is_not_read_outside_of_its_slice():
+    def function(x, mask):
+        padded = mf.zeros(8, 9, dtype=x.dtype)
+        padded[1:-1, 1:] = mf.where(mask, x, 0)
+        return padded[:-2] + padded[2:]
+
+    fused = mf.fuse(function)
+    with mf.use_backend("cuda"):
+        x, mask = mf.tensor(X), mf.tensor(X > 0)
+        np.testing.assert_array_equal(fused(x, mask).numpy(), function(x, mask).numpy())
+        assert len(fused.plan(x, mask).steps) == 1

@@ -226,7 +226,8 @@ def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
                 cut.remove(x)
                 cut.update(x.inputs)
                 replaced.append(x)
-                if count < least or (count == least and isinstance(x.function, View)):
+                is_same_array = isinstance(x.function, View) and best == len(replaced) - 1
+                if count < least or (count == least and is_same_array):
                     least, best = count, len(replaced)
         chosen.update(x.inputs[-1] for x in group)
         for x in replaced[:best]:

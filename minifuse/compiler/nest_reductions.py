@@ -11,17 +11,17 @@ from typing import NamedTuple
 
 from ..backends.base import Backend
 from ..core.layout import row_major
-from ..core.operators import Operator
-from ..ir.array_functions import Reduce, View
+from ..core.operators import Operator, add
+from ..ir.array_functions import PadSlice, Reduce, View
 from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
-from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
+from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce, with_leading_dims
 from ..ir.steps import Step
 from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph, needs
 from .iteration_space import IterationSpace, reduction_space
-from .reindexing import Views, is_computable, layout_of_views
+from .reindexing import Views, drop_ones, is_computable, is_unflatten, layout_of_views
 
 MAX_READS = 64  # reads of a reduction that are followed: keeps the pass linear
 MAX_INLINED = 64  # nodes that a nested reduction is computed from
@@ -42,6 +42,101 @@ class NestedCost(NamedTuple):
     """Ops that are computed again, all in all."""
     saved_nbytes: int
     """Bytes that are neither stored nor loaded, less those of arrays that are loaded again; negative if these are more."""
+
+
+@needs(Reduce)
+def merge_reductions(graph: Graph, target: Backend) -> Graph:
+    """Make one reduction of two with views or padding in between, if that costs less and the target wants it.
+
+        max(windows(max(windows(x))))  ->  max(windows(windows(x)))
+        sum(pad_slice(sum(x)))         ->  sum(pad_slice(x))
+
+    An element of x may be read more often then: the kernels of the target must read it from a cache.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.operators import maximum
+    >>> from minifuse.ir.graph import Argument
+    >>> class Inlining(PythonBackend):
+    ...     inlines_padding = True
+    >>> x = Node(Argument(0), (), (64, 64), float32)
+    >>> rows = Reduce(maximum, (2,))(x.unfold(0, 3, 1))
+    >>> print(merge_reductions(Graph((Reduce(maximum, (3,))(rows.unfold(1, 3, 1)),)), Inlining()))
+    sliding_windows0 = sliding_windows(x0, 0, 3, 1, 1)
+    permute0 = permute(sliding_windows0, 2, 0, 1)
+    reshape0 = reshape(permute0, 3, 62, 64, 1)
+    sliding_windows1 = sliding_windows(reshape0, 2, 3, 1, 1)
+    max0 = max(sliding_windows1, dim=0, 4)
+    reshape1 = reshape(max0, 62, 62, 1, 1)
+    """
+    if not target.inlines_padding or len([x for x in graph.nodes if isinstance(x.function, Reduce)]) < 2:
+        return graph
+
+    def rule(node: Node, new: Node) -> Node:
+        if not isinstance(node.function, Reduce):
+            return new
+        user, (x,) = node, node.inputs
+        while isinstance(x.function, View | PadSlice) and graph.slice_updates.is_read_once(x, user):
+            user, (x,) = x, x.inputs
+        return merge_reduction(new) if isinstance(x.function, Reduce) and graph.slice_updates.is_read_once(x, user) else new
+
+    return graph.rebuild(rule)
+
+
+def merge_reduction(outer: Node) -> Node:
+    """Return a reduction of views or padding of another reduction as one, if that is possible and costs less."""
+    chain, (inner,), operator = list[View | PadSlice](), outer.inputs, outer.function.operator
+    while not isinstance(inner.function, Reduce):
+        chain.append(inner.function)
+        (inner,) = inner.inputs
+    (x,), dims, order = inner.inputs, inner.function.dims, inlined_nodes(inner)
+    if inner.function.operator is not operator or order is None:
+        return outer
+    repeated = max(outer.inputs[0].size - inner.size, 0)
+    ops, saved = repeated * row_size(inner) * count_ops(order), 2 * inner.size * inner.dtype.itemsize
+    if why_not_nested(row_size(inner) * row_size(outer), outer.size, 2, ops, saved) is not None:
+        return outer
+    sizes = tuple(x.shape[d] for d in dims)
+    y: Node = x.permute(*dims, *[d for d in range(x.ndim) if d not in dims]).reshape(*sizes, *inner.shape)
+    for function in reversed(chain):
+        lifted = with_leading_dims(function, sizes)
+        if lifted is None or (isinstance(lifted, PadSlice) and operator is not add):
+            return outer
+        y = pad(lifted, y) if isinstance(lifted, PadSlice) else lifted(y)
+        if isinstance(lifted, View) and lifted.method == "reshape" and not is_unflatten(y.inputs[0].shape, y.shape):
+            return outer
+    reduced = Reduce(operator, (*range(len(sizes)), *[d + len(sizes) for d in outer.function.dims]))(y)
+    merged: Node = reduced.reshape(outer.shape)
+    return merged
+
+
+def pad(padding: PadSlice, x: Node) -> Node:
+    """Return a padded array. If the array is a view of another padded one, both are one padded array, if possible."""
+    shape, ranges, (source, *_) = [*padding.shape], [*padding.ranges], x.inputs or (x,)
+    if isinstance(x.function, PadSlice):
+        pairs = zip(ranges, x.function.ranges, strict=True)
+        return PadSlice(padding.shape, tuple((a + s * b, s * t, n) for (a, s, _), (b, t, n) in pairs))(source)
+    if not isinstance(x.function, View):
+        return padding(x)
+    view, moved = x.function, dict[int, int]()  # dim of the source -> dim of the view
+    if view.method == "permute":
+        moved = {d: k for k, d in enumerate(view.parameters)}
+    elif view.method == "skew":
+        moved = {d: d for d in range(x.ndim)}
+    elif view.method == "reshape" and drop_ones(source.shape) == drop_ones(x.shape):
+        found = iter(d for d, n in enumerate(x.shape) if n != 1)
+        moved = {d: next(found) for d, n in enumerate(source.shape) if n != 1}
+    changed = {d for d, n in enumerate(x.shape) if ranges[d] != (0, 1, n) or shape[d] != n}
+    fixed = {*view.parameters[:2]} if view.method == "skew" else {*range(x.ndim)} - {*moved.values()}
+    if not moved or changed & fixed:
+        return padding(x)
+    inner = [
+        (shape[moved[d]], ranges[moved[d]]) if moved.get(d) in changed else (n, (0, 1, n))
+        for d, n in enumerate(source.shape)
+    ]
+    y = pad(PadSlice(tuple(n for n, _ in inner), tuple(r for _, r in inner)), source)
+    result: Node = View("reshape", padding.shape)(y) if view.method == "reshape" else view(y)
+    return result
 
 
 @needs(Reduce)
@@ -185,7 +280,7 @@ def estimate_cost(node: Node, readers: Readers, points: Mapping[Node, int]) -> N
     is_kept = max(map(row_size, readers.chains)) <= MAX_CACHED_ROW
     evaluations = sum(max(counts) if is_kept else sum(counts) for counts in passes.values())
     evaluations += 0 if is_kept else sum(x.size for x in readers.outputs)
-    ops = 1 + sum(x.function.cost if isinstance(x.function, Operator) else 1 for x in order if x.is_pointwise)
+    ops = count_ops(order)
     repeated = max(evaluations - node.size, 0)
     arrays = {strip_views(x) for x in order} - {x for x in order if x.is_pointwise}
     large = sum(x.size * x.dtype.itemsize for x in arrays if not x.is_number and x.size >= node.size)
@@ -193,6 +288,11 @@ def estimate_cost(node: Node, readers: Readers, points: Mapping[Node, int]) -> N
         1 + len(readers.chains) + len(readers.outputs)
     ) * node.size * node.dtype.itemsize - large * repeated // node.size
     return NestedCost(size, min(rows, default=node.size), evaluations, repeated * size * ops, saved)
+
+
+def count_ops(order: Sequence[Node]) -> int:
+    """Return the ops of a reduction for each element that it reduces, if it is computed from some nodes."""
+    return 1 + sum(x.function.cost if isinstance(x.function, Operator) else 1 for x in order if x.is_pointwise)
 
 
 def inlined_nodes(node: Node) -> list[Node] | None:

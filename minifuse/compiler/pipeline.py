@@ -23,7 +23,7 @@ from .graph_changes import changed_lines, changed_order
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
-from .nest_reductions import nest_reductions
+from .nest_reductions import merge_reductions, nest_reductions
 from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
@@ -35,6 +35,7 @@ REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
+    merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))

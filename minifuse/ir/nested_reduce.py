@@ -7,7 +7,7 @@ computes it wherever it needs an element, and a view of the result is a view of 
 from typing import TYPE_CHECKING
 
 from ..core.operators import Operator
-from .array_functions import Function, ShapeDtype, View
+from .array_functions import Function, PadSlice, ShapeDtype, View
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -50,3 +50,26 @@ def lift_view(view: View, rank: int, trailing: Shape) -> View:
             return View("slice", (*view.parameters, *[(0, 1, n) for n in trailing]))
     assert view.method in LIFTABLE_VIEWS
     return view
+
+
+def with_leading_dims(function: View | PadSlice, leading: Shape) -> View | PadSlice | None:
+    """Return the view or padding of an array with more dims in front, which it keeps; None if there is none.
+
+    >>> with_leading_dims(View("sliding_windows", (1, 3, 2, 1)), (5,)), with_leading_dims(View("permute", (1, 0)), (5,))
+    (sliding_windows(2, 3, 2, 1), permute(0, 2, 1))
+    """
+    count, whole = len(leading), tuple((0, 1, n) for n in leading)
+    if isinstance(function, PadSlice):
+        return PadSlice((*leading, *function.shape), (*whole, *function.ranges))
+    match function.method, function.parameters:
+        case ("reshape", shape):
+            return View("reshape", (*leading, *shape))
+        case "permute", dims:
+            return View("permute", (*range(count), *[d + count for d in dims]))
+        case "slice", ranges:
+            return View("slice", (*whole, *ranges))
+        case (("sliding_windows" | "unflatten"), (dim, *numbers)):
+            return View(function.method, (dim + count, *numbers))
+        case "skew", (dim, along, *numbers):
+            return View("skew", (dim + count, along + count, *numbers))
+    return None

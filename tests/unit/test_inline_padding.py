@@ -189,7 +189,7 @@ def gradient(function):
     return mf.grad(lambda x: (function(x) ** 2).sum())
 
 
-def test_the_gradient_of_a_separable_filter_stores_one_sum_of_shifted_slices():
+def test_the_gradient_of_a_separable_filter_stores_one_sum():
     def separable(x):
         rows = x[:-2] * 0.25 + x[1:-1] * 0.5 + x[2:] * 0.125
         return mf.sin(rows[:, :-2] * 0.25 + rows[:, 1:-1] * 0.5 + rows[:, 2:] * 0.125)

@@ -28,12 +28,13 @@ from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reorder import reorder
-from .rules import decompose, lower_gather, merge_slice_gradients, split_reductions
+from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients, split_reductions
 from .trace_result import TracedGraph
 
 REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
+    expand_powers,  # x ** 3 -> x * x * x
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored

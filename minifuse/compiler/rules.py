@@ -11,11 +11,11 @@ from typing import NamedTuple
 from ..backends.base import Backend
 from ..core.dtypes import int64
 from ..core.layout import row_major
-from ..core.operators import add, where
+from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
-from ..ir.array_functions import CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import Cast, CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
-from ..ir.graph import Node, literal
+from ..ir.graph import Literal, Node, literal
 from ..ir.nested_reduce import NestedReduce
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
@@ -67,6 +67,53 @@ def composite_step(node: Node, op: CompositeOp) -> Step:
 def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel:
     """Return the kernel of a composite op, of which a node is an output."""
     return CompositeKernel(op, tuple(x.dtype for x in node.inputs), tuple(dtype for _, dtype in op.infer(*node.inputs)))
+
+
+def expand_powers(graph: Graph, _target: Backend) -> Graph:
+    """Replace powers with a constant exponent of 2, 3 or 4 by products.
+
+    The gradient of a power contains one with an exponent that is computed from constants.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x = Node(Argument(0), (), (4,), float32)
+    >>> graph = Graph((x**3 + x**0.3,))
+    >>> print(graph)
+    pow0 = pow(x0, 3)
+    pow1 = pow(x0, 0.3)
+    add0 = pow0 + pow1
+    >>> print(expand_powers(graph, PythonBackend()))
+    mul0 = x0 * x0
+    mul1 = mul0 * x0
+    pow0 = pow(x0, 0.3)
+    add0 = mul1 + pow0
+    """
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(function, (x, exponent)) if function is pow and not x.is_number:
+                count = literal_value(exponent)
+                if count in (2, 3, 4):
+                    square: Node = x * x
+                    return square if count == 2 else square * x if count == 3 else square * square
+        return node
+
+    return graph.rewrite(Operator, rule) if any(x.function is pow for x in graph.nodes) else graph
+
+
+def literal_value(node: Node) -> float | None:
+    """Return the value of a literal, or of a literal minus others; None for any other node."""
+    subtracted = list[str]()
+    while isinstance(node.function, View | Cast) or (node.function is sub and isinstance(node.inputs[1].function, Literal)):
+        node, *others = node.inputs
+        subtracted += [x.function.text for x in others]
+    if not isinstance(node.function, Literal) or {"True", "False"} & {node.function.text, *subtracted}:
+        return None
+    value = float(node.function.text)
+    for text in reversed(subtracted):
+        value -= float(text)
+    return value
 
 
 # Gradients of slices. The gradient of a slice is the gradient of its result, padded with zeros (`PadSlice`). If an array is

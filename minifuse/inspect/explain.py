@@ -156,7 +156,7 @@ class NumberedGraph:
         lowered = lower_gather(Graph(graph.nodes), plan.backend)
         self.origins = dict(zip(lowered.outputs, graph.nodes, strict=True))  # nodes of the compiler -> numbered nodes
         self.added = {*lowered.nodes} - self.origins.keys()  # by lowering: they compute parts of numbered nodes
-        rewritten = dict(zip(original, graph.outputs, strict=True))
+        self.rewritten = rewritten = dict(zip(original, graph.outputs, strict=True))
         self.lines = {new: trace.lines.get(strip_views(old), "") for old, new in rewritten.items()}
         values = [rewritten[node] for node in dict.fromkeys([*plan.outputs, *stored]) if not rewritten[node].is_number]
         inputs = [x for x in toposort(values, inputs_of) if isinstance(x.function, Argument)]
@@ -169,12 +169,14 @@ class NumberedGraph:
 
     def name(self, node: Node, depth: int = MAX_FORMULA_DEPTH) -> str:
         """Return the number of a node; for a node that the compiler created, return its operation."""
+        node = self.rewritten.get(node, node)
         if node in self.numbers:
             return f"%{self.numbers[node]}"
         return format_node(node, lambda x: self.name(x, depth - 1)) if depth else "..."
 
     def describe(self, node: Node) -> str:
         """Format a node with its operation; an input by its name."""
+        node = self.rewritten.get(node, node)
         if isinstance(node.function, Argument):
             return self.plan.host.slot_names[node.function.index]
         return f"{self.name(node)} = {format_node(node, self.name)}" if node in self.numbers else self.name(node)

@@ -164,6 +164,17 @@ class WindowGradient(WindowOp):
         """Multiply with the transposed matrix of all windows."""
         return (self.product(g, self.matrix(z, g.shape[0]).mT),)
 
+    def fused_body(self, g: A, z: A) -> tuple[A, ...]:
+        """Add products of gradients and windows in one kernel if there are few sums, as in depthwise convolution."""
+        groups, m, _ = g.shape
+        count, dims = m * math.prod(self.size), len(self.size)
+        if count > MAX_DIRECT_PRODUCTS or z.shape[0] != groups or z.dtype is not g.dtype:
+            return self.body(g, z)
+        windows = self.patches(z)
+        position = windows.shape[1 + dims :]
+        products = g.reshape(groups, m, *[1] * dims, *position) * windows.reshape(groups, 1, *windows.shape[1:])
+        return (Reduce(add, tuple(range(2 + dims, 3 + 2 * dims)))(products).reshape(groups, m, math.prod(self.size)),)
+
 
 class Patches(View):
     """View of all windows of the image dims: (C, ..., N) -> (C, *size, *out_size, N), without a copy.

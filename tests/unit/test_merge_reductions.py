@@ -1,5 +1,7 @@
 """compiler.nest_reductions.merge_reductions: two reductions with views or padding in between are one."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ from minifuse.backends.python import PythonBackend
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import PadSlice, Reduce, View
 from minifuse.ir.nested_reduce import with_leading_dims
+from minifuse.ir.step_kernels import MatmulKernel
 
 IMAGES = np.random.default_rng(3).standard_normal((2, 3, 13, 11))
 
@@ -108,3 +111,27 @@ def test_a_view_that_has_no_place_for_more_dims_is_not_lifted(view):
 def test_sums_of_all_dims_in_two_steps_are_one_sum():
     x = np.random.default_rng(0).normal(size=(70, 4, 5))
     assert count_steps(lambda x: Reduce(add, (1,))(Reduce(add, (2,))(x)), x) == 1
+
+
+@pytest.mark.parametrize("backend", ["python", "cuda"])
+@pytest.mark.parametrize(("stride", "dilation", "count"), [(1, 1, 1), (2, 1, 2), (1, 2, 1)])
+def test_the_weight_gradient_of_a_depthwise_convolution_is_a_reduction(stride, dilation, count, backend):
+    images, weights = IMAGES[:, :, :8, :7], np.random.default_rng(5).standard_normal((3 * count, 1, 3, 2))
+    conv = functools.partial(mf.nn.functional.conv2d, padding=1, stride=stride, dilation=dilation, groups=3)
+    grads = np.random.default_rng(6).standard_normal(conv(mf.tensor(images), mf.tensor(weights)).shape)
+    grads[1, 2, 1, 1] = np.nan
+
+    def gradient(x, w, g):
+        return mf.grad(lambda w: (conv(x, w) * g).sum())(w)
+
+    x, w, g = (mf.tensor(a, backend=backend) for a in (images, weights, grads))
+    steps = mf.fuse(gradient).plan(x, w, g).steps
+    assert not any(isinstance(step.kernel, MatmulKernel) for step in steps)
+    assert count_steps(gradient, images, weights, grads, backend=backend) == len(steps)
+    padded = np.pad(images, ((0, 0), (0, 0), (1, 1), (1, 1)))
+    expected = np.zeros(weights.shape)
+    for o, i, j in np.ndindex(3 * count, 3, 2):
+        rows, columns = (slice(k * dilation, None, stride) for k in (i, j))
+        part = padded[:, o // count, rows, columns][:, : grads.shape[2], : grads.shape[3]]
+        expected[o, 0, i, j] = (part * grads[:, o]).sum()
+    np.testing.assert_allclose(gradient(x, w, g).numpy(), expected, rtol=1e-12)

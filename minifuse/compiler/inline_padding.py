@@ -173,17 +173,14 @@ class Inliner:
         shifts = tuple(Shift(d, -start, step if size > 1 else 1) for d, (start, step, size) in enumerate(ranges))
         inside = is_inside(ranges, shape)
         if not value.is_number:
-            reads = ShiftedReads(self.memory, shape, inside)
             try:
-                value = reads.read(value, shifts)
+                value = ShiftedReads(self.memory, shape, inside).read(value, shifts)
             except NotInlinedError:
                 if is_stored:
                     raise
-                value = reads.load(value, shifts)
+                value = gather(value, shifts, shape)
         elif old.is_number:
             old = Node(Full(shape, update.dtype), (old.to(update.dtype),), shape, update.dtype)
-        if value.function is where and value.inputs[0] is inside:  # a load
-            value = value.inputs[1]
         selection: Node = where(inside, value, old)
         return selection.to(update.dtype)
 
@@ -199,25 +196,26 @@ def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
     for x in graph.nodes:
         depth[x] = 1 + max((depth[i] for i in x.inputs), default=0)
     rank = {x: (-depth[x], k) for k, x in enumerate(graph.nodes)}  # users first
-    behind = {x: ShiftableValues(x.inputs[-1], graph.memory, rank) for x in updates}
+    behind = {x: find_shiftable(x.inputs[-1], graph.memory, rank) for x in updates}
     readers: dict[Node, list[Node]] = {}
-    for update, values in behind.items():
-        for x in values.found:
+    for update, (found, _) in behind.items():
+        for x in found:
             readers.setdefault(x, []).append(update)
 
     def count_stored(x: Node) -> int:
+        """Return the number of elements that a kernel stores only so that others read a value at shifted indices."""
         source = strip_views(x)
         is_in_memory = source in graph.memory or source in graph.slice_updates.roots
         return source.size if not is_in_memory and (source.is_pointwise or source in behind) else 0
 
     chosen: set[Node] = set()
     for update in updates:
-        group, kept, computed = readers.pop(update.inputs[-1], []), set[Node](), set[Node]()
+        group, computed, kept = readers.pop(update.inputs[-1], []), set[Node](), set[Node]()
         for x in group:
-            values = behind[x]
-            group += [y for v in values.found for y in readers.pop(v, ())]
-            kept |= values.found - values.computed
-            computed |= values.computed
+            found, shiftable = behind[x]
+            group += [y for v in found for y in readers.pop(v, ())]
+            computed |= shiftable
+            kept |= found - shiftable  # for another update, these cost too much
         cut, replaced, best = {x.inputs[-1] for x in group}, list[Node](), 0
         count = least = sum(map(count_stored, cut))
         for x in sorted(computed - kept, key=rank.__getitem__):
@@ -236,31 +234,25 @@ def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
     return {x for x in chosen if x.inputs}
 
 
-class ShiftableValues:
-    """The values that may be computed at shifted indices for an update: the new value, and those that it is computed from.
+def find_shiftable(
+    value: Node, memory: Container[Node], rank: Mapping[Node, tuple[int, int]]
+) -> tuple[set[Node], set[Node]]:
+    """Return a value and those that it is computed from, and the ones that a kernel may compute at shifted indices.
 
-    Attributes
-    ----------
-    found : set of Node
-        The values, without numbers and without values in memory.
-    computed : set of Node
-        Those that can be computed at shifted indices from others, at a low cost all in all.
+    They are followed as long as the cost of all functions is low. Nodes with a low rank are visited first.
     """
-
-    def __init__(self, value: Node, memory: Container[Node], rank: Mapping[Node, tuple[int, int]]) -> None:
-        self.found, self.computed = {value}, set[Node]()
-        cost, pending = 0, [(rank[value], value)]
-        while pending and len(self.found) <= MAX_SHIFTED_NODES:
-            _, x = heappop(pending)
-            is_free = not isinstance(x.function, Operator)
-            if x in memory or not is_shiftable(x) or cost + (0 if is_free else x.function.cost) > MAX_INLINED_COST:
-                continue
-            cost += 0 if is_free else x.function.cost
-            self.computed.add(x)
+    found, computed, cost, pending = {value}, set[Node](), 0, [(rank[value], value)]
+    while pending and len(found) <= MAX_SHIFTED_NODES:
+        _, x = heappop(pending)
+        ops = x.function.cost if isinstance(x.function, Operator) else 0
+        if x not in memory and is_shiftable(x) and cost + ops <= MAX_INLINED_COST:
+            cost += ops
+            computed.add(x)
             for i in x.inputs:
-                if i not in self.found and not i.is_number:
-                    self.found.add(i)
+                if i not in found and not i.is_number:
+                    found.add(i)
                     heappush(pending, (rank[i], i))
+    return found, computed
 
 
 class ShiftedReads:
@@ -272,7 +264,7 @@ class ShiftedReads:
     shape : tuple of int
         The shape of the loops that read.
     inside : Node
-        Whether the shifted indices are in range. Where they are not, nothing is loaded.
+        Whether the shifted indices are in range. Elsewhere, the values do not matter.
     """
 
     def __init__(self, memory: Container[Node], shape: Shape, inside: Node) -> None:
@@ -297,7 +289,7 @@ class ShiftedReads:
         if x.is_number or (x.shape == self.shape and all(shift == Shift(d, 0) for d, shift in enumerate(shifts))):
             return x
         if x in self.memory or isinstance(function, Argument):
-            return self.load(x, shifts)
+            return gather(x, shifts, self.shape)
         if isinstance(function, View):
             return self.read(x.inputs[0], shift_through(function, shifts, x.inputs[0].shape, x.shape))
         if isinstance(function, Full):
@@ -308,15 +300,10 @@ class ShiftedReads:
             return self.read(x.inputs[0], shifts)
         if not isinstance(function, Operator | Cast) or len(self.found) > MAX_SHIFTED_NODES:
             raise NotInlinedError(VALUE_IS_COMPUTED)
-        return Node(function, tuple(self.read(i, shifts) for i in x.inputs), self.shape, x.dtype)
-
-    def load(self, x: Node, shifts: tuple[Shift, ...]) -> Node:
-        """Return the elements of an array in memory at shifted indices, and 0 where these are out of range."""
-        loaded = gather(x, shifts, self.shape)
-        if not isinstance(loaded.function, GatherND):
-            return loaded
-        guarded: Node = where(self.inside, loaded, literal(0).to(x.dtype))
-        return guarded
+        inputs = [self.read(i, shifts) for i in x.inputs]
+        if function is where and isinstance(inputs[1].function, GatherND):  # kernels load where the condition is true
+            inputs[1] = where(self.inside, inputs[1], literal(0).to(x.dtype))
+        return Node(function, tuple(inputs), self.shape, x.dtype)
 
 
 def is_shiftable(x: Node) -> bool:

@@ -100,11 +100,15 @@ def merge_reduction(outer: Node) -> Node:
     y: Node = x.permute(*dims, *[d for d in range(x.ndim) if d not in dims]).reshape(*sizes, *inner.shape)
     for function in reversed(chain):
         lifted = with_leading_dims(function, sizes)
-        if lifted is None or (isinstance(lifted, PadSlice) and operator is not add):
+        if isinstance(lifted, PadSlice):
+            y = pad(lifted, y)
+            is_padded_twice = isinstance(strip_views(*strip_views(y).inputs).function, PadSlice)
+            if operator is not add or is_padded_twice or any(step < 1 for _, step, _ in lifted.ranges):
+                return outer
+        elif lifted is None or (lifted.method == "reshape" and not is_unflatten(y.shape, lifted.parameters)):
             return outer
-        y = pad(lifted, y) if isinstance(lifted, PadSlice) else lifted(y)
-        if isinstance(lifted, View) and lifted.method == "reshape" and not is_unflatten(y.inputs[0].shape, y.shape):
-            return outer
+        else:
+            y = lifted(y)
     reduced = Reduce(operator, (*range(len(sizes)), *[d + len(sizes) for d in outer.function.dims]))(y)
     merged: Node = reduced.reshape(outer.shape)
     return merged

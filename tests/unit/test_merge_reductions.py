@@ -72,8 +72,10 @@ def test_the_gradient_of_a_gradient_of_windows():
         lambda x: pooled(x, "sum").max(3),
         lambda x: (y := x.unfold(2, 3, 1).sum(4)).unfold(3, 3, 1).sum(4)[:, :, 0, 0] + y[:, :, 0, 0],
         lambda x: x.unfold(2, 7, 1).sum(4).unfold(3, 7, 1).sum(4),
+        lambda x: mf.grad(lambda x: (x.unfold(3, 3, 1).sum(4).unfold(3, 3, 1).sum(4) ** 2).sum())(x),
+        lambda x: mf.grad(lambda x: (x.unfold(2, 3, 1).sum(4).flip(3)[:, :, :, 1:].unfold(3, 3, 1).sum(4) ** 2).sum())(x),
     ],
-    ids=["another operator", "read twice", "long rows"],
+    ids=["another operator", "read twice", "long rows", "padded twice along one dim", "padded backwards"],
 )
 def test_reductions_that_are_not_merged(function):
     assert count_steps(function, IMAGES) > 1

@@ -10,6 +10,7 @@ from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
+from ..core.indexing import Shape
 from ..core.layout import row_major
 from ..core.operators import Operator, add
 from ..ir.array_functions import PadSlice, Reduce, View
@@ -116,31 +117,37 @@ def merge_reduction(outer: Node) -> Node:
 
 def pad(padding: PadSlice, x: Node) -> Node:
     """Return a padded array. If the array is a view of another padded one, both are one padded array, if possible."""
-    shape, ranges, (source, *_) = [*padding.shape], [*padding.ranges], x.inputs or (x,)
-    if isinstance(x.function, PadSlice):
-        pairs = zip(ranges, x.function.ranges, strict=True)
-        return PadSlice(padding.shape, tuple((a + s * b, s * t, n) for (a, s, _), (b, t, n) in pairs))(source)
-    if not isinstance(x.function, View):
+    moved, views, source = padding, list[tuple[View, Shape]](), x
+    while isinstance(source.function, View) and (before := move_before_view(moved, source)) is not None:
+        views.append((source.function, moved.shape))
+        moved, (source,) = before, source.inputs
+    if not isinstance(source.function, PadSlice):
         return padding(x)
-    view, moved = x.function, dict[int, int]()  # dim of the source -> dim of the view
+    pairs = zip(moved.ranges, source.function.ranges, strict=True)
+    ranges = tuple((a + s * b, s * t, n) for (a, s, _), (b, t, n) in pairs)
+    y: Node = PadSlice(moved.shape, ranges)(*source.inputs)
+    for view, shape in reversed(views):
+        y = y.reshape(shape) if view.method == "reshape" else view(y)
+    return y
+
+
+def move_before_view(padding: PadSlice, x: Node) -> PadSlice | None:
+    """Return the padding of the array that x is a view of, with which the view is x with padding; None if there is none."""
+    view, (source,) = x.function, x.inputs
+    dims: dict[int, int] = {}  # dim of the source -> dim of x
     if view.method == "permute":
-        moved = {d: k for k, d in enumerate(view.parameters)}
+        dims = {d: k for k, d in enumerate(view.parameters)}
     elif view.method == "skew":
-        moved = {d: d for d in range(x.ndim)}
+        dims = {d: d for d in range(x.ndim) if d not in view.parameters[:2]}
     elif view.method == "reshape" and drop_ones(source.shape) == drop_ones(x.shape):
         found = iter(d for d, n in enumerate(x.shape) if n != 1)
-        moved = {d: next(found) for d, n in enumerate(source.shape) if n != 1}
-    changed = {d for d, n in enumerate(x.shape) if ranges[d] != (0, 1, n) or shape[d] != n}
-    fixed = {*view.parameters[:2]} if view.method == "skew" else {*range(x.ndim)} - {*moved.values()}
-    if not moved or changed & fixed:
-        return padding(x)
-    inner = [
-        (shape[moved[d]], ranges[moved[d]]) if moved.get(d) in changed else (n, (0, 1, n))
-        for d, n in enumerate(source.shape)
-    ]
-    y = pad(PadSlice(tuple(n for n, _ in inner), tuple(r for _, r in inner)), source)
-    result: Node = View("reshape", padding.shape)(y) if view.method == "reshape" else view(y)
-    return result
+        dims = {d: next(found) for d, n in enumerate(source.shape) if n != 1}
+    padded = {d for d, n in enumerate(x.shape) if (padding.shape[d], padding.ranges[d]) != (n, (0, 1, n))}
+    if not padded <= {*dims.values()}:
+        return None
+    whole = {d: (n, (0, 1, n)) for d, n in enumerate(source.shape)}
+    moved = whole | {d: (padding.shape[k], padding.ranges[k]) for d, k in dims.items()}
+    return PadSlice(tuple(n for n, _ in moved.values()), tuple(r for _, r in moved.values()))
 
 
 @needs(Reduce)

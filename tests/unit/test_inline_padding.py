@@ -1,5 +1,7 @@
 """compiler.inline_padding: which padded arrays and slice updates are selections, and that their values are right."""
 
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,6 +9,9 @@ from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
+from minifuse.compiler.inline_padding import inline_padding
+from minifuse.compiler.nest_reductions import merge_reductions
+from minifuse.compiler.pipeline import initial_graph
 
 X = np.random.default_rng(5).standard_normal((6, 8))
 
@@ -244,3 +249,38 @@ def test_a_selection_is_not_read_outside_of_its_slice():
         x, mask = mf.tensor(X), mf.tensor(X > 0)
         np.testing.assert_array_equal(fused(x, mask).numpy(), function(x, mask).numpy())
         assert len(fused.plan(x, mask).steps) == 1
+
+
+def count_calls(work):
+    """Return the number of Python calls of a piece of work."""
+    count, before = 0, sys.getprofile()
+
+    def note(_frame, event, _argument):
+        nonlocal count
+        count += event == "call"
+
+    sys.setprofile(note)
+    try:
+        work()
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+@pytest.mark.parametrize("is_chain", [False, True])
+def test_ten_times_the_slices_cost_at_most_twelve_times_as_much(is_chain):
+    def calls(n):
+        def loss(x):
+            total = 0
+            for k in range(n):
+                y = mf.sin(x[k : k + 600] * x[: 600 - k % 7].sum())
+                total = total + (y * y[::-1]).sum()
+                x = x + total if is_chain else x
+            return total
+
+        x = mf.ones(900)
+        plan = mf.fuse(mf.grad(loss)).plan(x)
+        graph = initial_graph(plan.graph, plan.backward, [x.meta.layout])
+        return count_calls(lambda: inline_padding(merge_reductions(graph, plan.backend), plan.backend))
+
+    assert calls(100) <= 12 * calls(10)

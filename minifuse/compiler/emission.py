@@ -16,6 +16,7 @@ from .reindexing import ViewChains
 ParameterSource = tuple[int | str, DType | WeakType]  # the slot of a number, or a literal; and its dtype
 
 INLINE_LITERALS = frozenset({"0", "1", "2", "0.0", "1.0", "2.0"})  # other literals, sizes too, are parameters of the launch
+MAX_INLINE_DIVISOR = 16  # a division of integers by a constant is a multiplication: larger divisors are sizes
 
 
 class Emission:
@@ -114,10 +115,12 @@ class Emission:
         self.refusals.setdefault(refusal)
 
 
-def lower_number(node: Node, parameters: dict[ParameterSource, int]) -> Expression:
+def lower_number(node: Node, parameters: dict[ParameterSource, int], is_divisor: bool = False) -> Expression:
     """Return a number as a literal, or as a parameter, which is added to `parameters` with its index."""
     function = node.function
-    if isinstance(function, Literal) and (function.text in INLINE_LITERALS or node.dtype is bool_):
-        return Constant(function.text, node.dtype)
+    if isinstance(function, Literal):
+        is_small_divisor = is_divisor and function.text.isdigit() and int(function.text) <= MAX_INLINE_DIVISOR
+        if function.text in INLINE_LITERALS or node.dtype is bool_ or is_small_divisor:
+            return Constant(function.text, node.dtype)
     source = function.text if isinstance(function, Literal) else function.index
     return KernelParameter(parameters.setdefault((source, node.dtype), len(parameters)), node.dtype)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from ..core.dtypes import int64
 from ..core.errors import ShapeError
 from ..core.layout import Layout, dense_like, row_major
-from ..core.operators import Operator
+from ..core.operators import Operator, floordiv, mod
 from ..ir import kernel_ir
 from ..ir.array_functions import Copy, Iota, Matmul, View
 from ..ir.gather import GatherND, clamped_load, fill_value
@@ -62,12 +62,14 @@ class KernelBuilder:
         """Return a node as an expression. `reindex` maps a layout of the node's shape to the layout that the loops read."""
         region = self.emission.region
         found = self.expressions if reindex is keep_layout else dict[Node, Expression]()
-        for node in region.walk_level(root, stop=found):
+        order = region.walk_level(root, stop=found)
+        divisors = {x.inputs[1] for x in (region.resolve(node)[0] for node in order) if x.function in (floordiv, mod)}
+        for node in order:
             if node in found:
                 continue
             computed, inputs = region.resolved[node]
             if node.is_number:
-                found[node] = lower_number(node, self.parameters)
+                found[node] = lower_number(node, self.parameters, is_divisor=node in divisors)
             elif isinstance(computed.function, NestedReduce) and inputs:
                 found[node] = self.nested_reduction(computed, reindex)
                 self.mark_inlined(node)

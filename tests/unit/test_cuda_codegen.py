@@ -195,6 +195,13 @@ def test_integers_have_their_own_intrinsics(function, word):
     assert word not in text(function, mf.ones(6))
 
 
+def test_a_small_divisor_is_a_constant_and_a_size_is_not():
+    for function in (lambda i: i // 16, lambda i: i.reshape(2, 3).T % 16):
+        assert "i64(16)" in text(function, mf.arange(6))
+    assert "i64(17)" not in text(lambda i: i // 17, mf.arange(6))
+    assert "i64(16)" not in text(lambda i: i * 16, mf.arange(6))
+
+
 def test_integers_wrap_around():
     assert "= i32(i32(" in text(lambda x: x * x + x, mf.ones(5, dtype="int32"))
 

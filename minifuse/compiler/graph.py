@@ -11,6 +11,7 @@ from ..backends.base import Backend
 from ..core.errors import ShapeError
 from ..core.interning import toposort
 from ..core.layout import Layout
+from ..core.operators import Operator
 from ..ir.array_functions import SliceUpdate, View
 from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, ReadOutput
@@ -203,9 +204,11 @@ class Graph:
         return tuple(toposort(self.roots, inputs_of))
 
     @cached_property
-    def kinds(self) -> frozenset[type]:
-        """The classes of the functions of the nodes, and `Store` if the call changes an argument."""
-        return frozenset({kind for node in self.nodes for kind in type(node.function).__mro__}.union(map(type, self.stores)))
+    def kinds(self) -> frozenset[type | Operator]:
+        """The classes of the functions of the nodes, the operators, and `Store` if the call changes an argument."""
+        functions = [node.function for node in self.nodes]
+        classes = {kind for function in functions for kind in type(function).__mro__}
+        return frozenset(classes.union(map(type, self.stores), [x for x in functions if isinstance(x, Operator)]))
 
     @cached_property
     def ops(self) -> tuple[Node, ...]:
@@ -360,8 +363,8 @@ Pass = Callable[[Graph, Backend], Graph]
 class Needs(NamedTuple):
     """What a graph must have so that a pass may change it."""
 
-    kinds: frozenset[type]
-    """A function of one of these classes; `Store` if the call must change an argument; empty if any graph will do."""
+    kinds: frozenset[type | Operator]
+    """One of these operators, or a function of one of these classes; `Store` if the call must change an argument."""
     ops: int
     """At least so many nodes that are computed."""
     steps: int
@@ -372,7 +375,7 @@ NO_NEEDS = Needs(frozenset(), 0, 0)
 NEEDS: dict[Pass, Needs] = {}  # of each pass that may change only some graphs
 
 
-def needs(*kinds: type, ops: int = 0, steps: int = 0) -> Callable[[Pass], Pass]:
+def needs(*kinds: type | Operator, ops: int = 0, steps: int = 0) -> Callable[[Pass], Pass]:
     """Declare what a graph must have so that a pass may change it. The pipeline runs the pass on no other graph."""
 
     def declare(run: Pass) -> Pass:

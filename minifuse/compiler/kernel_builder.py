@@ -63,7 +63,7 @@ class KernelBuilder:
         region = self.emission.region
         found = self.expressions if reindex is keep_layout else dict[Node, Expression]()
         order = region.walk_level(root, stop=found)
-        divisors = {x.inputs[1] for x in (region.resolve(node)[0] for node in order) if x.function in (floordiv, mod)}
+        divisors = {region.resolve(node)[0].inputs[1] for node in order if node.function in (floordiv, mod)}
         for node in order:
             if node in found:
                 continue

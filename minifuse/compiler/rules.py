@@ -11,7 +11,7 @@ from typing import NamedTuple
 from ..backends.base import Backend
 from ..core.dtypes import int64
 from ..core.layout import row_major
-from ..core.operators import Operator, add, pow, sub, where  # noqa: A004
+from ..core.operators import add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
 from ..ir.array_functions import Cast, CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
@@ -69,6 +69,7 @@ def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel:
     return CompositeKernel(op, tuple(x.dtype for x in node.inputs), tuple(dtype for _, dtype in op.infer(*node.inputs)))
 
 
+@needs(pow)
 def expand_powers(graph: Graph, _target: Backend) -> Graph:
     """Replace powers with a constant exponent of 2, 3 or 4 by products.
 
@@ -99,7 +100,7 @@ def expand_powers(graph: Graph, _target: Backend) -> Graph:
                     return square if count == 2 else square * x if count == 3 else square * square
         return node
 
-    return graph.rewrite(Operator, rule) if any(x.function is pow for x in graph.nodes) else graph
+    return graph.rewrite(rule)
 
 
 def literal_value(node: Node) -> float | None:

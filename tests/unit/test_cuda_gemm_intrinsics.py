@@ -200,12 +200,12 @@ def test_a_store_writes_only_its_own_elements(wide):
 @pytest.mark.parametrize("lanes", [4, 8, 16, 32])
 def test_interleaved_columns_are_adjacent_among_lanes(lanes):
     rows, columns = 3, 8
-    interleave, places = interleave_columns(rows, columns, lanes), interleaved_indices(columns, lanes)
+    places = interleaved_indices(columns, lanes)
 
     @simt.word
     def interleaved(lane):
         mine = [[100 * i + 4 * lane + j for j in lane_indices(columns, lanes)] for i in range(rows)]
-        return interleave(np.array(mine, np.float32), lane)
+        return interleave_columns(np.array(mine, np.float32), lanes, lane)
 
     def kernel(out):
         sums = interleaved(cuda.threadIdx.x % lanes)

@@ -153,26 +153,24 @@ def interleaved_indices(count: int, lanes: int) -> tuple[int, ...]:
     return tuple(k // 4 * 4 * lanes + (k % 2 << bits[0]) + (k // 2 % 2 << bits[1]) for k in range(count))
 
 
-def interleave_columns(rows: int, columns: int, lanes: int, element: str = "f32") -> Intrinsic[Accumulators]:
-    """Return an intrinsic that exchanges the sums of `lanes` lanes along a row, so that these have adjacent columns.
+def interleave_columns(sums: Accumulators, lanes: int, lane: int) -> Accumulators:
+    """Exchange the sums of `lanes` lanes along a row, so that these have adjacent columns.
 
     Before, a lane has four adjacent columns, and the next lane the next four. A store of one column of each lane would write
     every fourth element. Afterwards, a store writes `lanes` adjacent elements. Column and lane change places bit by bit: in
     each step, a lane gives half of its sums to the lane whose number differs in one bit.
     """
-    steps = [(1 << p, p % 2) for p in range(lanes.bit_length() - 1)]  # a bit of the lane, and a bit of the column
+    groups = sums.reshape(len(sums), -1, 2, 2).copy()
+    for mask, bit in exchange_steps(lanes):
+        halves = groups if bit else groups.swapaxes(2, 3)
+        given = 0 if lane & mask else 1
+        halves[:, :, given] = shuffle_registers(halves[:, :, given].copy(), mask)
+    return groups.reshape(sums.shape)
 
-    @intrinsic("gemm_llvm.interleave_columns", rows, columns, steps, element)
-    @word
-    def interleave(acc: Accumulators, lane: int) -> Accumulators:
-        sums = acc.reshape(rows, -1, 2, 2).copy()
-        for mask, bit in steps:
-            halves = sums if bit else sums.swapaxes(2, 3)
-            given = 0 if lane & mask else 1
-            halves[:, :, given] = shuffle_registers(halves[:, :, given].copy(), mask)
-        return sums.reshape(rows, columns)
 
-    return interleave
+def exchange_steps(lanes: int) -> list[tuple[int, int]]:
+    """Return the steps of `interleave_columns`: the bit of the lane, as a mask, and the number of the column's bit."""
+    return [(1 << p, p % 2) for p in range(lanes.bit_length() - 1)]
 
 
 def float64_mma_products(
@@ -201,16 +199,18 @@ def float64_mma_products(
 
 
 def store_tile(
-    rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = ""
+    rows: Sequence[int], columns: Sequence[int], guarded: bool, element: str = "f32", stored: str = "", lanes: int = 1
 ) -> Intrinsic[None]:
     """Return an intrinsic that stores a lane's sums where top <= row, left <= column and, if `guarded`, row < M, column < N.
 
     out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
     with epilogue4 if `wide`: then column_step is 1, and N, left and the address of every row are multiples of four elements.
-    The type in memory is `stored`, which may differ from that of the accumulators.
+    The type in memory is `stored`, which may differ from that of the accumulators. If a row has several `lanes`, whose columns
+    are those of `lane_indices`, they exchange columns before they store single elements.
     """
+    interleaved = interleaved_indices(len(columns), lanes) if lanes > 1 else columns
 
-    @intrinsic("gemm_llvm.store_tile", rows, columns, guarded, element, stored or element)
+    @intrinsic("gemm_llvm.store_tile", rows, columns, guarded, element, stored or element, lanes)
     @word
     def store(
         out: Array, start: int, i: int, j: int, top: int, left: int, M: int, N: int, row_step: int, column_step: int,
@@ -218,10 +218,13 @@ def store_tile(
         epilogue4: Callable[..., tuple[RealNumber, ...]], at: tuple[object, ...],
     ) -> None:  # fmt: skip
         scaled = acc.dtype.type(alpha) * acc if acc.dtype.kind == "f" else acc
-        width = 4 if wide else 1
+        width, places = (4, columns) if wide else (1, interleaved)
+        if lanes > 1 and not wide:
+            lane = current("store_tile").laneid % lanes
+            scaled, j = interleave_columns(scaled, lanes, lane), j - 3 * lane
         for r, place in enumerate(rows):
             for c in range(0, len(columns), width):
-                row, column = i + place, j + columns[c]
+                row, column = i + place, j + places[c]
                 if top <= row and left <= column and (not guarded or (row < M and column < N)):
                     sums = tuple(to_kernel_number(scaled[r, c + q]) for q in range(width))
                     results = epilogue4(sums, row, column, at) if wide else (epilogue(sums[0], row, column, at),)

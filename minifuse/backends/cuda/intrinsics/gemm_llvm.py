@@ -18,6 +18,7 @@ from ..compiler import compile_target
 from ..tile_shapes import swizzle
 from .base import ALL_LANES, vector_alignment
 from .base_llvm import I32, I64, Memory, TypedImplementation, Values, address
+from .gemm import exchange_steps, interleaved_indices
 
 I8 = ir.IntType(8)
 SHARED_SPACE = 3  # number of the address space in LLVM
@@ -50,6 +51,7 @@ class ElementType(NamedTuple):
         return total if isinstance(self.sum, ir.IntType) else builder.fmul(alpha, total)
 
 
+LANE_ID = ir.InlineAsm(ir.FunctionType(I32, []), "mov.u32 $0, %laneid;", "=r")
 ELEMENTS = {
     "f32": ElementType(ir.FloatType(), ir.FloatType(), types.float32, 4),
     "f64": ElementType(ir.DoubleType(), ir.DoubleType(), types.float64, 8),
@@ -142,39 +144,29 @@ def zeros(count: int, name: str) -> object:
     return make
 
 
-def interleave_columns(rows: int, columns: int, steps: Sequence[tuple[int, int]], name: str) -> object:
-    """Return an intrinsic that exchanges half of each four sums of a row with the lane xor `mask`, for each (mask, bit)."""
-    element = ELEMENTS[name]
-    words = 2 if element.nbytes == 8 else 1
+def interleave_columns(
+    builder: ir.IRBuilder, sums: Sequence[ir.Value], element: ElementType, lanes: int, lane: ir.Value
+) -> list[ir.Value]:
+    """Return the sums of a row after `gemm.interleave_columns`, by a select and a shuffle of half of them in each step."""
+    sums = list(sums)
+    for mask, bit in exchange_steps(lanes):
+        is_set = builder.trunc(builder.lshr(lane, ir.Constant(I32, mask.bit_length() - 1)), ir.IntType(1))
+        for e in [e for e in range(len(sums)) if not e >> bit & 1]:
+            x, y = sums[e], sums[e | 1 << bit]
+            got = shuffle(builder, builder.select(is_set, x, y), element, mask)
+            sums[e], sums[e | 1 << bit] = builder.select(is_set, got, x), builder.select(is_set, y, got)
+    return sums
 
-    def shuffle(builder: ir.IRBuilder, x: ir.Value, mask: int) -> ir.Value:
-        """Return the value of x in the lane xor `mask`."""
-        text = f"shfl.sync.bfly.b32 $0, $1, {mask}, 31, {ALL_LANES:#x};"
-        function = ir.InlineAsm(ir.FunctionType(I32, [I32]), text, "=r,r", side_effect=True)
-        halves = builder.bitcast(x, ir.VectorType(I32, words)) if words > 1 else builder.bitcast(x, I32)
-        if words == 1:
-            return builder.bitcast(builder.call(function, [halves]), element.sum)
-        for k in range(words):
-            place = ir.Constant(I32, k)
-            halves = builder.insert_element(halves, builder.call(function, [builder.extract_element(halves, place)]), place)
-        return builder.bitcast(halves, element.sum)
 
-    @intrinsic
-    def interleave(typingctx: CUDATypingContext, acc: types.UniTuple, lane: types.Integer) -> TypedImplementation:
-        def codegen(context: CUDATargetContext, builder: ir.IRBuilder, signature: Signature, values: Values) -> ir.Value:
-            acc, lane = values
-            sums = [builder.extract_value(acc, e) for e in range(rows * columns)]
-            for mask, bit in steps:
-                is_set = builder.trunc(builder.lshr(lane, ir.Constant(lane.type, mask.bit_length() - 1)), ir.IntType(1))
-                for e in [e for e in range(rows * columns) if not e >> bit & 1]:
-                    x, y = sums[e], sums[e | 1 << bit]
-                    got = shuffle(builder, builder.select(is_set, x, y), mask)
-                    sums[e], sums[e | 1 << bit] = builder.select(is_set, got, x), builder.select(is_set, y, got)
-            return context.make_tuple(builder, signature.return_type, sums)
-
-        return acc(acc, lane), codegen
-
-    return interleave
+def shuffle(builder: ir.IRBuilder, x: ir.Value, element: ElementType, mask: int) -> ir.Value:
+    """Return a sum of the lane whose number differs in the bits of `mask`, in words of 32 bits."""
+    text = f"shfl.sync.bfly.b32 $0, $1, {mask}, 31, {ALL_LANES:#x};"
+    function = ir.InlineAsm(ir.FunctionType(I32, [I32]), text, "=r,r", side_effect=True)
+    words = builder.bitcast(x, ir.VectorType(I32, 2 if element.nbytes == 8 else 1))
+    for k in range(words.type.count):
+        place = ir.Constant(I32, k)
+        words = builder.insert_element(words, builder.call(function, [builder.extract_element(words, place)]), place)
+    return builder.bitcast(words, element.sum)
 
 
 def outer_products(
@@ -276,7 +268,7 @@ def float64_mma_products(rows: int, columns: int, steps: int, steps_a: tuple[int
     return multiply
 
 
-def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str) -> object:
+def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name: str, stored: str, lanes: int) -> object:
     """Return an intrinsic: out[i * row_step + j * column_step] = epilogue(alpha * acc, i, j, at), four at once if `wide`.
 
     Rows above `top` and columns before `left` belong to other blocks. Every kernel contains the store of four values: it
@@ -304,22 +296,19 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                 context.get_function(epilogue, one_type),
                 context.get_function(epilogue4, four_type),
             )
-            columns_of_out = [builder.add(j, ir.Constant(I64, column)) for column in columns]
+            lane = builder.urem(builder.call(LANE_ID, []), ir.Constant(I32, lanes))
 
             def is_inside(index: ir.Value, first: ir.Value, end: ir.Value) -> ir.Value:
                 after = builder.icmp_signed(">=", index, first)
                 return builder.and_(after, builder.icmp_signed("<", index, end)) if guarded else after
 
-            def scaled(r: int, c: int) -> ir.Value:
-                return element.scale(builder, alpha, builder.extract_value(acc, r * column_count + c))
+            def scaled_sums(r: int) -> list[ir.Value]:
+                sums = [builder.extract_value(acc, r * column_count + c) for c in range(column_count)]
+                return [element.scale(builder, alpha, x) for x in sums]
 
-            def single_result(r: int, c: int) -> ir.Value:
-                result = call_epilogue(builder, [scaled(r, c), row, columns_of_out[c], at])
-                return context.cast(builder, result, one_type.return_type, out.dtype)
-
-            def vector_result(r: int, c: int) -> ir.Value:
-                sums = context.make_tuple(builder, four_sums, [scaled(r, c + q) for q in range(4)])
-                results = call_epilogue4(builder, [sums, row, columns_of_out[c], at])
+            def vector_result(sums: Sequence[ir.Value], row: ir.Value, column: ir.Value) -> ir.Value:
+                four = context.make_tuple(builder, four_sums, sums)
+                results = call_epilogue4(builder, [four, row, column, at])
                 vector = ir.Constant(ir.VectorType(target_element.memory, 4), ir.Undefined)
                 for q in range(4):
                     number = builder.extract_value(results, q)
@@ -327,21 +316,32 @@ def store_tile(rows: Sequence[int], columns: Sequence[int], guarded: bool, name:
                     vector = builder.insert_element(vector, number, ir.Constant(I32, q))
                 return vector
 
-            is_column = [is_inside(column, left, N) for column in columns_of_out]
-            for r, place in enumerate(rows):
-                row = builder.add(i, ir.Constant(I64, place))
-                line = builder.gep(base, [builder.mul(row, row_step)])
-                with builder.if_then(is_inside(row, top, M)), builder.if_else(wide) as (at_once, one_by_one):
-                    with at_once:
-                        for c in range(0, column_count, 4):
-                            with builder.if_then(is_column[c]):
-                                to = vector_pointer(builder, builder.gep(line, [columns_of_out[c]]), target_element)
-                                builder.store(vector_result(r, c), to, align=vector_alignment(target_element.nbytes))
-                    with one_by_one:
-                        for c in range(column_count):
-                            with builder.if_then(is_column[c]):
-                                to = builder.gep(line, [builder.mul(columns_of_out[c], column_step)])
-                                builder.store(single_result(r, c), to)
+            def store_rows(places: Sequence[ir.Value], width: int) -> None:
+                are_columns = [is_inside(column, left, N) for column in places]
+                for r, place in enumerate(rows):
+                    row, sums = builder.add(i, ir.Constant(I64, place)), scaled_sums(r)
+                    if width == 1 and lanes > 1:
+                        sums = interleave_columns(builder, sums, element, lanes, lane)
+                    line = builder.gep(base, [builder.mul(row, row_step)])
+                    with builder.if_then(is_inside(row, top, M)):
+                        for c in range(0, column_count, width):
+                            with builder.if_then(are_columns[c]):
+                                if width == 1:
+                                    result = call_epilogue(builder, [sums[c], row, places[c], at])
+                                    result = context.cast(builder, result, one_type.return_type, out.dtype)
+                                    builder.store(result, builder.gep(line, [builder.mul(places[c], column_step)]))
+                                else:
+                                    to = vector_pointer(builder, builder.gep(line, [places[c]]), target_element)
+                                    result = vector_result(sums[c : c + width], row, places[c])
+                                    builder.store(result, to, align=vector_alignment(target_element.nbytes))
+
+            with builder.if_else(wide) as (at_once, one_by_one):
+                with at_once:
+                    store_rows([builder.add(j, ir.Constant(I64, column)) for column in columns], 4)
+                with one_by_one:
+                    first = builder.sub(j, builder.mul(builder.zext(lane, I64), ir.Constant(I64, 3))) if lanes > 1 else j
+                    offsets = interleaved_indices(column_count, lanes) if lanes > 1 else columns
+                    store_rows([builder.add(first, ir.Constant(I64, column)) for column in offsets], 1)
             return context.get_dummy_value()
 
         arguments = (out, start, i, j, top, left, M, N, row_step, column_step, wide, acc, alpha, epilogue, epilogue4, at)

@@ -22,16 +22,7 @@ import numpy as np
 from ....core.errors import ShapeError
 from ..intrinsics import base
 from ..intrinsics.base import cuda, device, f32, i32, load4, store4, u32
-from ..intrinsics.gemm import (
-    commit,
-    interleave_columns,
-    interleaved_indices,
-    lane_indices,
-    outer_products,
-    store_tile,
-    wait,
-    zeros,
-)
+from ..intrinsics.gemm import commit, lane_indices, outer_products, store_tile, wait, zeros
 from ..launch_plan import LaunchPlan
 from ..tile_shapes import ITEMSIZE, SMALL, GpuKernel, TileShape
 from .epilogue import NO_HOOKS, GemmHooks
@@ -264,9 +255,7 @@ def make_matmul(
     rows, columns, kind = lane_indices(WM // LM, LM), lane_indices(WN // LN, LN), getattr(base, element)
     zero, wait_tile, ahead = zeros(len(rows), len(columns), element), wait(stages - 2), stages - 1
     multiply = outer_products(rows, columns, BK, pitch_a, pitch_b, element, are_swizzled)
-    store = store_tile(rows, columns, guarded, element, stored)
-    interleave = interleave_columns(len(rows), len(columns), LN, element)
-    store_single = store_tile(rows, interleaved_indices(len(columns), LN), guarded, element, stored)
+    store = store_tile(rows, columns, guarded, element, stored, LN)
 
     def matmul(
         out, a, b, M, N, K, out_row, out_col, a_row, a_col, b_row, b_col,
@@ -317,13 +306,7 @@ def make_matmul(
             k_length = BK
         top, left = cuda.blockIdx.y * BM, cuda.blockIdx.x * BN  # elements before were stored by preceding blocks
         m, n = row0 + m, col0 + n
-        if wide != 0:
-            store(out, start, m, n, top, left, M, N, out_row, out_col, True, acc, alpha, epilogue, epilogue4, at)
-        else:  # one element at a time, but adjacent lanes store adjacent elements
-            lane = t % LN
-            acc = interleave(acc, lane)
-            n -= 3 * lane
-            store_single(out, start, m, n, top, left, M, N, out_row, out_col, False, acc, alpha, epilogue, epilogue4, at)
+        store(out, start, m, n, top, left, M, N, out_row, out_col, wide != 0, acc, alpha, epilogue, epilogue4, at)
 
     constants = (*shape, a_along, b_along, guarded, element, stored)
     shared = 0 if static else total * itemsize

@@ -17,6 +17,7 @@ from minifuse.ir.kernel_ir import (
     constant,
     reduce_expr,
 )
+from minifuse.ir.monoids import FIRST_EXTREME
 from minifuse.ir.steps import NO_BUFFER, Step
 
 NUMBERS = [0.75, -1.5]
@@ -44,7 +45,8 @@ class NestedStep:
 class StepMaker:
     """Draws a step: groups of axes, one for each level of nested reductions, and expressions over them."""
 
-    def __init__(self, seed, levels=3, sizes=(1, 2, 3, 5)):
+    def __init__(self, seed, levels=3, sizes=(1, 2, 3, 5), has_states=False):
+        self.has_states = has_states  # whether some reductions have several states
         self.random = np.random.default_rng(seed)
         groups = [self.integer(1, 3), *[self.integer(1, 3) for _ in range(self.integer(1, levels + 1))]]
         self.shape = tuple(int(self.random.choice(sizes)) for _ in range(sum(groups)))
@@ -98,6 +100,9 @@ class StepMaker:
         if choice < 0.55 and level + 1 < len(self.groups):
             operator = self.random.choice([op.add, op.maximum, op.minimum])
             x = self.expression(level + 1, depth - 1)
+            if self.has_states and self.coin():
+                state = FIRST_EXTREME[op.maximum].states[self.integer(0, 2)]
+                return reduce_expr(state, (x, self.expression(level + 1, depth - 1)), self.groups[level + 1])
             return reduce_expr(operator, x, self.groups[level + 1])
         a, b = self.expression(level, depth - 1), self.expression(level, depth - 1)
         operator = self.random.choice([op.add, op.sub, op.mul, op.maximum])

@@ -71,6 +71,8 @@ class Backend:
     has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
     splits_reductions = False  # whether its kernels split long reductions by themselves, so that the compiler need not
+    kept_nbytes = 0  # bytes of elements that a kernel reads twice for free: they stay in registers or in a cache
+    columns_per_block = 1  # adjacent columns that a kernel reduces together
     inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
     has_fast_math = False  # whether kernels have functions for the approximations of operators, such as fast_div
 

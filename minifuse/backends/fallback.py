@@ -31,6 +31,7 @@ from ..ir.kernel_ir import (
     renumber_operands,
     replace,
 )
+from ..ir.monoid import MonoidState
 from ..ir.step_kernels import MatmulKernel, plain_matmul
 from ..ir.steps import Step
 from ..runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -258,8 +259,35 @@ class KernelInterpreter:
 
     def shape_to_reduce(self, e: ReduceExpr) -> Shape:
         """Return the shape of the elements that a reduction reduces."""
-        reduced, varying = e.reduced(self.dims), self.shapes[e.inputs[0]]
-        return tuple(n if d in reduced else varying[d] for d, n in enumerate(self.shape))
+        reduced = e.reduced(self.dims)
+        varying = [self.shapes[x] for x in e.inputs]
+        return tuple(n if d in reduced else max(shape[d] for shape in varying) for d, n in enumerate(self.shape))
+
+    def reduce_states(self, e: ReduceExpr, results: dict[Expression, Operand]) -> list[Operand]:
+        """Reduce several states together: combine one half of the elements with the other, until one is left."""
+        shape, reduced, states = self.shape_to_reduce(e), e.reduced(self.dims), e.states
+        row_shape = tuple(1 if d in reduced else n for d, n in enumerate(shape))
+        if 0 in shape:
+            return [Operand.from_array(np.full(row_shape, x.identity, x.dtype.numpy)) for x in states]
+        last = tuple(range(-len(reduced), 0))
+        arrays = [np.broadcast_to(results[x].array(), shape) for x in e.inputs]
+        rows = [np.moveaxis(x, reduced, last).reshape(prod(row_shape), -1) for x in arrays]
+        while (count := rows[0].shape[1]) > 1:
+            half = count // 2
+            combined = self.combine(e, [x[:, :half] for x in rows], [x[:, half : 2 * half] for x in rows])
+            rows = [np.concatenate((y, x[:, 2 * half :]), axis=1) for y, x in zip(combined, rows, strict=True)]
+        return [Operand.from_array(np.ascontiguousarray(x).reshape(row_shape)) for x in rows]
+
+    def combine(self, e: ReduceExpr, a: Sequence[np.ndarray], b: Sequence[np.ndarray]) -> list[np.ndarray]:
+        """Combine two arrays of values of a reduction with several states, by a pointwise step."""
+        assert isinstance(e.operator, MonoidState)
+        expressions, used = renumber_operands(e.operator.monoid.expressions([x.dtype for x in e.states]))
+        inputs = [Operand.from_array(x) for x in (*a, *b)]
+        outputs = [Operand.from_array(np.empty(x.shape, x.dtype)) for x in a]
+        layouts = [[x.layout.without_offset() for x in group] for group in (outputs, [inputs[k] for k in used])]
+        step = Step.of_layouts(Kernel(expressions, ()), a[0].shape, (), *layouts)
+        self.backend.compile(step).load()(*[x.address for x in (*outputs, *[inputs[k] for k in used])])
+        return [x.array() for x in outputs]
 
     def evaluate(self, e: Expression, results: dict[Expression, Operand], values: tuple[Any, ...]) -> Operand:
         """Return the elements of an expression, given those of its inputs."""
@@ -280,6 +308,10 @@ class KernelInterpreter:
                 out.data[...] = number
             except OverflowError:
                 raise overflow_error(number, e.dtype) from None
+        elif isinstance(e, ReduceExpr) and len(e.inputs) > 1:
+            states = dict(zip(e.states, self.reduce_states(e, results), strict=True))
+            results |= {x: states[x] for x in states if x is not e}
+            return states[e]
         elif isinstance(e, ReduceExpr):
             shape = self.shape_to_reduce(e)
             x = Operand.empty(shape, e.dtype) if 0 in shape else results[e.inputs[0]]

@@ -47,7 +47,7 @@ def format_node(node: Node, text_of: Callable[[Node], str]) -> str:
     if isinstance(function, Matmul):
         return format_binary("@", *xs)[0]
     if isinstance(function, Reduce | ScatterReduce):
-        return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, function.dims))})"
+        return f"{node_name(node)}({', '.join(x for x, _ in xs)}, dim={', '.join(map(str, function.dims))})"
     if isinstance(function, NestedReduce):
         dims = range(node.ndim, node.ndim + function.count)
         return f"{node_name(node)}({xs[0][0]}, dim={', '.join(map(str, dims))})"

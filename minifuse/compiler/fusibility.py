@@ -27,6 +27,7 @@ SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
 GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
 GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 
+NESTED_HAS_STATES = "a reduction inside another one has one state"
 NESTED_NEEDS_VIEWS = "it is read through a view that a kernel cannot compute"
 MAX_NESTED_SIZE = 32  # elements that a nested reduction reduces for each result
 MIN_NESTED_ROWS = 64  # rows of a kernel with nested reductions: with fewer, threads would be idle

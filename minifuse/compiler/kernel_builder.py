@@ -230,9 +230,9 @@ class KernelBuilder:
             self.matmul = node
             self.mark_inlined(node)
             return Accumulator(node.dtype)
-        x = self.expression(node.inputs[0], keep_layout)
+        inputs = tuple(self.expression(x, keep_layout) for x in node.inputs)
         self.mark_inlined(node)
-        return kernel_ir.reduce_expr(node.function.operator, x)
+        return kernel_ir.reduce_expr(node.function.operator, inputs)
 
 
 def layout_for_readers(node: Node, users: Mapping[Node, Iterable[Node]]) -> Layout:

@@ -15,10 +15,10 @@ from ..core.layout import row_major
 from ..core.operators import Operator, add
 from ..ir.array_functions import PadSlice, Reduce, View
 from ..ir.graph import Node, strip_views
-from ..ir.kernel_ir import Kernel, Load, reduce_expr
+from ..ir.kernel_ir import Kernel, Load, cast, reduce_expr
 from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce, with_leading_dims
 from ..ir.steps import Step
-from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_NEEDS_VIEWS, why_not_nested
+from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_HAS_STATES, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph, needs
 from .iteration_space import IterationSpace, reduction_space
@@ -195,6 +195,7 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
         if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS
+        reason = NESTED_HAS_STATES if len(node.inputs) > 1 else reason
         if reason is None and (cost := estimate_cost(node, readers, points)) is not None:
             times = -(-cost.points // node.size)
             reason = why_not_nested(cost.row_size, cost.rows, times, cost.ops, cost.saved_nbytes)
@@ -327,7 +328,7 @@ def probe(node: Node, reader: Node) -> Step:
     shape = (*reader.inputs[0].shape, row_size(node))
     inner = reduce_expr(node.function.operator, Load(0, node.inputs[0].dtype), (len(shape) - 1,))
     dims = reader.function.dims
-    outer = reduce_expr(reader.function.operator, inner, dims)
+    outer = reduce_expr(reader.function.operator, tuple(cast(inner, x.dtype) for x in reader.inputs), dims)
     rows = tuple(1 if d in (*dims, len(shape) - 1) else n for d, n in enumerate(shape))
     layouts = [row_major(rows).expand(*shape)], [row_major(shape)]
     return Step.of_layouts(Kernel((), (outer,)), shape, (*dims, len(shape) - 1), *layouts)

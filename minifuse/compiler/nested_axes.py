@@ -4,10 +4,11 @@ A kernel begins with the axes of its own loops. Each nested reduction appends an
 reductions that are equally deep and reduce equally many elements share their axes.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from ..core.interning import toposort
 from ..core.layout import Layout
-from ..ir.kernel_ir import Kernel, ReduceExpr, renumber_operands, replace_dims
+from ..ir.kernel_ir import Expression, Kernel, ReduceExpr, reduce_expr, renumber_operands, with_inputs
 from ..ir.steps import BufferView, Step
 from .iteration_space import Reindex
 
@@ -91,3 +92,14 @@ def finish_nested(step: Step, nested: NestedAxes) -> Step:
     kernel = Kernel(outputs[:count], outputs[count:]) if dims else Kernel(outputs, ())
     inputs = [view(step.inputs[k]) for k in used_inputs]
     return Step(kernel, shape, dims, [view(x) for x in step.outputs], inputs, step.numbers, step.indexed_operands)
+
+
+def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
+    """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
+    rebuilt: dict[Expression, Expression] = {}
+    for x in toposort([e], lambda x: x.inputs):
+        rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
+        if isinstance(x, ReduceExpr):
+            dims = change(x)
+            rebuilt[x] = reduce_expr(x.operator, rebuilt[x].inputs, dims, x.dtype)
+    return rebuilt[e]

@@ -96,7 +96,8 @@ class Formula:
         assert isinstance(e, Op | ReduceExpr)
         if isinstance(e, ReduceExpr):
             dims = f", dim={', '.join(map(str, e.reduced(self.step.dims)))}" * self.step.kernel.is_nested
-            return f"{REDUCTION_NAMES.get(e.operator.name, e.operator.name)}({xs[0][0]}{dims})", ATOM_PRECEDENCE
+            name, operands = REDUCTION_NAMES.get(e.operator.name, e.operator.name), ", ".join(x for x, _ in xs)
+            return f"{name}({operands}{dims})", ATOM_PRECEDENCE
         if e.operator is None:
             return format_call(e.dtype.name, None, xs)
         return format_call(e.operator.name, e.operator.symbol, xs)

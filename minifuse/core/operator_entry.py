@@ -73,6 +73,11 @@ class Operator:
     def __repr__(self) -> str:
         return self.name
 
+    @property
+    def states(self) -> "tuple[Operator, ...]":
+        """The operators of all states of a reduction: this one. Only a `Monoid` may have several."""
+        return (self,)
+
     def identity_for(self, dtype: DType) -> bool | int | float:
         """Return the identity as a number of this dtype. For integers, infinity becomes the end of their range.
 

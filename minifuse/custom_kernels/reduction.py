@@ -23,7 +23,7 @@ from ..ir.array_functions import Reduce
 from ..ir.array_methods import Array
 from ..ir.graph import Node, literal
 from ..ir.kernel_ir import Expression, Load, Op, constant
-from ..ir.kernel_tracing import CustomReduceOp
+from ..ir.monoid import Monoid
 from ..jit.guards import ClosureGuard
 from ..tensors.tensor import Tensor
 from .elementwise import ElementFunction, function_location, function_name
@@ -113,14 +113,18 @@ class Reduction:
             raise DTypeError(
                 f"{self.__name__}: identity {self.identity} is not an {dtype}; map to a float type, or pass another identity"
             )
-        new = CustomReduceOp(self.combine, self.identity, self.refuse_gradient, self.expression)
-        e = new.expression(dtype)
+        monoid = Monoid(("combine",), (self.identity,), self.combine, None, self.expressions, self.refuse_gradient)
+        (new,), (e,) = monoid.states, monoid.expressions((dtype,))
         if isinstance(e, Op) and e.operator is not None and {*e.inputs} == {Load(0, dtype), Load(1, dtype)}:
             entry = TABLE.get(e.operator.name)
             if entry is e.operator and entry.identity is not None and entry.identity_for(dtype) == new.identity_for(dtype):
                 return entry
         self.check_monoid(new.identity_for(dtype), dtype)
         return new
+
+    def expressions(self, dtypes: Sequence[DType]) -> tuple[Expression, ...]:
+        """Trace `combine` on two values, given the element type of each state."""
+        return (self.expression(dtypes[0]),)
 
     def expression(self, dtype: DType) -> Expression:
         """Trace `combine` on two values of an element type."""

@@ -179,27 +179,25 @@ class CustomVJP(Function):
 
 
 class Reduce(Function):
-    """Reduce dims to size 1 with an operator that has an identity."""
+    """Reduce dims to size 1 with an operator that has an identity. There is an input for each state of the operator."""
 
     __slots__ = ("dims", "operator")
 
     def __init__(self, operator: Operator, dims: tuple[int, ...]) -> None:
         self.operator, self.dims = operator, dims
 
-    def infer(self, x: "Array") -> ShapeDtype:
+    def infer(self, *inputs: "Array") -> ShapeDtype:
         """Return the shape with size 1 in the reduced dims. Raise DTypeError if the operator has no identity."""
+        x = inputs[self.operator.states.index(self.operator)]
         self.operator.identity_for(x.dtype)
         return tuple(1 if d in self.dims else n for d, n in enumerate(x.shape)), x.dtype
 
-    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
+    def vjp(self, g: "Array", y: "Array", *inputs: "Array") -> Gradients:
         """Apply the reduce VJP of the operator, which may reduce along the same dims."""
-
-        def reduce(operator: Operator, v: "Array") -> "Array":
-            return Reduce(operator, self.dims)(v).expand(*x.shape)
-
-        if self.operator.reduce_vjp is None:
-            return (None,)
-        return (self.operator.reduce_vjp(g.expand(*x.shape), y.expand(*x.shape), x, reduce),)
+        shape, vjp = inputs[0].shape, self.operator.reduce_vjp
+        reduce = lambda operator, *values: Reduce(operator, self.dims)(*values).expand(*shape)  # noqa: E731
+        gradients = vjp(g.expand(*shape), y.expand(*shape), *inputs, reduce) if vjp else (None,) * len(inputs)
+        return gradients if isinstance(gradients, tuple) else (gradients,)
 
     def __repr__(self) -> str:
         return f"reduce {self.operator} over dims {self.dims}"
@@ -210,8 +208,9 @@ class ReduceFirst(Reduce):
 
     __slots__ = ()
 
-    def vjp(self, g: "Array", y: "Array", x: "Array") -> Gradients:
+    def vjp(self, g: "Array", y: "Array", *inputs: "Array") -> Gradients:
         """Compare all elements with y to find the first one. If y is NaN, find the first NaN, which differs from itself."""
+        (x,) = inputs
         sizes = tuple(n if d in self.dims else 1 for d, n in enumerate(x.shape))
         position = x.positions(prod(sizes)).reshape(sizes)
         first = Reduce(minimum, self.dims)(where(eq(x, y) | ne(x, x), position, prod(sizes)))

@@ -7,7 +7,7 @@ its own. Expressions have no loops, sizes or strides; those are in `LoopNest`. N
 generated source. `reference.py` runs a kernel in plain Python: it is the definition of these expressions.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from operator import attrgetter
 from typing import Any, TypeVar
 
@@ -111,7 +111,10 @@ class Op(Expression):
 
 
 class ReduceExpr(Expression):
-    """The reduction of its one input along some axes, starting at the identity of the operator.
+    """The reduction of its inputs along some axes, starting at the identity of the operator.
+
+    An operator of the table reduces one input. The operator of a `Monoid` is one of its states, and there is an input for
+    each state: they are combined together, so all states of a reduction have the same inputs.
 
     `dims` are the axes of the step's iteration space that it reduces. None means all `dims` of the step, so the value is one
     per row. The value is constant along the reduced axes, whatever other reductions do there.
@@ -123,6 +126,19 @@ class ReduceExpr(Expression):
         self, operator: Operator, inputs: tuple[Expression, ...], dtype: DType, dims: tuple[int, ...] | None = None
     ) -> None:
         self.operator, self.inputs, self.dtype, self.dims = operator, inputs, dtype, dims
+
+    @property
+    def states(self) -> "tuple[ReduceExpr, ...]":
+        """All states of this reduction, one for each input: itself, unless the operator is that of a monoid with several."""
+        if len(self.inputs) == 1:
+            return (self,)
+        pairs = zip(self.operator.states, self.inputs, strict=True)
+        return tuple(reduce_expr(state, self.inputs, self.dims, x.dtype) for state, x in pairs)
+
+    @property
+    def identity(self) -> bool | int | float:
+        """The value of this reduction of no elements."""
+        return self.operator.identity_for(self.dtype)
 
     def reduced(self, dims: tuple[int, ...]) -> tuple[int, ...]:
         """Return the axes that this reduction reduces in a step that reduces `dims`."""
@@ -196,10 +212,26 @@ def cast(x: Expression, dtype: DType) -> Expression:
     return x if x.dtype is dtype else Op(None, (x,), dtype)
 
 
-def reduce_expr(operator: Operator, x: Expression, dims: tuple[int, ...] | None = None) -> Expression:
-    """Return the reduction of an expression. For bools, use the `on_bools` of the operator, if it has one."""
-    arguments = (x.dtype is bool_ and operator.on_bools) or operator, (x,), x.dtype
-    return ReduceExpr(*arguments) if dims is None else ReduceExpr(*arguments, dims)
+def reduce_expr(
+    operator: Operator,
+    inputs: Expression | tuple[Expression, ...],
+    dims: tuple[int, ...] | None = None,
+    dtype: DType | None = None,
+) -> ReduceExpr:
+    """Return the reduction of an expression, or of one for each state. For bools, use the `on_bools` of the operator."""
+    inputs = inputs if isinstance(inputs, tuple) else (inputs,)
+    dtype = dtype or inputs[operator.states.index(operator)].dtype
+    arguments = (dtype is bool_ and operator.on_bools) or operator, inputs, dtype
+    found: ReduceExpr = ReduceExpr(*arguments) if dims is None else ReduceExpr(*arguments, dims)
+    return found
+
+
+def distinct_reductions(reductions: "Iterable[ReduceExpr]") -> list[ReduceExpr]:
+    """Return one expression for each reduction: the first one of those that are states of the same reduction."""
+    first: dict[ReduceExpr, ReduceExpr] = {}
+    for e in reductions:
+        first.setdefault(e.states[0], e)
+    return [*first.values()]
 
 
 def is_op(e: Expression, operator: Operator) -> bool:
@@ -212,7 +244,7 @@ def with_inputs(e: Expression, inputs: tuple[Expression, ...]) -> Expression:
     if isinstance(e, Op):
         return Op(e.operator, inputs, e.dtype)
     if isinstance(e, ReduceExpr):
-        return ReduceExpr(e.operator, inputs, e.dtype, *[e.dims][: e.dims is not None])
+        return reduce_expr(e.operator, inputs, e.dims, e.dtype)
     return type(e)(e.index, e.stores_before, inputs, e.dtype) if isinstance(e, IndexedAccess) else e
 
 
@@ -229,17 +261,6 @@ def replace_in(
     for x in toposort(roots, lambda x: () if isinstance(x, kind) else x.inputs):
         rebuilt[x] = change(x) if isinstance(x, kind) else with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
     return tuple(rebuilt[e] for e in roots)
-
-
-def replace_dims(e: Expression, change: Callable[[ReduceExpr], tuple[int, ...] | None]) -> Expression:
-    """Rebuild an expression so that each reduction in it reduces the axes `change(reduction)`."""
-    rebuilt: dict[Expression, Expression] = {}
-    for x in toposort([e], inputs_of):
-        rebuilt[x] = with_inputs(x, tuple([rebuilt[i] for i in x.inputs]))
-        if isinstance(x, ReduceExpr):
-            dims = change(x)
-            rebuilt[x] = ReduceExpr(x.operator, rebuilt[x].inputs, x.dtype, *[dims][: dims is not None])
-    return rebuilt[e]
 
 
 class StepKernel(metaclass=Interned):
@@ -303,6 +324,11 @@ class StepKernel(metaclass=Interned):
         if not self.is_nested:
             return []
         return list(dict.fromkeys(e.reduced(dims) for e in self.order if isinstance(e, ReduceExpr)))
+
+    @property
+    def has_states(self) -> bool:
+        """True if a reduction has several states."""
+        return any(isinstance(e, ReduceExpr) and len(e.inputs) > 1 for e in self.order)
 
     def replace_loads(self, change: "Callable[[Load], Expression]") -> "StepKernel":
         """Rebuild this kernel with each load replaced by `change(load)`."""

@@ -1,4 +1,4 @@
-"""Trace Python functions of scalars: as expressions of a kernel, and as operators of a reduction."""
+"""Trace Python functions of scalars as expressions of a kernel."""
 
 from collections.abc import Callable, Sequence
 from typing import Any, Generic, TypeVar
@@ -7,7 +7,7 @@ from ..core.dtypes import BY_PYTHON, DType, weak_type_of
 from ..core.errors import FuseError
 from ..core.operators import Operator, eq, ne
 from ..core.traceable import Traceable
-from .kernel_ir import Expression, Kernel, Load, constant
+from .kernel_ir import Expression, Load, constant
 
 V = TypeVar("V", bound=Traceable)
 
@@ -54,32 +54,3 @@ def trace(function: Callable[..., object], dtypes: Sequence[DType]) -> Expressio
     """
     result = function(*[TracedValue(Load(k, dtype)) for k, dtype in enumerate(dtypes)])
     return result.value if isinstance(result, TracedValue) else constant(result, BY_PYTHON[weak_type_of(result)])
-
-
-class CustomReduceOp(Operator):
-    """A user-defined operator for reductions: a function of two numbers, which is not in the operator table.
-
-    The function must be associative and commutative, since threads combine elements in any order. In the source of a kernel
-    it is a separate function. `trace_for(dtype)` traces the function for a dtype as an expression of loads 0 and 1.
-    """
-
-    def __init__(
-        self,
-        function: Callable[..., object],
-        identity: float | bool,
-        reduce_vjp: Callable[..., Any],
-        trace_for: Callable[[DType], Expression],
-    ) -> None:
-        def combine(a: object, b: object) -> object:
-            return function(a, b)
-
-        super().__init__(combine, None, None, identity, reduce_vjp, False, "any", "same", None, 1, True)
-        self.expressions: dict[DType, Expression] = {}
-        self.trace_for = trace_for
-
-    def expression(self, dtype: DType) -> Expression:
-        """Return the function as an expression of two loads of a dtype. It is traced once per dtype."""
-        if dtype not in self.expressions:
-            self.expressions[dtype] = self.trace_for(dtype)
-            self.cost = Kernel((self.expressions[dtype],), ()).cost()
-        return self.expressions[dtype]

@@ -6,9 +6,10 @@ The methods of `Array` bind the dims. A body is one call on tensors, and is inli
 from math import prod
 from typing import TYPE_CHECKING
 
-from ..core.dtypes import bool_, int64
-from ..core.operators import Operator, add, and_, eq, minimum, mul, ne, or_, where
+from ..core.dtypes import bool_, int32, int64
+from ..core.operators import Operator, add, and_, eq, mul, ne, or_, where
 from .array_functions import Reduce
+from .monoids import FIRST_EXTREME, index_dtype
 
 if TYPE_CHECKING:
     from .array_methods import Array
@@ -50,13 +51,13 @@ def std(x: "Array", dims: tuple[int, ...], keepdim: bool, correction: int) -> "A
 
 
 def argreduce(x: "Array", operator: Operator, dim: int | None, keepdim: bool) -> "Array":
-    """Return the smallest index of the extreme element, or of a NaN, which is the only value that differs from itself."""
+    """Return the smallest index of the extreme element, or of a NaN if there is one."""
     values = x.reshape(x.size) if dim is None else x
+    values = values.to(int32) if x.dtype is bool_ else values
     d = dim or 0
     n = values.shape[d]
-    index = x.positions(n).reshape((n,) + (1,) * (values.ndim - d - 1))
-    extreme = reduce_dims(values, (d,), True, operator)
-    y = reduce_dims(where(eq(values, extreme) | ne(values, values), index, n), (d,), True, minimum)
+    index = x.positions(n).to(index_dtype(n)).reshape((n,) + (1,) * (values.ndim - d - 1)).expand(*values.shape)
+    y = Reduce(FIRST_EXTREME[operator].states[1], (d,))(values, index).to(int64)
     if dim is None:
         return y.reshape((1,) * x.ndim if keepdim else ())
     return y if keepdim else drop_dims(y, (d,))

@@ -25,6 +25,7 @@ from .kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
+from .monoid import combine_states
 from .steps import BufferView, Step
 
 Point = Mapping[str, int]  # name of an axis -> index
@@ -119,14 +120,14 @@ class KernelRun:
         raise NotImplementedError(type(e).__name__)
 
     def reduce(self, e: ReduceExpr, point: Point) -> Any:
-        """Combine the values of the input at all indices of the reduced axes. Sums of floats accumulate in float64."""
-        (x,), function = e.inputs, function_of(e.operator)
-        total = e.dtype.numpy.type(e.operator.identity_for(e.dtype))
-        total = np.float64(total) if e.dtype.is_float else total
+        """Combine the values of the inputs at all indices of the reduced axes. Floats are accumulated in float64."""
+        states = e.states
+        totals = tuple(to_accumulator(x.dtype.numpy.type(x.identity)) for x in states)
         for inner in self.points([self.axes[d] for d in e.reduced(self.step.dims)]):
             reduced = {self.axes[d]: inner[self.axes[d]] for d in e.reduced(self.step.dims)}
-            total = function(total, self.value(x, {**point, **reduced}))
-        return total
+            values = [self.value(x, {**point, **reduced}) for x in e.inputs]
+            totals = combine_states(e.operator, totals, values)
+        return totals[states.index(e)]
 
     def apply(self, effect: IndexedAccess, point: Point) -> None:
         """Change an element of an indexed operand."""
@@ -168,3 +169,8 @@ def axis_name(d: int) -> str:
 def function_of(operator: Operator) -> Any:
     """Return the function of numbers that an operator applies."""
     return operator.body
+
+
+def to_accumulator(x: Any) -> Any:
+    """Return the start of an accumulator: a float64 for floats."""
+    return np.float64(x) if isinstance(x, np.floating) else x

@@ -26,6 +26,7 @@ from minifuse.core.dtypes import float32
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import add, maximum
 from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, reduce_expr
+from minifuse.ir.monoids import FIRST_EXTREME
 from project.benchmarks.fusion_corpus import TWENTY
 
 from ..cuda.simulated import simulated
@@ -34,22 +35,27 @@ BACKEND = simulated()
 
 
 class Form(NamedTuple):
-    """Values of each point and of each row, of two operands and of reductions."""
+    """Values of each point and of each row, of two operands and of reductions.
+
+    `first(x, y)` is the smallest y of the largest x: a state of a monoid with two.
+    """
 
     points: Callable[..., tuple]
     rows: Callable[..., tuple]
 
 
-NOTHING = lambda x, y, total, top: ()  # noqa: E731
+NOTHING = lambda x, y, total, top, first: ()  # noqa: E731
 POINTWISE = [
-    Form(lambda x, y, total, top: (x * y + x,), NOTHING),
-    Form(lambda x, y, total, top: (x - y, y * y), NOTHING),
+    Form(lambda x, y, total, top, first: (x * y + x,), NOTHING),
+    Form(lambda x, y, total, top, first: (x - y, y * y), NOTHING),
 ]
 REDUCED = [
-    Form(NOTHING, lambda x, y, total, top: (total(x * y),)),
-    Form(NOTHING, lambda x, y, total, top: (total(x), top(y - x))),
-    Form(lambda x, y, total, top: (x * y - total(x),), NOTHING),
-    Form(lambda x, y, total, top: (x - top(x + y),), lambda x, y, total, top: (total(x - top(x + y)),)),
+    Form(NOTHING, lambda x, y, total, top, first: (total(x * y),)),
+    Form(NOTHING, lambda x, y, total, top, first: (total(x), top(y - x))),
+    Form(lambda x, y, total, top, first: (x * y - total(x),), NOTHING),
+    Form(NOTHING, lambda x, y, total, top, first: (first(x, y),)),
+    Form(lambda x, y, total, top, first: (x - first(x - y, x),), lambda x, y, total, top, first: (first(y, x), total(x))),
+    Form(lambda x, y, total, top, first: (x - top(x + y),), lambda x, y, total, top, first: (total(x - top(x + y)),)),
 ]
 
 
@@ -102,7 +108,8 @@ def cases(draw):
 
 def expressions(form):
     operands = Load(0, float32), Load(1, float32)
-    reductions = [lambda e, op=op: reduce_expr(op, e) for op in (add, maximum)]
+    first = FIRST_EXTREME[maximum].states[1]
+    reductions = [*[lambda e, op=op: reduce_expr(op, e) for op in (add, maximum)], lambda x, y: reduce_expr(first, (x, y))]
     return Kernel(form.points(*operands, *reductions), form.rows(*operands, *reductions))
 
 
@@ -139,6 +146,12 @@ def schedules(draw, nest):
     return schedule._replace(vectors=facts.vector_operands(schedule))
 
 
+def first_of(x, y, **reduced):
+    """The smallest y of the largest x."""
+    x, y = np.broadcast_arrays(x, y)
+    return np.where(x == x.max(**reduced), y, np.inf).min(**reduced)
+
+
 def run(case, schedule, start=0):
     """The outputs of a kernel by a schedule, and of NumPy in float64."""
     random = np.random.default_rng(7)
@@ -160,7 +173,8 @@ def run(case, schedule, start=0):
         as_strided(x[start:], layout.shape, [4 * s for s in layout.strides]).astype("f8")
         for x, layout in zip(flats, case.inputs, strict=True)
     ]
-    reductions = [lambda e, f=f: f(e, axis=case.dims, keepdims=True) for f in (np.sum, np.max)]
+    reduced = {"axis": case.dims, "keepdims": True}
+    reductions = [*[lambda e, f=f: f(e, **reduced) for f in (np.sum, np.max)], lambda x, y: first_of(x, y, **reduced)]
     for x, layout, right in zip(
         found, outputs, [*case.form.points(*views, *reductions), *case.form.rows(*views, *reductions)], strict=True
     ):

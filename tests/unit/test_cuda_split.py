@@ -22,6 +22,10 @@ FUNCTIONS = {
     "softmax": lambda x: x.softmax(1),
     "several": lambda x: (x.sum(1) / (x * x).sum(1), x - x.max(1, True)),
     "columns": lambda x: x.T.sum(0),
+    "argmax": lambda x: x.argmax(1),
+    "argmin of all": lambda x: x.argmin(),
+    "argmax of columns": lambda x: x.T.argmax(0),
+    "argmax and sum": lambda x: (x.argmax(1), x.sum(1), x - x.max(1, True)),
 }
 
 
@@ -31,6 +35,7 @@ def small(monkeypatch):
     monkeypatch.setattr(gpu_schedule, "MIN_POINTS_TO_SPLIT", 256)
     monkeypatch.setattr(gpu_schedule, "MIN_STEPS_PER_CHUNK", 1)
     monkeypatch.setattr(gpu_schedule, "MAX_ROW_BYTES", 4)
+    monkeypatch.setattr(BACKEND, "kept_nbytes", 0)
 
 
 def bound(function, *tensors):
@@ -89,17 +94,19 @@ def test_segment_sums_are_not_split():
     assert not isinstance(bound(summed, g, index), SplitLauncher)
 
 
-def test_no_launch_has_a_hazard():
+@pytest.mark.parametrize("name", ["sum", "argmax"])
+def test_no_launch_has_a_hazard(name):
     a = np.random.default_rng(4).uniform(0.5, 2, (2, 5003)).astype("f4")
     x = mf.tensor(a, backend=BACKEND)
-    (step,) = Plan(lambda x: x.sum(1), (x,)).steps
+    (step,) = Plan(FUNCTIONS[name], (x,)).steps
     launcher = BACKEND.compile(step).load()
-    out = np.full(2, np.nan, "f4")
-    plans = launcher.plans(out.ctypes.data, x.address)
+    out = np.zeros(2, "f4" if name == "sum" else "i8")
+    positions = [0] * (len(step.inputs) - 1)  # of the index along a row
+    plans = launcher.plans(out.ctypes.data, x.address, *positions)
     assert len(plans) == 2
     for plan in plans:
         assert simt.trace(plan, limit=None).hazards() == []
-    np.testing.assert_allclose(out, a.sum(1, "f8"), rtol=1e-5)
+    np.testing.assert_allclose(out, getattr(a.astype("f8"), name)(1), rtol=1e-5)
 
 
 def test_a_new_size_needs_no_new_text():

@@ -17,7 +17,7 @@ from ...ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
-from ...ir.kernel_tracing import CustomReduceOp
+from ...ir.monoid import Monoid, MonoidState
 
 MAX_LINE_DEPTH = 8  # nested operators in one line
 # Operators that are emitted as calls of functions that wrap around: Numba marks + - * of integers as never overflowing.
@@ -38,10 +38,10 @@ class ExpressionPrinter:
     def __init__(self, kernel: Kernel, wrapping: frozenset[DType] = frozenset({int32, int64})) -> None:
         self.kernel, self.wrapping = kernel, wrapping
         self.names: dict[Expression, str] = {e: f"p{e.index}" for e in kernel.find_all(KernelParameter)}
-        self.combiners: dict[tuple[CustomReduceOp, DType], str] = {}
+        self.combiners: dict[tuple[Monoid, tuple[DType, ...]], str] = {}
         for e in kernel.order:
-            if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, CustomReduceOp):
-                self.combiners.setdefault((e.operator, e.dtype), f"combine{len(self.combiners) or ''}")
+            if isinstance(e, Op | ReduceExpr) and isinstance(e.operator, MonoidState):
+                self.combiners.setdefault(combiner_key(e), f"combine{len(self.combiners) or ''}")
         self.lines: list[str] = []
         self.depth, self.count = 1, 0
 
@@ -72,8 +72,8 @@ class ExpressionPrinter:
     def operator_name(self, e: Op | ReduceExpr) -> str:
         """Return the name of the function that computes the operator of an expression."""
         assert e.operator is not None
-        if isinstance(e.operator, CustomReduceOp):
-            return self.combiners[e.operator, e.dtype]
+        if isinstance(e.operator, MonoidState):
+            return self.combiners[combiner_key(e)]
         return self.word(e.operator.name, e.dtype)
 
     def symbol(self, e: Op | ReduceExpr) -> str | None:
@@ -122,26 +122,34 @@ class ExpressionPrinter:
         self.names[e], self.count = f"t{self.count}", self.count + 1
 
     def functions(self) -> list[list[str]]:
-        """Return the lines of each function that combines two values in a custom reduction."""
+        """Return the lines of each function that combines two values of a monoid. Each state is a parameter."""
         functions = []
-        for (operator, dtype), name in self.combiners.items():
+        for (monoid, dtypes), name in self.combiners.items():
             saved = self.names, self.lines, self.depth, self.count
-            self.names = self.operands_of_combiner(dtype)
-            self.lines, self.depth, self.count = [f"def {name}(a, b):"], 1, 0
-            e = operator.expression(dtype)
-            self.define([e])
-            self.line(f"return {self.combiner_result(e)}")
+            parameters = [f"{x}{k if len(dtypes) > 1 else ''}" for x in "ab" for k in range(len(dtypes))]
+            loads = [Load(k, dtype) for k, dtype in enumerate((*dtypes, *dtypes))]
+            self.names = {e: self.operand_of_combiner(x, e.dtype) for e, x in zip(loads, parameters, strict=True)}
+            self.lines, self.depth, self.count = [f"def {name}({', '.join(parameters)}):"], 1, 0
+            results = monoid.expressions(dtypes)
+            self.define(results)
+            self.line(f"return {', '.join(map(self.combiner_result, results))}")
             functions.append(self.lines)
             self.names, self.lines, self.depth, self.count = saved
         return functions
 
-    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the names of the operands of a combining function."""
-        return {Load(0, dtype): "a", Load(1, dtype): "b"}
+    def operand_of_combiner(self, name: str, dtype: DType) -> str:
+        """Return the text of an operand of a combining function, given the name of its parameter."""
+        return name
 
     def combiner_result(self, e: Expression) -> str:
         """Return the text of the result of a combining function."""
         return self.bare(e)
+
+
+def combiner_key(e: Op | ReduceExpr) -> tuple[Monoid, tuple[DType, ...]]:
+    """Return the monoid of a reduction or of an operator that combines two values, and the dtypes of its states."""
+    assert isinstance(e.operator, MonoidState)
+    return e.operator.monoid, tuple(x.dtype for x in e.states) if isinstance(e, ReduceExpr) else (e.dtype,)
 
 
 def literal(value: float, dtype: DType) -> str:

@@ -27,12 +27,14 @@ from ...ir.kernel_ir import (
     Op,
     ReadOutput,
     ReduceExpr,
+    distinct_reductions,
 )
 from .expression_printer import ExpressionPrinter, literal
 from .nest import operand_name
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
+LANES = 64  # accumulators along a row of a reduction with several states: four vectors of 512 bits
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
 
 
@@ -87,7 +89,7 @@ class LoopEmitter(ExpressionPrinter):
         super().__init__(kernel, dialect.wrapping)
         self.rows, self.dialect = rows, dialect
         self.axes = len(stride_kinds[0]) if stride_kinds else 1
-        self.order, self.reductions = kernel.order, kernel.find_all(ReduceExpr)
+        self.order, self.reductions = kernel.order, distinct_reductions(kernel.find_all(ReduceExpr))
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
         self.stride_kinds = dict(zip(names, stride_kinds, strict=True))
         self.raws = {f"raw{k}": c for k, c in enumerate(raws)}
@@ -252,7 +254,7 @@ class LoopEmitter(ExpressionPrinter):
         """
         spills: dict[int, Expression] = {}
         last_pass = self.last_passes()
-        inputs = {e for reduction in reductions for e in inputs_in_pass(reduction.inputs[0])}
+        inputs = {e for reduction in reductions for x in reduction.inputs for e in inputs_in_pass(x)}
         for k, element in enumerate(self.kernel.pointwise_outputs):
             if self.pass_index[element] > index and k not in self.spilled and not self.kernel.find_all(ReadOutput):
                 excluded = {element, *spills.values(), *self.spilled.values()}
@@ -267,7 +269,7 @@ class LoopEmitter(ExpressionPrinter):
     def last_passes(self) -> dict[Expression, int]:
         """Return the last pass that needs each value."""
         last: dict[Expression, int] = {}
-        roots = [(e.inputs[0], self.pass_index[e] - 1) for e in self.reductions]
+        roots = [(x, self.pass_index[e] - 1) for e in self.reductions for x in e.inputs]
         roots += [(e, self.pass_index[e]) for e in self.kernel.pointwise_outputs]
         for root, index in roots:
             last |= {e: max(index, last.get(e, 0)) for e in inputs_in_pass(root)}
@@ -278,11 +280,14 @@ class LoopEmitter(ExpressionPrinter):
     ) -> None:
         """Emit one pass: accumulate reductions, store outputs, and spill values to the memory of later outputs."""
         names_before = dict(self.names)
-        totals = {e: f"fold{self.reductions.index(e)}" + "[c]" * self.is_columns for e in reductions}
-        self.start(totals)
+        states = self.state_names(reductions)
+        totals = {x: name + "[c]" * self.is_in_block(x) for x, name in states.items()}
+        self.start(states)
         loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_tiled:
             loops = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE_SIZE}, n{self.rows})):"]
+        elif not self.is_columns and any(self.is_in_block(e) for e in reductions):
+            loops[-1:] = self.loop_over_lanes(self.axes - 1)
         with self.block(*loops), self.columns():
             self.emit_stores()
             reloaded = [self.spilled.pop(k) for k, _ in elements if k in self.spilled]
@@ -291,36 +296,92 @@ class LoopEmitter(ExpressionPrinter):
             # If outputs are read as well, compute all of them before storing the first.
             computes_first = len(elements) > 1 and self.kernel.find_all(ReadOutput)
             in_place = [e for _, e in elements] if computes_first else []
-            self.define([e.inputs[0] for e in reductions] + [e for _, e in elements], always=[*spills.values(), *in_place])
+            values = [x for e in reductions for x in e.inputs]
+            self.define(values + [e for _, e in elements], always=[*spills.values(), *in_place])
             for k, e in spills.items():
                 self.store(k, e)
-            for reduction, name in totals.items():
-                self.combine(name, reduction, reduction.inputs[0])
+            for e in reductions:
+                self.combine(e, [totals[x] for x in e.states], e.inputs)
             for k, e in elements:
                 self.store(k, e)
         computed: dict[Expression, str] = {e: self.place(f"out{k}") for k, e in spills.items()}
+        if not self.is_columns:
+            for e in filter(self.is_in_block, reductions):
+                self.combine_lanes(e, [states[x] for x in e.states])
+            totals = {e: name.replace("[c]", "[0]") for e, name in totals.items()}
         computed.update(totals.items())
-        in_memory = {*spills.values(), *(reductions if self.is_columns else ())}
+        in_memory = {*spills.values(), *filter(self.is_in_block, totals)}
         computed = {e: self.dialect.load(name, e.dtype) if e in in_memory else name for e, name in computed.items()}
         self.names = {e: name for e, name in names_before.items() if e not in reloaded} | computed
-        for reduction, name in totals.items():
-            for line in self.dialect.after_reduce(name, reduction.operator):
+        for e in reductions:
+            for line in self.dialect.after_reduce(totals[e], e.operator):
                 self.line(line)
 
-    def combine(self, place: str, reduction: ReduceExpr, value: Expression) -> None:
-        """Emit the accumulation of one value of a reduction."""
-        x, symbol = self.bare(value), self.symbol(reduction)
-        self.line(f"{place} {symbol}= {x}" if symbol else f"{place} = {self.operator_name(reduction)}({place}, {x})")
+    def state_names(self, reductions: Sequence[ReduceExpr]) -> dict[ReduceExpr, str]:
+        """Return the names of the accumulators of all states of some reductions."""
+        numbers = {e.states[0]: k for k, e in enumerate(self.reductions)}
+        names = {e: f"fold{numbers[e.states[0]]}" for e in reductions}
+        return {x: names[e] + f"_{k}" * (len(e.inputs) > 1) for e in reductions for k, x in enumerate(e.states)}
 
-    def start(self, totals: dict[ReduceExpr, str]) -> None:
+    def is_in_block(self, e: Expression) -> bool:
+        """Return whether a reduction has an accumulator for each of several elements: columns, or lanes of a row.
+
+        Compilers vectorize the loop over a row only if its reductions have one state, and else the loop over lanes.
+        """
+        return isinstance(e, ReduceExpr) and (self.is_columns or (self.dialect.reduces_columns and len(e.inputs) > 1))
+
+    def loop_over_lanes(self, axis: int) -> list[str]:
+        """Return the lines that open the loops over a row, in steps of the number of lanes."""
+        return [
+            f"for block in range(0, n{axis}, {LANES}):",
+            f"for c in range(min({LANES}, n{axis} - block)):",
+            f"i{axis} = block + c",
+        ]
+
+    def combine_lanes(self, e: ReduceExpr, blocks: Sequence[str]) -> None:
+        """Emit the combination of all lanes: each lane of the first half with one of the second, until one is left."""
+        self.line(f"count = min({LANES}, n{self.axes - 1})")
+        with self.block("while count > 1:"):
+            self.line("half = count // 2")
+            self.line("count -= half")
+            with self.block("for c in range(half):"):
+                a, b = ([f"{block}[{index}]" for block in blocks] for index in ("c", "count + c"))
+                operands = [*self.load_states(e, a), *self.load_states(e, b)]
+                self.line(f"{', '.join(a)} = {self.operator_name(e)}({', '.join(operands)})")
+
+    def combine(self, e: ReduceExpr, places: Sequence[str], values: Sequence[Expression]) -> None:
+        """Emit the accumulation of one value of a reduction. `places` are the accumulators of its states."""
+        texts, symbol = [self.bare(x) for x in values], self.symbol(e)
+        if symbol:
+            self.line(f"{places[0]} {symbol}= {texts[0]}")
+        else:
+            self.line(f"{', '.join(places)} = {self.operator_name(e)}({', '.join([*self.load_states(e, places), *texts])})")
+
+    def load_states(self, e: ReduceExpr, places: Sequence[str]) -> list[str]:
+        """Return the texts that load the states of an accumulator."""
+        if len(places) == 1:
+            return [*places]
+        pairs = zip(places, e.states, strict=True)
+        return [self.dialect.load(place, x.dtype) if place.endswith("]") else place for place, x in pairs]
+
+    def start(self, states: dict[ReduceExpr, str]) -> None:
         """Emit the accumulators, initialized with the identities of their operators."""
-        if self.is_columns:
-            for e in totals:
-                self.line(f"fold{self.reductions.index(e)} = block_of_{e.dtype.short}()")
-        if totals:
+        blocks = {e: name for e, name in states.items() if self.is_in_block(e)}
+        for e, name in blocks.items():
+            self.line(f"{name} = block_of_{e.dtype.short}()")
+        if self.is_columns and states:
             with self.columns():
-                for e, name in totals.items():
-                    self.line(f"{name} = {literal(e.operator.identity_for(e.dtype), e.dtype)}")
+                self.start_all(states, "[c]")
+            return
+        if blocks:
+            with self.block(f"for c in range(min({LANES}, max(n{self.axes - 1}, 1))):"):
+                self.start_all(blocks, "[c]")
+        self.start_all({e: name for e, name in states.items() if e not in blocks})
+
+    def start_all(self, totals: dict[ReduceExpr, str], index: str = "") -> None:
+        """Emit the initial values of some accumulators."""
+        for e, name in totals.items():
+            self.line(f"{name}{index} = {literal(e.identity, e.dtype)}")
 
 
 def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:

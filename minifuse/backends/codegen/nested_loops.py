@@ -10,14 +10,13 @@ innermost one. Longer ones are computed in a loop of their own, for a block of p
 row is at most one block, its nested reductions are computed once, for all passes over the row.
 """
 
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from math import prod
 from typing import NamedTuple
 
 from ...core.interning import toposort
-from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr
-from .expression_printer import literal
+from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr, distinct_reductions
 from .loop_emitter import COLUMNS_PER_BLOCK, Dialect, LoopEmitter
 from .nest import operand_name
 
@@ -36,7 +35,7 @@ class NestedLoops(NamedTuple):
     stride_kinds: tuple[str, ...]
     """The stride kinds of each output and input: one letter for each axis."""
     reduced_axes: tuple[tuple[int, ...], ...]
-    """The axes of each reduction of the kernel, in the order of `find_all(ReduceExpr)`."""
+    """The axes of each reduction of the kernel, in the order of `distinct_reductions`."""
     sizes: tuple[int, ...]
     """The size of each axis; 0 if it is not in the text."""
     strides: tuple[tuple[int, ...], ...]
@@ -51,7 +50,7 @@ class NestedLoops(NamedTuple):
         With such constants, a compiler unrolls the inner loops, and vectorizes the loops around them.
         """
         rows = nest.row_axes
-        axes = tuple(nest.reduced_axes(e.reduced(dims)) for e in kernel.find_all(ReduceExpr))
+        axes = tuple(nest.reduced_axes(e.reduced(dims)) for e in distinct_reductions(kernel.find_all(ReduceExpr)))
         outer = {*nest.reduced_axes(kernel.outer_dims(dims))}
         inner = [k for k in range(rows, len(nest.sizes)) if k not in outer]
         last = [rows - 1] * (rows > 1 and 0 < nest.sizes[rows - 1] <= MAX_UNROLLED)
@@ -83,7 +82,8 @@ class NestedLoopEmitter(LoopEmitter):
         super().__init__(kernel, loops.rows, loops.stride_kinds, dialect, raws)
         self.is_columns, self.loop_sizes, self.cached_axis = False, loops.sizes, loops.cached_axis
         self.row_bound: Axes = frozenset()
-        self.axes_of = dict(zip(self.reductions, map(frozenset, loops.reduced_axes), strict=True))
+        axes_of = zip(self.reductions, map(frozenset, loops.reduced_axes), strict=True)
+        self.axes_of = {x: axes for e, axes in axes_of for x in e.states}
         self.varying: dict[Expression, Axes] = {}
         for e in self.order:
             own = self.stride_kinds[operand_name(e)] if isinstance(e, Load) else ""
@@ -149,10 +149,12 @@ class NestedLoopEmitter(LoopEmitter):
 
     def emit_reductions(self, roots: Sequence[Expression], bound: Axes) -> None:
         """Emit all reductions that some values are computed from, and that do not vary along axes of inner loops."""
-        ready = [e for e in self.inner_reductions(roots) if self.varying[e] <= bound | self.unrolled]
+        needed = distinct_reductions(self.inner_reductions(roots))
+        ready = [e for e in needed if self.varying[e] <= bound | self.unrolled]
         levels: dict[ReduceExpr, int] = {}
         for e in ready:
-            levels[e] = 1 + max((levels.get(x, -1) for x in self.inner_reductions(e.inputs)), default=-1)
+            level = 1 + max((levels.get(x, -1) for x in self.inner_reductions(e.inputs)), default=-1)
+            levels |= dict.fromkeys(e.states, level)
         groups: dict[tuple[int, tuple[int, ...]], list[ReduceExpr]] = {}
         for e in ready:
             groups.setdefault((levels[e], tuple(sorted(self.axes_of[e]))), []).append(e)
@@ -162,32 +164,31 @@ class NestedLoopEmitter(LoopEmitter):
     def emit_loop(self, group: Sequence[ReduceExpr], axes: Sequence[int], bound: Axes) -> None:
         """Emit the loop of reductions that reduce the same axes."""
         repeated = [e for e in group if self.varying[e] & self.unrolled]
-        totals = {e: f"fold{self.reductions.index(e)}" for e in group}
-        self.hoist([e.inputs[0] for e in group], bound)
-        for e in repeated:
+        totals = self.state_names(group)
+        values = [x for e in group for x in e.inputs]
+        self.hoist(values, bound)
+        in_blocks = [x for e in repeated for x in e.states]
+        for e in in_blocks:
             self.line(f"{totals[e]} = block_of_{e.dtype.short}()")
             totals[e] += f"[i{next(iter(self.unrolled))}]"
         with self.loops(self.unrolled if repeated else ()):
-            for e in repeated:
-                self.start_one(e, totals[e])
-        for e in group:
-            if e not in repeated:
-                self.start_one(e, totals[e])
+            self.start_all({e: totals[e] for e in in_blocks})
+        self.start_all({e: name for e, name in totals.items() if e not in in_blocks})
         names_before = dict(self.names)
-        values = [e.inputs[0] for e in group]
         with self.pass_loops(axes, values, bound):
             self.emit_reductions(values, bound.union(axes))
             self.hoist(values, bound.union(axes))
-            once = [e for e in group if e not in repeated]
-            self.define([e.inputs[0] for e in once])
-            for e in once:
-                self.combine(totals[e], e, e.inputs[0])
+            self.combine_all([e for e in group if e not in repeated], totals)
             with self.loops(self.unrolled if repeated else ()):
-                self.define([e.inputs[0] for e in repeated])
-                for e in repeated:
-                    self.combine(totals[e], e, e.inputs[0])
-        loaded = {e: self.dialect.load(name, e.dtype) if e in repeated else name for e, name in totals.items()}
+                self.combine_all(repeated, totals)
+        loaded = {e: self.dialect.load(name, e.dtype) if e in in_blocks else name for e, name in totals.items()}
         self.names = names_before | loaded
+
+    def combine_all(self, group: Sequence[ReduceExpr], totals: Mapping[ReduceExpr, str]) -> None:
+        """Emit the accumulation of one value of each reduction."""
+        self.define([x for e in group for x in e.inputs])
+        for e in group:
+            self.combine(e, [totals[x] for x in e.states], e.inputs)
 
     # Nested reductions in a loop of their own.
 
@@ -245,10 +246,6 @@ class NestedLoopEmitter(LoopEmitter):
     def bound_by(self, staged: Sequence[ReduceExpr]) -> Axes:
         """Return the axes along which some reductions vary."""
         return frozenset[int]().union(*[self.varying[e] for e in staged])
-
-    def start_one(self, e: ReduceExpr, name: str) -> None:
-        """Emit the initial value of an accumulator."""
-        self.line(f"{name} = {literal(e.operator.identity_for(e.dtype), e.dtype)}")
 
     def loops(self, axes: Collection[int]) -> AbstractContextManager[None]:
         """Open loops over some axes, or none."""

@@ -42,6 +42,7 @@ from ..base import (
     empty_reduction_error,
     identity_for,
 )
+from ..codegen.gpu_facts import WARP
 from .attention.launches import ATTENTION_KERNELS
 from .device import driver
 from .device.simulated_device import SimulatedDevice
@@ -58,6 +59,7 @@ class CudaBackend(Backend):
 
     is_host = False
     inlines_padding = True
+    kept_nbytes, columns_per_block = 1 << 16, WARP  # in the registers of a block
     has_fast_math = True
     splits_reductions = True
 

@@ -246,4 +246,4 @@ class CudaAttention(Executable):
 
 def identity_of_reduction(e: ReduceExpr) -> Expression:
     """Return the value of a reduction over no elements."""
-    return constant(e.operator.identity_for(e.dtype), e.dtype)
+    return constant(e.identity, e.dtype)

@@ -18,6 +18,8 @@ from ...ir.kernel_ir import (
     Load,
     ReduceExpr,
     Shape,
+    distinct_reductions,
+    reduce_expr,
     renumber_operands,
     replace,
 )
@@ -117,12 +119,14 @@ class SplitPlan:
     def add_level(self, group: Sequence[ReduceExpr], is_last: bool) -> None:
         """Add the kernel of the chunks, and the kernel that combines their results."""
         step, rows = self.step, self.rows
-        chunks = [ReduceExpr(e.operator, (self.without_reductions(e.inputs[0]),), e.dtype) for e in group]
+        group = [x for e in distinct_reductions(group) for x in e.states]
+        chunks = [reduce_expr(e.operator, tuple(map(self.without_reductions, e.inputs)), None, e.dtype) for e in group]
         partial = [self.array(self.split.chunks * rows * e.dtype.itemsize) for e in group]
         layout = row_major(self.row_shape).expand(*step.shape)
         self.add(chunks, step.shape, step.dims, [layout] * len(group), list(partial), self.split)
+        loads: dict[Expression, Load] = {e: self.load_of(array, e) for e, array in zip(group, partial, strict=True)}
         combined: dict[Expression, Expression] = {
-            e: ReduceExpr(e.operator, (self.load_of(array, e),), e.dtype) for e, array in zip(group, partial, strict=True)
+            e: reduce_expr(e.operator, tuple(loads[x] for x in e.states), None, e.dtype) for e in group
         }
         shape = (self.split.chunks, *self.row_shape)
         result = Layout(shape, (0, *row_major(self.row_shape).strides), 0)

@@ -10,6 +10,7 @@ from ...ir.kernel_tracing import trace
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
 from ..base import Backend, Executable, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
+from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from . import numba_fallback
 from .executables import CONVOLUTIONS, CpuBatch, CpuConvolution, CpuKernel, CpuMatmul
 from .gemm import bind_matmul
@@ -20,6 +21,8 @@ class ParallelBackend(Backend):
 
     name = "parallel"
     has_roofline = True
+    kept_nbytes = 1 << 18  # in the second cache
+    columns_per_block = COLUMNS_PER_BLOCK
 
     def compile(self, step: Step) -> Executable:
         """Return the executable of a step. Machine code is compiled when it is loaded."""

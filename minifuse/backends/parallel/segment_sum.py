@@ -65,7 +65,7 @@ def segment_sum_text(
                 emitter.define(invariants, always=invariants)
                 with emitter.block(*loops(columns)):
                     emitter.define([match.value])
-                    emitter.combine(emitter.place("out0"), reduction, match.value)
+                    emitter.combine(reduction, [emitter.place("out0")], [match.value])
     return head + "\n".join(emitter.lines) + "\n"
 
 

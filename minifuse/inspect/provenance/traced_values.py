@@ -138,8 +138,8 @@ def decode_id(number: SupportsFloat) -> ValueId:
 def exchange_of(frame: FrameType) -> str:
     """Return how operands of other threads arrive at an operator, by the library function that calls it."""
     caller = frame.f_code.co_name
-    is_shared = caller in ("fold_along_y", "fold_of_column")
-    return f"shuffle {frame.f_locals['step']}" if caller == "fold_among" else "shared" * is_shared
+    is_shared = caller in ("fold_states_along_y", "fold_of_column")
+    return f"shuffle {frame.f_locals['step']}" if caller == "fold_lanes" else "shared" * is_shared
 
 
 def traced_float_type(log: ProvenanceLog) -> type[np.float32]:

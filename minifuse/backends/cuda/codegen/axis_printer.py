@@ -15,6 +15,7 @@ from ....ir.kernel_ir import (
     KernelParameter,
     Load,
     ReadOutput,
+    ReduceExpr,
 )
 from ...codegen.nest import KernelNest, leaf_operand
 from ...codegen.schedule import LoopSchedule, Tile
@@ -69,6 +70,7 @@ class AxisPrinter(CudaPrinter):
         self.declarations: list[str] = []  # of arrays
         self.variables: set[str] = set()
         self.accumulator_sizes: dict[str, int] = {}  # by name
+        self.exchanged: set[ReduceExpr] = set()  # the reductions with several states that threads combine
         self.used: dict[str, None] = {}  # names of sizes and strides that the text reads
         self.layout_of = self.shared_layouts()
         self.has_barriers = bool(schedule.staged) or any(self.tiles[a].threads > 1 for a in nest.reduced)

@@ -27,10 +27,9 @@ class CudaDialect(Dialect):
 class CudaPrinter(ExpressionPrinter):
     """Prints expressions as Numba CUDA computes them: some operators differ, and accumulators of bools are integers."""
 
-    def operands_of_combiner(self, dtype: DType) -> dict[Expression, str]:
-        """Return the two operands of a combiner; bools are passed as integers."""
-        found = super().operands_of_combiner(dtype)
-        return {e: f"({name} != 0)" for e, name in found.items()} if dtype is bool_ else found
+    def operand_of_combiner(self, name: str, dtype: DType) -> str:
+        """Return an operand of a combiner; bools are passed as integers."""
+        return f"({name} != 0)" if dtype is bool_ else name
 
     def combiner_result(self, e: Expression) -> str:
         """Return the result of a combiner as an expression; a bool is converted to an integer."""

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ....core.dtypes import bool_
-from ....ir.kernel_ir import Expression, IndexValue, ReduceExpr
+from ....ir.kernel_ir import Expression, IndexValue, ReduceExpr, distinct_reductions
 from ...codegen.expression_printer import literal
 from ...codegen.gpu_facts import WARP
 from ...codegen.schedule import Tile
@@ -79,10 +79,11 @@ class LoopNestPrinter(StagePrinter):
     def reduce_needed(self, roots: Sequence[Expression]) -> None:
         """Emit the reductions that some values need, those with the same axes together."""
         while True:
-            pending = [e for e in self.needed(roots) if isinstance(e, ReduceExpr) and self.is_in_scope(e)]
+            needed = [e for e in self.needed(roots) if isinstance(e, ReduceExpr) and self.is_in_scope(e)]
+            pending = distinct_reductions(needed)
             if not pending:
                 return
-            waiting = set(pending)
+            waiting = set(needed)
             ready = [e for e in pending if not waiting.intersection(self.needed(e.inputs))]
             first = ready[0]
             over, axes = self.nest.axes_reduced_by(first), self.nest.axes_of[first]
@@ -100,9 +101,10 @@ class LoopNestPrinter(StagePrinter):
         lanes = next((a for a in sorted(over) if self.tiles[a].vector > 1 and not self.tiles[a].is_constant), None)
         width = 1 if lanes is None else self.tiles[lanes].vector
         totals: dict[ReduceExpr, str] = {}
-        for e in group:
+        states = [x for e in group for x in e.states]
+        for e in states:
             name = totals[e] = self.accumulator_name(e, count * width)
-            start = f"i32({int(e.operator.identity_for(bool_))})" if e.dtype is bool_ else self.identity(e)
+            start = f"i32({int(e.identity)})" if e.dtype is bool_ else literal(e.identity, e.dtype)
             if count * width == 1:
                 self.line(f"{name} = {start}")
                 continue
@@ -113,12 +115,12 @@ class LoopNestPrinter(StagePrinter):
         is_scalar = count * width == 1
         places = {e: name if is_scalar else f"{name}[{index}]" for e, name in totals.items()}
         serial = [a for a in sorted(over) if self.tiles[a].serial]
-        roots = [e.inputs[0] for e in group]
+        roots = [x for e in group for x in e.inputs]
         if serial:
             self.hoist(roots, frozenset(serial))
 
         def accumulate(e: ReduceExpr) -> Callable[[], None]:
-            return lambda: self.accumulate(e, places_in_scope(e))
+            return lambda: self.accumulate(e, [places_in_scope(x) for x in e.states])
 
         def places_in_scope(e: ReduceExpr) -> str:
             if lanes is not None and self.tiles[lanes].vector == 1 and not is_scalar:  # in the loop over the rest
@@ -126,19 +128,22 @@ class LoopNestPrinter(StagePrinter):
             return places[e]
 
         def body() -> None:
-            self.compute([Sink(e.inputs[0], self.nest.axes_of[e.inputs[0]] | over, accumulate(e)) for e in group])
+            axes = [over.union(*[self.nest.axes_of[x] for x in e.inputs]) for e in group]
+            self.compute([Sink(e.inputs, own, accumulate(e)) for e, own in zip(group, axes, strict=True)])
 
         self.loops(serial, body)
-        for e, name in totals.items():
-            self.finish_reduction(e, name, elements, count, lanes, over)
+        for e in group:
+            self.finish_reduction(e, [totals[x] for x in e.states], elements, count, lanes, over)
 
-    def identity(self, e: ReduceExpr) -> str:
-        """Return the identity of a reduction as a literal."""
-        return literal(e.operator.identity_for(e.dtype), e.dtype)
+    def number(self, e: ReduceExpr) -> str:
+        """Return the number of a reduction in names, with a letter for a state if it has several."""
+        states = e.states
+        number = next(k for k, x in enumerate(self.nest.reductions) if x.states[0] is states[0])
+        return f"{number}{chr(ord('a') + states.index(e)) if len(states) > 1 else ''}"
 
     def accumulator_name(self, e: ReduceExpr, size: int) -> str:
         """Return the name of an accumulator of some elements. Scopes with other tiles need one of another size."""
-        name = f"{REDUCTION_WORDS.get(e.operator.name, 'total')}{self.nest.reductions.index(e)}"
+        name = f"{REDUCTION_WORDS.get(e.operator.name, 'total')}{self.number(e)}"
         while self.accumulator_sizes.setdefault(name, size) != size:
             name += "_"
         return name
@@ -151,56 +156,66 @@ class LoopNestPrinter(StagePrinter):
         width = self.tiles[lanes].vector
         return f"{width} * {f'({index})' if ' ' in index else index} + v{lanes}" if index else f"v{lanes}"
 
-    def accumulate(self, e: ReduceExpr, place: str) -> None:
-        """Emit the accumulation of one value of a reduction."""
-        x, symbol = self.bare(e.inputs[0]), self.symbol(e)
+    def accumulate(self, e: ReduceExpr, places: Sequence[str]) -> None:
+        """Emit the accumulation of one value of a reduction. `places` are the accumulators of its states."""
+        place, values, symbol = ", ".join(places), ", ".join(map(self.bare, e.inputs)), self.symbol(e)
         if symbol is None:
-            self.line(f"{place} = {self.operator_name(e)}({place}, {x})")
+            self.line(f"{place} = {self.operator_name(e)}({place}, {values})")
         elif e.dtype.is_float:
-            self.line(f"{place} {symbol}= {x}")
+            self.line(f"{place} {symbol}= {values}")
         else:
-            self.line(f"{place} = {accumulator_of(e.dtype)}({place} {symbol} ({x}))")
+            self.line(f"{place} = {accumulator_of(e.dtype)}({place} {symbol} ({values}))")
 
     def combine(self, e: ReduceExpr, a: str, b: str) -> str:
-        """Return the text that combines two partial results."""
+        """Return the text that combines two partial results. With several states, each is a list of states."""
         symbol = self.symbol(e)
         if symbol is None:
             return f"{self.operator_name(e)}({a}, {b})"
         return f"{a} {symbol} {b}" if e.dtype.is_float else f"{accumulator_of(e.dtype)}({a} {symbol} {b})"
 
     def finish_reduction(
-        self, e: ReduceExpr, name: str, elements: tuple[int, ...], count: int, lanes: int | None, over: Axes
+        self, e: ReduceExpr, names: Sequence[str], elements: tuple[int, ...], count: int, lanes: int | None, over: Axes
     ) -> None:
-        """Emit the combination of the accumulators of a vector, then of all threads that share the reduction."""
+        """Emit the combination of the accumulators of a vector, then of all threads that share the reduction.
+
+        `names` are the accumulators of all states.
+        """
         width = 1 if lanes is None else self.tiles[lanes].vector
-        final, loop, at = name, list[str](), name
+        finals, loop = list(names), list[str]()
         if width > 1:
-            final = f"{name}_of_{'row' if count == 1 else 'rows'}"
+            finals = [f"{name}_of_{'row' if count == 1 else 'rows'}" for name in names]
             if count > 1:
-                self.declarations.append(f"{final} = cuda.local.array({count}, {accumulator_of(e.dtype)})")
+                self.declarations += [
+                    f"{final} = cuda.local.array({count}, {accumulator_of(x.dtype)})"
+                    for final, x in zip(finals, e.states, strict=True)
+                ]
         if count > 1:
             loop = [f"for k in range({count}):"]
-            at = f"{final}[k]"
-        elif width > 1:
-            at = final
+        at = [f"{final}[k]" for final in finals] if count > 1 else finals
         threaded = [a for a in self.schedule.order if a in over and self.tiles[a].threads > 1]
-        if width == 1 and not threaded:
-            self.values[e] = Value(name, elements)
-            self.finish_bool(e, count)
+        if width > 1 or threaded:
+            with self.block(*loop):
+                if width > 1:
+                    self.combine_vector(e, names, at, width, f"{width} * k + " * (count > 1))
+                for a in threaded:
+                    self.line(f"{', '.join(at)} = {self.combine_threads(e, at, a, count)}")
+        for x, final in zip(e.states, finals, strict=True):
+            self.values[x] = Value(final, elements)
+            self.finish_bool(x, count)
+
+    def combine_vector(self, e: ReduceExpr, names: Sequence[str], at: Sequence[str], width: int, first: str) -> None:
+        """Emit the combination of the accumulators of a vector: pairs of neighbors first."""
+        parts = [", ".join(f"{name}[{first}{v}]" for name in names) for v in range(width)]
+        if len(names) > 1:  # a function that returns several states is no operand
+            self.line(f"{', '.join(at)} = {parts[0]}")
+            for part in parts[1:]:
+                self.line(f"{', '.join(at)} = {self.combine(e, ', '.join(at), part)}")
             return
-        with self.block(*loop):
-            if width > 1:
-                first = f"{width} * k + " * (count > 1)
-                parts = [f"{name}[{first}{v}]" for v in range(width)]
-                while len(parts) > 1:
-                    pairs = zip(parts[::2], parts[1::2], strict=True)
-                    parts = [self.combine(e, a, b) for a, b in pairs]
-                    parts = [f"({x})" if " " in x and len(parts) > 1 else x for x in parts]
-                self.line(f"{at} = {parts[0]}")
-            for a in threaded:
-                self.line(f"{at} = {self.combine_threads(e, at, a, count)}")
-        self.values[e] = Value(final, elements)
-        self.finish_bool(e, count)
+        while len(parts) > 1:
+            pairs = zip(parts[::2], parts[1::2], strict=True)
+            parts = [self.combine(e, a, b) for a, b in pairs]
+            parts = [f"({x})" if " " in x and len(parts) > 1 else x for x in parts]
+        self.line(f"{at[0]} = {parts[0]}")
 
     def finish_bool(self, e: ReduceExpr, count: int) -> None:
         """Convert the result of a reduction of bools, which is an integer, to a bool."""
@@ -209,14 +224,35 @@ class LoopNestPrinter(StagePrinter):
             self.line(f"is_{name} = {name} != 0")
             self.values[e] = Value(f"is_{name}", ())
 
-    def combine_threads(self, e: ReduceExpr, at: str, a: int, count: int) -> str:
+    def combine_threads(self, e: ReduceExpr, at: Sequence[str], a: int, count: int) -> str:
         """Return the call that combines the partial results of all threads along an axis."""
         along = LETTERS[self.schedule.order.index(a)]
-        parts = f"parts{self.nest.reductions.index(e)}{'' if along == 'x' else along}"
         room = WARP if along == "x" else self.schedule.threads
-        self.declarations.append(f"{parts} = cuda.shared.array({room * count}, {accumulator_of(e.dtype)})")
+        parts = [f"parts{self.number(x)}{'' if along == 'x' else along}" for x in e.states]
+        for name, x in zip(parts, e.states, strict=True):
+            self.declarations.append(f"{name} = cuda.shared.array({room * count}, {accumulator_of(x.dtype)})")
         first = f", {room} * k" * (count > 1)
-        return f"fold_along_{along}({self.operator_name(e)}, {at}, {parts}{first})"
+        if len(at) == 1:
+            return f"fold_along_{along}({self.operator_name(e)}, {at[0]}, {parts[0]}{first})"
+        functions = [f"{self.operator_name(e)}_tuples", f"exchange{len(at)}", f"put{len(at)}", f"get{len(at)}"]
+        self.exchanged.add(e)
+        if along == "y":
+            functions.pop(1)
+        return f"fold_states_along_{along}({', '.join(functions)}, ({', '.join(at)}), ({', '.join(parts)}){first or ', 0'})"
+
+    def functions(self) -> list[list[str]]:
+        """Return the functions that combine values, and those with which threads exchange tuples of states."""
+        found: dict[tuple[str, ...], None] = {}
+        for e in sorted(self.exchanged, key=self.number):
+            count, name = len(e.inputs), self.operator_name(e)
+            each = range(count)
+            texts = [", ".join(text.format(k=k) for k in each) for text in ("a[{k}]", "b[{k}]")]
+            found[f"def {name}_tuples(a, b):", f"    return {name}({', '.join(texts)})"] = None
+            values = ", ".join(f"exchange_one(a[{k}], step)" for k in each)
+            found[f"def exchange{count}(a, step):", f"    return {values}"] = None
+            found[f"def put{count}(parts, place, a):", *[f"    parts[{k}][place] = a[{k}]" for k in each]] = None
+            found[f"def get{count}(parts, place):", f"    return {', '.join(f'parts[{k}][place]' for k in each)}"] = None
+        return [*super().functions(), *map(list, found)]
 
     def hoist(self, roots: Sequence[Expression], serial: Axes) -> None:
         """Compute the values that do not depend on the axes of a loop before it."""
@@ -315,7 +351,7 @@ class LoopNestPrinter(StagePrinter):
                     values = f"beside4({array}, {self.element(elements, vector)})"
                     self.line(f"store4({name}, {self.output_address(name, is_vector=True)}, {values})")
 
-        return Sink(e, axes, emit, finish, vector if is_vector else None, in_registers)
+        return Sink((e,), axes, emit, finish, vector if is_vector else None, in_registers)
 
     @contextmanager
     def guarded(self, axes: Axes, vector: int | None) -> Iterator[None]:

@@ -85,7 +85,8 @@ def generate_scheduled(
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
-    if not kernel.is_nested and has_template(kernel, nest, raws, is_aligned):
+    is_general = kernel.is_nested or kernel.has_states  # no template prints it
+    if not is_general and has_template(kernel, nest, raws, is_aligned):
         return None
     described = KernelNest(kernel, nest, raws)
     if described.reduced and not kernel.is_nested:
@@ -95,7 +96,7 @@ def generate_scheduled(
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
     if split:
         schedule = schedule._replace(split=split)
-    elif not kernel.is_nested and is_read_again(described, schedule):
+    elif not is_general and is_read_again(described, schedule):
         return None
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
     reductions = nested_reductions(kernel, nest)

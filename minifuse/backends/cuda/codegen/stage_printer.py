@@ -27,9 +27,9 @@ MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value is
 
 
 class Sink(NamedTuple):
-    """What happens to a value at each point: it is accumulated, stored, or kept in registers."""
+    """What happens to values at each point: they are accumulated, or one is stored."""
 
-    value: Expression
+    values: tuple[Expression, ...]
     axes: Axes
     emit: Callable[[], None]
     finish: Callable[[], None] | None = None  # printed after the loop over vector elements
@@ -70,7 +70,7 @@ class StagePrinter(TilePrinter):
 
     def compute(self, sinks: Sequence[Sink], keep: Sequence[Expression] = ()) -> None:
         """Emit the stages that compute some values, and what happens to each."""
-        roots = [*[sink.value for sink in sinks], *keep]
+        roots = [*[x for sink in sinks for x in sink.values], *keep]
         self.reduce_needed(roots)
         order = self.needed(roots)
         elements = {e: self.element_axes(self.nest.axes_of[e]) for e in order}
@@ -81,8 +81,9 @@ class StagePrinter(TilePrinter):
                 if x in users:
                     users[x].add(elements[e])
         for sink in sinks:
-            if sink.value in users:
-                users[sink.value].add(self.element_axes(sink.axes))
+            for x in sink.values:
+                if x in users:
+                    users[x].add(self.element_axes(sink.axes))
         kept = {e for e in order if e in keep or self.is_kept(e, elements[e], users[e], stores)}
         groups = dict.fromkeys([*[elements[e] for e in order if e in kept], *[self.element_axes(s.axes) for s in sinks]])
         for axes in sorted(groups, key=len):
@@ -184,7 +185,7 @@ class StagePrinter(TilePrinter):
         """Emit the values and sinks of a stage, inside its loops."""
         saved = dict(self.names)
         self.enter_scope()
-        self.define([*kept, *[sink.value for sink in sinks if not self.conditions(sink, axes)]])
+        self.define([*kept, *[x for sink in sinks if not self.conditions(sink, axes) for x in sink.values]])
         for e in kept:
             self.values[e] = self.new_value(e, axes)
             self.line(f"{self.values[e].name}[{self.element(axes)}] = {self.bare(e)}")
@@ -207,7 +208,7 @@ class StagePrinter(TilePrinter):
             group = [sink for sink in sinks if self.conditions(sink, axes) == conditions]
             saved = dict(self.names)
             with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):
-                self.define([sink.value for sink in group])
+                self.define([x for sink in group for x in sink.values])
                 for sink in group:
                     sink.emit()
                     if sink.finish is not None and not axes:

@@ -268,52 +268,91 @@ def copy_tile(tile, source, start, stride, height, width, is_wide):
 
 
 @device
-def fold_among(op, x, distance):
+def exchange_one(x, step):
+    """Return the value of the lane at a distance."""
+    return cuda.shfl_xor_sync(ALL_LANES, x, step)
+
+
+@device
+def put_one(parts, place, x):
+    """Store a value for other threads."""
+    parts[place] = x
+
+
+@device
+def get_one(parts, place):
+    """Load a value of another thread."""
+    return parts[place]
+
+
+@device
+def fold_lanes(op, exchange, x, distance):
     """Reduce a value over 2 * `distance` lanes; each lane gets the result.
 
-    A lane combines its value with the value of the lane at `distance`, then at half this distance, and so on.
+    A lane combines its value with the value of the lane at `distance`, then at half this distance, and so on. A value may be
+    a tuple of states: `exchange` returns that of another lane.
     """
     for step in (16, 8, 4, 2, 1):
         if step <= distance:
-            x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, step))
+            x = op(x, exchange(x, step))
     return x
 
 
 @device
-def fold_along_x(op, x, parts, first=0):
+def fold_among(op, x, distance):
+    """Reduce a value over 2 * `distance` lanes; each lane gets the result."""
+    return fold_lanes(op, exchange_one, x, distance)
+
+
+@device
+def fold_states_along_x(op, exchange, put, get, x, parts, first):
     """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps.
 
-    The warps exchange their results through the 32 elements of `parts` that start at `first`: one for each warp.
+    The warps exchange their results through the 32 elements of `parts` that start at `first`: one for each warp. A value may
+    be a tuple of states, and `parts` a tuple of arrays: `put` and `get` store and load all states.
     """
-    x = fold_among(op, x, min(cuda.blockDim.x, 32) >> 1)
+    x = fold_lanes(op, exchange, x, min(cuda.blockDim.x, 32) >> 1)
     warps = cuda.blockDim.x >> 5  # a power of two
     if warps > 1:
         lane = cuda.threadIdx.x & 31
         first += cuda.threadIdx.y * warps
         if lane == 0:
-            parts[first + (cuda.threadIdx.x >> 5 & 31)] = x
+            put(parts, first + (cuda.threadIdx.x >> 5 & 31), x)
         cuda.syncthreads()
-        x = fold_among(op, parts[first + (lane & (warps - 1))], warps >> 1)  # each lane loads the result of one warp
+        x = fold_lanes(op, exchange, get(parts, first + (lane & (warps - 1))), warps >> 1)  # each lane loads a warp's result
     return x
 
 
 @device
-def fold_along_y(op, x, parts, first=0):
+def fold_along_x(op, x, parts, first=0):
+    """Reduce a value of one state over the threads along x."""
+    return fold_states_along_x(op, exchange_one, put_one, get_one, x, parts, first)
+
+
+@device
+def fold_states_along_y(op, put, get, x, parts, first):
     """Reduce a value over the threads of a column, in a fixed order: halves of long columns, then eight values in a row.
 
-    They exchange their values through `parts`: one element for each thread of the block, starting at `first`.
+    They exchange their values through `parts`: one element for each thread of the block, starting at `first`. A value may be
+    a tuple of states, as for `fold_states_along_x`.
     """
     step, place = cuda.blockDim.x, first + cuda.threadIdx.y * cuda.blockDim.x + cuda.threadIdx.x
-    parts[place] = x
+    put(parts, place, x)
     cuda.syncthreads()
     count = cuda.blockDim.y  # a power of two
     while count > 8:
         count >>= 1
         if cuda.threadIdx.y < count:
-            parts[place] = op(parts[place], parts[place + count * step])
+            put(parts, place, op(get(parts, place), get(parts, place + count * step)))
         cuda.syncthreads()
     place = first + cuda.threadIdx.x
-    x = parts[place]
+    x = get(parts, place)
     for y in range(1, count):
-        x = op(x, parts[place + y * step])
+        x = op(x, get(parts, place + y * step))
     return x
+
+
+@device
+def fold_along_y(op, x, parts, first=0):
+    """Reduce a value of one state over the threads of a column."""
+    return fold_states_along_y(op, put_one, get_one, x, parts, first)

@@ -1,0 +1,54 @@
+"""The monoids of the library: one entry for each reduction that has several states.
+
+An entry has a name and an identity for each state, the combination of two values, and how the states are computed by
+reductions with one state: `definition(reduce, *inputs)`, in which `reduce(operator, x)` reduces x along the same dims, to
+size 1. The compiler uses the definition where its second sweep over the elements costs less than several accumulators.
+
+To add a reduction, add an entry, and call `reduce_states(entry.states[0], dims, inputs)` with an input for each state.
+"""
+
+from math import inf
+from typing import Any
+
+from ..core.dtypes import DType, int32, int64
+from ..core.operators import Operator, eq, gt, lt, maximum, minimum, ne, where
+from .monoid import Combine, Definition, Monoid
+
+
+def first_extreme(is_better: Operator) -> Combine:
+    """Return the combination of (value, index) that keeps the better value, or the lower index of equal values.
+
+    NaN is better than all numbers, and equal to NaN.
+    """
+
+    def combine(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+        (x, i), (y, j) = a, b
+        x_is_nan, y_is_nan = ne(x, x), ne(y, y)
+        is_tie = eq(x, y) | (x_is_nan & y_is_nan)
+        takes_b = is_better(y, x) | (y_is_nan & eq(x, x)) | (is_tie & lt(j, i))
+        return where(takes_b, y, x), where(takes_b, j, i)
+
+    return combine
+
+
+def by_two_reductions(operator: Operator) -> Definition:
+    """Return the definition of the first extreme: reduce the values, then the indices of those that equal the result."""
+
+    def definition(reduce: Any, x: Any, index: Any) -> tuple[Any, Any]:
+        extreme = reduce(operator, x)
+        last = minimum.identity_for(index.dtype)
+        return extreme, reduce(minimum, where(eq(x, extreme) | ne(x, x), index, last))
+
+    return definition
+
+
+# The operator of the values -> the monoid of (value, index).
+FIRST_EXTREME = {
+    maximum: Monoid(("max", "argmax"), (-inf, inf), first_extreme(gt), by_two_reductions(maximum)),
+    minimum: Monoid(("min", "argmin"), (inf, inf), first_extreme(lt), by_two_reductions(minimum)),
+}
+
+
+def index_dtype(size: int) -> DType:
+    """Return the smallest dtype for the indices of some elements."""
+    return int32 if size < 2**31 else int64

@@ -330,3 +330,136 @@ def test_repr_names_the_function():
     assert repr(l2) == "<reduction reduction>"
     assert mf.reduction(combine=mf.maximum, identity=-math.inf).__name__ == "maximum"
     assert "l2(*tensors, dim=None, keepdim=False)" in mf.reduction(combine=mf.maximum, identity=1, name="l2").__doc__
+
+
+# Several states
+
+
+def pool_moments(a, b):
+    (n, mean, squares), (m, other, more) = a, b
+    share = mf.where(n + m > 0, m / mf.maximum(n + m, 1.0), 0.0)
+    distance = other - mean
+    return n + m, mean + distance * share, squares + more + distance * distance * n * share
+
+
+def wider(a, b):
+    return mf.minimum(a[0], b[0]), mf.maximum(a[1], b[1])
+
+
+ZEROS = (0.0, 0.0, 0.0)
+moments = mf.reduction(map=lambda x: (1.0, x, 0.0), combine=pool_moments, identity=ZEROS)
+variance = mf.reduction(
+    map=lambda x: (1.0, x, 0.0), combine=pool_moments, finish=lambda n, mean, squares: squares / n, identity=ZEROS
+)
+spread = mf.reduction(map=lambda x: (x, x), combine=wider, finish=lambda a, b: b - a, identity=(math.inf, -math.inf))
+
+
+@pytest.mark.parametrize("keepdim", [False, True])
+@pytest.mark.parametrize(("shape", "dim"), cases())
+def test_several_states_are_combined_together(backend, shape, dim, keepdim):
+    x = array(*shape)
+    y = variance(mf.tensor(x), dim=dim, keepdim=keepdim)
+    expected = x.astype("f8").var(dim, keepdims=keepdim)
+    assert y.shape == expected.shape
+    np.testing.assert_allclose(y.numpy(), expected, rtol=1e-4, atol=1e-7)
+    np.testing.assert_array_equal(spread(mf.tensor(x), dim=dim).numpy(), np.ptp(x, axis=dim))
+
+
+def test_all_states_are_returned_without_finish(backend):
+    x = array(5, 67)
+    count, mean, squares = moments(mf.tensor(x), dim=1, keepdim=True)
+    assert count.tolist() == [[67.0]] * 5
+    np.testing.assert_allclose(mean.numpy(), x.mean(1, keepdims=True, dtype="f8"), rtol=1e-4, atol=1e-6)
+    np.testing.assert_allclose(squares.numpy() / 67, x.astype("f8").var(1, keepdims=True), rtol=1e-4)
+
+
+def test_finish_may_return_several_results(backend):
+    both = mf.reduction(map=lambda x: (x, x), combine=wider, finish=lambda a, b: (a + b, b), identity=(math.inf, -math.inf))
+    x = array(3, 40)
+    middle, top = both(mf.tensor(x), dim=1)
+    np.testing.assert_array_equal(middle.numpy(), x.min(1) + x.max(1))
+    np.testing.assert_array_equal(top.numpy(), x.max(1))
+
+
+def test_tensors_are_states_without_map(backend):
+    ends = mf.reduction(combine=wider, identity=(math.inf, -math.inf))
+    low, high = array(4, 33), array(4, 33) + 1
+    smallest, largest_end = ends(mf.tensor(low), mf.tensor(high), dim=1)
+    np.testing.assert_array_equal(smallest.numpy(), low.min(1))
+    np.testing.assert_array_equal(largest_end.numpy(), high.max(1))
+
+
+def test_states_may_have_different_types(backend):
+    def farther(a, b):
+        takes_b = (b[0] > a[0]) | ((b[0] == a[0]) & (b[1] < a[1]))
+        return mf.where(takes_b, b[0], a[0]), mf.where(takes_b, b[1], a[1]), a[2] | b[2]
+
+    found = mf.reduction(
+        map=lambda x: (abs(x), mf.index(-1), x < -2), combine=farther, identity=(-1, 2**62, False), name="farthest"
+    )
+    for dtype in ("f4", "f8", "i4"):
+        x = (array(6, 131) * 3).astype(dtype)
+        distance, place, is_low = found(mf.tensor(x), dim=1)
+        np.testing.assert_array_equal(distance.numpy(), np.abs(x).max(1))
+        np.testing.assert_array_equal(place.numpy(), np.abs(x).argmax(1))
+        np.testing.assert_array_equal(is_low.numpy(), (x < -2).any(1))
+    assert found(mf.zeros(2, 0), dim=1)[0].tolist() == [-1.0, -1.0]
+
+
+def test_a_large_reduction_of_several_states_is_split():
+    x = array(3, 70_001, dtype="f8") + 1e4
+    for y, dim in ((x, 1), (x, None), (np.ascontiguousarray(x.T), 0)):
+        np.testing.assert_allclose(variance(mf.tensor(y), dim=dim).numpy(), y.var(dim), rtol=1e-9)
+        np.testing.assert_array_equal(spread(mf.tensor(y), dim=dim).numpy(), np.ptp(y, axis=dim))
+
+
+def test_several_states_fuse():
+    @mf.fuse
+    def scaled(x):
+        count, mean, squares = moments(x, dim=1, keepdim=True)
+        return (x - mean) / mf.sqrt(squares / count)
+
+    x = array(7, 67)
+    assert mf.source(scaled, mf.tensor(x)).count("# launch") == 1
+    for name in ("parallel", "cuda"):
+        expected = (x - x.mean(1, keepdims=True)) / x.std(1, keepdims=True)
+        np.testing.assert_allclose(scaled(mf.tensor(x).to(name)).numpy(), expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("parts", "error", "message"),
+    [
+        ({"identity": (0.0,)}, FuseError, "has 1 states, expected at least two in a tuple; write identity=0.0"),
+        ({"identity": ()}, FuseError, "has 0 states"),
+        ({"identity": (0.0, None)}, FuseError, "contains NoneType, expected a number for each state"),
+        ({"map": lambda x: x}, FuseError, "map returned one value, expected a tuple of 2"),
+        ({"map": lambda x: (x, x, x)}, FuseError, "map returned 3 values, expected a tuple of 2"),
+        ({"map": None}, FuseError, "got 1 arguments, expected 2, one for each state"),
+        ({"combine": lambda a, b: a[0]}, FuseError, "combine returned one value, expected a tuple of 2"),
+        ({"combine": lambda a, b: None}, FuseError, "combine returned None, expected a tuple of 2"),
+        ({"combine": lambda a, b: (a[0], a[1] > b[1])}, FuseError, "combine returned bool in state 1"),
+        ({"combine": lambda a, b: (a[0] - b[0], a[1])}, FuseError, "is not its identity"),
+        ({"combine": lambda a, b: (a[0] + b[0], a[1] + b[1] + a[0] * b[0] * a[0])}, FuseError, "must be commutative"),
+        ({"map": lambda x: (x, x > 0)}, DTypeError, "identity 0.0 of state 1 does not fit a reduction of bool"),
+        (
+            {"map": lambda x: (x, x.to(mf.int32)), "identity": (0.0, 0.5)},
+            DTypeError,
+            "identity 0.5 of state 1 is not an int32",
+        ),
+        ({"finish": lambda a, b: 1.0}, FuseError, "finish returned float, expected one element"),
+    ],
+)
+def test_wrong_states_are_refused(parts, error, message):
+    def add_both(a, b):
+        return a[0] + b[0], a[1] + b[1]
+
+    with pytest.raises(error, match=message.replace("(", r"\(")):
+        mf.reduction(**({"map": lambda x: (x, x), "combine": add_both, "identity": (0.0, 0.0)} | parts))(mf.ones(3))
+
+
+def test_several_states_have_no_gradient():
+    x = mf.tensor(array(3, 5), requires_grad=True)
+    with pytest.raises(GradientError, match="pool_moments: its combine has no gradient"):
+        variance(x, dim=1).sum().backward()
+    with mf.no_grad():
+        assert variance(x, dim=1).shape == (3,)

@@ -299,12 +299,6 @@ def fold_lanes(op, exchange, x, distance):
 
 
 @device
-def fold_among(op, x, distance):
-    """Reduce a value over 2 * `distance` lanes; each lane gets the result."""
-    return fold_lanes(op, exchange_one, x, distance)
-
-
-@device
 def fold_states_along_x(op, exchange, put, get, x, parts, first):
     """Reduce a value over the threads along x, in a fixed order: within each warp, then over all warps.
 

@@ -187,6 +187,7 @@ def add_range(base: Node, nonzero: NonzeroRanges | None, padded: Node) -> Nonzer
 # times, but with fewer accumulators and simpler arithmetic, so it is faster if a row stays in registers or in a cache.
 
 
+@needs(Reduce)
 def lower_monoids(graph: Graph, target: Backend) -> Graph:
     """Replace reductions with several states by their definitions, where a row is short or the target has no kernel.
 
@@ -221,7 +222,7 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
         found: Node = states[operator.states.index(operator)]
         return found
 
-    return graph.rewrite(Reduce, lambda node: rule(node) if isinstance(node.function, Reduce) else node)
+    return graph.rewrite(lambda node: rule(node) if isinstance(node.function, Reduce) else node)
 
 
 def kept_between_sweeps(node: Node, target: Backend) -> int:

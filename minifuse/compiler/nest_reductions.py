@@ -74,14 +74,19 @@ def merge_reductions(graph: Graph, target: Backend) -> Graph:
         return graph
 
     def rule(node: Node, new: Node) -> Node:
-        if not isinstance(node.function, Reduce):
+        if not has_one_state(node):
             return new
         user, (x,) = node, node.inputs
         while isinstance(x.function, View | PadSlice) and graph.slice_updates.is_read_once(x, user):
             user, (x,) = x, x.inputs
-        return merge_reduction(new) if isinstance(x.function, Reduce) and graph.slice_updates.is_read_once(x, user) else new
+        return merge_reduction(new) if has_one_state(x) and graph.slice_updates.is_read_once(x, user) else new
 
     return graph.rebuild(rule)
+
+
+def has_one_state(node: Node) -> bool:
+    """Return whether a node is a reduction of one input."""
+    return isinstance(node.function, Reduce) and len(node.inputs) == 1
 
 
 def merge_reduction(outer: Node) -> Node:

@@ -205,7 +205,7 @@ def store_tile(
 
     out[start + row * row_step + column * column_step] = epilogue(alpha * sum, row, column, at), or four elements at once
     with epilogue4 if `wide`: then column_step is 1, and N, left and the address of every row are multiples of four elements.
-    The type in memory is `stored`, which may differ from that of the accumulators. If a row has several `lanes`, each with the
+    The type in memory is `stored`, which may differ from that of the accumulators. If a row has several `lanes`, with
     columns of `lane_indices`, they exchange columns before they store single elements.
     """
     interleaved = interleaved_indices(len(columns), lanes) if lanes > 1 else columns

@@ -87,3 +87,13 @@ def test_few_rows_are_split_and_many_are_not():
 def test_helpers():
     assert [power_of_two(n) for n in (0, 1, 2, 3, 256, 257, 2.5)] == [1, 1, 2, 4, 256, 512, 4]
     assert [ceil_div(n, 4) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
+
+
+def test_a_block_has_threads_along_both_axes_of_a_transposed_operand():
+    for shape in ((64, 151, 153, 16), (4096, 30)):
+        dims = (len(shape) - 1, *range(len(shape) - 1))
+        nest = nest_of(lambda x, y, dims=dims: x.permute(*dims) + y, zeros(*shape), zeros(*[shape[d] for d in dims]))
+        schedule = choose_schedule(nest)
+        lanes, turned = schedule.order
+        assert {nest.strides["in0"][lanes], nest.strides["in1"][turned]} == {1}
+        assert min(tile.threads for tile in schedule.tiles) >= 16

@@ -194,6 +194,22 @@ class Facts:
             and 8 * self.bytes_moved(name, size) >= most
         )
 
+    def turned_axis(self, lanes: int) -> int | None:
+        """Return the axis along which a large operand is contiguous, if it is not contiguous along the lanes; else None.
+
+        The operand moves at least an eighth of the bytes of the largest one.
+        """
+        moved = {name: self.bytes_moved(name, size) for name, size in self.accesses}
+        found = [
+            (moved[name], a)
+            for name, _ in self.accesses
+            if self.nest.strides[name][lanes] > MAX_LANE_STRIDE
+            and (a := self.contiguous_axis(name)) in self.free
+            and self.nest.strides[name][a] == 1
+            and 8 * moved[name] >= max(moved.values())
+        ]
+        return max(found)[1] if found else None
+
     def kept_bytes(self) -> int:
         """Return the bytes per point of a row that several stages need: they should stay in registers."""
         return sum(

@@ -25,6 +25,7 @@ MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more t
 MIN_STEPS_PER_CHUNK = 4
 WAVES = 4  # times that blocks of chunks fill the GPU: with one, a few blocks too many would double the time
 MIN_NEIGHBORS = 5  # loads of a point, from which a block has several rows: threads of neighboring rows load the same lines
+MAX_TURNED_THREADS = 512  # threads of a block that has threads along the axes of an operand that it transposes
 MAX_LOADED = 64  # elements that a thread loads before it computes
 MAX_STREAMS = 2  # outputs, above which a block stores to one row only
 MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
@@ -73,8 +74,12 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     tiles[lanes] = Tile(threads, registers, vector)
     order = [lanes]
     others = [a for a in facts.free if a != lanes and facts.sizes[a] > 1]
+    turned = facts.turned_axis(lanes)
+    if turned is not None:  # threads along both axes load the same sectors
+        threads, most = min(power_of_two(n), WARP), MAX_TURNED_THREADS
+        tiles[lanes] = Tile(threads, min(registers, 2, ceil_div(n, threads)))
     if threads < most and others:
-        y = others[-1]
+        y = others[-1] if turned is None else turned
         shares = any(not nest.strides[name][lanes] and nest.strides[name][y] for name, _ in facts.accesses)
         down = 4 if facts.short and shares and points >= 16 * BUSY_THREADS else 1
         tiles[y] = Tile(min(most // threads, power_of_two(facts.sizes[y])), down)

@@ -28,7 +28,15 @@ from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reorder import reorder
-from .rules import decompose, expand_powers, lower_gather, lower_monoids, merge_slice_gradients, split_reductions
+from .rules import (
+    decompose,
+    expand_powers,
+    lower_gather,
+    lower_monoids,
+    merge_slice_gradients,
+    reduce_rows_first,
+    split_reductions,
+)
 from .trace_result import TracedGraph
 
 REWRITES: tuple[Pass, ...] = (
@@ -39,6 +47,7 @@ REWRITES: tuple[Pass, ...] = (
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)
     lower_monoids,  # argmax of short rows -> a maximum, and the lowest index of the elements that equal it
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
+    reduce_rows_first,  # sum((x - x.mean(1)) ** 2) -> the sums of rows, in the kernel of the mean, and their sum
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
     inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it

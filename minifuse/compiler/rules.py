@@ -5,6 +5,7 @@ that a rule matches are named by `needs`: its pass does not run on a graph witho
 """
 
 from bisect import bisect, insort
+from itertools import islice
 from math import prod
 from typing import NamedTuple
 
@@ -253,8 +254,44 @@ MAX_ROWS_TO_SPLIT_EARLY = 64  # with at most this many rows, shorter ones are sp
 MIN_SIZE_TO_SPLIT_COLUMNS = 1 << 18  # elements of an array whose columns are split
 MIN_CHUNKS_PER_COLUMN = 16  # chunks into which a column is split, at least
 MIN_CHUNKS_IN_ALL_COLUMNS = 1 << 14  # chunks that keep a GPU busy: fewer columns are split into more chunks
+MAX_ROW_NODES = 64  # nodes in which a reduction of rows is looked for: keeps the pass linear
 MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep a GPU busy
 MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
+
+
+@needs(Reduce, ops=2)
+def reduce_rows_first(graph: Graph, _target: Backend) -> Graph:
+    """Reduce rows before the other dims, where values depend on a reduction of their row: one kernel does both.
+
+    The mean of each row and the sum of squared distances are reduced by one kernel, which reads each row once:
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.ir.graph import Argument
+    >>> x = Node(Argument(0), (), (64, 1000), float32)
+    >>> distance = x - Reduce(add, (1,))(x).expand(64, 1000) / 1000
+    >>> print(reduce_rows_first(Graph((Reduce(add, (0, 1))(distance * distance),)), PythonBackend()))
+    sum0 = sum(x0, dim=1)
+    expand0 = expand(sum0, 64, 1000)
+    div0 = expand0 / 1000
+    sub0 = x0 - div0
+    mul0 = sub0 * sub0
+    sum1 = sum(mul0, dim=1)
+    sum2 = sum(sum1, dim=0)
+    """
+
+    def rule(node: Node) -> Node:
+        match node:
+            case Node(Reduce(dims=dims, operator=operator), (x,)) if len(dims) > 1:
+                for found in islice(iter_inlined(node), MAX_ROW_NODES):
+                    if isinstance(found.function, Reduce) and found.inputs[0].shape == x.shape:
+                        row = found.function.dims
+                        if x.ndim - 1 in row and set(row) < set(dims):
+                            result: Node = Reduce(operator, tuple(d for d in dims if d not in row))(Reduce(operator, row)(x))
+                            return result
+        return node
+
+    return graph.rewrite(rule)
 
 
 @needs(Reduce)

@@ -94,14 +94,11 @@ def float_limits(x: "Array") -> tuple[float, float]:
 
 @implements(np.rint)
 def rint(x: "Array") -> "Array":
-    """Round to the nearest integer, half to even. A zero has the sign of x.
-
-    Floats of at least 1 / epsilon are integers. So an addition of 1 / epsilon rounds to an integer, as the processor rounds.
-    """
+    """Round to the nearest integer, half to even. A zero has the sign of x."""
     (x,) = promote_to_float(x)
     x = x.detach()
     limit, size = 1 / float_limits(x)[0], abs(x)
-    nearest = (size + limit) - limit
+    nearest = (size + limit) - limit  # from `limit` on, all floats are integers: the sum is rounded to one
     nearest = where(eq(nearest, 0), x * 0, where(x < 0, -nearest, nearest))
     return where(size < limit, nearest, x)  # NaN is not less
 

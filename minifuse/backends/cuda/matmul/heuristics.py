@@ -235,7 +235,7 @@ def estimate_cycles(
         + BM * BN / SUMS_STORED_PER_CYCLE
         + max_blocks * BM * BN * depth / (128 * throughput[min(max_blocks, len(throughput)) - 1])
     )
-    if parts == 1 and not can_store_vectors(p):
+    if parts == 1 and not shape.is_thin and not can_store_vectors(p):
         cycles += max_blocks * (STARTUP_CYCLES + BM * BN / SINGLE_SUMS_STORED_PER_CYCLE) / shape.blocks
     cycles += max_blocks * part_K * prologue_cycles(shape, p)
     size = p.matrix_count * p.M * p.N

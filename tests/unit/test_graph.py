@@ -15,7 +15,7 @@ import minifuse as mf
 from minifuse.compiler import plan as plan_module
 from minifuse.compiler.iteration_space import IterationSpace
 from minifuse.compiler.plan import Plan, TensorMeta, call, plan_key, plans, runs
-from minifuse.compiler.rules import CHUNK_SIZE
+from minifuse.compiler.reduction_rules import CHUNK_SIZE
 from minifuse.core import operators as op
 from minifuse.core.dtypes import float32, float64, int64
 from minifuse.core.errors import FuseError

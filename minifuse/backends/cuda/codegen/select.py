@@ -104,13 +104,13 @@ def generate_scheduled(
 
 
 def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_aligned: bool) -> bool:
-    """Return whether a template generates a kernel: effects, segment sums, pointwise gathers, large transposed operands."""
+    """Return whether a template generates a kernel: effects, segment sums, gathers in vectors, large transposed operands."""
     across = axis_across(kernel, nest)
     if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
         return True
     is_segment_sum = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None
-    is_pointwise = not kernel.find_all(ReduceExpr)
-    return bool(kernel.effects) or (is_pointwise and has_plain_gather(kernel, raws)) or is_segment_sum
+    has_vectors = nest.sizes[-1] % 4 == 0 or not kernel.find_all(ReduceExpr)
+    return bool(kernel.effects) or (has_vectors and has_plain_gather(kernel, raws)) or is_segment_sum
 
 
 def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:

@@ -361,7 +361,7 @@ Pass = Callable[[Graph, Backend], Graph]
 
 
 class Needs(NamedTuple):
-    """What a graph must have so that a pass may change it."""
+    """The functions, ops and steps that a graph must have so that a pass may change it."""
 
     kinds: frozenset[type | Operator]
     """One of these operators, or a function of one of these classes; `Store` if the call must change an argument."""

@@ -44,6 +44,8 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
     """
 
     def rule(node: Node) -> Node:
+        if not isinstance(node.function, Reduce):
+            return node
         operator, dims = node.function.operator, node.function.dims
         if not isinstance(operator, MonoidState) or operator.monoid.definition is None or len(node.inputs) == 1:
             return node
@@ -53,7 +55,7 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
         found: Node = states[operator.states.index(operator)]
         return found
 
-    return graph.rewrite(lambda node: rule(node) if isinstance(node.function, Reduce) else node)
+    return graph.rewrite(rule)
 
 
 def kept_between_sweeps(node: Node, target: Backend) -> int:

@@ -181,32 +181,30 @@ class Facts:
         outputs = [self.nest.strides[f"out{k}"] for k in range(len(self.nest.kernel.outputs))]
         return max(pairs, key=lambda p: (self.sizes[p[0]] * self.sizes[p[1]], any(s[p[0]] == 1 for s in outputs)))
 
-    def turned_loads(self, lanes: int) -> tuple[str, ...]:
-        """Return the large inputs whose neighbors are along another axis than the lanes, although they vary along these."""
+    def turned_operands(self, lanes: int) -> list[tuple[str, int]]:
+        """Return (name, bytes of an element) of the large operands whose neighbors are along another axis than the lanes.
+
+        Each moves at least an eighth of the bytes of the largest operand.
+        """
         most = max(self.bytes_moved(name, size) for name, size in self.accesses)
-        return tuple(
-            name
+        return [
+            (name, size)
             for name, size in self.accesses
-            if name.startswith("in")
-            and size == 4
-            and self.nest.strides[name][lanes] > 4
+            if self.nest.strides[name][lanes] > MAX_LANE_STRIDE
             and 1 in self.nest.strides[name]
             and 8 * self.bytes_moved(name, size) >= most
-        )
+        ]
+
+    def turned_loads(self, lanes: int) -> tuple[str, ...]:
+        """Return the inputs of 4 bytes among the turned operands: a block can transpose them in shared memory."""
+        return tuple(name for name, size in self.turned_operands(lanes) if name.startswith("in") and size == 4)
 
     def turned_axis(self, lanes: int) -> int | None:
-        """Return the axis along which a large operand is contiguous, if it is not contiguous along the lanes; else None.
-
-        The operand moves at least an eighth of the bytes of the largest one.
-        """
-        moved = {name: self.bytes_moved(name, size) for name, size in self.accesses}
+        """Return the axis of the result along which the largest turned operand is contiguous; None if there is none."""
         found = [
-            (moved[name], a)
-            for name, _ in self.accesses
-            if self.nest.strides[name][lanes] > MAX_LANE_STRIDE
-            and (a := self.contiguous_axis(name)) in self.free
-            and self.nest.strides[name][a] == 1
-            and 8 * moved[name] >= max(moved.values())
+            (self.bytes_moved(name, size), a)
+            for name, size in self.turned_operands(lanes)
+            if (a := self.contiguous_axis(name)) in self.free and self.nest.strides[name][a] == 1
         ]
         return max(found)[1] if found else None
 

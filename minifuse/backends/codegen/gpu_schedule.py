@@ -61,12 +61,13 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
         registers = 4 if cost * short <= MAX_REPEATED_COST else 2 if cost * short <= 2 * MAX_REPEATED_COST else 1
         if len(facts.accesses) > 4 and any(abs(nest.strides[name][lanes]) > 1 for name, _ in facts.accesses):
             registers = min(registers, 2)
-    while registers > 1 and (points < BUSY_THREADS * vector * registers or registers * len(facts.loads()) > MAX_LOADED):
+    loads = len(facts.loads())
+    while registers > 1 and (points < BUSY_THREADS * vector * registers or registers * loads > MAX_LOADED):
         registers //= 2
     elements = registers * vector
     most = 128 if elements > 4 else 256
     threads = min(most, power_of_two(ceil_div(n, elements)))
-    if vector == 1 and len(facts.loads()) >= MIN_NEIGHBORS and len(nest.kernel.outputs) <= MAX_STREAMS:
+    if vector == 1 and loads >= MIN_NEIGHBORS and len(nest.kernel.outputs) <= MAX_STREAMS:
         threads, most = min(threads, WARP), 128
     threads, registers = least_waste(n, threads, registers, vector)
     if n == 1:

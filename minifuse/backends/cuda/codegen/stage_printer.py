@@ -27,7 +27,7 @@ MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value is
 
 
 class Sink(NamedTuple):
-    """What happens to values at each point: they are accumulated, or one is stored."""
+    """A consumer of values at each point, which accumulates them or stores one."""
 
     values: tuple[Expression, ...]
     axes: Axes

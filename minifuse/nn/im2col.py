@@ -67,7 +67,7 @@ def check_windows(name: str, image: Sequence[int], kernel: Sequence[int], geomet
 
 def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[int, ...], tuple[Range, ...]]:
     """Return the shape of (C, ..., N) with padded image dims, and the slices that contain the original elements."""
-    sides = ((0, 0), *padding, (0, 0))
+    sides = (*[(0, 0)] * (z.ndim - len(padding) - 1), *padding, (0, 0))
     shape = tuple(before + n + after for n, (before, after) in zip(z.shape, sides, strict=True))
     return shape, tuple((before, 1, n) for n, (before, _) in zip(z.shape, sides, strict=True))
 
@@ -179,17 +179,22 @@ class WindowGradient(WindowOp):
 class Patches(View):
     """View of all windows of the image dims: (C, ..., N) -> (C, *size, *out_size, N), without a copy.
 
-    The parameters are size, step and dilation of the windows, each with one number for each dim.
+    The parameters are size, step and dilation of the windows, each with one number for each dim. Several dims may precede
+    those of the image.
     """
 
     __slots__ = ()
 
+    def first_dim(self, ndim: int) -> int:
+        """Return the first image dim of an array: only the last dim follows the image."""
+        return ndim - len(self.parameters[0]) - 1
+
     def layout(self, layout: Layout) -> Layout:
         """Return the layout of the windows: the dims of the index in a window precede those of the window's position."""
+        first, ndim = self.first_dim(layout.ndim), layout.ndim
         for d, numbers in enumerate(zip(*self.parameters, strict=True)):
-            layout = layout.sliding_windows(1 + d, *numbers)
-        n = len(self.parameters[0])
-        return layout.permute(0, *range(n + 2, 2 * n + 2), *range(1, n + 2))
+            layout = layout.sliding_windows(first + d, *numbers)
+        return layout.permute(*range(first), *range(ndim, layout.ndim), *range(first, ndim))
 
     def vjp(self, g: Array, y: Array | None, x: Array) -> Gradients:
         """Return the gradient: the sum over overlapping windows, or one convolution if `as_convolution` returns one."""
@@ -198,21 +203,23 @@ class Patches(View):
         size, step, dilation = self.parameters
         if size == step and set(dilation) == {1}:
             return (self.merge_windows(g, x.shape),)
+        first = self.first_dim(x.ndim)
         for d, numbers in reversed([*enumerate(zip(*self.parameters, strict=True))]):
-            window_dim, position_dim = 1 + d, 1 + 2 * d  # dims of the index in a window, and of window positions
+            window_dim, position_dim = first + d, first + 2 * d  # dims of the index in a window, and of window positions
             g = g.permute(*(k for k in range(g.ndim) if k != window_dim), window_dim)
             g = overlap_add(
-                g, (*g.shape[:position_dim], x.shape[1 + d], *g.shape[position_dim + 1 : -1]), position_dim, *numbers
+                g, (*g.shape[:position_dim], x.shape[first + d], *g.shape[position_dim + 1 : -1]), position_dim, *numbers
             )
         return (g,)
 
     def merge_windows(self, g: A, shape: Sequence[int]) -> A:
         """Return the gradient for adjacent windows: one reshape, which is a view if g has the layout of x."""
-        dims = len(self.parameters[0])
-        order = [d for k in range(dims) for d in (1 + dims + k, 1 + k)]  # the window position, then the index in the window
-        sizes = [g.shape[1 + dims + k] * g.shape[1 + k] for k in range(dims)]
-        y = g.permute(0, *order, 2 * dims + 1).reshape(g.shape[0], *sizes, g.shape[-1])
-        uncovered = [(0, n - size) for n, size in zip(shape[1:-1], sizes, strict=True)]
+        first, last = self.first_dim(len(shape)), len(shape) - 1
+        pairs = [(last + k, first + k) for k in range(last - first)]  # the window position, and the index in the window
+        sizes = [g.shape[position] * g.shape[index] for position, index in pairs]
+        order = [d for position, index in pairs for d in (position, index)]
+        y = g.permute(*range(first), *order, g.ndim - 1).reshape(*g.shape[:first], *sizes, g.shape[-1])
+        uncovered = [(0, n - size) for n, size in zip(shape[first:-1], sizes, strict=True)]
         return PadSlice(*padded_shape(y, uncovered))(y) if any(map(any, uncovered)) else y
 
     def as_convolution(self, g: Node, x: Node) -> Node | None:
@@ -224,7 +231,7 @@ class Patches(View):
         size, step, dilation = self.parameters
         product, out_size, n = strip_reshapes(g), g.shape[1 + len(size) : -1], g.shape[-1]
         is_product = isinstance(product.function, Matmul) and product.ndim == 3 and g.shape[0] % product.shape[0] == 0
-        if not is_product or product.shape[2] != math.prod(out_size) * n:
+        if not is_product or self.first_dim(x.ndim) != 1 or product.shape[2] != math.prod(out_size) * n:
             return None
         a, b = product.inputs  # (groups, C / groups * size, M), (groups, M, prod(out_size) * N)
         groups, m, pad = a.shape[0], a.shape[2], padding_op(x)

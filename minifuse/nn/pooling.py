@@ -1,7 +1,8 @@
 """Pooling: the maximum or the mean of each window, as functions and as modules. Each is one composite op.
 
 A pooling is a view and a reduction. The windows of the images are a view that has one dim for each dim of a window, and
-these dims are reduced. Nothing is copied. As in convolutions, the batch is the innermost dim of the result in memory.
+these dims are reduced. Nothing is copied. The result has the memory order of the images: row-major if they are contiguous,
+else the batch is its innermost dim, as in the results of convolutions.
 
 Not supported: returning indices; inputs without a batch dim (write x[None]).
 """
@@ -9,9 +10,10 @@ Not supported: returning indices; inputs without a batch dim (write x[None]).
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
 from ..core.errors import ShapeError
-from ..core.operators import add, maximum, minimum, where
+from ..core.operators import Operator, add, maximum, minimum, where
 from ..ir.array_functions import A, BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View, matmul
 from ..ir.array_methods import Array
 from .activations import require_floats
@@ -66,8 +68,8 @@ def max_pool2d(
     -------
     Tensor (N, C, PH, PW)
         PH = (H + 2 * padding - dilation * (KH - 1) - 1) / stride + 1, rounded down, or up with `ceil_mode`, where
-        windows that would start in the padding after the image are left out. PW likewise. The batch is the innermost dim in
-        memory.
+        windows that would start in the padding after the image are left out. PW likewise. It is contiguous if x is; else
+        the batch is its innermost dim in memory.
 
     Raises
     ------
@@ -105,7 +107,7 @@ def pool_max(
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
     size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
-    return apply(BoundFunction(_pool_max, (size, geometry)), x)
+    return apply(BoundFunction(_pool_max, (size, geometry, x.is_contiguous())), x)
 
 
 def avg_pool1d(
@@ -143,7 +145,8 @@ def avg_pool2d(
     Returns
     -------
     Tensor (N, C, PH, PW)
-        PH = (H + 2 * padding - KH) // stride + 1, PW likewise. The batch is the innermost dim in memory.
+        PH = (H + 2 * padding - KH) // stride + 1, PW likewise. It is contiguous if x is; else the batch is its innermost
+        dim in memory.
 
     Raises
     ------
@@ -168,7 +171,7 @@ def pool_mean(
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
     size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, False)
     require_floats(name, x)
-    return apply(BoundFunction(_pool_mean, (size, geometry, bool(count_include_pad))), x)
+    return apply(BoundFunction(_pool_mean, (size, geometry, x.is_contiguous(), bool(count_include_pad))), x)
 
 
 def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
@@ -229,7 +232,7 @@ def pool_adaptively(name: str, dims: int, x: A, output_size: int | Sequence[int 
         raise ShapeError(f"{name}: got x of shape {x.shape}, expected at least 1 element along each of its last {dims} dims")
     requested_sizes = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
     sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(requested_sizes)]
-    return apply(BoundFunction(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1),)), x)
+    return apply(BoundFunction(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1), x.is_contiguous())), x)
 
 
 # Checks of arguments.
@@ -293,46 +296,59 @@ def compute_window_geometry(
 # Composite ops.
 
 
-def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry) -> Array:
-    z = x.permute(*range(1, x.ndim), 0)
+def images_in_memory_order(x: Array, is_contiguous: bool) -> Array:
+    """Return images as (C, ..., N), with the batch innermost, or, if they are contiguous, as (N, C, ..., 1)."""
+    return x.reshape(*x.shape, 1) if is_contiguous else x.permute(*range(1, x.ndim), 0)
+
+
+def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_contiguous: bool) -> Array:
+    z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
         shape, slices = padded_shape(z, geometry.padding)
         lowest = z.apply(Full(shape, z.dtype), maximum.identity_for(z.dtype))
         z = SliceUpdate((View("slice", slices),))(lowest, z)
-    z = extract_patches(z, size, geometry.stride, geometry.dilation)
-    return batch_first(ReduceFirst(maximum, tuple(range(1, len(size) + 1)))(z), len(size))
+    return batch_first(reduce_windows(ReduceFirst, maximum, z, size, geometry.stride, geometry.dilation), len(size))
 
 
-def _pool_mean(x: Array, size: tuple[int, ...], geometry: WindowGeometry, counts_padding: bool) -> Array:
-    z = x.permute(*range(1, x.ndim), 0)
+def _pool_mean(
+    x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_contiguous: bool, counts_padding: bool
+) -> Array:
+    z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
         z = PadSlice(*padded_shape(z, geometry.padding))(z)
-    y = window_sums(z, size, geometry.stride)
+    y, dims = window_sums(z, size, geometry.stride), len(size)
     if counts_padding:
-        return batch_first(y / math.prod(size), len(size))
+        return batch_first(y / math.prod(size), dims)
     for d, (n, k, step, (before, _)) in enumerate(zip(x.shape[2:], size, geometry.stride, geometry.padding, strict=True)):
-        window_start = x.positions(y.shape[1 + len(size) + d]) * step - before
+        window_start = x.positions(y.shape[d - dims - 1]) * step - before
         count = minimum(window_start + k, n) - maximum(window_start, 0)
-        y = y / count.to(x.dtype).reshape(-1, *[1] * (len(size) - d))
-    return batch_first(y, len(size))
+        y = y / count.to(x.dtype).reshape(-1, *[1] * (dims - d))
+    return batch_first(y, dims)
 
 
 def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
-    """Return the sum of each window: (C, ..., N) -> (C, 1, ..., *out_size, N)."""
-    return Reduce(add, tuple(range(1, len(size) + 1)))(extract_patches(z, size, step, (1,) * len(size)))
+    """Return the sum of each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
+    return reduce_windows(Reduce, add, z, size, step, (1,) * len(size))
+
+
+def reduce_windows(reduction: type[Reduce], operator: Operator, z: A, size: tuple[int, ...], *geometry: Any) -> A:
+    """Reduce each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
+    first, dims = z.ndim - len(size) - 1, len(size)
+    y = reduction(operator, tuple(range(first, first + dims)))(extract_patches(z, size, *geometry))
+    return y.reshape(*y.shape[:first], *y.shape[first + dims :])
 
 
 def batch_first(y: A, dims: int) -> A:
-    """Drop the reduced dims and move the batch to the front: (C, 1, ..., *out_size, N) -> (N, C, *out_size)."""
-    return y.reshape(y.shape[0], *y.shape[1 + dims :]).permute(dims + 1, *range(dims + 1))
+    """Return images as (N, C, ...): the inverse of `images_in_memory_order`."""
+    return y.permute(dims + 1, *range(dims + 1)) if y.ndim == dims + 2 else y.reshape(*y.shape[:-1])
 
 
-def _pool_adaptively(x: Array, sizes: tuple[int, ...]) -> Array:
-    z = x.permute(*range(1, x.ndim), 0)
-    for d, part_count in enumerate(sizes, 1):
+def _pool_adaptively(x: Array, sizes: tuple[int, ...], is_contiguous: bool) -> Array:
+    z = images_in_memory_order(x, is_contiguous)
+    for d, part_count in enumerate(sizes, z.ndim - len(sizes) - 1):
         if z.shape[d] % part_count:
             z = matmul(z.transpose(d, -1), averaging_matrix(x, z.shape[d], part_count)).transpose(d, -1)
-    size = tuple(n // part_count for n, part_count in zip(z.shape[1:-1], sizes, strict=True))
+    size = tuple(n // part_count for n, part_count in zip(z.shape[-len(sizes) - 1 : -1], sizes, strict=True))
     return batch_first(window_sums(z, size, size) / math.prod(size), len(size))
 
 

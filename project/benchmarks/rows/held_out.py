@@ -18,6 +18,7 @@ from ..held_out import PROGRAMS
 from ..held_out.program import BenchDraw, Program, weights
 from ..row import US, Bench, Contest, Player, Row, Work, is_ours, to_float64
 
+FAST = f"{US}, fast math"
 GROUP = "held-out"
 GRADIENTS = f"{GROUP}-gradients"
 
@@ -36,7 +37,7 @@ def forward_row(program: Program, is_on_gpu: bool) -> Row:
         _, inputs = inputs_of(program, bench, is_on_gpu)
         exact = program.exact(*[to_float64(bench.read(x)) for x in inputs])
         exact = bench.read(exact) if isinstance(exact, tuple) else np.asarray(exact)
-        works = player_functions(bench, program.on)
+        works = player_functions(bench, program.on, is_on_gpu)
         players: dict[str, Player] = {who: partial(work, *bench.lend(who, inputs)) for who, work in works.items()}
         nbytes = 4 * (sum(x.size for x in inputs) + exact.size)
         return Contest(players, exact, tolerance=program.tolerance, nbytes=nbytes)
@@ -55,7 +56,7 @@ def gradient_row(program: Program, is_on_gpu: bool) -> Row:
         exact = bench.read(gradients(program, bench, checker, program.loss, [in_float64(x) for x in inputs])())
         players = {
             who: gradients(program, bench, who, lambda module, work=work: work, inputs)
-            for who, work in player_functions(bench, program.loss).items()
+            for who, work in player_functions(bench, program.loss, is_on_gpu).items()
         }
         nbytes = 4 * (sum(x.size for x in inputs) + exact.size)
         return Contest(players, exact, tolerance=program.gradient_tolerance, nbytes=nbytes)
@@ -63,9 +64,11 @@ def gradient_row(program: Program, is_on_gpu: bool) -> Row:
     return Row(program.name, group(GRADIENTS, is_on_gpu), setup)
 
 
-def player_functions(bench: Bench, work_on: Callable[[Any], Work]) -> dict[str, Work]:
-    """Return the function as each player calls it: fused, or operation by operation."""
+def player_functions(bench: Bench, work_on: Callable[[Any], Work], is_on_gpu: bool) -> dict[str, Work]:
+    """Return the function as each player calls it: fused, on a GPU with approximations too, or operation by operation."""
     works = {US: mf.fuse(work_on(mf)), EAGER: work_on(mf)}
+    if is_on_gpu:
+        works[FAST] = mf.use_fast_math()(mf.fuse(work_on(mf)))
     if "torch" in bench.peers:
         works["torch"] = work_on(bench.peers["torch"])
     if "torch.compile" in bench.peers:

@@ -74,6 +74,7 @@ class Backend:
     kept_nbytes = 0  # bytes of elements that a kernel reads twice for free: they stay in registers or in a cache
     columns_per_block = 1  # adjacent columns that a kernel reduces together
     inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
+    narrows_integers = False  # whether kernels compute integers of 32 bits faster than those of 64
     has_fast_math = False  # whether kernels have functions for the approximations of operators, such as fast_div
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:

@@ -23,11 +23,12 @@ from .graph_changes import changed_lines, changed_order
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
+from .narrow_integers import narrow_integers
 from .nest_reductions import merge_reductions, nest_reductions
 from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
-from .reduction_rules import lower_monoids, reduce_rows_first, split_reductions
+from .reduction_rules import lower_monoids, reduce_rows_first, slice_before_reduction, split_reductions
 from .reorder import reorder
 from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
 from .trace_result import TracedGraph
@@ -37,6 +38,7 @@ REWRITES: tuple[Pass, ...] = (
     decompose,  # attention(q, k, v) -> softmax(q @ k.T) @ v, unless the target has a kernel for it
     expand_powers,  # x ** 3 -> x * x * x
     merge_slice_gradients,  # pad(g0) + pad(g1) -> one array with two slices
+    slice_before_reduction,  # x.sum(0)[1:] -> x[:, 1:].sum(0)
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)
     lower_monoids,  # argmax of short rows -> a maximum, and the lowest index of the elements that equal it
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
@@ -44,6 +46,7 @@ REWRITES: tuple[Pass, ...] = (
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
     inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it
+    narrow_integers,  # positions with 32 bits
 )
 PASSES: tuple[Pass, ...] = (
     *REWRITES,

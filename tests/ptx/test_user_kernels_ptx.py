@@ -11,7 +11,7 @@ from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import BY_NAME, bool_
 from minifuse.core.layout import Layout, row_major
 from minifuse.custom_kernels.indexed import IndexedPlan
-from minifuse.ir.kernel_ir import IndexValue, Kernel, LoopNest, cast, stride_kinds_of
+from minifuse.ir.kernel_ir import IndexValue, Kernel, LoopNest, cast
 
 NEW, OLD = (9, 0), (7, 5)
 ATOMICS = {"int32": "u32", "int64": "u64", "float32": "f32", "float64": "f64"}
@@ -28,7 +28,7 @@ def of_raw(kernel, *inputs, shape=None):
     step = IndexedPlan(form, values, names, kernel.raw, shape).step
     outputs, inputs = step.layouts()
     nest = LoopNest(step.shape, step.dims, [*outputs, *inputs])
-    return generate_kernel(step.kernel, nest, stride_kinds_of(step.indexed_layouts()))
+    return generate_kernel(step.kernel, nest, step.indexed_layouts())
 
 
 @pytest.mark.parametrize("cc", [NEW, OLD])

@@ -196,10 +196,19 @@ def test_integers_have_their_own_intrinsics(function, word):
 
 
 def test_a_small_divisor_is_a_constant_and_a_size_is_not():
-    for function in (lambda i: i // 16, lambda i: i.reshape(2, 3).T % 16):
-        assert "i64(16)" in text(function, mf.arange(6))
+    for function in (lambda i: i // 15, lambda i: i.reshape(2, 3).T % 15):
+        assert "i64(15)" in text(function, mf.arange(6))
     assert "i64(17)" not in text(lambda i: i // 17, mf.arange(6))
     assert "i64(16)" not in text(lambda i: i * 16, mf.arange(6))
+
+
+def test_a_quotient_by_a_power_of_two_is_a_shift():
+    i = mf.arange(-6, 6)
+    assert ">> 3" in text(lambda i: i // 8, i)
+    assert "& 7" in text(lambda i: i % 8, i)
+    assert "i32(x0[v0] >> 3)" in text(lambda i: i // 8, i.to("int32"))
+    assert ">>" not in text(lambda i: i // -8, i)
+    assert ">>" not in text(lambda x: x // 8, mf.ones(6))
 
 
 def test_integers_wrap_around():

@@ -17,7 +17,7 @@ from minifuse.compiler.plan import Plan
 from minifuse.core.errors import DTypeError, FuseError, IndexingError, OverlapError, ShapeError
 from minifuse.inspect.dry_run import launches_of
 from minifuse.ir.gather import Gather, ScatterAdd
-from minifuse.ir.kernel_ir import LoopNest, stride_kinds_of
+from minifuse.ir.kernel_ir import LoopNest
 from minifuse.testing import gradcheck
 
 RANDOM = np.random.default_rng(0)
@@ -396,7 +396,7 @@ def test_kernels_compile_for_a_gpu(function, inputs):
     for step in Plan(function, inputs).steps:
         outputs, read = step.layouts()
         nest = LoopNest(step.shape, step.dims, [*outputs, *read])
-        text = generate_kernel(step.kernel, nest, stride_kinds_of(step.indexed_layouts()))
+        text = generate_kernel(step.kernel, nest, step.indexed_layouts())
         threads = MAX_ROW_THREADS if text.form == "rows" else MAX_COLUMN_THREADS
         ptx = compile_ptx(python_kernel(text), [kind for _, kind in text.parameters], threads, cc=(9, 0)).ptx
         assert ".local" not in ptx

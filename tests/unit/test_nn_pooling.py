@@ -204,3 +204,17 @@ def test_x_is_a_tensor_and_means_are_of_floats():
     for name, fn in (("avg_pool2d", nn.avg_pool2d), ("adaptive_avg_pool2d", nn.adaptive_avg_pool2d)):
         with pytest.raises(DTypeError, match=f"{name}: got dtype int64, expected floats"):
             fn(mf.arange(16).reshape(1, 1, 4, 4), 2)
+
+
+@pytest.mark.parametrize(
+    "pool",
+    [
+        lambda x: nn.max_pool2d(x, 3, padding=1),
+        lambda x: nn.avg_pool2d(x, 3, padding=1),
+        lambda x: nn.adaptive_avg_pool2d(x, 2),
+    ],
+)
+def test_the_result_has_the_memory_order_of_the_images(pool):
+    for do in (pool, mf.fuse(pool)):
+        assert do(mf.ones(3, 4, 6, 6)).is_contiguous()
+        assert not do(mf.ones(4, 6, 6, 3).permute(3, 0, 1, 2)).is_contiguous()

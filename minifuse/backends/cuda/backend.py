@@ -59,6 +59,7 @@ class CudaBackend(Backend):
 
     is_host = False
     inlines_padding = True
+    narrows_integers = True
     kept_nbytes, columns_per_block = 1 << 16, WARP  # in the registers of a block
     has_fast_math = True
     splits_reductions = True

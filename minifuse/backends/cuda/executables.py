@@ -21,7 +21,6 @@ from ...ir.kernel_ir import (
     renumber_indexed_operands,
     renumber_operands,
     replace,
-    stride_kinds_of,
 )
 from ...ir.step_kernels import BatchedKernel, MatmulKernel
 from ...ir.steps import Step
@@ -86,7 +85,7 @@ class CudaKernel(Executable):
     @cached_property
     def generated(self) -> GeneratedKernel:
         """The kernel, if it is not split."""
-        return generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts()))
+        return generate_kernel(self.kernel, self.nest, self.step.indexed_layouts())
 
     @property
     def source(self) -> str:

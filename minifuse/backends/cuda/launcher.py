@@ -13,7 +13,8 @@ import numpy as np
 
 from ...core.dtypes import DType, Number, bool_
 from ...core.layout import Layout
-from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput, stride_kinds_of
+from ...core.rounding import ceil_div
+from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput
 from ...ir.step_kernels import MatmulKernel
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
@@ -78,7 +79,7 @@ class CudaKernelLauncher:
         is_aligned: bool = True,
     ) -> None:
         axes = () if split is None else split.axes
-        self.text = text = generate_kernel(kernel, nest, stride_kinds_of(raws), is_aligned, axes, has_constants)
+        self.text = text = generate_kernel(kernel, nest, raws, is_aligned, axes, has_constants)
         self.unaligned: Callable[[], CudaKernelLauncher] | None = None
         if text.schedule and text.wide:
             self.unaligned = cache(
@@ -199,7 +200,8 @@ def sizes_and_strides(
     values |= {f"{name}_{a}": s for name, strides in zip(operands, nest.strides, strict=True) for a, s in enumerate(strides)}
     values |= {f"{name}_{d}": s for name, x in indexed.items() for d, s in enumerate(x.strides)}
     if text.schedule is not None:
-        return values
+        tiles = enumerate(zip(nest.sizes, text.schedule.tiles, strict=True))
+        return values | {f"blocks{a}": ceil_div(n, tile.length) for a, (n, tile) in tiles}
     last = len(nest.sizes) - 1
     vectorized = [name for name in text.wide if name not in indexed]
     contiguous_axis = {name: text.across if name in text.tiled else last for name in vectorized}

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from math import prod
 from typing import NamedTuple
 
-from ....core.dtypes import DType, int64
+from ....core.dtypes import DType, int32, int64
 from ....ir.kernel_ir import (
     Constant,
     Expression,
@@ -53,11 +53,13 @@ class AxisPrinter(CudaPrinter):
     schedule : LoopSchedule
     kernel : Kernel, optional
         The kernel that is launched, if it has more parameters than that of the nest.
+    index_bits : int
+        The bits of indices, sizes and strides: 32 or 64.
     """
 
-    def __init__(self, nest: KernelNest, schedule: LoopSchedule, kernel: Kernel | None = None) -> None:
+    def __init__(self, nest: KernelNest, schedule: LoopSchedule, kernel: Kernel | None = None, index_bits: int = 64) -> None:
         super().__init__(nest.kernel, frozenset({int64}))
-        self.launched = kernel or nest.kernel
+        self.launched, self.index_bits = kernel or nest.kernel, index_bits
         self.padded = {x.inputs[1] for x in nest.kernel.order if is_padded_load(x)}
         self.nest, self.schedule, self.dialect = nest, schedule, CudaDialect()
         self.raws = {f"raw{k}": kinds for k, kinds in enumerate(nest.raws)}
@@ -94,12 +96,12 @@ class AxisPrinter(CudaPrinter):
         kernel = self.launched
         operands = [(f"out{k}", f"*{storage_of(e.dtype)}") for k, e in enumerate(kernel.outputs)]
         operands += [
-            (leaf_operand(e), "i64" if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}")
+            (leaf_operand(e), e.dtype.short if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}")
             for e in kernel.find_all(Load)
         ]
         operands += [(f"raw{k}", f"*{storage_of(dtype)}") for k, dtype in enumerate(kernel.indexed_dtypes())]
         numbers = [(f"p{p.index}", storage_of(p.dtype)) for p in kernel.find_all(KernelParameter)]
-        return [*operands, *numbers, *[(name, "i64") for name in self.used]]
+        return [*operands, *numbers, *[(name, f"i{self.index_bits}") for name in self.used]]
 
     def use(self, name: str) -> str:
         """Note that the text reads a size or a stride, and return its name."""
@@ -110,49 +112,48 @@ class AxisPrinter(CudaPrinter):
         """Return the size of an axis: a parameter."""
         return self.use(f"n{a}")
 
+    def bind_index(self, name: str, value: str, comment: str = "") -> None:
+        """Emit the definition of an index. Numba computes integers with 64 bits, so a narrow index is converted."""
+        is_narrow = self.index_bits == 32 and " " in value
+        self.line(f"{name} = {f'i32({value})' if is_narrow else value}{comment}")
+
     def grid_axes(self) -> list[int]:
         """Return the axes that are distributed over blocks."""
         return [a for a in self.tiles if a not in self.nest.reduced and not self.tiles[a].is_constant]
 
     def bind_axes(self) -> None:
         """Emit the first index of the thread along each axis."""
-        column = self.schedule.column
+        column, split = self.schedule.column, self.schedule.split
         rest = [a for a in self.grid_axes() if a not in (column, self.schedule.row)]
-        blocks: dict[int, str] = {}
-        if column is not None:
-            blocks[column] = "cuda.blockIdx.x"
         row = "cuda.blockIdx.x" if column is None else "cuda.blockIdx.z * cuda.gridDim.y + cuda.blockIdx.y"
         if self.schedule.row is not None:
             row = "cuda.blockIdx.z"
             self.bind(self.schedule.row, "cuda.blockIdx.y")
-        if rest:
-            split = self.schedule.split
-            if len(rest) > 1 or split:
-                self.line(f"row = {row}")
-            for a in reversed(rest if split else rest[1:]):
-                length = self.tiles[a].length
-                count = self.size(a)
-                if length > 1:
-                    self.line(f"blocks{a} = ({count} + {length - 1}) // {length}")
-                    count = f"blocks{a}"
-                blocks[a] = f"row % {count}"
-                if length > 1 or self.tiles[a].threads > 1:
-                    self.line(f"block{a} = row % {count}")
-                    blocks[a] = f"block{a}"
-                self.bind(a, blocks[a])
-                self.line(f"row //= {count}")
-            if not split:
-                blocks[rest[0]] = "row" if len(rest) > 1 else row
-                self.bind(rest[0], blocks[rest[0]])
-        elif self.schedule.split:
-            self.line(f"row = {row}")
+        if split:
+            self.bind_index("row", row)
+            row = "row"
+        divided = rest if split else rest[1:]
+        for a in reversed(divided):
+            has_blocks = self.tiles[a].length > 1
+            count = self.use(f"blocks{a}") if has_blocks else self.size(a)
+            outer = "row" if split or a != divided[0] else self.block_name(rest[0])
+            self.line(f"{outer}, {self.block_name(a)} = divmod{self.index_bits}({row}, {count})")
+            row = outer
+            if has_blocks:
+                self.bind(a, self.block_name(a))
+        if rest and not split and row != f"i{rest[0]}":
+            self.bind(rest[0], row)
         if column is not None:
-            self.bind(column, blocks[column])
+            self.bind(column, "cuda.blockIdx.x")
         self.bind_chunks()
         for a in sorted(self.nest.reduced):
             tile = self.tiles[a]
             if not tile.serial and not tile.is_constant:
-                self.line(f"i{a} = {self.first_index(a) or 0}")
+                self.bind_index(f"i{a}", self.first_index(a) or "0")
+
+    def block_name(self, a: int) -> str:
+        """Return the name for the number of a block along an axis: the index itself, if a block has one element."""
+        return f"block{a}" if self.tiles[a].length > 1 else f"i{a}"
 
     def bind_chunks(self) -> None:
         """Emit the first index of the chunk that this block reduces along each split axis, and the index after its last."""
@@ -161,14 +162,14 @@ class AxisPrinter(CudaPrinter):
             is_last = k == len(self.schedule.split) - 1
             part = number if is_last else f"{number} % {self.use(f'chunks{a}')}"
             self.line(f"first{a} = {part} * {self.use(f'chunk{a}')}{comment}")
-            self.line(f"end{a} = min(first{a} + chunk{a}, {self.size(a)})")
+            self.bind_index(f"end{a}", f"min(first{a} + chunk{a}, {self.size(a)})")
             number, comment = f"{number} // chunks{a}", ""
 
     def bind(self, a: int, block: str) -> None:
         """Emit the first index along an axis of the grid."""
         length, first = self.tiles[a].length, self.first_index(a)
         start = block if length == 1 else f"{length} * {block if ' ' not in block else f'({block})'}"
-        self.line(f"i{a} = {' + '.join(filter(None, [start, first]))}")
+        self.bind_index(f"i{a}", " + ".join(filter(None, [start, first])))
 
     def first_index(self, a: int) -> str:
         """Return the first index of the thread within the elements that one step covers; empty if it is 0."""
@@ -195,7 +196,8 @@ class AxisPrinter(CudaPrinter):
             if a not in self.checked and self.is_clamped(a):
                 self.line(f"is_i{a} = i{a} < {self.size(a)}")
                 step = self.tiles[a].vector
-                self.line(f"i{a} = min(i{a}, n{a} - {step})  # past the end it stores nothing, but reaches the barriers")
+                comment = "  # past the end it stores nothing, but reaches the barriers"
+                self.bind_index(f"i{a}", f"min(i{a}, n{a} - {step})", comment)
 
     def is_one_step(self, a: int) -> bool:
         """Return whether a thread has one element of a row along a reduced axis."""
@@ -308,7 +310,8 @@ class AxisPrinter(CudaPrinter):
         name = leaf_operand(e)
         if isinstance(e, IndexValue):
             address = self.address(name)
-            return f"({name} + {address})" if address != "0" else name
+            text = f"({name} + {address})" if address != "0" else name
+            return f"i32{text}" if e.dtype is int32 and address != "0" else text
         return self.dialect.load(f"{self.memory(name)}[{self.address(name)}]", e.dtype)
 
     def memory(self, name: str) -> str:

@@ -1,7 +1,8 @@
 """How generated CUDA kernels name functions, load elements and compute operators."""
 
 from ....core.dtypes import DType, bool_, int32, int64
-from ....ir.kernel_ir import Expression, Op
+from ....core.operators import floordiv, mod
+from ....ir.kernel_ir import Constant, Expression, Op
 from ...codegen.expression_printer import WRAPPING_OPS, ExpressionPrinter
 from ...codegen.loop_emitter import Dialect
 
@@ -47,9 +48,22 @@ class CudaPrinter(ExpressionPrinter):
                 return f"{e.dtype.short}({'-' if name == 'neg' else 'abs('}{inputs[0]}{')' * (name == 'abs')})"
             if name == "invert":
                 return f"(~{inputs[0]})"
+            if (shift := power_of_two_divisor(e)) is not None:
+                text = f"({inputs[0]} >> {shift})" if name == "floordiv" else f"({inputs[0]} & {2**shift - 1})"
+                return f"i32{text}" if e.dtype is int32 else text
             if e.dtype is int32 and name in BY_KIND:
                 return f"i32({super().text(e)})"
         return super().text(e)
+
+
+def power_of_two_divisor(e: Op) -> int | None:
+    """Return k if an integer is divided by 2**k: then the quotient, which is rounded down, is a shift by k bits."""
+    if e.operator is not floordiv and e.operator is not mod:
+        return None
+    divisor = e.inputs[1]
+    if not (e.dtype in (int32, int64) and isinstance(divisor, Constant) and int(divisor.value).bit_count() == 1):
+        return None
+    return int(divisor.value).bit_length() - 1 if divisor.value > 0 else None
 
 
 def storage_of(dtype: DType) -> str:

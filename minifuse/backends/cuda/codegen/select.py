@@ -3,11 +3,22 @@
 Sizes affect the schedule and the selection of a template. Of all sizes, the text contains only those of constant tiles.
 """
 
+from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
 
-from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, Load, LoopNest, ReadOutput, ReduceExpr
+from ....core.layout import Layout
+from ....ir.kernel_ir import (
+    IndexedLoad,
+    IndexValue,
+    Kernel,
+    Load,
+    LoopNest,
+    ReadOutput,
+    ReduceExpr,
+    stride_kinds_of,
+)
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
@@ -47,7 +58,7 @@ class GeneratedKernel(NamedTuple):
 def generate_kernel(
     kernel: Kernel,
     nest: LoopNest,
-    raws: tuple[str, ...] = (),
+    indexed: Sequence[Layout] = (),
     is_aligned: bool = True,
     split: tuple[int, ...] = (),
     has_constants: bool = True,
@@ -58,8 +69,8 @@ def generate_kernel(
     ----------
     kernel : Kernel
     nest : LoopNest
-    raws : tuple of str
-        The stride kinds of indexed operands.
+    indexed : sequence of Layout
+        The layouts of indexed operands.
     is_aligned : bool
         Whether operands may move in vectors whatever their addresses are. A template looks at the addresses.
     split : tuple of int
@@ -67,9 +78,10 @@ def generate_kernel(
     has_constants : bool
         Whether the text may contain the size of a reduction.
     """
-    scheduled = generate_scheduled(kernel, nest, raws, is_aligned, split, has_constants)
+    scheduled = generate_scheduled(kernel, nest, indexed, is_aligned, split, has_constants)
     if scheduled is not None:
         return scheduled
+    raws = stride_kinds_of(indexed)
     found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     is_band = found is not None and is_banded(kernel, nest, found[1])
     share = chunk_partition_of(kernel, nest, raws) if found is None else None
@@ -79,12 +91,13 @@ def generate_kernel(
 def generate_scheduled(
     kernel: Kernel,
     nest: LoopNest,
-    raws: tuple[str, ...] = (),
+    indexed: Sequence[Layout] = (),
     is_aligned: bool = True,
     split: tuple[int, ...] = (),
     has_constants: bool = True,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
+    raws = stride_kinds_of(indexed)
     is_general = kernel.is_nested or kernel.has_states  # no template prints it
     if not is_general and has_template(kernel, nest, raws, is_aligned):
         return None
@@ -100,7 +113,20 @@ def generate_scheduled(
         return None
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
     reductions = nested_reductions(kernel, nest)
-    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule)
+    bits = index_bits(nest, indexed, schedule)
+    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule, bits)
+
+
+def index_bits(nest: LoopNest, indexed: Sequence[Layout], schedule: LoopSchedule) -> int:
+    """Return the bits of indices and positions: 32 if all of them fit, also those past the end of an axis, else 64.
+
+    A GPU computes 64-bit integers by several instructions, and divides them by more than a hundred.
+    """
+    ends = [n + tile.length for n, tile in zip(nest.sizes, schedule.tiles, strict=True)]
+    spans = [sum(abs(s) * n for s, n in zip(strides, ends, strict=True)) for strides in nest.strides]
+    spans += [sum(abs(s) * n for s, n in zip(x.strides, x.shape, strict=True)) for x in indexed]
+    free = prod(n for a, n in enumerate(nest.sizes) if a < nest.row_axes or schedule.split)
+    return 32 if max([*ends, *spans, free]) < 2**31 else 64
 
 
 def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_aligned: bool) -> bool:
@@ -152,11 +178,15 @@ def print_scheduled(
     reductions: Reductions,
     constants: tuple[int, ...],
     schedule: LoopSchedule,
+    bits: int = 64,
 ) -> GeneratedKernel:
-    """Print a kernel with a schedule, given the pattern of its strides and the sizes of constant axes, 0 for others."""
+    """Print a kernel with a schedule and an index of some bits.
+
+    Of the loop nest, it needs the pattern of the strides, and the sizes of constant axes, with 0 for the others.
+    """
     nest = LoopNest.of_axes(constants, row_axes, patterns)
     described = KernelNest(with_padded_loads(kernel) if raws else kernel, nest, raws, reductions)
-    printer = LoopNestPrinter(described, schedule, kernel)
+    printer = LoopNestPrinter(described, schedule, kernel, bits)
     text = printer.emit()
     parameters = tuple(printer.parameters())
     return GeneratedKernel(

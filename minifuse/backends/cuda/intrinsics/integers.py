@@ -4,7 +4,7 @@ Numba marks sums and products of signed integers as never overflowing, so LLVM m
 mark those of unsigned integers, so these functions compute with uint64.
 """
 
-from .base import device, i64, u64
+from .base import device, i32, i64, u32, u64
 
 
 @device
@@ -77,5 +77,17 @@ def integer_rshift(a, b):
     return i64(a) >> i64(b)
 
 
+@device
+def divmod32(a, b):
+    """Return a // b and a % b of integers from 0 to 2**31 - 1, by one unsigned division."""
+    return i32(u32(a) // u32(b)), i32(u32(a) % u32(b))
+
+
+@device
+def divmod64(a, b):
+    """Return a // b and a % b of integers that are not negative, by one unsigned division."""
+    return i64(u64(a) // u64(b)), i64(u64(a) % u64(b))
+
+
 ARITHMETIC = integer_add, integer_sub, integer_mul, integer_floordiv, integer_mod, integer_pow
-INTEGER_FUNCTIONS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift)}
+INTEGER_FUNCTIONS = {f.__name__: f for f in (*ARITHMETIC, integer_lshift, integer_rshift, divmod32, divmod64)}

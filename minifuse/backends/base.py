@@ -71,8 +71,7 @@ class Backend:
     has_roofline = False  # whether hardware, not an interpreter, limits the speed of kernels, so that a roofline makes sense
     has_reduced_precision = False  # whether matmuls of float32 may round their operands, as the kernel's precision allows
     splits_reductions = False  # whether its kernels split long reductions by themselves, so that the compiler need not
-    kept_nbytes = 0  # bytes of elements that a kernel reads twice for free: they stay in registers or in a cache
-    columns_per_block = 1  # adjacent columns that a kernel reduces together
+    merges_sweeps = False  # whether one sweep with more arithmetic pays if a kernel would load its rows in each of two
     inlines_padding = False  # whether kernels load at shifted and clamped indices as fast as from a padded copy
     narrows_integers = False  # whether kernels compute integers of 32 bits faster than those of 64
     has_fast_math = False  # whether kernels have functions for the approximations of operators, such as fast_div
@@ -153,6 +152,10 @@ class Backend:
         step count: its operands need no memory.
         """
         return self.compile(step).refusal
+
+    def keeps_rows(self, step: Step) -> bool:
+        """Return whether several sweeps over a row load it once, since it stays in registers or in a cache."""
+        return False
 
     join: "Callable[[Sequence[Launcher], Sequence[int]], Launcher | None] | None" = None
     """If a backend has this method: join(launchers, counts) returns one launcher for several, of which launcher k takes

@@ -28,7 +28,13 @@ from .nest_reductions import merge_reductions, nest_reductions
 from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
-from .reduction_rules import lower_monoids, reduce_rows_first, slice_before_reduction, split_reductions
+from .reduction_rules import (
+    lower_monoids,
+    merge_sweeps,
+    reduce_rows_first,
+    slice_before_reduction,
+    split_reductions,
+)
 from .reorder import reorder
 from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
 from .trace_result import TracedGraph
@@ -43,6 +49,7 @@ REWRITES: tuple[Pass, ...] = (
     lower_monoids,  # argmax of short rows -> a maximum, and the lowest index of the elements that equal it
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
     reduce_rows_first,  # sum((x - x.mean(1)) ** 2) -> the sums of rows, in the kernel of the mean, and their sum
+    merge_sweeps,  # max(x) and sum(exp(x - max(x))) of long rows -> one reduction with two states
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum
     lower_gather,  # gather(x, index) -> x[index[i], j]; scatter_add(g, index) -> sum(where(index == v, g, 0))
     inline_padding,  # pad(x)[i] -> where(i >= before, x[i - before], 0), if the target prefers it

@@ -1,20 +1,27 @@
-"""Rewrites of reductions: those with several states, of which a slice is read, of rows and then of all, and long ones."""
+"""Rewrites of reductions: several states, slices, two sweeps to one, rows first, and long ones in chunks."""
 
 from collections import Counter
+from collections.abc import Callable, Container, Mapping
 from itertools import islice
 from math import prod
+from typing import NamedTuple
 
 from ..backends.base import Backend
+from ..core.dtypes import float32, float64, int64
+from ..core.indexing import Shape
 from ..core.layout import row_major
-from ..ir.array_functions import Reduce, View
-from ..ir.graph import Node
+from ..core.operators import Operator, add, div, eq, maximum, mul, sub, where
+from ..ir.array_functions import Full, Iota, Reduce, ReduceFirst, View
+from ..ir.graph import Node, literal
 from ..ir.kernel_ir import Kernel, Load, reduce_expr
 from ..ir.monoid import MonoidState, combine_states, reduce_states
+from ..ir.monoids import ONLINE_EXP_SUM
 from ..ir.nested_reduce import NestedReduce
 from ..ir.steps import Step
 from .fusible_region import iter_inlined
 from .graph import Graph, needs
-from .reindexing import drop_ones
+from .reindexing import drop_ones, layout_of_views
+from .rules import literal_value
 
 # Reductions with several states. They read their elements once. A definition by reductions with one state reads them several
 # times, but with fewer accumulators and simpler arithmetic, so it is faster if a row stays in registers or in a cache.
@@ -30,7 +37,8 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
     >>> from minifuse.ir.graph import Argument
     >>> from minifuse.ir.monoids import FIRST_EXTREME
     >>> class KeepsRows(PythonBackend):
-    ...     kept_nbytes = 512
+    ...     def keeps_rows(self, step):
+    ...         return True
     >>> x, index = Node(Argument(0), (), (9, 5), float32), Node(Argument(1), (), (9, 5), int64)
     >>> graph = Graph((Reduce(FIRST_EXTREME[maximum].states[1], (1,))(x, index),))
     >>> print(graph)
@@ -51,7 +59,7 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
         operator, dims = node.function.operator, node.function.dims
         if not isinstance(operator, MonoidState) or operator.monoid.definition is None or len(node.inputs) == 1:
             return node
-        if kept_between_sweeps(node, target) > target.kept_nbytes and target.supports(reduction_step(node)) is None:
+        if loads_rows_twice(node, target) and target.supports(reduction_step(node)) is None:
             return node
         states = operator.monoid.definition(lambda one, x: Reduce(one, dims)(x), *node.inputs)
         found: Node = states[operator.states.index(operator)]
@@ -60,15 +68,13 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
     return graph.rewrite(rule)
 
 
-def kept_between_sweeps(node: Node, target: Backend) -> int:
-    """Return the bytes that a kernel reads between two reads of the same element, if it needs two sweeps.
-
-    This is a row, or some adjacent columns.
-    """
-    x, dims = node.inputs[0], node.function.dims
-    columns = prod(x.shape[max(dims) + 1 :])
-    nbytes: int = x.size // max(node.size, 1) * min(columns, target.columns_per_block) * x.dtype.itemsize
-    return nbytes
+def loads_rows_twice(reduction: Node, target: Backend) -> bool:
+    """Return whether a kernel would load the elements of a reduction in each of two sweeps, in row-major order."""
+    x, dims = reduction.inputs[0], reduction.function.dims
+    load = Load(0, x.dtype)
+    kernel = Kernel((), (reduce_expr(add, load - reduce_expr(add, load)),))
+    outputs = [row_major(reduction.shape).expand(*x.shape)]
+    return bool(x.size) and not target.keeps_rows(Step.of_layouts(kernel, x.shape, dims, outputs, [row_major(x.shape)]))
 
 
 def reduction_step(node: Node) -> Step:
@@ -134,6 +140,175 @@ def is_reshape_of_ones(node: Node) -> bool:
     return is_reshape and drop_ones(node.shape) == drop_ones(node.inputs[0].shape)
 
 
+# A maximum and a sum of exponentials, or a mean and a variance. The definition of the second one contains the first one, so
+# it needs a sweep of its own. Other formulas need one sweep, but more arithmetic. That pays if a row would be loaded twice.
+
+Change = Callable[[Mapping[Node, Node]], Node]  # new node of an old one, given the new nodes of those that it depends on
+MAX_ROW_NODES = 64  # nodes in which a reduction of rows is looked for: keeps the pass linear
+
+
+class Distance(NamedTuple):
+    """The value x - base, where the base has one element for each row, in row-major order."""
+
+    x: Node
+    base: Node
+
+
+@needs(Reduce, ops=4)
+def merge_sweeps(graph: Graph, target: Backend) -> Graph:
+    """Reduce exponentials with their maximum, and squares with their mean, in one sweep, where rows would be loaded twice.
+
+    >>> from minifuse.backends.python import PythonBackend
+    >>> from minifuse.core.dtypes import float32
+    >>> from minifuse.core.operators import exp
+    >>> from minifuse.ir.graph import Argument
+    >>> class LoadsTwice(PythonBackend):
+    ...     merges_sweeps = True
+    >>> x = Node(Argument(0), (), (9, 5), float32)
+    >>> distance = x - Reduce(maximum, (1,))(x).expand(9, 5)
+    >>> print(merge_sweeps(Graph((Reduce(add, (1,))(exp(distance)),)), LoadsTwice()))
+    full0 = full(1)
+    online_exp_sum0 = online_exp_sum(x0, full0, dim=1)
+    online_max0 = online_max(x0, full0, dim=1)
+    sub0 = online_max0 - online_max0
+    exp0 = exp(sub0)
+    mul0 = online_exp_sum0 * exp0
+    >>> distance = x - (Reduce(add, (1,))(x) / 5).expand(9, 5)
+    >>> print(merge_sweeps(Graph((Reduce(add, (1,))(distance * distance),)), LoadsTwice()))
+    float640 = float64(x0)
+    mul0 = float640 * float640
+    sum0 = sum(mul0, dim=1)
+    sum1 = sum(float640, dim=1)
+    mul1 = sum1 * sum1
+    div0 = mul1 / 5
+    sub0 = sum0 - div0
+    maximum0 = maximum(sub0, 0)
+    float320 = float32(maximum0)
+    """
+    if not target.merges_sweeps:
+        return graph
+    changes: dict[Node, Change] = {}
+    sums = [x for x in graph.nodes if isinstance(x.function, Reduce) and x.function.operator is add]
+    nodes = set(graph.nodes) - graph.exact  # kernels of exact values run before all others
+    for rule, candidates in ((merge_exp_sum, nodes), (merge_square_sum, nodes), (subtract_after_selection, changes)):
+        for total in sums:
+            found = rule(total, candidates)
+            if found and loads_rows_twice(total, target):
+                changes |= found
+    new: dict[Node, Node] = {}
+
+    def change(node: Node, rebuilt: Node) -> Node:
+        new[node] = changes[node](new) if node in changes else rebuilt
+        return new[node]
+
+    return graph.rebuild(change) if changes else graph
+
+
+def merge_exp_sum(total: Node, nodes: Container[Node]) -> dict[Node, Change]:
+    """Replace a sum of exp(x - base), and the maximum of x if the base depends on it: online softmax.
+
+    The sum of exp(x - maximum) is corrected for the base, which is often the maximum itself. In logsumexp, it is 0 where the
+    maximum is infinite. A row with an infinite maximum gives NaN, as by the definition, since inf - inf is NaN.
+    """
+    dims, (terms,) = total.function.dims, total.inputs
+    monoid = ONLINE_EXP_SUM.get(terms.function)
+    distance = match_distance(terms.inputs[0], total.shape) if monoid else None
+    if monoid is None or distance is None:
+        return {}
+    x, base = distance
+    tops = {top for kind in (Reduce, ReduceFirst) if (top := kind(maximum, dims)(x)) in nodes}
+    if not depends_on(base, tops):
+        return {}
+
+    def states(new: Mapping[Node, Node]) -> tuple[Node, ...]:
+        ones = Full(x.shape, x.dtype)(literal(1, x.dtype))
+        return reduce_states(monoid.states[0], dims, (new[x], ones))
+
+    def exp_sum(new: Mapping[Node, Node]) -> Node:
+        top, exp_sum = states(new)
+        corrected: Node = exp_sum * terms.function(top - new[base].reshape(*top.shape))
+        return corrected
+
+    return {total: exp_sum, **dict.fromkeys(tops, lambda new: states(new)[0])}
+
+
+def merge_square_sum(total: Node, _nodes: Container[Node]) -> dict[Node, Change]:
+    """Replace a sum of (x - mean)**2 in float32, and the sum of x, by sums of x and of x**2 in float64.
+
+    The difference of the squares loses twice as many digits as the mean has more than the deviation. But float64 has more
+    than twice as many digits, and the mean is not rounded to float32 before it is subtracted.
+    """
+    dims, (square,) = total.function.dims, total.inputs
+    is_square = square.function is mul and square.inputs[0] is square.inputs[1] and total.dtype is float32
+    distance = match_distance(square.inputs[0], total.shape) if is_square else None
+    if distance is None:
+        return {}
+    x, mean = distance
+    count, first = x.size // max(total.size, 1), Reduce(add, dims)(x)
+    is_division = isinstance(mean.function, Operator) and mean.function.exact is div
+    if not is_division or literal_value(mean.inputs[1]) != count:
+        return {}
+    if broadcast_source(mean.inputs[0], mean.shape) is not first:
+        return {}
+
+    def sums(new: Mapping[Node, Node]) -> tuple[Node, Node]:
+        wide = new[x].to(float64)
+        return Reduce(add, dims)(wide), Reduce(add, dims)(wide * wide)
+
+    def square_sum(new: Mapping[Node, Node]) -> Node:
+        one, squares = sums(new)
+        difference: Node = maximum(squares - one * one / count, 0)
+        return difference.to(float32)
+
+    return {total: square_sum, first: lambda new: sums(new)[0].to(float32)}
+
+
+def subtract_after_selection(total: Node, merged: Container[Node]) -> dict[Node, Change]:
+    """Replace the sum of where(key == index, x - base, 0): select x first, since the base is known after the sweep only."""
+    dims, (terms,) = total.function.dims, total.inputs
+    if terms.function is not where or terms.inputs[0].function is not eq or len(dims) > 1:
+        return {}
+    (key, index), (selected, value, other) = terms.inputs[0].inputs, terms.inputs
+    distance = match_distance(value, total.shape)
+    if distance is None or not depends_on(distance.base, merged) or literal_value(other) != 0:
+        return {}
+    x, base = distance
+    count, keys = x.shape[dims[0]], broadcast_source(key, total.shape)
+    along = tuple(n if d in dims else 1 for d, n in enumerate(x.shape))
+    if keys is None or broadcast_source(index, along) is not Node(Iota(count), (), (count,), int64):
+        return {}
+
+    def difference(new: Mapping[Node, Node]) -> Node:
+        chosen = Reduce(add, dims)(where(new[selected], new[x], 0))
+        k = new[keys].reshape(*total.shape)
+        found: Node = where((k >= 0) & (k < count), chosen - new[base].reshape(*total.shape), 0)
+        return found
+
+    return {total: difference}
+
+
+def match_distance(node: Node, rows: Shape) -> Distance | None:
+    """Match x - base, where the base is repeated along rows. `rows` is the shape of the array with one element for each."""
+    base = broadcast_source(node.inputs[1], rows) if node.function is sub else None
+    return None if base is None else Distance(node.inputs[0], base)
+
+
+def broadcast_source(node: Node, shape: Shape) -> Node | None:
+    """Return the node that views reshape to a shape, and then broadcast; None if the views do anything else."""
+    views, x = list[View](), node
+    while isinstance(x.function, View):
+        views.append(x.function)
+        (x,) = x.inputs
+    layout = layout_of_views(x.shape, tuple(views[::-1]))
+    is_same = layout is not None and x.size == prod(shape) and layout.same_traversal(row_major(shape).expand(*node.shape))
+    return x if is_same else None
+
+
+def depends_on(node: Node, others: Container[Node]) -> bool:
+    """Return whether a node is one of others, or is computed from one."""
+    return node in others or any(x in others for x in islice(iter_inlined(node), MAX_ROW_NODES))
+
+
 # Long reductions. Their chunks can be computed in parallel, rounding errors stay small, and the order of summation does not
 # depend on the number of threads.
 
@@ -142,7 +317,6 @@ MAX_ROWS_TO_SPLIT_EARLY = 64  # with at most this many rows, shorter ones are sp
 MIN_SIZE_TO_SPLIT_COLUMNS = 1 << 18  # elements of an array whose columns are split
 MIN_CHUNKS_PER_COLUMN = 16  # chunks into which a column is split, at least
 MIN_CHUNKS_IN_ALL_COLUMNS = 1 << 14  # chunks that keep a GPU busy: fewer columns are split into more chunks
-MAX_ROW_NODES = 64  # nodes in which a reduction of rows is looked for: keeps the pass linear
 MIN_COLUMN_CHUNK = 64  # elements of a chunk of a column, if it is split to keep a GPU busy
 MAX_COLUMN_CHUNK = 1 << 10  # elements of a chunk of a column: they are added one after the other
 

@@ -2,7 +2,8 @@
 
 An entry has a name and an identity for each state, the combination of two values, and how the states are computed by
 reductions with one state: `definition(reduce, *inputs)`, in which `reduce(operator, x)` reduces x along the same dims, to
-size 1. The compiler uses the definition where its second sweep over the elements costs less than several accumulators.
+size 1. The compiler uses the definition where its second sweep over the elements costs less than several accumulators. An
+entry that only the compiler uses, where that is not so, needs no definition.
 
 To add a reduction, add an entry, and call `reduce_states(entry.states[0], dims, inputs)` with an input for each state.
 """
@@ -11,7 +12,7 @@ from math import inf
 from typing import Any
 
 from ..core.dtypes import DType, int32, int64
-from ..core.operators import Operator, eq, gt, lt, maximum, minimum, ne, where
+from ..core.operators import Operator, abs, eq, exp, gt, lt, maximum, minimum, ne, where  # noqa: A004
 from .monoid import Combine, Definition, Monoid
 
 
@@ -46,6 +47,27 @@ def by_two_reductions(operator: Operator) -> Definition:
 FIRST_EXTREME = {
     maximum: Monoid(("max", "argmax"), (-inf, inf), first_extreme(gt), by_two_reductions(maximum)),
     minimum: Monoid(("min", "argmin"), (inf, inf), first_extreme(lt), by_two_reductions(minimum)),
+}
+
+
+def online_exp_sum(exponential: Operator) -> Combine:
+    """Return the combination of (maximum, sum of exp(x - maximum)), of which an element is (x, 1).
+
+    The sum with the smaller maximum is rescaled for the larger one. Equal maxima are not subtracted, since inf - inf is NaN:
+    so the sum of a row whose maximum is infinite counts the elements that equal it.
+    """
+
+    def combine(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
+        (x, s), (y, t) = a, b
+        scale = where(eq(x, y), 1, exponential(-abs(x - y)))
+        return maximum(x, y), where(gt(x, y), s + t * scale, s * scale + t)
+
+    return combine
+
+
+# The operator of the exponentials -> the monoid of (maximum, sum of exponentials): online softmax.
+ONLINE_EXP_SUM: dict[Operator, Monoid] = {
+    e: Monoid(("online_max", "online_exp_sum"), (-inf, 0.0), online_exp_sum(e)) for e in (exp, exp.fast) if e is not None
 }
 
 

@@ -22,6 +22,8 @@ from minifuse.core.layout import row_major
 from minifuse.core.operators import TABLE
 from minifuse.ir.kernel_ir import Kernel, Load, LoopNest
 
+from ..cuda.simulated import simulated
+
 NEW, OLD = (9, 0), (7, 5)
 # What one load or store of four elements becomes, by the type of an element in memory.
 VECTORS = {
@@ -291,14 +293,36 @@ def test_a_long_row_is_copied_past_the_registers_where_the_processor_can():
     assert re.search(r"st\.shared\.v4\.[fbu]32", older)
 
 
-@pytest.mark.parametrize("length", [50_257, 60_000])
-def test_a_chunk_of_a_long_row_waits_in_registers(length):
-    """Two groups of four, or eight elements where rows begin anywhere; and once more what is left of a row, one by one."""
-    ptx = long_rows(lambda x: x.logsumexp(1), length)
-    assert not re.search(r"\.local|\.f64|cp\.async", ptx)
-    is_whole = length % 4 == 0
-    loads = re.findall(r"ld\.global(?:\.nc)?" + (r"\.v4" if is_whole else "") + r"\.[fbu]32", ptx)
-    assert len(loads) >= (3 if is_whole else 9)
+ONE_SWEEP = {
+    "logsumexp": (lambda x: x.logsumexp(1), (4096, 60_000), 4),
+    "logsumexp of odd rows": (lambda x: x.logsumexp(1), (4096, 50_257), 4),
+    "softmax": (lambda x: x.softmax(1), (4096, 60_000), 8),
+    "softmax of odd rows": (lambda x: x.softmax(1), (4096, 50_257), 16),
+    "softmax of columns": (lambda x: x.softmax(0), (30_000, 9600), 4),
+    "variance": (lambda x: x.var(1), (4096, 60_000), 4),
+    "variance of columns": (lambda x: x.var(0), (30_000, 9601), 4),
+}
+
+
+@pytest.mark.parametrize("name", ONE_SWEEP)
+def test_statistics_of_one_sweep_spill_no_registers(name):
+    """All loads of a step are in flight at once: four vectors, or four elements where rows begin anywhere."""
+    core = pytest.importorskip("cuda.core", reason="cuda-core is not installed: pip install 'minifuse[cuda13]'")
+    function, shape, loads = ONE_SWEEP[name]
+    backend = simulated()
+    (step,) = Plan(function, (mf.zeros(1, backend=backend).expand(*shape),)).steps
+    outputs, _ = step.layouts()
+    text = generate_kernel(step.kernel, LoopNest(step.shape, step.dims, [*outputs, row_major(shape)]))
+    types, schedule = [kind for _, kind in text.parameters], text.schedule
+    ptx = compile_ptx(python_kernel(text), types, schedule.threads, schedule.blocks, NEW).ptx
+    assert not re.search(r"\.local|cp\.async", ptx)
+    assert (".f64" in ptx) == ("variance" in name)
+    wide = r"\.v4" * ("load4" in text.text)
+    assert len(re.findall(rf"ld\.global(?:\.nc)?{wide}\.[fbu]32", ptx)) >= loads
+    options = core.LinkerOptions(arch="sm_90", ptxas_options=["-v"])
+    linker = core.Linker(core.ObjectCode.from_ptx(ptx.encode()), options=options)
+    linker.link("cubin")
+    assert int(re.search(r"(\d+) bytes spill stores", linker.get_info_log() + linker.get_error_log())[1]) == 0
 
 
 def test_columns_are_reduced_in_shared_memory_without_shuffles():

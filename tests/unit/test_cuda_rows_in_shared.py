@@ -192,3 +192,62 @@ def test_rows_begin_at_multiples_of_four_or_do_not_wait():
     assert cached_row_pitch(4, 1001, 8, 227 * 1024) == 1004
     assert cached_row_pitch(4, 60_000, 1, 227 * 1024) == 0
     assert cached_row_pitch(4, 16_000, 1, 64 * 1024) == 0
+
+
+# Picked elements
+
+
+def cross_entropy(x, target):
+    return mf.nn.cross_entropy(x, target, reduction="none")
+
+
+def test_a_gathered_element_is_loaded_by_its_index(monkeypatch):
+    templates_only(monkeypatch)
+    x, target = operands("x", (6, 300))[0], np.array([0, 299, 7, 64, 128, 255])
+    tensors = [mf.tensor(a, backend=BACKEND) for a in (x, target)]
+    (step,) = Plan(cross_entropy, tensors).steps
+    text = BACKEND.compile(step).load().text.text
+    assert "if 0 <= i1 < n1:" in text
+    assert "where((t0 ==" not in text
+    d = x - x.max(1, keepdims=True)
+    found = Plan(cross_entropy, tensors).run(*tensors).numpy()
+    np.testing.assert_allclose(found, np.log(np.exp(d).sum(1)) - d[np.arange(6), target], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
+def test_an_index_out_of_bounds_gathers_nothing(dtype):
+    x = np.random.default_rng(1).integers(1, 99, (5, 40)).astype(dtype)
+    key = np.array([-1, 0, 39, 40, 1 << 40])
+
+    def picked(x, key):
+        return mf.where(key.view(-1, 1) == mf.arange(40, backend=BACKEND), x * 2, 0).sum(1)
+
+    tensors = [mf.tensor(a, backend=BACKEND) for a in (x, key)]
+    out = mf.fuse(picked)(*tensors).numpy()
+    assert out.tolist() == [0, 2 * x[1, 0], 2 * x[2, 39], 0, 0]
+
+
+def test_a_key_that_varies_along_the_row_is_compared():
+    x = operands("x", (3, 40))[0]
+    key = np.random.default_rng(2).integers(0, 40, (3, 40))
+
+    def summed(x, key):
+        return mf.where(key == mf.arange(40, backend=BACKEND), x, 0).sum(1)
+
+    tensors = [mf.tensor(a, backend=BACKEND) for a in (x, key)]
+    out = mf.fuse(summed)(*tensors).numpy()
+    np.testing.assert_allclose(out, np.where(key == np.arange(40), x, 0).sum(1), rtol=1e-6)
+
+
+def test_an_overwritten_row_is_gathered_before():
+    a, key = operands("x", (5, 40))[0], np.array([3, 0, 39, 7, 8])
+    x, k = (mf.tensor(array, backend=BACKEND) for array in (a, key))
+
+    @mf.fuse
+    def picked_and_doubled(x, key):
+        found = mf.where(key.view(-1, 1) == mf.arange(40, backend=BACKEND), x, 0).sum(1)
+        x *= 2
+        return found
+
+    np.testing.assert_array_equal(picked_and_doubled(x, k).numpy(), a[np.arange(5), key])
+    np.testing.assert_array_equal(x.numpy(), 2 * a)

@@ -35,7 +35,6 @@ def small(monkeypatch):
     monkeypatch.setattr(gpu_schedule, "MIN_POINTS_TO_SPLIT", 256)
     monkeypatch.setattr(gpu_schedule, "MIN_STEPS_PER_CHUNK", 1)
     monkeypatch.setattr(gpu_schedule, "MAX_ROW_BYTES", 4)
-    monkeypatch.setattr(BACKEND, "kept_nbytes", 0)
 
 
 def bound(function, *tensors):

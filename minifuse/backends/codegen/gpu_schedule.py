@@ -158,6 +158,10 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
         threads = min(max(power_of_two(ceil_div(n, per_thread * max(vector // 4, 1))), least), 256)
         nbytes = max(facts.loaded_bytes(lanes), 1)
         registers = max(min(64 // nbytes // vector, groups // threads, 4), 1)
+        if kept and rows >= 4 * PROCESSORS and not facts.nest.kernel.is_nested:
+            threads = min(max(power_of_two(groups), least), MAX_LONG_ROW_THREADS)
+            registers = max(min(64 // nbytes // vector, groups // threads, 8), 1)
+            why = "adjacent threads share a row, which they read again from a cache, since few rows are read at a time"
         tiles[lanes] = Tile(threads, registers, vector, serial=True)
         if vector == 1 and WARP < n <= 4 * WARP and rows >= 1024 and len(facts.long) == 1:
             threads = WARP // 2

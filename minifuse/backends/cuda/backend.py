@@ -42,7 +42,8 @@ from ..base import (
     empty_reduction_error,
     identity_for,
 )
-from ..codegen.gpu_facts import WARP
+from ..codegen.gpu_schedule import choose_schedule
+from ..codegen.nest import KernelNest
 from .attention.launches import ATTENTION_KERNELS
 from .device import driver
 from .device.simulated_device import SimulatedDevice
@@ -60,7 +61,7 @@ class CudaBackend(Backend):
     is_host = False
     inlines_padding = True
     narrows_integers = True
-    kept_nbytes, columns_per_block = 1 << 16, WARP  # in the registers of a block
+    merges_sweeps = True
     has_fast_math = True
     splits_reductions = True
 
@@ -91,6 +92,13 @@ class CudaBackend(Backend):
             case CompositeKernel(op=op) if op.names[0] in ATTENTION_KERNELS:
                 return CudaAttention(self.device, step, op)
         return super().compile(step)
+
+    def keeps_rows(self, step: Step) -> bool:
+        """Return whether the schedule of a kernel has no loop along its rows: registers have all elements."""
+        assert isinstance(step.kernel, Kernel)
+        nest = KernelNest(step.kernel, step.loop_nest())
+        schedule = choose_schedule(nest)
+        return not any(schedule.tiles[a].serial for a in nest.reduced)
 
     def join_launches(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
         """Join all launches in one CUDA graph. Return None in the interpreter, or if they do more than run kernels."""

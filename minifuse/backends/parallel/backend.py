@@ -1,11 +1,12 @@
 """The parallel backend: kernels compiled to machine code, run on CPU threads. `executables` has the kinds of steps."""
 
 from collections.abc import Sequence
+from math import prod
 
 from ...core.dtypes import BY_NUMPY
 from ...core.errors import FuseError
 from ...core.operators import Operator
-from ...ir.kernel_ir import Expression, Kernel, Shape, cast, reduce_expr, renumber_operands
+from ...ir.kernel_ir import Expression, Kernel, Load, Shape, cast, reduce_expr, renumber_operands
 from ...ir.kernel_tracing import trace
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
@@ -15,14 +16,14 @@ from . import numba_fallback
 from .executables import CONVOLUTIONS, CpuBatch, CpuConvolution, CpuKernel, CpuMatmul
 from .gemm import bind_matmul
 
+CACHE_NBYTES = 1 << 18  # of the second cache
+
 
 class ParallelBackend(Backend):
     """Run kernels that Numba compiles, on CPU threads."""
 
     name = "parallel"
     has_roofline = True
-    kept_nbytes = 1 << 18  # in the second cache
-    columns_per_block = COLUMNS_PER_BLOCK
 
     def compile(self, step: Step) -> Executable:
         """Return the executable of a step. Machine code is compiled when it is loaded."""
@@ -36,6 +37,13 @@ class ParallelBackend(Backend):
             case CompositeKernel(op=op) if (module := CONVOLUTIONS.get(op.names[0])) is not None:
                 return CpuConvolution(self, step, op, module)
         return super().compile(step)
+
+    def keeps_rows(self, step: Step) -> bool:
+        """Return whether a row of the first operand, or a block of columns, fits in the second cache."""
+        (load, *_) = step.kernel.find_all(Load)
+        row, last = prod(step.shape[d] for d in step.dims), max(step.dims)
+        columns = min(prod(step.shape[last + 1 :]), COLUMNS_PER_BLOCK)
+        return row * columns * load.dtype.itemsize <= CACHE_NBYTES
 
     def map(self, op: ScalarFunction, a: Operand, out: Operand) -> None:
         """Compute out[i] = op(a[i])."""

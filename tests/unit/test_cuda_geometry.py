@@ -15,10 +15,8 @@ from minifuse.backends.codegen.gpu_facts import MAX_GRID_YZ
 from minifuse.backends.cuda.codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS, WARP
 from minifuse.backends.cuda.geometry import (
     THREADS,
-    RowPartition,
     clamp,
     geometry_of,
-    partition_long_row,
 )
 from minifuse.compiler.plan import Plan
 from minifuse.core.rounding import ceil_div, power_of_two
@@ -263,20 +261,3 @@ def test_powers_of_two(n, expected):
 def test_bounds_and_steps():
     assert [clamp(n, 2, 5) for n in (1, 2, 4, 9)] == [2, 2, 4, 5]
     assert [ceil_div(n, 4) for n in (0, 1, 4, 5)] == [0, 1, 1, 2]
-
-
-def test_long_rows_are_read_in_chunks_unless_shared_memory_is_faster():
-    """(rows, elements, whole, bytes an element, read twice) -> the share."""
-    for case, share in {
-        (4096, 50_257, False, 4, False): RowPartition(256, 8, 1),
-        (4096, 50_260, True, 4, False): RowPartition(256, 2, 4),
-        (1000, 50_260, True, 4, False): RowPartition(1024, 2, 4),  # few rows
-        (4096, 50_257, False, 8, False): RowPartition(256, 4, 1),
-        (4096, 50_257, False, 64, False): RowPartition(256, 1, 1),
-        (4096, 50_257, False, 4, True): RowPartition(1024, 16, 1),
-        (4096, 25_601, False, 4, True): RowPartition(1024, 16, 1),
-        (4096, 25_600, False, 4, True): None,  # two such rows share a multiprocessor
-        (4096, 56_064, True, 4, True): None,  # just fits
-        (4096, 56_068, True, 4, True): RowPartition(1024, 4, 4),
-    }.items():
-        assert partition_long_row(*case) == share, case

@@ -20,20 +20,11 @@ MAX_ELEMENTS_PER_THREAD_SMALL_GRID = 8
 MAX_CACHED_BYTES_PER_THREAD = 160  # bytes of a row in shared memory
 LONG_ROW_THREADS = 1024  # threads of a row that leaves no room for another row on its multiprocessor
 EXCLUSIVE_ROW_BYTES = 100 * 1024  # a row with more bytes is alone on its multiprocessor
-CHUNK_BYTES = 32  # bytes of a long row in flight per thread; twice as many if it is read twice
 LINE_THREADS = 8  # threads that load 128 adjacent bytes in groups of four float32
 VECTOR_WIDTH = 4  # elements of a vector load or store
 MIN_BUSY_BLOCKS = 1024  # blocks that keep a GPU busy
 REDUCTION_BYTES = 8 * 1024  # bytes of shared memory reserved for reductions across warps
 MAX_SHARED_BYTES = 227 * 1024  # of a block on compute capability 9.0; older GPUs have less and read long rows again
-
-
-class RowPartition(NamedTuple):
-    """Partition of a row: each of `threads` threads takes `groups` groups of `width` adjacent elements."""
-
-    threads: int
-    groups: int
-    width: int
 
 
 class LaunchGeometry(NamedTuple):
@@ -110,31 +101,6 @@ def row_geometry(count: int, last_size: int, is_wide: bool, cached_bytes: int) -
     x = clamp(power_of_two(ceil_div(last_size, max(per_thread, 1))), min_x, MAX_ROW_THREADS)
     y = clamp(power_of_two(count), ceil_div(WARP, x), THREADS // x) if x <= WARP else 1
     return LaunchGeometry((ceil_div(count, y), 1, 1), (x, y, 1))
-
-
-def partition_long_row(count: int, last_size: int, is_wide: bool, nbytes: int, is_read_twice: bool) -> RowPartition | None:
-    """Partition a row that does not fit in registers into chunks, or return None if shared memory is faster.
-
-    Reading twice beats caching only if the row fills a multiprocessor and is loaded by single elements, or does not fit at
-    all. Then few blocks of many threads run, so that the second read finds the row in the L2 cache.
-    """
-    width = VECTOR_WIDTH if is_wide else 1
-    if is_read_twice:
-        is_cached_faster = (
-            cached_row_pitch(nbytes, last_size, 1, MAX_SHARED_BYTES)
-            if is_wide
-            else nbytes * last_size <= EXCLUSIVE_ROW_BYTES
-        )
-        if is_cached_faster:
-            return None
-    threads = LONG_ROW_THREADS if is_read_twice or count < MIN_BUSY_BLOCKS else THREADS
-    return RowPartition(threads, max(CHUNK_BYTES * (1 + is_read_twice) // nbytes // width, 1), width)
-
-
-def partitioned_row_geometry(count: int, threads: int) -> LaunchGeometry:
-    """Return the grid of long rows, each of which `threads` threads share."""
-    y = clamp(power_of_two(count), ceil_div(WARP, threads), THREADS // threads) if threads <= WARP else 1
-    return LaunchGeometry((ceil_div(count, y), 1, 1), (threads, y, 1))
 
 
 def cached_row_pitch(nbytes: int, last_size: int, rows: int, max_shared_bytes: int) -> int:

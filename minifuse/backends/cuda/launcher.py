@@ -36,7 +36,6 @@ from .geometry import (
     cached_row_pitch,
     geometry_of,
     line_geometry,
-    partitioned_row_geometry,
 )
 from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
 from .matmul.launches import plan_matmul
@@ -115,8 +114,6 @@ class CudaKernelLauncher:
         ]
         self.kernel = python_kernel(text, **functions or {})
         threads = {"points": THREADS, "rows": MAX_ROW_THREADS}.get(text.form, MAX_COLUMN_THREADS)
-        if text.row_partition:
-            threads = max(text.row_partition.threads, THREADS)
         threads = text.schedule.threads if text.schedule else max(threads, self.geometry.block[0])
         blocks = text.schedule.blocks if text.schedule else 0
         self.argument_types = tuple(kind for _, kind in text.parameters)
@@ -186,8 +183,6 @@ def kernel_geometry(text: GeneratedKernel, nest: LoopNest, split: Split | None =
         reduced = frozenset(range(nest.row_axes, len(nest.sizes))) if text.has_rows else frozenset()
         grid = launch_grid(text.schedule, nest.sizes, reduced, 1 if split is None else split.chunks)
         return LaunchGeometry(grid, text.schedule.block())
-    if text.row_partition:
-        return partitioned_row_geometry(prod(nest.sizes[: nest.row_axes]), text.row_partition.threads)
     return geometry_of(text.form, nest.sizes, nest.row_axes, text.counted, text.each, text.across, text.held)
 
 

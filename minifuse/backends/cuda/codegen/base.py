@@ -313,16 +313,8 @@ class CudaSource(CudaPrinter, LoopEmitter):
                 self.line(f"{name} = {self.element_read(e)}")
             return [name] * 4
         name += f"_{letter}" * (letter != "i")
-        self.line(f"{name} = {self.loaded(self.element_read(e), letter)}")
+        self.line(f"{name} = load4({self.address(self.element_read(e), letter)})")
         return [f"{name}[{k}]" for k in range(4)]
-
-    def loaded(self, place: str, letter: str = "i") -> str:
-        """Return the load of four adjacent elements that start at a place in memory."""
-        return f"load4({self.address(place, letter)})"
-
-    def stored(self, place: str, letter: str) -> str:
-        """Return the beginning of the store of four adjacent elements."""
-        return f"store4({self.address(place, letter)}"
 
     def count_beside(self, e: IndexValue, name: str, letter: str) -> list[str]:
         """Return four adjacent index values, which are computed instead of loaded."""
@@ -343,7 +335,7 @@ class CudaSource(CudaPrinter, LoopEmitter):
 
     def store_beside(self, name: str, texts: Sequence[str], letter: str) -> None:
         """Emit one store of four adjacent elements of a row."""
-        start = self.stored(self.place(name), letter)
+        start = f"store4({self.address(self.place(name), letter)}"
         line = f"{start}, ({', '.join(texts)}))"
         if self.depth * 4 + len(line) <= WIDTH:
             self.line(line)

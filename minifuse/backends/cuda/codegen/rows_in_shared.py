@@ -7,7 +7,7 @@ are stored in the memory of an output.
 """
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from ....core.dtypes import bool_
 from ....core.interning import toposort
@@ -29,7 +29,7 @@ class RowSource(CudaSource):
         if self.form == "rows" and self.axes == self.rows + 1 and not kernel.find_all(ReadOutput):
             found = {e: match_masked_sum(e) for e in self.reductions}
             self.picks = {e: x for e, x in found.items() if x and self.counts_along(x.position) and not self.varies[x.key]}
-        self.set_levels({})
+        self.set_levels()
         self.held = {e: f"row{k}" for k, e in enumerate(self.loaded_again())}
         self.has_pairs = False  # True if the pass loads two groups of four before it waits
         self.places: dict[Expression, str] = {}  # stored values -> cached operands that they replace
@@ -41,16 +41,11 @@ class RowSource(CudaSource):
             and self.last_axis_stride_kind(position) == "1"
         )
 
-    def set_levels(self, together: Mapping[ReduceExpr, ReduceExpr]) -> None:
-        """Set the number of passes that must end before each value can be computed.
-
-        `together` maps a reduction to another one that is computed in the same pass. Selecting an element needs no pass.
-        """
+    def set_levels(self) -> None:
+        """Set the number of passes that must end before each value can be computed. Selecting an element needs no pass."""
         for e in self.order:
             self.pass_index[e] = max((self.pass_index[x] for x in e.inputs), default=0)
-            if isinstance(e, ReduceExpr) and e in together:
-                self.pass_index[e] = self.pass_index[together[e]]
-            elif isinstance(e, ReduceExpr):
+            if isinstance(e, ReduceExpr):
                 self.pass_index[e] = max(self.pass_index[e], 1) if e in self.picks else self.pass_index[e] + 1
 
     def loaded_again(self) -> list[Expression]:

@@ -15,7 +15,6 @@ from ....ir.kernel_ir import (
     Kernel,
     Load,
     LoopNest,
-    ReadOutput,
     ReduceExpr,
     stride_kinds_of,
 )
@@ -24,12 +23,9 @@ from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
 from ...codegen.nest import KernelNest, Reductions, nested_reductions, operand_name
 from ...codegen.schedule import LoopSchedule
-from ..geometry import RowPartition, partition_long_row
 from .base import CudaSource
 from .indexed import RawSource
 from .loop_nest import LoopNestPrinter
-from .online_exp_sum import sums_of_exponentials
-from .online_softmax import OnlineSource
 from .padded_loads import with_padded_loads
 from .reciprocals import with_reciprocals
 from .rows_in_shared import RowSource
@@ -50,7 +46,6 @@ class GeneratedKernel(NamedTuple):
     across: int | None = None  # the axis along which tiled operands are contiguous
     tiled: tuple[str, ...] = ()  # operands that are transposed in shared memory
     held: int = 0  # bytes of one element of each operand that is cached in shared memory, in total
-    row_partition: RowPartition | None = None  # of rows that are processed in chunks
     schedule: LoopSchedule | None = None  # of a loop nest whose axes are dealt out by a schedule
     has_rows: bool = False  # whether it reduces rows
 
@@ -84,8 +79,7 @@ def generate_kernel(
     raws = stride_kinds_of(indexed)
     found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
     is_band = found is not None and is_banded(kernel, nest, found[1])
-    share = chunk_partition_of(kernel, nest, raws) if found is None else None
-    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, share, is_band)
+    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, is_band)
 
 
 def generate_scheduled(
@@ -194,36 +188,8 @@ def print_scheduled(
     )
 
 
-def is_whole(source: CudaSource, nest: LoopNest) -> bool:
-    """Return whether all rows are multiples of four elements, and aligned for loads of four if the first one is."""
-    last = len(nest.sizes) - 1
-    beside = [
-        s
-        for s, c, name in zip(nest.strides, nest.stride_kinds, source.stride_kinds, strict=True)
-        if c[-1] == "1" and name[0] != "b"
-    ]
-    return nest.sizes[-1] % 4 == 0 and all(x % 4 == 0 for s in beside for a, x in enumerate(s) if a != last)
-
-
-def chunk_partition_of(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> RowPartition | None:
-    """Partition a long row whose maximum and exponentials are reduced in one pass; return None for other kernels."""
-    sums = sums_of_exponentials(kernel)
-    if raws or kernel.effects or kernel.find_all(ReadOutput) or not sums:
-        return None
-    source = RowSource(kernel, nest.row_axes, nest.stride_kinds)
-    nbytes, count = sum(e.dtype.itemsize for e in source.held), prod(nest.sizes[: nest.row_axes])
-    is_wide = source.is_wide and is_whole(source, nest)
-    source.set_levels({e: found.top for e, found in sums.items()})
-    is_read_twice = bool(source.loaded_again())
-    return partition_long_row(count, nest.sizes[-1], is_wide, nbytes, is_read_twice) if nbytes else None
-
-
-def source_of(
-    kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], share: RowPartition | None, is_band: bool
-) -> CudaSource:
+def source_of(kernel: Kernel, rows: int, classes: tuple[str, ...], raws: tuple[str, ...], is_band: bool) -> CudaSource:
     """Return the template for a variant of a kernel without tiles."""
-    if share:
-        return OnlineSource(kernel, rows, classes, share)
     if (found := match_segment_sum(kernel, rows, classes)) is not None:
         return (BandSource if is_band else SegmentSumSource)(kernel, rows, classes, raws, found[0])
     if kernel.effects:
@@ -245,18 +211,16 @@ def _generate_kernel(
     classes: tuple[str, ...],
     across: int | None,
     raws: tuple[str, ...],
-    share: RowPartition | None,
     is_band: bool,
 ) -> GeneratedKernel:
     if across is None:
-        source = source_of(kernel, rows, classes, raws, share, is_band)
+        source = source_of(kernel, rows, classes, raws, is_band)
         operands = {name: c for name, c in source.stride_kinds.items() if not name.startswith("base")}
         wide = tuple(name for name, c in operands.items() if source.is_wide and c[-1] == "1") + picked_wide(source)
         each = max(4 * source.groups, 1)
-        is_shared = isinstance(source, RowSource) and not share
-        held = sum(e.dtype.itemsize for e in source.held) if is_shared else 0
+        held = sum(e.dtype.itemsize for e in source.held) if isinstance(source, RowSource) else 0
         text, parameters = source.emit(), tuple(source.parameters())
-        return GeneratedKernel(text, source.form, parameters, wide, source.counted, each, held=held, row_partition=share)
+        return GeneratedKernel(text, source.form, parameters, wide, source.counted, each, held=held)
     tiles = TileSource(kernel, rows, classes, across)
     operands = {name: c for name, c in tiles.stride_kinds.items() if not name.startswith("base")}
     wide = tuple(name for name, c in operands.items() if tiles.is_wide and (c[-1] == "1" or name in tiles.tiled))

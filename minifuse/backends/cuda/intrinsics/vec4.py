@@ -1,25 +1,8 @@
-"""Device functions for groups of four elements: vectorized loads and stores where addresses allow them, and reductions."""
+"""Device functions for groups of four elements: elements of a local array, and reductions."""
 
 from ....simt import Array, cuda, word
 from ....simt.arithmetic import RealNumber
-from .base import BinaryFunction, device, intrinsic, load4, store4
-
-
-@device
-def load4_if(is_wide: int, source: Array, i: int) -> tuple[RealNumber, ...]:
-    """Load source[i] to source[i + 3], in one instruction if `is_wide`."""
-    if is_wide:
-        return load4(source, i)
-    return source[i], source[i + 1], source[i + 2], source[i + 3]
-
-
-@device
-def store4_if(is_wide: int, target: Array, i: int, numbers: tuple[RealNumber, ...]) -> None:
-    """Store four numbers to target[i] ... target[i + 3], in one instruction if `is_wide`."""
-    if is_wide:
-        store4(target, i, numbers)
-    else:
-        target[i], target[i + 1], target[i + 2], target[i + 3] = numbers
+from .base import BinaryFunction, device, intrinsic
 
 
 @intrinsic("base_llvm.load4_strided", 1)
@@ -46,8 +29,6 @@ def fold_of_column(
 
 
 DEVICE_FUNCTIONS: dict[str, object] = {
-    "load4_if": load4_if,
-    "store4_if": store4_if,
     "beside4": beside4,
     "fold_of_column": fold_of_column,
 }

@@ -28,15 +28,9 @@ from .nest_reductions import merge_reductions, nest_reductions
 from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
-from .reduction_rules import (
-    lower_monoids,
-    merge_sweeps,
-    reduce_rows_first,
-    slice_before_reduction,
-    split_reductions,
-)
+from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, split_reductions
 from .reorder import reorder
-from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
+from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients, slice_before_reduction
 from .trace_result import TracedGraph
 
 REWRITES: tuple[Pass, ...] = (

@@ -1,6 +1,5 @@
-"""Rewrites of reductions: several states, slices, two sweeps to one, rows first, and long ones in chunks."""
+"""Rewrites of reductions: of those with several states, of two sweeps to one, of rows first, and of long ones to chunks."""
 
-from collections import Counter
 from collections.abc import Callable, Container, Mapping
 from itertools import islice
 from math import prod
@@ -20,7 +19,7 @@ from ..ir.nested_reduce import NestedReduce
 from ..ir.steps import Step
 from .fusible_region import iter_inlined
 from .graph import Graph, needs
-from .reindexing import drop_ones, layout_of_views
+from .reindexing import layout_of_views
 from .rules import literal_value
 
 # Reductions with several states. They read their elements once. A definition by reductions with one state reads them several
@@ -84,60 +83,6 @@ def reduction_step(node: Node) -> Step:
     kernel = Kernel((), (reduce_expr(node.function.operator, loads),))
     outputs = [row_major(node.shape).expand(*shape)]
     return Step.of_layouts(kernel, shape, node.function.dims, outputs, [row_major(shape)] * len(loads))
-
-
-# Slices. A gradient of padding reads a slice of a sum over windows.
-
-
-@needs(Reduce)
-def slice_before_reduction(graph: Graph, _target: Backend) -> Graph:
-    """Reduce only the elements of a slice, where nothing reads the other results of a reduction.
-
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (5, 9, 3), float32)
-    >>> graph = Graph((Reduce(add, (0,))(x * x).reshape(9, 3)[1:8],))
-    >>> print(graph)
-    mul0 = x0 * x0
-    sum0 = sum(mul0, dim=0)
-    reshape0 = reshape(sum0, 9, 3)
-    slice0 = slice(reshape0, 1:8, 0:3)
-    >>> print(slice_before_reduction(graph, PythonBackend()))
-    mul0 = x0 * x0
-    slice0 = slice(mul0, 0:5, 1:8, 0:3)
-    sum0 = sum(slice0, dim=0)
-    reshape0 = reshape(sum0, 7, 3)
-    """
-    reads = Counter([*graph.roots, *[x for node in graph.nodes for x in node.inputs]])
-
-    def is_read_once(x: Node) -> bool:
-        return reads[x] == 1
-
-    def rule(old: Node, node: Node) -> Node:
-        match node:
-            case Node(View(method="slice", parameters=ranges), (sliced,)) if node.size:
-                source, read = old.inputs[0], sliced
-                while is_reshape_of_ones(read) and is_read_once(source):
-                    source, read = source.inputs[0], read.inputs[0]
-                if type(read.function) is Reduce and all(map(is_read_once, (source, *source.inputs))):
-                    varying = iter([x for n, x in zip(sliced.shape, ranges, strict=True) if n != 1])
-                    kept = [
-                        (0, 1, n) if size == 1 else next(varying)
-                        for n, size in zip(read.inputs[0].shape, read.shape, strict=True)
-                    ]
-                    y: Node = read.function(*[View("slice", tuple(kept))(x) for x in read.inputs])
-                    return y.reshape(node.shape)
-        return node
-
-    return graph.rebuild(rule)
-
-
-def is_reshape_of_ones(node: Node) -> bool:
-    """Return whether a node is a reshape that only adds or drops dims of size 1."""
-    is_reshape = isinstance(node.function, View) and node.function.method == "reshape"
-    return is_reshape and drop_ones(node.shape) == drop_ones(node.inputs[0].shape)
 
 
 # A maximum and a sum of exponentials, or a mean and a variance. The definition of the second one contains the first one, so

@@ -1,4 +1,4 @@
-"""compiler.reduction_rules.slice_before_reduction: a reduction computes only the elements that are read."""
+"""compiler.rules.slice_before_reduction: a reduction computes only the elements that are read."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
 from minifuse.compiler.graph import Graph
-from minifuse.compiler.reduction_rules import slice_before_reduction
+from minifuse.compiler.rules import slice_before_reduction
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce

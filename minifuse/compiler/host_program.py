@@ -12,6 +12,7 @@ temporaries share one arena.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, starmap
 from keyword import iskeyword
@@ -23,11 +24,14 @@ import numpy as np
 
 from ..backends.base import Backend, Launcher, fastest_entry
 from ..core.dtypes import Number
+from ..core.interning import toposort
+from ..ir.graph import inputs_of
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
+from ..runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_in_parallel
+from ..runtime.kernel_cache import KernelNotCompiled, cache
 from ..runtime.memory_pool import round_to_size_class
 from .graph import Graph
-from .load_kernels import load_kernels
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, TracedGraph
 
@@ -36,6 +40,14 @@ RESERVED_NAMES = re.compile(  # names that the program uses itself, so no input 
 )
 
 INPUT_NAME = re.compile(r"\bx(\d+)\b")  # the name of an input, in the text of a per-call input
+
+# The memory of a plan, fitted to measurements with `tracemalloc` of single ops, loops, networks and training steps on 64-bit
+# Python 3.11. Compiled kernels belong to the kernel cache, and are not counted.
+PLAN_NBYTES = 3_000  # bytes of an empty plan
+NODE_NBYTES = 350  # bytes of a node of its graph
+STEP_NBYTES = 1_000  # bytes of a step, without its operands
+OPERAND_NBYTES = 400  # bytes of an operand of a step
+EXPRESSION_NBYTES = 200  # bytes of a distinct expression of its kernels
 
 
 class HostProgram:
@@ -111,6 +123,14 @@ class HostProgram:
             names["launches"] = sequence or make_sequence_launcher(entries, counts)
         exec(compile_text(self.text, f"<host program of {self.title}>"), names)
         return cast(Callable[..., Any], names["run"])
+
+    def plan_nbytes(self) -> int:
+        """Estimate the memory of the plan in bytes from the number of its parts: measuring it would take longer."""
+        graph, steps = self.graph, self.steps
+        roots = [*graph.outputs, *[x for _, x in graph.stores], *(self.backward.saved if self.backward else ())]
+        nbytes = PLAN_NBYTES + len(self.text) + NODE_NBYTES * len(toposort(roots, inputs_of)) + STEP_NBYTES * len(steps)
+        nbytes += OPERAND_NBYTES * sum([len(step.inputs) + len(step.outputs) for step in steps])
+        return nbytes + EXPRESSION_NBYTES * len({e for step in steps for e in step.kernel.order})
 
     def hidden_inputs(self, names: Sequence[str]) -> list[str]:
         """Return lines that define the inputs that the caller does not pass: tensors, and values made in each call."""
@@ -199,6 +219,31 @@ class HostProgram:
         if not self.results:  # everything is stored in the targets
             return "return None"
         return f"return {', '.join([f'y{k}' for k in range(self.output_count)])}{',' * self.graph.is_tuple}"
+
+
+def load_kernels(backend: Backend, steps: Sequence[Step]) -> list[Launcher]:
+    """Load the kernel of each step: from memory, from disk, or compiled now, in several processes if several are missing.
+
+    All steps whose kernels exist are loaded first. So the kernels that are missing are known before the first of them is
+    compiled. A step with several kernels only notes the first one that is missing, so there may be a second round.
+    """
+    executables = [*map(backend.compile, steps)]
+    if len(executables) < MIN_KERNELS_FOR_WORKERS:
+        return [executable.load() for executable in executables]
+    launchers: dict[int, Launcher] = {}
+    tried = set[str]()
+    while len(launchers) < len(executables):
+        with cache.collect_missing() as missing:
+            for k, executable in enumerate(executables):
+                if k not in launchers:
+                    with suppress(KernelNotCompiled):
+                        launchers[k] = executable.load()
+        new = {name: job for name, job in missing.items() if name not in tried}
+        if len(new) < MIN_KERNELS_FOR_WORKERS:
+            break
+        tried |= new.keys()
+        compile_in_parallel(new)
+    return [launchers[k] if k in launchers else executable.load() for k, executable in enumerate(executables)]
 
 
 @lru_cache(1024)

@@ -29,7 +29,6 @@ from ..runtime.memory_pool import MemoryBuffer, write_clock
 from ..runtime.plan_cache import PlanTable
 from .host_program import HostProgram
 from .pipeline import compile_graph, initial_graph
-from .plan_size import plan_nbytes
 from .pretty_print import kernel_comment
 from .tensor_meta import TensorMeta
 from .trace_result import PerCallInput, PlanInput, PlannedFunction, TracedGraph
@@ -89,7 +88,7 @@ def get_or_make_plan(key: Hashable, make: "Callable[[], Plan]") -> "Plan":
     if plan is None:
         plan = make()
         plan.run  # noqa: B018  # binds its kernels: a plan that cannot run is not cached
-        plans.put(key, plan, plan.nbytes)
+        plans.put(key, plan, plan.host.plan_nbytes())
     runs[key] = plan.run
     return plan
 
@@ -368,11 +367,6 @@ class Plan:
     def run(self) -> Callable[..., Any]:
         """The host program as a function."""
         return self.host.compile_function()
-
-    @property
-    def nbytes(self) -> int:
-        """The approximate size of the plan itself, in bytes."""
-        return plan_nbytes(self.graph, self.backward, self.steps, self.text)
 
     def kernels_to_compile(self) -> dict[str, MissingKernel]:
         """Return the kernels that would have to be compiled, by name. If a launch needs several, only the first one."""

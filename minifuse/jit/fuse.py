@@ -167,7 +167,7 @@ class Fused:
             copies = needed  # trace again with the copies that this trace needs
         self.last_entry = entry
         entry_key = (mode.is_recording, fingerprints, digests, key, aliasing, self.dynamic_guards(flat))
-        self.entries.put(entry_key, entry, entry.plan.nbytes + ENTRY_NBYTES)
+        self.entries.put(entry_key, entry, entry.plan.host.plan_nbytes() + ENTRY_NBYTES)
         is_fast = not (named or any(digests) or self.specialized_on or self.reads_grads or len(guards) > 1)
         if (
             is_fast

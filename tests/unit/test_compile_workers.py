@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.load_kernels import load_kernels
+from minifuse.compiler.host_program import load_kernels
 from minifuse.core.errors import MinifuseError
 from minifuse.runtime import compile_workers, file_trust, kernel_files
 from minifuse.runtime.compile_workers import (

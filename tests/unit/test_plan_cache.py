@@ -181,5 +181,5 @@ def test_estimates_are_right_within_a_factor_of_two(name):
         measured = tracemalloc.get_traced_memory()[0] - before
     finally:
         tracemalloc.stop()
-    estimated = sum(plan.nbytes for _, plan in found)
+    estimated = sum(plan.host.plan_nbytes() for _, plan in found)
     assert measured / 2 <= estimated <= measured * 2

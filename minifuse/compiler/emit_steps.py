@@ -9,10 +9,9 @@ from ..ir.array_functions import CompositeOutput, Matmul, PadSlice, SliceUpdate
 from ..ir.gather import ScatterReduce
 from ..ir.graph import Node
 from ..ir.steps import Step
-from .emission import Emission
 from .graph import EARLY, EXACT, LATE, Graph, KernelGroup
 from .iteration_space import reduction_space
-from .kernel_builder import emit_kernel
+from .kernel_builder import Emission, emit_kernel
 from .matmul_fusion import emit_matmul
 from .rules import composite_kernel
 from .slice_targets import SliceEmission

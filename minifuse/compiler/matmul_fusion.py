@@ -14,11 +14,10 @@ from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Expression, KernelParameter, Load, replace
 from ..ir.step_kernels import MatmulKernel
 from ..ir.steps import NO_BUFFER, BufferView, Step
-from .emission import Emission
 from .fusion_log import EMITTED, INLINED, RESTARTED
 from .graph import KernelGroup
 from .iteration_space import IterationSpace, keep_layout
-from .kernel_builder import KernelBuilder, begin_kernel, emit_kernel
+from .kernel_builder import Emission, KernelBuilder, begin_kernel, emit_kernel
 
 EPILOGUE_NOT_STRIDED = "no strides describe this epilogue operand in the shape of the matmul's result"
 

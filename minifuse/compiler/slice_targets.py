@@ -9,9 +9,9 @@ from ..ir.array_functions import View
 from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel
 from ..ir.steps import BufferView, Step
-from .emission import Emission, ParameterSource, lower_number
 from .fusible_region import strip_identities
 from .graph import Graph
+from .kernel_builder import Emission, ParameterSource, lower_number
 from .slice_updates import UpdateChain, is_update
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import numpy as np
 
 from ..backends.base import Backend
-from ..compiler.emission import INLINE_LITERALS
+from ..compiler.kernel_builder import INLINE_LITERALS
 from ..compiler.plan import check_inplace
 from ..compiler.tensor_meta import TensorMeta
 from ..core.dispatch import active_hook, active_tracer, is_fast_math, mode

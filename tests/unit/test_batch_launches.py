@@ -9,7 +9,7 @@ import minifuse as mf
 from minifuse import float32
 from minifuse.backends.parallel import multi_tensor as tables
 from minifuse.backends.parallel.backend import ParallelBackend
-from minifuse.backends.parallel.launcher import CpuKernelLauncher
+from minifuse.backends.parallel.driver import CpuKernelLauncher
 from minifuse.backends.registry import get_backend
 from minifuse.compiler import batch_launches
 from minifuse.compiler.batch_launches import batch_steps

@@ -14,7 +14,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell that starts 
 import numpy as np
 import minifuse as mf
 from minifuse.backends.parallel import driver as driver_module
-from minifuse.backends.parallel.launcher import CpuKernelLauncher
+from minifuse.backends.parallel.driver import CpuKernelLauncher
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.parallel.driver import driver
 

@@ -22,11 +22,10 @@ from ...ir.steps import Step
 from ..executable import Launcher
 from . import implicit_gemm_conv
 from .compiler import compile_kernel_text
-from .driver import THREADS, address_of_stop_check
+from .driver import THREADS, CpuKernelLauncher, address_of_stop_check
 from .gemm import ELEMENTS, PARALLEL_CYCLES, SIGNAL_CHECK_CYCLES
 from .gemm_config import DOT_COLUMNS, lanes_of
 from .implicit_gemm_conv import ConvParameters
-from .launcher import CpuKernelLauncher
 
 NAME = "window_gradient"  # of the composite op that this module computes
 ELEMENTS_PER_BLOCK = 1024  # elements of a run that are multiplied before a tile of sums is added to the result

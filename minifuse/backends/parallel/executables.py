@@ -19,10 +19,9 @@ from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, split_launches, transpose_copy
 from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text, nested_kernel_text
-from .driver import count_chunks
+from .driver import CpuKernelLauncher, count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul
-from .launcher import CpuKernelLauncher
 from .multi_tensor import make_job
 from .segment_sum import SegmentSumLaunch, plan_segment_sum
 

@@ -35,10 +35,9 @@ from ...ir.step_kernels import MatmulKernel
 from ..matmul.problem import matmul_problem
 from .compiler import compile_kernel_text
 from .cpu_codegen import kernel_text
-from .driver import THREADS
+from .driver import THREADS, CpuKernelLauncher
 from .gemm import compile_loops, plan_gemm
 from .gemm_config import choose_config, lanes_of, with_stored_operands, with_unit_strides
-from .launcher import CpuKernelLauncher
 
 THREAD_LOCAL = -1  # index of the thread-local operand of a stage: a block of a or b, or unfinished sums
 ARGUMENT_BYTES = 2048  # size of the arguments of a stage: operands, numbers and strides, 8 bytes each

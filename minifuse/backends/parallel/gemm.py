@@ -23,9 +23,8 @@ from ...core.layout import Layout
 from ...core.rounding import ceil_div
 from ..matmul.problem import MatmulProblem, plain_problem
 from .compiler import compile_kernel_text
-from .driver import CHUNKS_PER_THREAD, THREADS, address_of_stop_check
+from .driver import CHUNKS_PER_THREAD, THREADS, CpuKernelLauncher, address_of_stop_check
 from .gemm_config import GemmConfig, choose_config, choose_tile, lanes_of, max_accumulated_rows, with_unit_strides
-from .launcher import CpuKernelLauncher
 
 Launch = Callable[[int, int, int], None]  # arguments: the addresses of out, a and b
 

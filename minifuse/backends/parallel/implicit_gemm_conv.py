@@ -23,10 +23,9 @@ from ...ir.kernel_ir import Shape, copy_kernel
 from ...ir.steps import Step
 from ..executable import Launcher
 from .compiler import compile_kernel_text
-from .driver import PARALLEL_WORK, count_chunks
+from .driver import PARALLEL_WORK, CpuKernelLauncher, count_chunks
 from .gemm import ELEMENTS, PARALLEL_CYCLES
 from .gemm_config import VECTORS, lanes_of
-from .launcher import CpuKernelLauncher
 
 NAME = "window_product"  # of the composite op that this module computes
 ConvParameters = tuple[Shape, Shape, Shape, DType]  # sizes, steps and dilations of windows, by dim of an image; the dtype

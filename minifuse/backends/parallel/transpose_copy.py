@@ -14,10 +14,9 @@ from math import prod
 from ...core.dtypes import float32, float64
 from ...ir.kernel_ir import Kernel, Load, LoopNest
 from .compiler import compile_kernel_text
-from .driver import count_chunks
+from .driver import CpuKernelLauncher, count_chunks
 from .gemm import ELEMENTS
 from .gemm_config import lanes_of
-from .launcher import CpuKernelLauncher
 
 MIN_SIDE = 4  # smallest size of each of the two axes; with less, squares would be nearly empty
 DTYPE_BY_SIZE = {4: float32, 8: float64}  # element size in bytes -> the dtype as which elements are copied

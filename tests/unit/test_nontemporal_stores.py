@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
-from minifuse.backends.parallel import executables as backend_module
+from minifuse.backends.parallel import backend as backend_module
 from minifuse.backends.parallel import nontemporal_stores
 from minifuse.backends.parallel.compiler import compile_kernel_text
 from minifuse.backends.registry import get_backend

@@ -12,7 +12,7 @@ import pytest
 
 import minifuse as mf
 from minifuse.backends.base import Operand
-from minifuse.backends.parallel import executables as backend_module
+from minifuse.backends.parallel import backend as backend_module
 from minifuse.backends.parallel import numba_fallback
 from minifuse.backends.parallel.driver import CHUNKS_PER_THREAD, PARALLEL_WORK, THREADS, count_chunks
 from minifuse.backends.registry import get_backend

@@ -17,9 +17,8 @@ from ...backends.base import Executable, Launcher, NoExecutable
 from ...backends.codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ...backends.executable import do_nothing
 from ...backends.operand import Operand, ScalarFunction
-from ...backends.parallel.backend import ParallelBackend
+from ...backends.parallel.backend import CpuKernel, ParallelBackend
 from ...backends.parallel.driver import count_chunks
-from ...backends.parallel.executables import CpuKernel
 from ...backends.python import PythonBackend
 from ...core.layout import Layout
 from ...core.operators import Operator

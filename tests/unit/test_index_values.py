@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from minifuse.backends.cuda.codegen.select import generate_kernel
-from minifuse.backends.parallel.cpu_codegen import kernel_text
+from minifuse.backends.parallel.compiler import kernel_text
 from minifuse.backends.registry import get_backend
 from minifuse.core.dtypes import BY_NUMPY, bool_, float32, int64
 from minifuse.core.layout import Layout, row_major

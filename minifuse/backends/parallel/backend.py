@@ -34,8 +34,7 @@ from ..codegen.nested_loops import NestedLoops
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, numba_fallback, split_launches, transpose_copy
-from .compiler import compile_kernel_text
-from .cpu_codegen import kernel_text, nested_kernel_text
+from .compiler import compile_kernel_text, kernel_text, nested_kernel_text
 from .driver import CpuKernelLauncher, count_chunks
 from .fused_gemm import FusedMatmul
 from .gemm import bind_matmul

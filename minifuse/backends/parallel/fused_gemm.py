@@ -33,8 +33,7 @@ from ...ir.kernel_ir import (
 )
 from ...ir.step_kernels import MatmulKernel
 from ..matmul.problem import matmul_problem
-from .compiler import compile_kernel_text
-from .cpu_codegen import kernel_text
+from .compiler import compile_kernel_text, kernel_text
 from .driver import THREADS, CpuKernelLauncher
 from .gemm import compile_loops, plan_gemm
 from .gemm_config import choose_config, lanes_of, with_stored_operands, with_unit_strides

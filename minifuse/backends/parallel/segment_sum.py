@@ -15,7 +15,7 @@ from ...ir.segment_sum import SegmentSum, match_segment_sum
 from ..codegen.expression_printer import literal
 from ..codegen.loop_emitter import LoopEmitter
 from ..codegen.nest import operand_name
-from .cpu_codegen import SerialLoops, begin_kernel
+from .compiler import SerialLoops, begin_kernel
 from .driver import count_chunks
 
 MIN_COLUMNS_PER_THREAD = 64  # with fewer, reading the keys takes longer than adding

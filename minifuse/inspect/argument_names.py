@@ -53,7 +53,7 @@ def name_inputs(
                 paths[part.index] = path
             else:
                 name_object(path, part, object_names)
-    for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(item[1], "named_parameters")):
+    for name, x in sorted(iter_closure(function), key=lambda item: not hasattr(type(item[1]), "named_parameters")):
         name_object(name, x, object_names)  # modules come first: an optimizer would name their parameters params_0, ...
     return [paths.get(k) or object_names.get(id(x), "") for k, x in enumerate(values)]
 

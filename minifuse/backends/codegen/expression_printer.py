@@ -10,6 +10,7 @@ from ...ir.kernel_ir import (
     Constant,
     Expression,
     IndexedAccess,
+    IndexValue,
     Kernel,
     KernelParameter,
     Load,
@@ -156,3 +157,8 @@ def literal(value: float, dtype: DType) -> str:
     """Return a typed literal. An integer below -2^30 is written as (n + 1) - 1, since `-2147483648` negates 2^31."""
     text = f"{value + 1} - 1" if dtype.is_integer and value < -(1 << 30) else repr(value)
     return text if dtype is bool_ else f"{dtype.short}({text})"
+
+
+def operand_name(e: Load) -> str:
+    """Return the name in the kernel of an input's array or, for index values, of the first value."""
+    return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"

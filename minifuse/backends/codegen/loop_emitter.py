@@ -29,8 +29,7 @@ from ...ir.kernel_ir import (
     ReduceExpr,
     distinct_reductions,
 )
-from .expression_printer import ExpressionPrinter, literal
-from .nest import operand_name
+from .expression_printer import ExpressionPrinter, literal, operand_name
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another

@@ -14,6 +14,7 @@ from ...ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
+from .expression_printer import operand_name as operand_name
 
 Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes
 
@@ -111,11 +112,6 @@ class KernelNest:
         outputs = [(f"out{k}", e.dtype.itemsize) for k, e in enumerate(self.kernel.outputs)]
         loads = [(f"in{e.index}", e.dtype.itemsize) for e in self.kernel.find_all(Load) if not isinstance(e, IndexValue)]
         return outputs + loads
-
-
-def operand_name(e: Load) -> str:
-    """Return the name in the kernel of an input's array or, for index values, of the first value."""
-    return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
 
 
 def leaf_operand(e: Load | ReadOutput) -> str:

@@ -24,8 +24,8 @@ from ...core.dtypes import DType, bool_
 from ...core.errors import CompileError
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter
 from ...runtime.kernel_cache import cache as kernel_cache
+from ..codegen.expression_printer import operand_name
 from ..codegen.loop_emitter import Dialect, LoopEmitter
-from ..codegen.nest import operand_name
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
 from ..llvm_linker import VECTOR_BYTES, host_processor, link
 from ..numba_type_cache import cached_operator_types

@@ -12,9 +12,8 @@ from functools import lru_cache
 from ...core.interning import toposort
 from ...ir.kernel_ir import Expression, Kernel, Load, LoopNest, ReduceExpr
 from ...ir.segment_sum import SegmentSum, match_segment_sum
-from ..codegen.expression_printer import literal
+from ..codegen.expression_printer import literal, operand_name
 from ..codegen.loop_emitter import LoopEmitter
-from ..codegen.nest import operand_name
 from .compiler import SerialLoops, begin_kernel
 from .driver import count_chunks
 

@@ -22,7 +22,7 @@ from ....ir.kernel_ir import Accumulator, Expression, IndexValue, Kernel, Kernel
 from ....ir.step_kernels import MatmulKernel
 from ....simt import Array
 from ....simt.arithmetic import RealNumber
-from ...codegen.nest import operand_name
+from ...codegen.expression_printer import operand_name
 from ..codegen.base import CudaSource
 from ..codegen.dialect import storage_of
 from ..compiler import functions_from_text

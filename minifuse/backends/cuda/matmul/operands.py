@@ -15,8 +15,8 @@ from ....core.rounding import ceil_div
 from ....ir.kernel_ir import Expression, IndexValue, Kernel, KernelParameter, Load, stride_kind
 from ....ir.step_kernels import MatmulKernel
 from ....simt import Pointer
+from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_facts import MAX_GRID_YZ
-from ...codegen.nest import operand_name
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
 from ..device.tensor_maps import TensorMapBox
 from ..launch_plan import KernelArgument, LaunchPlan

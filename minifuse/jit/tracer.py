@@ -33,12 +33,11 @@ from ..ir.graph import Argument, Node, Number, literal, strip_views, use_wrapper
 from ..ir.vjp import dependents_of
 from ..tensors.mutation import shares_memory
 from ..tensors.tensor import CallInput, Tensor
-from .functionalize import Functionalizer
 from .guards import tensor_over
 from .outputs import OutputBuilder, output_layout
 from .traced_backward import TracedBackward
 from .traced_scalar import DynamicAttr, DynamicGuard, Source, TracedScalar
-from .traced_tensor import TracedStorage, TracedTensor
+from .traced_tensor import Functionalizer, TracedStorage, TracedTensor
 
 if TYPE_CHECKING:
     from .fuse import Fused

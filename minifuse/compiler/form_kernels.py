@@ -41,8 +41,17 @@ from .fusible_region import FusibleRegion, LoadedByKernel, is_recomputable
 from .fusion_log import GROUPED, active_log
 from .graph import EARLY, LATE, Graph, KernelGroup, Refusal
 from .iteration_space import IterationSpace
-from .kernel_groups import GrowingKernel, RootReads, separate_kernel, sort_kernels
-from .kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
+from .kernel_groups import (
+    MAX_OPS,
+    MAX_PASSES,
+    TOO_MANY_OPS,
+    TOO_MANY_PASSES,
+    GrowingKernel,
+    RootReads,
+    separate_kernel,
+    sort_kernels,
+    split_into_parts,
+)
 from .reindexing import RESHAPE_NEEDS_COPY, ViewChains
 
 MAX_KERNEL_ARRAYS = 12  # arrays that a kernel for unrelated values reads; with more, threads run out of registers

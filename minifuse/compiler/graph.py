@@ -16,9 +16,8 @@ from ..ir.array_functions import SliceUpdate, View
 from ..ir.graph import Node, inputs_of, strip_views
 from ..ir.kernel_ir import Kernel, ReadOutput
 from ..ir.steps import NO_BUFFER, BufferView, Step
-from .format_node import format_node
+from .format_node import NodeNames, format_node
 from .iteration_space import IterationSpace, without_repeated_reshapes
-from .node_names import NodeNames
 from .slice_updates import SliceUpdates
 
 EXACT, EARLY, LATE = range(3)  # the phases of a call

@@ -6,7 +6,8 @@ may change only some graphs declares above its definition what it `needs`, and i
 one kernel and one step, and only `form_kernels` and `emit_steps` run.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from difflib import SequenceMatcher
 from typing import NamedTuple
 
 from ..backends.base import Backend
@@ -18,14 +19,13 @@ from .buffer_assignment import assign_buffers
 from .elide_copies import elide_copies
 from .emit_steps import emit_steps
 from .form_kernels import form_kernels
+from .format_node import NodeNames
 from .graph import Graph, Pass
-from .graph_changes import changed_lines, changed_order
 from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
 from .narrow_integers import narrow_integers
 from .nest_reductions import merge_reductions, nest_reductions
-from .node_names import NodeNames
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, split_reductions
@@ -147,3 +147,45 @@ def initial_graph(traced: TracedGraph, backward: Backward | None, layouts: Seque
         tuple([store for argument, value in traced.stores for store in split_stores(argument, value)]),
         tuple(traced.stores),
     )
+
+
+def changed_lines(before: Mapping[str, str], after: Mapping[str, str]) -> Iterator[str]:
+    """Yield "- line" for a line that went and "+ line" for one that came. Keys say which lines are about one thing.
+
+    The order of lines is that of both texts as far as they agree; a line that only moved has not changed.
+
+    Examples
+    --------
+    >>> before = {"b": "b = a * 1", "c": "c = a + b", "d": "d = -c"}
+    >>> list(changed_lines(before, {"c": "c = a + a", "d": "d = -c"}))
+    ['- b = a * 1', '- c = a + b', '+ c = a + a']
+    """
+    order = [*before]
+    position = {key: k for k, key in enumerate(order)}
+    compared, new = 0, list[str]()
+    for key, line in after.items():
+        if key not in before:
+            new.append(f"+ {line}")
+            continue
+        yield from (f"- {before[x]}" for x in order[compared : position[key]] if x not in after)
+        compared = max(compared, position[key])
+        yield from new
+        new.clear()
+        if line != before[key]:
+            yield from (f"- {before[key]}", f"+ {line}")
+    yield from (f"- {before[x]}" for x in order[compared:] if x not in after)
+    yield from new
+
+
+def changed_order(before: Sequence[str], after: Sequence[str]) -> Iterator[str]:
+    """Yield the lines that went, came or moved.
+
+    Examples
+    --------
+    >>> list(changed_order(["f()", "g()", "h()"], ["h()", "f()", "g()"]))
+    ['+ h()', '- h()']
+    """
+    for tag, i, j, m, n in SequenceMatcher(None, before, after, autojunk=False).get_opcodes():
+        if tag != "equal":
+            yield from (f"- {line}" for line in before[i:j])
+            yield from (f"+ {line}" for line in after[m:n])

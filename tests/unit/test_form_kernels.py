@@ -26,7 +26,7 @@ from minifuse.compiler.fusion_log import (
 )
 from minifuse.compiler.iteration_space import IterationSpace
 from minifuse.compiler.kernel_builder import KernelBuilder, begin_kernel
-from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES
+from minifuse.compiler.kernel_groups import MAX_OPS, MAX_PASSES
 from minifuse.compiler.plan import Plan
 from minifuse.compiler.reindexing import is_unflatten
 from minifuse.ir.array_functions import Iota

@@ -1,11 +1,11 @@
-"""compiler.kernel_limits: a long kernel is split into short parts that store as little as possible."""
+"""compiler.kernel_groups: a long kernel is split into short parts that store as little as possible."""
 
 from itertools import pairwise
 
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.kernel_limits import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
+from minifuse.compiler.kernel_groups import MAX_OPS, MAX_PASSES, TOO_MANY_OPS, TOO_MANY_PASSES, split_into_parts
 from minifuse.core.dtypes import float32
 from minifuse.core.interning import toposort
 from minifuse.core.operators import add

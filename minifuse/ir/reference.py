@@ -88,6 +88,8 @@ class KernelRun:
 
     def value(self, e: Expression, point: Point) -> Any:
         """Return the value of an expression at a point, as a NumPy scalar."""
+        if isinstance(e, ReduceExpr):  # it is constant along the axes that it reduces: once is enough
+            point = {**point, **dict.fromkeys([self.axes[d] for d in e.reduced(self.step.dims)], 0)}
         key = e, tuple(point[axis] for axis in self.axes)
         if key not in self.values:
             with np.errstate(all="ignore"):

@@ -70,7 +70,7 @@ def merge_reductions(graph: Graph, target: Backend) -> Graph:
     max0 = max(sliding_windows1, dim=0, 4)
     reshape1 = reshape(max0, 62, 62, 1, 1)
     """
-    if not target.inlines_padding or len([x for x in graph.nodes if isinstance(x.function, Reduce)]) < 2:
+    if not target.inlines_padding or len(find_reductions(graph)) < 2:
         return graph
 
     def rule(node: Node, new: Node) -> Node:
@@ -82,6 +82,11 @@ def merge_reductions(graph: Graph, target: Backend) -> Graph:
         return merge_reduction(new) if has_one_state(x) and graph.slice_updates.is_read_once(x, user) else new
 
     return graph.rebuild(rule)
+
+
+def find_reductions(graph: Graph) -> list[Node]:
+    """Return the reductions of a graph, inputs first."""
+    return [x for x in graph.nodes if isinstance(x.function, Reduce)]
 
 
 def has_one_state(node: Node) -> bool:
@@ -179,7 +184,7 @@ def nest_reductions(graph: Graph, target: Backend) -> Graph:
     sum0 = sum(sqrt0, dim=1)
     reshape3 = reshape(sum0, 4096)
     """
-    reductions = [x for x in graph.nodes if isinstance(x.function, Reduce)]
+    reductions = find_reductions(graph)
     if len(reductions) < 2:
         return graph
     points, reasons = choose_nested(graph, target, reductions)

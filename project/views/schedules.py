@@ -14,6 +14,8 @@ import numpy as np
 
 import minifuse as mf
 from minifuse import simt
+from minifuse.backends.codegen.gpu_facts import Facts
+from minifuse.backends.codegen.nest import KernelNest
 from minifuse.backends.codegen.schedule import LoopSchedule, Tile
 from minifuse.backends.cuda.codegen.select import GeneratedKernel, patterns_of, print_scheduled
 from minifuse.backends.cuda.launch_plan import LaunchPlan
@@ -206,20 +208,15 @@ def deal(name: str, sizes: Sizes, tiles: Sequence[Tile], lanes: str) -> DealtKer
     order = tuple(sorted(with_threads, key=lambda a: (a != first, a != reduced)))  # threads combine along x or y only
     has_chunks = any(tile.chunk for tile in tiles)
     names = ["out0", *[f"in{k}" for k in range(len(computation.inputs))]]
-    vectorized = {a for a, tile in enumerate(tiles) if tile.vector > 1}
-    vectors = tuple(
-        name
-        for name, strides in zip(names, nest.strides, strict=True)
-        if any(strides[a] == 1 for a in vectorized) and not (has_chunks and name != "out0")
-    )
     schedule = LoopSchedule(
         tuple(tiles),
         order,
         column=first if first != reduced else None,
-        vectors=vectors,
         staged=tuple(names[1:]) if has_chunks else (),
         why="it was dealt by hand",
     )
+    facts = Facts(KernelNest(kernel_of(name), nest))
+    schedule = schedule._replace(vectors=facts.vector_operands(schedule))
     constants = tuple(n if tile.is_constant else 0 for n, tile in zip(sizes, tiles, strict=True))
     generated = print_scheduled(kernel_of(name), nest.row_axes, patterns_of(nest), (), (), constants, schedule)
     random = np.random.default_rng(0)

@@ -13,8 +13,7 @@ import sys
 import numpy as np
 import pytest
 
-from minifuse.backends.llvm_linker import VECTOR_BYTES
-from minifuse.backends.object_file import needed_symbols
+from minifuse.backends.llvm_linker import VECTOR_BYTES, needed_symbols
 from minifuse.backends.parallel import compiler
 from minifuse.backends.parallel.compiler import (
     build_object,
@@ -265,7 +264,7 @@ def test_the_flavour_changes_with_the_vocabulary(monkeypatch, tmp_path):
     assert compiler_fingerprint.__wrapped__() != first
 
 
-@pytest.mark.parametrize("name", ["llvm_linker.py", "numba_type_cache.py", "object_file.py"])
+@pytest.mark.parametrize("name", ["llvm_linker.py", "numba_type_cache.py"])
 def test_the_fingerprint_changes_with_modules_beside_the_backend(name, monkeypatch, tmp_path):
     monkeypatch.setattr(compiler, "__file__", str(tmp_path / "parallel" / "compiler.py"))
     first = compiler_fingerprint.__wrapped__()

@@ -27,9 +27,8 @@ from ...runtime.kernel_cache import cache as kernel_cache
 from ..codegen.expression_printer import operand_name
 from ..codegen.loop_emitter import Dialect, LoopEmitter
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
-from ..llvm_linker import VECTOR_BYTES, host_processor, link
+from ..llvm_linker import VECTOR_BYTES, host_processor, link, needed_symbols
 from ..numba_type_cache import cached_operator_types
-from ..object_file import needed_symbols
 
 if TYPE_CHECKING:
     from numba.core.codegen import AOTCodeLibrary

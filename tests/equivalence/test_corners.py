@@ -47,6 +47,7 @@ def assert_corners(got, expected, inputs, any_zero=False):
     assert not is_wrong.any(), f"of {[a.reshape(-1)[first] for a in inputs]}: got {got[first]}, expected {expected[first]}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("entry", ON_FLOATS, ids=repr)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_operators_at_signed_zeros_and_infinities(entry, dtype, backend):
@@ -63,6 +64,7 @@ def test_scalars_at_signed_zeros_and_infinities(entry):
     assert_corners(got, judge(entry.name, *arrays), arrays, entry.name in EITHER_ZERO)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [*UNARY, *BINARY])
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_numpy_functions_at_signed_zeros_and_infinities(name, dtype, backend):
@@ -108,6 +110,7 @@ def test_fused_arithmetic_keeps_the_sign_of_zero(name, dtype, backend):
     assert_corners(mf.fuse(function)(*map(mf.tensor, arrays)).numpy(), expected, arrays)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", ["sum", "prod", "max", "min", "mean"])
 @pytest.mark.parametrize("count", [1, 5, 70])
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -77,6 +77,7 @@ def test_every_rank_and_none_at_all(left, right, backend):
     check(mf.tensor(a) @ mf.tensor(b), a, b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("left", LEFT)
 @pytest.mark.parametrize("right", RIGHT)
 def test_every_layout(left, right, backend):
@@ -123,6 +124,7 @@ def check_gradients(function, a, b):
         assert_close(got, expected, "product", n=a.size + b.size, scale=16.0)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("left", "right", "backend"),
     [

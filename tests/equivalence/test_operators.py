@@ -86,6 +86,7 @@ def test_values_and_gradients_in_every_layout(entry, place, backend):
             assert_close(grad, expected, "composed", what=f"the gradient of operand {k} of {entry.name}")
 
 
+@pytest.mark.sampled(2)
 @every_operator
 @every_dtype
 def test_every_dtype_at_its_extremes(entry, dtype, backend):

@@ -60,7 +60,7 @@ def check(backend, run, program):
         assert_close(grad, differences(program, arrays, k), "difference", scale=LARGE, what=f"the gradient of x{k}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @every_backend
 @pytest.mark.parametrize("run", RUNS)
 @given(program=expressions())

@@ -435,6 +435,7 @@ def outcome(function, backend, k, requires_grad):
     return found
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("requires_grad", [False, True])
 @pytest.mark.parametrize("program", PROGRAMS, ids=lambda f: f.__name__)

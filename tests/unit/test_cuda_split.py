@@ -53,6 +53,7 @@ def check(function, a, **tolerance):
         np.testing.assert_allclose(y.numpy(), right.numpy(), **tolerance)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("shape", [(1, 5003), (2, 2503), (3, 4099)])
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_reductions_of_few_rows_equal_numpy(name, shape):

@@ -354,6 +354,7 @@ variance = mf.reduction(
 spread = mf.reduction(map=lambda x: (x, x), combine=wider, finish=lambda a, b: b - a, identity=(math.inf, -math.inf))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_several_states_are_combined_together(backend, shape, dim, keepdim):

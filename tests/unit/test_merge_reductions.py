@@ -46,6 +46,7 @@ def test_windows_of_windows_are_reduced_at_once(reduction, backend):
     assert count_steps(lambda x: pooled(x, reduction), images, backend=backend) == 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", ["python", "cuda"])
 @pytest.mark.parametrize(("step", "padding"), [(1, 0), (1, 1), (2, 0), (2, 1), (3, 1)])
 def test_the_gradient_of_windows_in_two_dims_is_one_kernel(step, padding, backend):

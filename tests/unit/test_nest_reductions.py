@@ -241,6 +241,7 @@ class RandomProgram:
 SEEDS = range(40)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("seed", "backend"), [*[(k, "python") for k in SEEDS], *[(k, "parallel") for k in SEEDS[14:22]]])
 def test_random_programs_agree_with_numpy(seed, backend, always):
     program = RandomProgram(seed)

@@ -295,6 +295,7 @@ PROLOGUES = {
 }
 
 
+@pytest.mark.sampled(2)
 @on_each_kernel
 @pytest.mark.parametrize("prologue", PROLOGUES)
 def test_a_prologue_in_every_kernel(kernel, prologue, monkeypatch):
@@ -363,6 +364,7 @@ def test_pieces_of_a_product_have_their_own_part_of_all_operands(monkeypatch):
 # Other element types.
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("kernel", ["matmul", "matmul_rows", "matmul_dots"])
 @pytest.mark.parametrize("dtype", [float64, int32, bool_])
 @pytest.mark.parametrize("parts", [1, 2])

@@ -18,6 +18,7 @@ from ...ir.kernel_ir import (
     Expression,
     Kernel,
     KernelParameter,
+    Load,
     LoopNest,
     Shape,
     cast,
@@ -219,6 +220,7 @@ class CpuConvolution(Executable):
 
         launch: Launcher = self.module.bind(self.op.parameters, *self.step.layouts(), load)
         return launch
+
 
 CACHE_NBYTES = 1 << 18  # of the second cache
 

@@ -161,6 +161,10 @@ class Backend:
     """If a backend has this method: join(launchers, counts) returns one launcher for several, of which launcher k takes
     counts[k] values, or None if that saves no time. Addresses are valid only during the call, as for a single launch."""
 
+    def tuned_launch(self, launch: Launcher) -> Launcher:
+        """Return a launch that searches the best schedule of its kernel first; here itself: there are no schedules."""
+        return launch
+
     def clock(self) -> Clock:
         """Return a clock that measures launches."""
         return HostClock()

@@ -12,7 +12,6 @@ temporaries share one arena.
 
 import re
 from collections.abc import Callable, Iterable, Sequence
-from contextlib import suppress
 from functools import lru_cache
 from itertools import accumulate, starmap
 from keyword import iskeyword
@@ -28,8 +27,7 @@ from ..core.interning import toposort
 from ..ir.graph import inputs_of
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
-from ..runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, compile_in_parallel
-from ..runtime.kernel_cache import KernelNotCompiled, cache
+from ..runtime.compile_workers import load_in_parallel
 from ..runtime.memory_pool import round_to_size_class
 from .graph import Graph
 from .tensor_meta import TensorMeta
@@ -113,7 +111,7 @@ class HostProgram:
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
-        bound = load_kernels(self.backend, self.steps)
+        bound = load_in_parallel([self.backend.compile(step).load for step in self.steps])
         launches = bound if wrap is None else [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [*map(fastest_entry, launches)]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}
@@ -131,6 +129,20 @@ class HostProgram:
         nbytes = PLAN_NBYTES + len(self.text) + NODE_NBYTES * len(toposort(roots, inputs_of)) + STEP_NBYTES * len(steps)
         nbytes += OPERAND_NBYTES * sum([len(step.inputs) + len(step.outputs) for step in steps])
         return nbytes + EXPRESSION_NBYTES * len({e for step in steps for e in step.kernel.order})
+
+    def compile_tuning_function(self) -> Callable[..., Any]:
+        """Compile the text to a function whose first call searches the best schedule of each kernel that has one."""
+        program, is_tuned = self.compile_function(lambda _, launch: self.backend.tuned_launch(launch)), False
+
+        def run(*inputs: Any) -> Any:
+            nonlocal program, is_tuned
+            if is_tuned:
+                return program(*inputs)
+            result = program(*inputs)
+            program, is_tuned = self.compile_function(), True
+            return result
+
+        return run
 
     def hidden_inputs(self, names: Sequence[str]) -> list[str]:
         """Return lines that define the inputs that the caller does not pass: tensors, and values made in each call."""
@@ -219,31 +231,6 @@ class HostProgram:
         if not self.results:  # everything is stored in the targets
             return "return None"
         return f"return {', '.join([f'y{k}' for k in range(self.output_count)])}{',' * self.graph.is_tuple}"
-
-
-def load_kernels(backend: Backend, steps: Sequence[Step]) -> list[Launcher]:
-    """Load the kernel of each step: from memory, from disk, or compiled now, in several processes if several are missing.
-
-    All steps whose kernels exist are loaded first. So the kernels that are missing are known before the first of them is
-    compiled. A step with several kernels only notes the first one that is missing, so there may be a second round.
-    """
-    executables = [*map(backend.compile, steps)]
-    if len(executables) < MIN_KERNELS_FOR_WORKERS:
-        return [executable.load() for executable in executables]
-    launchers: dict[int, Launcher] = {}
-    tried = set[str]()
-    while len(launchers) < len(executables):
-        with cache.collect_missing() as missing:
-            for k, executable in enumerate(executables):
-                if k not in launchers:
-                    with suppress(KernelNotCompiled):
-                        launchers[k] = executable.load()
-        new = {name: job for name, job in missing.items() if name not in tried}
-        if len(new) < MIN_KERNELS_FOR_WORKERS:
-            break
-        tried |= new.keys()
-        compile_in_parallel(new)
-    return [launchers[k] if k in launchers else executable.load() for k, executable in enumerate(executables)]
 
 
 @lru_cache(1024)

@@ -244,6 +244,8 @@ class Plan:
         Default: the backend of the inputs.
     names : sequence of str
         The user's names of the arguments, for readers of the host program.
+    tune : bool
+        Whether the first run searches the schedules of kernels by timing them, if the backend has schedules.
 
     Attributes
     ----------
@@ -269,8 +271,10 @@ class Plan:
         recompute: str = "auto",
         backend: Backend | None = None,
         names: Sequence[str] = (),
+        tune: bool = False,
     ) -> None:
         self.function, self.recompute, self.names = function, recompute, names
+        self.tune = tune or getattr(function, "tune", False)  # a backward pass is tuned if its forward pass is
         self.backend = backend or backend_of(function, inputs)
         self.graph = graph or self.trace(inputs, targets, alias_of)
         self.arguments, self.hidden, self.outputs = self.graph.arguments, self.graph.hidden, self.graph.outputs
@@ -319,7 +323,8 @@ class Plan:
         backward = Backward(self.arguments, self.outputs, requiring_grad, *options)
         if not backward.arguments_with_grad:
             return None
-        backward.function.forward_name = backward.differentiable.forward_name = display_name(self.function)
+        for function in (backward.function, backward.differentiable):
+            function.forward_name, function.tune = display_name(self.function), self.tune
         return backward
 
     def make_argument(self, k: int, x: PlanInput) -> Node:
@@ -366,7 +371,7 @@ class Plan:
     @cached_property
     def run(self) -> Callable[..., Any]:
         """The host program as a function."""
-        return self.host.compile_function()
+        return self.host.compile_tuning_function() if self.tune else self.host.compile_function()
 
     def kernels_to_compile(self) -> dict[str, MissingKernel]:
         """Return the kernels that would have to be compiled, by name. If a launch needs several, only the first one."""

@@ -67,7 +67,7 @@ class GradientFunction:
 
     def __init__(self, sources: list[Node], outputs: list[Node]) -> None:
         self.sources, self.outputs = sources, outputs
-        self.forward_name = ""
+        self.forward_name, self.tune = "", False
 
     def __call__(self, *nodes: Node) -> tuple[Node, ...]:
         """Return the gradients, with `sources` replaced by these nodes."""

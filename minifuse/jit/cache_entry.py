@@ -42,13 +42,14 @@ class CacheEntry:
         backend: Backend,
         recompute: str = "auto",
         copies: Collection[int] = (),
+        tune: bool = False,
     ) -> None:
         self.trace, self.count, self.copies = trace, len(flat), copies
         tree, results = trace.tree, [OutputRef(k) for k in range(len(trace.graph.outputs))]
         is_single = isinstance(tree, OutputRef) and len(results) == 1
         is_direct = (is_single and tree == results[0]) or (type(tree) is tuple and list(tree) == results and bool(results))
         graph = trace.graph._replace(is_tuple=not is_single, copies=copies)
-        self.plan = Plan(function, flat, graph=graph, recompute=recompute, names=names, backend=backend)
+        self.plan = Plan(function, flat, graph=graph, recompute=recompute, names=names, backend=backend, tune=tune)
         self.is_direct = is_direct and not (trace.grads or trace.modified_inputs)
         self.key: tuple[object, ...] | None = None
 

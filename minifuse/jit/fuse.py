@@ -85,15 +85,19 @@ class Fused:
         in-place operations.
     recompute : {"auto", "none"}
         "auto": the backward pass recomputes cheap values. "none": it reads all values from memory.
+    tune : bool
+        Whether the first call of a kind, and its backward pass, search the fastest schedule of each kernel on a GPU.
     """
 
-    def __init__(self, function: TraceableFunction, recompute: str = "auto") -> None:
+    def __init__(self, function: TraceableFunction, recompute: str = "auto", tune: bool = False) -> None:
         if not callable(function):
             raise FuseError(f"fuse: expected a function, got {type(function).__name__}; write @mf.fuse above a function")
         if recompute not in ("auto", "none"):
             raise FuseError(f'fuse: got recompute={recompute!r}, expected "auto" or "none"')
+        if not isinstance(tune, bool):
+            raise FuseError(f"fuse: got tune={tune!r}, expected a bool; write tune=True to search schedules by timing them")
         update_wrapper(self, function)
-        self.function, self.recompute = function, recompute
+        self.function, self.recompute, self.tune = function, recompute, tune
         self.guard = ClosureGuard(function)
         self.fingerprint = self.guard.fingerprint
         self.entries: PlanTable[CacheEntry] = PlanTable()
@@ -230,7 +234,7 @@ class Fused:
         self.aliases.add_effects(result.effects)
         self.reads_grads |= tracer.reads_grads
         self.captures += 1
-        return CacheEntry(self.function, result, flat, labels, backend, self.recompute, copies)
+        return CacheEntry(self.function, result, flat, labels, backend, self.recompute, copies, self.tune)
 
     def flatten_args(
         self, inputs: tuple[object, ...], named: dict[str, object]
@@ -376,14 +380,14 @@ class Fused:
     def __deepcopy__(self, memo: dict[int, object]) -> "Fused":
         """Return a copy if `deepcopy` copies the function, such as a module or a bound method; else return this object."""
         function = deepcopy(self.function, memo)
-        return self if function is self.function else Fused(function, self.recompute)
+        return self if function is self.function else Fused(function, self.recompute, self.tune)
 
-    def __reduce__(self) -> "str | tuple[type[Fused], tuple[TraceableFunction, str]]":
+    def __reduce__(self) -> "str | tuple[type[Fused], tuple[TraceableFunction, str, bool]]":
         """Pickle by name if the function's name refers to this object, as with a decorator; else pickle the function."""
         name = getattr(self, "__qualname__", "<none>")
         module = sys.modules.get(getattr(self, "__module__", None) or "")
         is_named = "<" not in name and module is not None and hasattr(module, name.partition(".")[0])
-        return name if is_named and attrgetter(name)(module) is self else (Fused, (self.function, self.recompute))
+        return name if is_named and attrgetter(name)(module) is self else (Fused, (self.function, self.recompute, self.tune))
 
     def __repr__(self) -> str:
         return f"<fused {function_name(self.function)}>"
@@ -398,12 +402,12 @@ def find_objects(tree: object) -> list[object]:
 
 
 @overload
-def fuse(function: TraceableFunction) -> Fused: ...
+def fuse(function: TraceableFunction, *, recompute: str = "auto", tune: bool = False) -> Fused: ...
 @overload
-def fuse(*, recompute: str = "auto") -> Callable[[TraceableFunction], Fused]: ...
+def fuse(*, recompute: str = "auto", tune: bool = False) -> Callable[[TraceableFunction], Fused]: ...
 
 
-def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto") -> object:
+def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto", tune: bool = False) -> object:
     """Compile a function of tensors to as few kernels as possible.
 
     Parameters
@@ -412,11 +416,20 @@ def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto") 
         The function; omitted in `@mf.fuse(recompute="none")`.
     recompute : {"auto", "none"}
         "auto": the backward pass recomputes cheap values. "none": it reads all values from memory.
+    tune : bool
+        Search the fastest schedule of each kernel by timing on a GPU: the first call of a kind takes seconds for each new
+        kernel, as does its backward pass. The schedules are kept in the kernel cache, for the GPU's name, and every kernel
+        for which one is known uses it. No effect on other backends.
 
     Returns
     -------
     Fused
         Call it like the function.
+
+    Raises
+    ------
+    FuseError
+        The function is not callable, or an option has another value.
 
     Examples
     --------
@@ -427,4 +440,4 @@ def fuse(function: TraceableFunction | None = None, *, recompute: str = "auto") 
     >>> swish(mf.tensor([0.0, 1.0]))
     tensor([0.    , 0.7311])
     """
-    return Fused(function, recompute) if function is not None else lambda f: Fused(f, recompute)
+    return Fused(function, recompute, tune) if function is not None else lambda f: Fused(f, recompute, tune)

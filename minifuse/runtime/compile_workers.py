@@ -20,12 +20,15 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from threading import Lock, Thread
+from typing import TypeVar
 
 from ..core.errors import MinifuseError
 from .compile_server import CAN_FORK, Batch
-from .kernel_cache import MissingKernel, cache
+from .kernel_cache import KernelNotCompiled, MissingKernel, cache
 from .kernel_files import cache_folder, limit_nbytes
 from .processors import available_nbytes, count_processors
+
+T = TypeVar("T")
 
 MIN_KERNELS_FOR_WORKERS = 3  # this process compiles fewer kernels in less time than a worker needs to start
 MAX_WORKERS = 32  # the longest kernel takes as long as 20 average ones, so more workers hardly help
@@ -114,6 +117,30 @@ def compile_in_parallel(missing: Mapping[str, MissingKernel]) -> None:
     except BaseException:
         close_shared_server()
         raise
+
+
+def load_in_parallel(loads: Sequence[Callable[[], T]]) -> list[T]:
+    """Call functions that load kernels, and return their results.
+
+    All kernels that exist are loaded first. So those that are missing are known before the first of them is compiled. A
+    function that loads several kernels only notes the first one that is missing, so there may be a second round.
+    """
+    if len(loads) < MIN_KERNELS_FOR_WORKERS:
+        return [load() for load in loads]
+    loaded: dict[int, T] = {}
+    tried = set[str]()
+    while len(loaded) < len(loads):
+        with cache.collect_missing() as missing:
+            for k, load in enumerate(loads):
+                if k not in loaded:
+                    with suppress(KernelNotCompiled):
+                        loaded[k] = load()
+        new = {name: job for name, job in missing.items() if name not in tried}
+        if len(new) < MIN_KERNELS_FOR_WORKERS:
+            break
+        tried |= new.keys()
+        compile_in_parallel(new)
+    return [loaded[k] if k in loaded else load() for k, load in enumerate(loads)]
 
 
 def send_to_workers(jobs: Sequence[MissingKernel], count: int) -> list[MissingKernel]:

@@ -13,7 +13,7 @@ Environment variables: `MINIFUSE_CACHE` is the folder (default: `minifuse` in th
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
@@ -99,6 +99,32 @@ def load_all(loads: Iterable[Callable[[], T]]) -> list[T]:
     if stop is not None:
         raise stop
     return loaded
+
+
+def write_files(contents: Mapping[str, bytes]) -> None:
+    """Replace files in the cache folder, by name, each of them atomically.
+
+    Raises
+    ------
+    MinifuseError
+        The folder cannot be written, another user may write to it, or the settings keep kernels in memory only.
+    """
+    folder = cache_folder()
+    if folder is None or not limit_nbytes():
+        reason = "this user has no home folder for a cache" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
+        raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
+    try:
+        if not file_trust.why_distrusted(folder):
+            file_trust.make_private(folder)
+        if reason := file_trust.why_distrusted(folder):
+            raise MinifuseError(memory_only_message(reason))
+        for name, content in contents.items():
+            replace_file(folder / name, content)
+    except OSError as error:
+        raise MinifuseError(
+            f"kernel cache: cannot write to {folder}: {error.strerror or error}; free some space there, or set "
+            "MINIFUSE_CACHE to a writable folder"
+        ) from error
 
 
 class KernelCache:
@@ -237,26 +263,11 @@ class KernelCache:
         MinifuseError
             The folder cannot be written, another user may write to it, or the settings keep kernels in memory only.
         """
-        folder, limit = cache_folder(), limit_nbytes()
-        if folder is None or not limit:
-            reason = "this user has no home folder for a cache" if folder is None else "MINIFUSE_CACHE_LIMIT_MB is 0"
-            raise MinifuseError(f"kernels are kept in memory only, since {reason}; set MINIFUSE_CACHE, or a limit above 0")
         source, data = text.encode(), MAGIC + checksum(name, payload) + payload
-        try:
-            if not file_trust.why_distrusted(folder):
-                file_trust.make_private(folder)
-            if reason := file_trust.why_distrusted(folder):
-                raise MinifuseError(memory_only_message(reason))
-            replace_file(folder / f"{name}.py", source)
-            replace_file(folder / f"{name}.bin", data)
-        except OSError as error:
-            raise MinifuseError(
-                f"kernel cache: cannot write to {folder}: {error.strerror or error}; free some space there, or set "
-                "MINIFUSE_CACHE to a writable folder"
-            ) from error
+        write_files({f"{name}.py": source, f"{name}.bin": data})
         self._writes += 1
         if self._writes % WRITES_PER_SIZE_CHECK == 1:
-            evict(limit)
+            evict(limit_nbytes())
         return len(source) + len(data)
 
     def check(self) -> None:

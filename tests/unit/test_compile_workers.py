@@ -7,12 +7,12 @@ import subprocess
 import sys
 import threading
 import time
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 import minifuse as mf
-from minifuse.compiler.host_program import load_kernels
 from minifuse.core.errors import MinifuseError
 from minifuse.runtime import compile_workers, file_trust, kernel_files
 from minifuse.runtime.compile_workers import (
@@ -474,24 +474,14 @@ def test_to_ask_compiles_nothing(folder):
     assert wanted == {}
 
 
-class FakeBackend:
-    """A backend whose kernels are texts. A step is a list of them, which are loaded one after the other."""
-
-    def compile(self, step):
-        return FakeExecutable(step)
-
-
-class FakeExecutable:
-    def __init__(self, step):
-        self.step = step
-
-    def load(self):
-        return [cache.find(f"def kernel():  # {text}", "", build, lambda name, payload: payload) for text in self.step]
+def load(texts):
+    """Load several kernels, one after the other, as a step does."""
+    return [cache.find(f"def kernel():  # {text}", "", build, lambda name, payload: payload) for text in texts]
 
 
 def test_all_kernels_of_a_plan_are_loaded(folder, two_workers):
     steps, before = [[f"a {k}", f"b {k}"] for k in range(5)], cache.stats()
-    loaded = load_kernels(FakeBackend(), steps)
+    loaded = compile_workers.load_in_parallel([partial(load, step) for step in steps])
     assert [[payload.decode().partition("# ")[2] for payload in step] for step in loaded] == steps
     after = cache.stats()
     assert (after.compiled - before.compiled, after.loaded - before.loaded, after.on_disk) == (10, 0, 10)
@@ -500,7 +490,7 @@ def test_all_kernels_of_a_plan_are_loaded(folder, two_workers):
 
 def test_a_broken_kernel_raises_the_error_of_the_compiler(folder, two_workers):
     with pytest.raises(ValueError, match="it is broken"):
-        load_kernels(FakeBackend(), [["a"], ["b"], ["broken"], ["c"]])
+        compile_workers.load_in_parallel([partial(load, [text]) for text in ("a", "b", "broken", "c")])
 
 
 FUSED = """

@@ -41,6 +41,11 @@ def choose_schedule(nest: KernelNest, width: int = 4, has_constants: bool = True
     is_constant = [n == 1 or a in facts.short or a in facts.small for a, n in enumerate(nest.sizes)]
     tiles = [Tile(registers=n, is_constant=True) if c else Tile() for n, c in zip(nest.sizes, is_constant, strict=True)]
     schedule = schedule_reduction(facts, tiles) if facts.long else schedule_points(facts, tiles)
+    return complete_schedule(schedule, facts)
+
+
+def complete_schedule(schedule: LoopSchedule, facts: Facts) -> LoopSchedule:
+    """Return a schedule with everything that follows from its tiles."""
     return schedule._replace(
         vectors=facts.vector_operands(schedule), blocks=facts.wanted_blocks(schedule), row=facts.row_axis(schedule)
     )

@@ -49,6 +49,7 @@ from .device import driver
 from .device.simulated_device import SimulatedDevice
 from .executables import CudaAttention, CudaBatch, CudaKernel, CudaMatmul, Functions
 from .launcher import reduce_without_identity
+from .tuning import tuned_launch
 
 if TYPE_CHECKING:
     from ...tensors.tensor import Tensor
@@ -107,6 +108,11 @@ class CudaBackend(Backend):
         from .device.cuda_graphs import graph_launcher
 
         return graph_launcher(self.device, launches, counts)
+
+    def tuned_launch(self, launch: Launcher) -> Launcher:
+        """Return a launch that first searches the best schedule of each of its kernels; in the interpreter, itself."""
+        schedules = self.device.schedules
+        return launch if schedules is None else tuned_launch(launch, schedules)
 
     # Memory.
 

@@ -85,13 +85,14 @@ class CudaKernel(Executable):
     @cached_property
     def generated(self) -> GeneratedKernel:
         """The kernel, if it is not split."""
-        return generate_kernel(self.kernel, self.nest, self.step.indexed_layouts())
+        indexed = self.step.indexed_layouts()
+        return generate_kernel(self.kernel, self.nest, indexed, find_schedule=self.device.find_schedule)
 
     @property
     def source(self) -> str:
         """The text that is compiled, of each launch."""
         if self.split is not None:
-            return "\n\n".join(part.generate().text for part in self.split.parts)
+            return "\n\n".join(part.generate(self.device.find_schedule).text for part in self.split.parts)
         return self.generated.text
 
     @property
@@ -100,7 +101,7 @@ class CudaKernel(Executable):
         if not self.nest.points:
             return ""
         if self.split is not None:
-            return describe_split(self.split)
+            return describe_split(self.split, self.device.find_schedule)
         return describe_schedule(self.generated, self.nest)
 
     def cost(self) -> Cost:

@@ -26,7 +26,7 @@ from ..matmul.problem import matmul_problem
 from .codegen.base import MAX_COLUMN_THREADS, MAX_ROW_THREADS
 from .codegen.dialect import storage_of
 from .codegen.intrinsics import DEVICE_FUNCTIONS
-from .codegen.select import GeneratedKernel, generate_kernel
+from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
 from .compiler import kernel_from_text
 from .geometry import (
     EXCLUSIVE_ROW_BYTES,
@@ -76,16 +76,14 @@ class CudaKernelLauncher:
         split: Split | None = None,
         has_constants: bool = True,
         is_aligned: bool = True,
+        find_schedule: FindSchedule | None = None,
     ) -> None:
         axes = () if split is None else split.axes
-        self.text = text = generate_kernel(kernel, nest, raws, is_aligned, axes, has_constants)
-        self.unaligned: Callable[[], CudaKernelLauncher] | None = None
-        if text.schedule and text.wide:
-            self.unaligned = cache(
-                lambda: CudaKernelLauncher(
-                    device, kernel, nest, layouts, rows, functions, raws, split, has_constants, is_aligned=False
-                )
-            )
+        self.generation = kernel, nest, raws, is_aligned, axes, has_constants
+        self.text = text = generate_kernel(*self.generation, find_schedule or device.find_schedule)
+        fixed = device, kernel, nest, layouts, rows, functions, raws, split, has_constants
+        self.variant = partial(CudaKernelLauncher, *fixed)  # for other addresses, or with another schedule
+        self.unaligned = cache(partial(self.variant, False)) if text.schedule and text.wide else None
         self.geometry = kernel_geometry(text, nest, split)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]
         self.index_values = {len(kernel.outputs) + e.index for e in kernel.find_all(IndexValue)}  # operands without address

@@ -1,7 +1,7 @@
 """Describe the schedule of a kernel in words, axis by axis, with the reason."""
 
 from ...ir.kernel_ir import LoopNest
-from .codegen.select import GeneratedKernel
+from .codegen.select import FindSchedule, GeneratedKernel
 from .split import SplitPlan
 
 SPLIT_REASON = "there are fewer rows than the GPU has room for blocks"
@@ -18,10 +18,10 @@ def describe_schedule(generated: GeneratedKernel, nest: LoopNest) -> str:
     return f"{text} ({schedule.why})" if schedule.why else text
 
 
-def describe_split(plan: SplitPlan) -> str:
+def describe_split(plan: SplitPlan, find_schedule: FindSchedule | None = None) -> str:
     """Return how a reduction is split over the grid, and the schedule of each launch."""
     chunks = ", ".join(f"i{x.axis} in {x.chunks} chunks of {x.length:,} elements" for x in plan.split.parts)
     lines = [f"{len(plan.parts)} launches, {chunks} ({SPLIT_REASON})"]
     for k, part in enumerate(plan.parts, 1):
-        lines.append(f"launch {k}: {describe_schedule(part.generate(), part.step.loop_nest())}")
+        lines.append(f"launch {k}: {describe_schedule(part.generate(find_schedule), part.step.loop_nest())}")
     return "\n".join(lines)

@@ -31,7 +31,7 @@ from ..base import Launcher
 from ..codegen.gpu_schedule import Split, choose_schedule, choose_split
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
-from .codegen.select import GeneratedKernel, generate_kernel
+from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
 from .launch_plan import LaunchPlan, ReadyLaunch
 from .launcher import CudaKernelLauncher
 
@@ -62,11 +62,11 @@ class Part(NamedTuple):
         """Whether the text may contain the size of a reduction: not if that is the number of chunks."""
         return self.split is not None or not self.step.dims
 
-    def generate(self) -> GeneratedKernel:
+    def generate(self, find_schedule: FindSchedule | None = None) -> GeneratedKernel:
         """Generate the kernel of this launch."""
         assert isinstance(self.step.kernel, Kernel)
-        axes = () if self.split is None else self.split.axes
-        return generate_kernel(self.step.kernel, self.step.loop_nest(), split=axes, has_constants=self.has_constants)
+        axes, nest = () if self.split is None else self.split.axes, self.step.loop_nest()
+        return generate_kernel(self.step.kernel, nest, (), True, axes, self.has_constants, find_schedule)
 
 
 def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:

@@ -3,7 +3,7 @@
 Sizes affect the schedule and the selection of a template. Of all sizes, the text contains only those of constant tiles.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from math import prod
 from typing import NamedTuple
@@ -50,6 +50,10 @@ class GeneratedKernel(NamedTuple):
     has_rows: bool = False  # whether it reduces rows
 
 
+# Returns a schedule that is better than that of a generated kernel, if one is known. The bool is `is_aligned`.
+FindSchedule = Callable[[GeneratedKernel, LoopNest, bool], LoopSchedule | None]
+
+
 def generate_kernel(
     kernel: Kernel,
     nest: LoopNest,
@@ -57,6 +61,7 @@ def generate_kernel(
     is_aligned: bool = True,
     split: tuple[int, ...] = (),
     has_constants: bool = True,
+    find_schedule: FindSchedule | None = None,
 ) -> GeneratedKernel:
     """Generate a kernel over a loop nest.
 
@@ -72,8 +77,10 @@ def generate_kernel(
         Axes of which each block reduces one chunk.
     has_constants : bool
         Whether the text may contain the size of a reduction.
+    find_schedule : function, optional
+        Replaces the schedule of the closed form.
     """
-    scheduled = generate_scheduled(kernel, nest, indexed, is_aligned, split, has_constants)
+    scheduled = generate_scheduled(kernel, nest, indexed, is_aligned, split, has_constants, find_schedule)
     if scheduled is not None:
         return scheduled
     raws = stride_kinds_of(indexed)
@@ -89,26 +96,40 @@ def generate_scheduled(
     is_aligned: bool = True,
     split: tuple[int, ...] = (),
     has_constants: bool = True,
+    find_schedule: FindSchedule | None = None,
 ) -> GeneratedKernel | None:
     """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
     raws = stride_kinds_of(indexed)
     is_general = kernel.is_nested or kernel.has_states  # no template prints it
     if not is_general and has_template(kernel, nest, raws, is_aligned):
         return None
-    described = KernelNest(kernel, nest, raws)
-    if described.reduced and not kernel.is_nested:
-        varies = {e: bool(axes & described.reduced) for e, axes in described.axes_of.items()}
-        kernel = with_reciprocals(kernel, varies)
-        described = KernelNest(kernel, nest, raws)
+    described = describe_nest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
     if split:
         schedule = schedule._replace(split=split)
     elif not is_general and is_read_again(described, schedule):
         return None
-    constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
-    reductions = nested_reductions(kernel, nest)
-    bits = index_bits(nest, indexed, schedule)
-    return print_scheduled(kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule, bits)
+
+    def generate(schedule: LoopSchedule) -> GeneratedKernel:
+        constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
+        reductions = nested_reductions(described.kernel, nest)
+        bits = index_bits(nest, indexed, schedule)
+        return print_scheduled(
+            described.kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule, bits
+        )
+
+    generated = generate(schedule)
+    better = find_schedule(generated, nest, is_aligned) if find_schedule else None
+    return generated if better is None else generate(better)
+
+
+def describe_nest(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> KernelNest:
+    """Return the kernel that is printed, which divides by no value of a row, over its axes."""
+    described = KernelNest(kernel, nest, raws)
+    if not described.reduced or kernel.is_nested:
+        return described
+    varies = {e: bool(axes & described.reduced) for e, axes in described.axes_of.items()}
+    return KernelNest(with_reciprocals(kernel, varies), nest, raws)
 
 
 def index_bits(nest: LoopNest, indexed: Sequence[Layout], schedule: LoopSchedule) -> int:

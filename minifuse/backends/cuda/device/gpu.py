@@ -15,9 +15,11 @@ from ....core.errors import OutOfMemoryError
 from ....runtime.kernel_cache import cache as kernel_cache
 from ....runtime.memory_pool import MemoryBuffer, Pool, VersionCounter
 from ...fast_call import CallValue, DriverAddresses, FastLaunch, make_fast_launch
+from ..codegen.select import FindSchedule
 from ..compiler import CubinCompiler, compiler_fingerprint
 from ..geometry import LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument
+from ..tuned_schedules import TunedSchedules
 from . import driver
 from .tensor_maps import TensorMaps
 
@@ -85,6 +87,16 @@ class GpuDevice:
     def tensor_cores(self) -> str:
         """Return the tensor core instructions for matrix products: "wgmma", "mma", or "" on old GPUs."""
         return "wgmma" if self.capability == (9, 0) else "mma" if self.capability >= (8, 0) else ""
+
+    @cached_property
+    def schedules(self) -> TunedSchedules:
+        """Return the tuned schedules of this kind of GPU."""
+        return TunedSchedules(self.name, self.capability, self.multiprocessors)
+
+    @cached_property
+    def find_schedule(self) -> FindSchedule:
+        """Return the function that finds the tuned schedule of a kernel."""
+        return self.schedules.find
 
     @cached_property
     def tensor_maps(self) -> TensorMaps:

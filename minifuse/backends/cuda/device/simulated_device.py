@@ -11,8 +11,10 @@ import numpy as np
 
 from .... import simt
 from ....runtime.memory_pool import MemoryBuffer, Pool
+from ..codegen.select import FindSchedule
 from ..geometry import MAX_SHARED_BYTES, LaunchGeometry
 from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan
+from ..tuned_schedules import TunedSchedules
 
 if TYPE_CHECKING:
     from .tensor_maps import TensorMaps
@@ -26,6 +28,8 @@ class SimulatedDevice:
     tensor_cores = "mma"  # the interpreter has no copy engine, which `wgmma` needs
     multiprocessors = 132
     max_shared_bytes = MAX_SHARED_BYTES
+    schedules: TunedSchedules | None = None  # the time of the interpreter says nothing about a GPU
+    find_schedule: FindSchedule | None = None
     tensor_maps: "TensorMaps"  # not set, since no kernel of the interpreter takes one
 
     def __init__(self, index: int) -> None:

@@ -9,10 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import prod
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from ..core.errors import BackendError
 from ..ir.steps import Step
+
+if TYPE_CHECKING:
+    from .codegen.schedule_search import SearchResult
 
 Launcher = Callable[..., None]  # a launcher may have a method `fast_entry`, which returns a faster function for its launch
 
@@ -58,6 +61,11 @@ class Executable(ABC):
     def schedule(self) -> str:
         """How the axes of the loops are dealt out, and why, with one line for each launch; empty for most backends."""
         return ""
+
+    @property
+    def searches(self) -> "list[SearchResult]":
+        """The searches that found the schedules of its launches, as far as they were tuned."""
+        return []
 
     @abstractmethod
     def cost(self) -> Cost:

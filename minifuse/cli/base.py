@@ -23,6 +23,7 @@ EXTRAS = {
     "race": "cli",
     "trace": "cli,simt",
     "train": "train",
+    "tune": "cli",
     "warmup": "cli",
 }
 """The extras that each command needs. Commands that are not listed need none."""

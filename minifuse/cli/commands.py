@@ -147,6 +147,25 @@ def explain(
 
 
 @app.command()
+def tune(
+    what: Annotated[
+        str, typer.Argument(help="FILE.py:function, fused or not. The file is imported; the function runs.")
+    ] = "",
+    shape: Annotated[str | None, typer.Option(help="Shapes of the arguments, as in minifuse explain.")] = None,
+    dtype: Annotated[str | None, typer.Option(help="Dtype of the arguments of --shape, as in minifuse explain.")] = None,
+    backend: Annotated[str | None, typer.Option(help="The GPU, such as cuda:1. Default: cuda.")] = None,
+    grad: Annotated[bool, typer.Option("--grad", help="Also tune the backward pass.")] = False,
+    clear: Annotated[bool, typer.Option("--clear", help="Remove all tuned schedules of this kind of GPU first.")] = False,
+    json: Json = False,
+) -> None:
+    """Search the fastest schedule of each kernel of a function by timing it on a GPU, and keep it for all programs."""
+    from .explain import ExplainRequest
+    from .tune import run
+
+    raise typer.Exit(run(ExplainRequest(what, shape, dtype, backend, grad), clear, json))
+
+
+@app.command()
 def grad(
     what: Annotated[
         str, typer.Argument(help="FILE.py:function, which takes tensors. The file is imported; the function runs.")

@@ -26,6 +26,7 @@ from ...ir.step_kernels import BatchedKernel, MatmulKernel
 from ...ir.steps import Step
 from ..codegen.gpu_facts import Facts
 from ..codegen.nest import KernelNest
+from ..codegen.schedule_search import SearchResult
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from .attention import launches as attention_launches
@@ -103,6 +104,17 @@ class CudaKernel(Executable):
         if self.split is not None:
             return describe_split(self.split, self.device.find_schedule)
         return describe_schedule(self.generated, self.nest)
+
+    @property
+    def searches(self) -> list[SearchResult]:
+        """The searches that found the schedules of its launches, as far as they were tuned."""
+        schedules = self.device.schedules
+        if schedules is None or not self.nest.points:
+            return []
+        kernels = [(generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())), self.nest)]
+        if self.split is not None:
+            kernels = [(part.generate(), part.step.loop_nest()) for part in self.split.parts]
+        return list(filter(None, (schedules.find_result(*kernel, is_aligned=True) for kernel in kernels)))
 
     def cost(self) -> Cost:
         """Return 1 launch, or none if the shape has no elements and the kernel stores no value per row.

@@ -11,7 +11,7 @@ import numpy as np
 from ...ir.kernel_ir import stride_kinds_of
 from ...runtime.compile_workers import load_in_parallel
 from ...runtime.kernel_cache import KernelNotCompiled
-from ...runtime.memory_pool import MemoryBuffer
+from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ..base import Launcher
 from ..codegen.gpu_facts import Facts
 from ..codegen.schedule import LoopSchedule
@@ -73,7 +73,7 @@ def with_scratch(launch: CudaKernelLauncher, values: Sequence[Any]) -> tuple[lis
     changed, buffers = list(values), []
     spans = launch.spans[: len(launch.generation[0].outputs)]
     for k, ((low, high), dtype) in enumerate(zip(spans, launch.dtypes, strict=False)):
-        nbytes = (high - low) * dtype.itemsize + ALIGNMENT
+        nbytes = round_to_size_class((high - low) * dtype.itemsize + ALIGNMENT)
         buffer = launch.device.pool.allocate(nbytes)
         launch.device.fill(buffer.address, nbytes, np.uint8(0))  # a kernel may read its output
         first = values[k] + low * dtype.itemsize

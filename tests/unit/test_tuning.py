@@ -4,6 +4,7 @@ The interpreter takes the part of the GPU, and times are made up: the fewer thre
 """
 
 import json
+from copy import deepcopy
 from math import prod
 
 import numpy as np
@@ -178,6 +179,19 @@ def test_a_kernel_that_cannot_be_compiled_is_not_chosen(timed, monkeypatch):
     x = mf.tensor(X, backend=gpu())
     np.testing.assert_allclose(mf.fuse(lambda x: x.sum(1), tune=True)(x).numpy(), X.sum(1), rtol=1e-5)
     assert len(timed) < len(variants)
+
+
+def test_copies_of_a_function_are_tuned_too(timed):
+    class Scale:
+        def __call__(self, x):
+            return x * 2
+
+    f = mf.fuse(Scale(), tune=True)
+    copied = deepcopy(f)
+    assert copied is not f
+    copied(mf.tensor(X, backend=gpu()))
+    assert timed
+    assert f.__reduce__()[1][1:] == ("auto", True)
 
 
 @pytest.mark.parametrize("backend", ["python", "parallel"])

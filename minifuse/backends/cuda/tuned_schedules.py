@@ -48,8 +48,9 @@ class TunedSchedules:
 
     def key(self, generated: GeneratedKernel, nest: LoopNest, is_aligned: bool) -> str:
         """Return the key of a kernel."""
-        facts = generated.text, generated.parameters, tuple(nest.sizes), tuple(nest.strides), is_aligned
-        return sha256(f"{compiler_fingerprint(self.capability)}\n{facts}".encode()).hexdigest()[:24]
+        version = compiler_fingerprint(self.capability), LoopSchedule._fields, Tile._fields
+        facts = version, generated.text, generated.parameters, tuple(nest.sizes), tuple(nest.strides), is_aligned
+        return sha256(repr(facts).encode()).hexdigest()[:24]
 
     def put(self, key: str, result: SearchResult) -> None:
         """Keep the result of a search in memory and, if there is a cache folder, on disk."""

@@ -249,6 +249,17 @@ def test_columns_of_other_types(dtype):
     np.testing.assert_allclose(mf.tensor(a, backend=BACKEND).sum(0).numpy(), a.sum(0), rtol=1e-12)
 
 
+def test_no_thread_past_the_end_stores_the_last_vector_of_columns_again():
+    a = np.random.default_rng(4).random((40, 516), np.float32)
+    x, out = mf.tensor(a, backend=BACKEND), np.full(516, np.nan, "f4")
+    _, launcher = bound(lambda x: x.sum(0), x)
+    assert launcher.text.wide
+    assert launcher.geometry.grid[0] * launcher.text.schedule.tiles[0].length > 516
+    trace = simt.trace(launcher.plan(out.ctypes.data, x.address), limit=None)
+    assert trace.hazards() == []
+    np.testing.assert_allclose(out, a.sum(0, dtype="f8"), rtol=1e-5)
+
+
 @pytest.mark.parametrize("shape", [(1, 3), (40, 101), (3, 1025), (5, 2051), (2, 3, 33)])
 def test_rows_that_are_not_aligned_are_computed_once(shape):
     random = np.random.default_rng(1)

@@ -181,9 +181,9 @@ class AxisPrinter(CudaPrinter):
     def inside(self, a: int, is_vector: bool = True) -> str:
         """Return the condition that the present index along an axis is not past the end.
 
-        A row that is kept in registers fills all of them but the last.
+        A row that is kept in registers fills all of them but the last. If the index was moved back, a flag has the answer.
         """
-        if a in self.nest.reduced and self.is_one_step(a):
+        if self.is_one_step(a) if a in self.nest.reduced else self.has_barriers and self.is_clamped(a):
             return f"is_i{a}"
         end, tile = f"end{a}" if a in self.schedule.split else self.size(a), self.tiles[a]
         condition = f"{self.position(a, is_vector, is_clamped=False)} < {end}"

@@ -360,8 +360,7 @@ class LoopNestPrinter(StagePrinter):
         for a in self.grid_axes():
             if a in self.checked:
                 continue
-            is_flag = self.has_barriers and self.is_clamped(a)
-            conditions.append(f"is_i{a}" if is_flag else self.inside(a, a == vector))
+            conditions.append(self.inside(a, a == vector))
         conditions += [f"first{a} < {self.size(a)}" for a in self.schedule.split]
         conditions += [f"{self.thread_of(a)} == 0" for a in sorted(self.nest.reduced - axes) if self.tiles[a].threads > 1]
         with self.block(*[f"if {' and '.join(conditions)}:"] * bool(conditions)):

@@ -75,7 +75,7 @@ def make_report(found: list[tuple[str, SearchResult]], notes: list[str]) -> Insp
     """Arrange the searches as a table, with a row for each launch."""
     columns = (
         Column("kernel", wraps=True),
-        number_column("first", "us", ",.1f"),
+        number_column("closed form", "us", ",.1f"),
         number_column("best", "us", ",.1f"),
         number_column("timed"),
         Column("schedule", wraps=True),

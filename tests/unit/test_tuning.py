@@ -239,7 +239,7 @@ def test_the_command_prints_a_row_for_each_kernel(tune, timed):
     found = tune("model.py:score")
     assert found.exit_code == 0, found.output
     lines = found.stdout.splitlines()
-    assert lines[0].split() == ["kernel", "first", "us", "best", "us", "timed", "schedule"]
+    assert lines[0].split() == ["kernel", "closed", "form", "us", "best", "us", "timed", "schedule"]
     assert "sum(x * y)" in found.stdout
     assert "schedules for GPU of the tests" in lines[-1]
     assert max(map(len, lines)) <= 80

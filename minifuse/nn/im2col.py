@@ -13,7 +13,7 @@ from ..core.dtypes import DType, as_number
 from ..core.errors import ShapeError
 from ..core.indexing import Range
 from ..core.layout import Layout
-from ..core.operators import add
+from ..core.operators import Operator, add
 from ..ir.array_functions import A, CompositeOp, Gradients, Matmul, PadSlice, Reduce, ShapeDtype, View, overlap_add
 from ..ir.array_methods import Array
 from ..ir.graph import Node
@@ -75,6 +75,28 @@ def padded_shape(z: Array, padding: Sequence[tuple[int, int]]) -> tuple[tuple[in
 def extract_patches(z: A, size: Sequence[int], step: tuple[int, ...], dilation: tuple[int, ...]) -> A:
     """Return all windows as a view: (C, ..., N) -> (C, *size, *out_size, N)."""
     return Patches("patches", (tuple(size), step, dilation))(z)
+
+
+def images_in_memory_order(x: Array, is_contiguous: bool) -> Array:
+    """Return images as (C, ..., N), with the batch innermost, or, if they are contiguous, as (N, C, ..., 1)."""
+    return x.reshape(*x.shape, 1) if is_contiguous else x.permute(*range(1, x.ndim), 0)
+
+
+def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
+    """Return the sum of each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
+    return reduce_windows(Reduce, add, z, size, step, (1,) * len(size))
+
+
+def reduce_windows(reduction: type[Reduce], operator: Operator, z: A, size: tuple[int, ...], *geometry: Any) -> A:
+    """Reduce each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
+    first, dims = z.ndim - len(size) - 1, len(size)
+    y = reduction(operator, tuple(range(first, first + dims)))(extract_patches(z, size, *geometry))
+    return y.reshape(*y.shape[:first], *y.shape[first + dims :])
+
+
+def batch_first(y: A, dims: int) -> A:
+    """Return images as (N, C, ...): the inverse of `images_in_memory_order`."""
+    return y.permute(dims + 1, *range(dims + 1)) if y.ndim == dims + 2 else y.reshape(*y.shape[:-1])
 
 
 class WindowOp(CompositeOp):

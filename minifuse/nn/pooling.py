@@ -10,11 +10,10 @@ Not supported: returning indices; inputs without a batch dim (write x[None]).
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
 
 from ..core.errors import ShapeError
-from ..core.operators import Operator, add, maximum, minimum, where
-from ..ir.array_functions import A, BoundFunction, Full, PadSlice, Reduce, ReduceFirst, SliceUpdate, View, matmul
+from ..core.operators import maximum, minimum, where
+from ..ir.array_functions import A, BoundFunction, Full, PadSlice, ReduceFirst, SliceUpdate, View, matmul
 from ..ir.array_methods import Array
 from .activations import require_floats
 from .im2col import (
@@ -22,10 +21,13 @@ from .im2col import (
     Sizes,
     WindowGeometry,
     as_numbers,
+    batch_first,
     check_windows,
-    extract_patches,
+    images_in_memory_order,
     padded_shape,
     per_dim,
+    reduce_windows,
+    window_sums,
 )
 from .layers import FunctionLayer, apply, require_tensor
 
@@ -296,11 +298,6 @@ def compute_window_geometry(
 # Composite ops.
 
 
-def images_in_memory_order(x: Array, is_contiguous: bool) -> Array:
-    """Return images as (C, ..., N), with the batch innermost, or, if they are contiguous, as (N, C, ..., 1)."""
-    return x.reshape(*x.shape, 1) if is_contiguous else x.permute(*range(1, x.ndim), 0)
-
-
 def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_contiguous: bool) -> Array:
     z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
@@ -324,23 +321,6 @@ def _pool_mean(
         count = minimum(window_start + k, n) - maximum(window_start, 0)
         y = y / count.to(x.dtype).reshape(-1, *[1] * (dims - d))
     return batch_first(y, dims)
-
-
-def window_sums(z: A, size: tuple[int, ...], step: tuple[int, ...]) -> A:
-    """Return the sum of each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
-    return reduce_windows(Reduce, add, z, size, step, (1,) * len(size))
-
-
-def reduce_windows(reduction: type[Reduce], operator: Operator, z: A, size: tuple[int, ...], *geometry: Any) -> A:
-    """Reduce each window of images in memory order: (C, ..., N) -> (C, *out_size, N)."""
-    first, dims = z.ndim - len(size) - 1, len(size)
-    y = reduction(operator, tuple(range(first, first + dims)))(extract_patches(z, size, *geometry))
-    return y.reshape(*y.shape[:first], *y.shape[first + dims :])
-
-
-def batch_first(y: A, dims: int) -> A:
-    """Return images as (N, C, ...): the inverse of `images_in_memory_order`."""
-    return y.permute(dims + 1, *range(dims + 1)) if y.ndim == dims + 2 else y.reshape(*y.shape[:-1])
 
 
 def _pool_adaptively(x: Array, sizes: tuple[int, ...], is_contiguous: bool) -> Array:

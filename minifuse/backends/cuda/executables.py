@@ -111,7 +111,7 @@ class CudaKernel(Executable):
         schedules = self.device.schedules
         if schedules is None or not self.nest.points:
             return []
-        kernels = [(generate_kernel(self.kernel, self.nest, stride_kinds_of(self.step.indexed_layouts())), self.nest)]
+        kernels = [(generate_kernel(self.kernel, self.nest, self.step.indexed_layouts()), self.nest)]
         if self.split is not None:
             kernels = [(part.generate(), part.step.loop_nest()) for part in self.split.parts]
         return list(filter(None, (schedules.find_result(*kernel, is_aligned=True) for kernel in kernels)))

@@ -131,9 +131,10 @@ class Step:
     def as_output_view(self, view: BufferView) -> BufferView:
         """Return a buffer view in the shape of an output of this step. Values stored once per row are expanded."""
         slot, layout = view
-        if layout.shape != self.shape and layout.size == prod(self.row_shape):
+        if layout.shape != self.shape:
+            shape = self.shape if layout.size == prod(self.shape) else self.row_shape
             with suppress(ShapeError):  # then it is not a view of an output
-                layout = layout.reshape(*self.row_shape).expand(*self.shape)
+                layout = layout.reshape(*shape).expand(*self.shape)
         return slot, layout
 
     def can_overwrite(self, k: int) -> bool:

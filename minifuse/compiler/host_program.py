@@ -27,7 +27,7 @@ from ..core.interning import toposort
 from ..ir.graph import inputs_of
 from ..ir.steps import NO_BUFFER, BufferView, Step
 from ..ir.vjp import Backward
-from ..runtime.compile_workers import load_in_parallel
+from ..runtime.compile_workers import MIN_KERNELS_FOR_WORKERS, load_in_parallel
 from ..runtime.memory_pool import round_to_size_class
 from .graph import Graph
 from .tensor_meta import TensorMeta
@@ -111,7 +111,8 @@ class HostProgram:
         `exec` runs only text that this module has written, from names and integers. All that the text contains of the user's
         source is identifiers.
         """
-        bound = load_in_parallel([self.backend.compile(step).load for step in self.steps])
+        loads = [self.backend.compile(step).load for step in self.steps]
+        bound = load_in_parallel(loads) if len(loads) >= MIN_KERNELS_FOR_WORKERS else [load() for load in loads]
         launches = bound if wrap is None else [wrap(k, launch) for k, launch in enumerate(bound)]
         entries = [*map(fastest_entry, launches)]
         names = self.namespace | {f"launch{k}": entry for k, entry in enumerate(entries)}

@@ -7,7 +7,7 @@ from ..core.errors import ShapeError
 from ..core.layout import Layout, row_major
 from ..ir.array_functions import Reduce, View
 from ..ir.graph import Node, strip_views
-from .reindexing import drop_ones
+from .reindexing import is_unflatten
 
 Reindex = Callable[[Layout], Layout]
 """A function that maps the layout of an array to the layout in which the loops of a kernel read it."""
@@ -39,8 +39,11 @@ class IterationSpace(NamedTuple):
         return lambda layout: layout.reshape(*self.rows).expand(*self.shape)
 
     def contains_shape(self, shape: tuple[int, ...]) -> bool:
-        """Return whether values of a shape have one element per point of the space, or one per row."""
-        return shape == self.shape or drop_ones(shape) == drop_ones(self.rows)
+        """Return whether values of a shape have one element per point of the space, or one per row.
+
+        The dims of the rows may be those of the shape, or parts of them.
+        """
+        return shape == self.shape or is_unflatten(shape, self.rows)
 
     def is_own_reduction(self, leaf: Node, reindex: Reindex) -> bool:
         """Return whether a leaf is a reduction of the rows of this space, under views that only repeat it along the row."""

@@ -29,6 +29,7 @@ from .nest_reductions import merge_reductions, nest_reductions
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, split_reductions
+from .refine_shapes import refine_shapes
 from .reorder import reorder
 from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients, slice_before_reduction
 from .trace_result import TracedGraph
@@ -42,6 +43,7 @@ REWRITES: tuple[Pass, ...] = (
     merge_reductions,  # windows(x.max(1)).max(1) -> windows(x).max(1, 2)
     lower_monoids,  # argmax of short rows -> a maximum, and the lowest index of the elements that equal it
     nest_reductions,  # exp(-((x - y) ** 2).sum(2)).sum(1): the inner sum is computed inside the outer one, and not stored
+    refine_shapes,  # (x - x.mean(2)).reshape(8, 6, 5) * w -> the same ops in one shape, (8, 2, 3, 5)
     reduce_rows_first,  # sum((x - x.mean(1)) ** 2) -> the sums of rows, in the kernel of the mean, and their sum
     merge_sweeps,  # max(x) and sum(exp(x - max(x))) of long rows -> one reduction with two states
     split_reductions,  # a sum of 1,000,000 elements -> 61 partial sums, and their sum

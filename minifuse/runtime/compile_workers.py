@@ -125,8 +125,6 @@ def load_in_parallel(loads: Sequence[Callable[[], T]]) -> list[T]:
     All kernels that exist are loaded first. So those that are missing are known before the first of them is compiled. A
     function that loads several kernels only notes the first one that is missing, so there may be a second round.
     """
-    if len(loads) < MIN_KERNELS_FOR_WORKERS:
-        return [load() for load in loads]
     loaded: dict[int, T] = {}
     tried = set[str]()
     while len(loaded) < len(loads):

@@ -30,6 +30,7 @@ def zeros(*shape):
         (lambda x: x * 2, [(64, 80)], "each thread computes its points alone"),
         (lambda x: x.sum(1), [(64, 800)], "adjacent threads share a row"),
         (lambda x: x.softmax(1), [(64, 800)], "keep it in registers"),
+        (lambda x, w: x.softmax((1, 2)) * w, [(64, 48, 49), (48, 1)], "threads along both axes of a row keep it"),
         (lambda x: x.sum(0), [(300, 40)], "each thread reduces its own columns"),
         (lambda x, y: ((x.unsqueeze(1) - y) ** 2).sum(2), [(64, 40), (96, 40)], "a small matrix of results"),
         (lambda x: x + 1, [(1,)], "there is one point"),
@@ -72,6 +73,21 @@ def test_odd_rows_that_several_stages_need_stay_in_registers():
     for shape in ((1, 31), (1, 1001), (3000, 1001)):
         schedule = choose_schedule(nest_of(lambda x: x.softmax(1), zeros(*shape)))
         assert not any(tile.serial for tile in schedule.tiles)
+
+
+@pytest.mark.parametrize(("rows", "size"), [(4, (40, 49)), (4, (64, 36)), (2000, (32, 256)), (64, (16, 81))])
+def test_rows_of_two_axes_stay_in_registers_of_all_threads(rows, size):
+    schedule = choose_schedule(nest_of(lambda x, w: x.softmax((1, 2)) * w, zeros(rows, *size), zeros(size[0], 1)))
+    tiles = schedule.tiles[1:]
+    assert not any(tile.serial for tile in tiles)
+    assert all(tile.length >= n for tile, n in zip(tiles, size, strict=True))
+    assert schedule.threads <= 512
+    assert tiles[0].elements * tiles[1].elements <= 32
+
+
+def test_long_rows_of_two_axes_are_read_again():
+    schedule = choose_schedule(nest_of(lambda x, w: x.softmax((1, 2)) * w, zeros(64, 300, 900), zeros(300, 1)))
+    assert any(tile.serial for tile in schedule.tiles)
 
 
 def test_few_rows_are_split_and_many_are_not():

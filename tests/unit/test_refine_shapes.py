@@ -112,6 +112,14 @@ def test_one_kernel_computes_both_sides_of_a_reshape(name, backend):
     check(function, *inputs)
 
 
+@pytest.mark.parametrize("shape", [(2, 32, 7, 7), (1, 64, 6, 6)])
+def test_threads_of_a_gpu_keep_groups_of_channels_in_registers(shape):
+    inputs = [draw(*sizes, backend=BACKENDS["cuda"]) for sizes in (shape, shape[1:2], shape[1:2])]
+    (step,) = steps_of(group_norm, *inputs)
+    assert "keep it in registers" in BACKENDS["cuda"].compile(step).schedule
+    check(group_norm, *inputs)
+
+
 @on_backends
 def test_one_kernel_returns_the_statistics_of_groups_too(backend):
     def function(x, w):

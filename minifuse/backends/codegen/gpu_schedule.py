@@ -153,6 +153,9 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
         if fits:
             tiles[lanes] = Tile(threads, registers, vector)
             why = "adjacent threads share a row and keep it in registers, since several stages need it"
+    if kept and facts.outer == facts.long and len(facts.long) == 2 and keep_rows_of_two_axes(facts, tiles, lanes, vector):
+        why = "threads along both axes of a row keep it in registers, since several stages need it"
+        return LoopSchedule(tuple(tiles), (lanes, *[a for a in facts.long if a != lanes]), why=why)
     if not fits:
         vector = 4 if facts.can_vectorize(lanes) else 1
         groups = ceil_div(n, vector)
@@ -195,6 +198,21 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
         if tiles[y].threads > 1:
             order.append(y)
     return LoopSchedule(tuple(tiles), tuple(order), None, tail, why=why)
+
+
+def keep_rows_of_two_axes(facts: Facts, tiles: list[Tile], lanes: int, vector: int) -> bool:
+    """Distribute rows of two axes to threads that keep them in registers. Return False if the rows are too long."""
+    (across,) = [a for a in facts.long if a != lanes]
+    groups, n = ceil_div(facts.sizes[lanes], vector), facts.sizes[across]
+    limit = max(MAX_ROW_BYTES // (1 if vector > 1 else 2) // facts.kept_bytes() // vector, 1)
+    x = min(power_of_two(groups), 256)
+    registers = ceil_div(groups, x)
+    least = ceil_div(n, max(limit // registers, 1))
+    y = max(power_of_two(least), min(256 // x, power_of_two(n)) if facts.rows < 1024 else 1)
+    if x * y > 512 or registers * ceil_div(n, y) > limit or n % y:  # all threads have elements along this axis
+        return False
+    tiles[lanes], tiles[across] = Tile(x, registers, vector), Tile(y, ceil_div(n, y))
+    return True
 
 
 def schedule_contraction(facts: Facts, tiles: list[Tile], lanes: int, other: int) -> LoopSchedule:

@@ -39,30 +39,38 @@ def narrow_integers(graph: Graph, target: Backend) -> Graph:
     if not target.narrows_integers:
         return graph
     bounds: dict[Node, Bounds] = {}
+    users: dict[Node, list[Node]] = {x: [] for x in graph.nodes}
     for node in graph.nodes:
         found = bounds_of(node, bounds)
         if found is not None and found[0] >= -LIMIT and found[1] < LIMIT:
             bounds[node] = found
-    narrowed = {x for x in bounds if not x.is_number} - {*graph.roots}
-
-    def rule(old: Node, node: Node) -> Node:
-        if old in narrowed:
-            return Node(node.function, tuple(map(narrow, old.inputs, node.inputs)), node.shape, int32)
-        if not narrowed.intersection(old.inputs):
-            return node
-        is_comparison = isinstance(node.function, Operator) and node.dtype is bool_
-        can_be_narrow = is_comparison and all(x in bounds for x in old.inputs)
-        if can_be_narrow or isinstance(node.function, Cast | GatherND):
-            inputs = tuple(map(narrow, old.inputs, node.inputs))
-        else:
-            inputs = tuple(x.to(i.dtype) if i in narrowed else x for i, x in zip(old.inputs, node.inputs, strict=True))
-        return Node(node.function, inputs, node.shape, node.dtype)
+        for x in node.inputs:
+            users[x].append(node)
+    roots, narrowed = {*graph.roots}, set[Node]()
+    for node in reversed(graph.nodes):
+        is_known = node in bounds and not node.is_number and node not in roots
+        if is_known and all(x in narrowed or accepts_narrow(x, node, bounds) for x in users[node]):
+            narrowed.add(node)
 
     def narrow(old: Node, node: Node) -> Node:
-        """Return an input with 32 bits, if its bounds are known."""
+        """Return an input with 32 bits, if its values fit."""
         return node.to(int32) if old in bounds else node
 
+    def rule(old: Node, node: Node) -> Node:
+        if old not in narrowed and narrowed.isdisjoint(old.inputs):
+            return node
+        inputs = tuple(map(narrow, old.inputs, node.inputs))
+        return Node(node.function, inputs, node.shape, int32 if old in narrowed else node.dtype)
+
     return graph.rebuild(rule)
+
+
+def accepts_narrow(user: Node, node: Node, bounds: Mapping[Node, Bounds]) -> bool:
+    """Return whether a user of a node computes the same with 32 bits of it: a cast, a comparison, a load at an index."""
+    if isinstance(user.function, GatherND):
+        return node is not user.inputs[0]
+    is_comparison = isinstance(user.function, Operator) and user.dtype is bool_
+    return isinstance(user.function, Cast) or (is_comparison and all(x in bounds for x in user.inputs))
 
 
 def bounds_of(node: Node, bounds: Mapping[Node, Bounds]) -> Bounds | None:

@@ -39,7 +39,7 @@ CASES = {softmax: "x", softmax_backward: "xx", layer_norm: "xww", lambda x: x.lo
 def templates_only(patch):
     """Select no schedules and no split: rows of any length have the templates of rows that no registers can hold."""
     patch.setattr(select, "generate_scheduled", lambda *operands, **options: None)
-    patch.setattr(executables, "split_of", lambda *operands: None)
+    patch.setattr(executables, "is_split", lambda *operands: False)
 
 
 @pytest.fixture(params=["registers", "shared memory"])

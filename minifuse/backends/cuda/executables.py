@@ -38,7 +38,7 @@ from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
 from .schedule_text import describe_schedule, describe_split
-from .split import SplitLauncher, SplitPlan, split_of
+from .split import SplitLauncher, SplitPlan, is_split
 
 if TYPE_CHECKING:
     from ..base import Backend
@@ -80,8 +80,9 @@ class CudaKernel(Executable):
         """The launches, if the reductions are split over the grid."""
         if self.functions or not self.nest.points or self.kernel.is_nested:
             return None
-        split = split_of(self.step, self.kernel, self.device.multiprocessors)
-        return None if split is None else SplitPlan(self.step, self.kernel, split)
+        processors = self.device.multiprocessors
+        found = is_split(self.step, self.kernel, processors)
+        return SplitPlan(self.step, self.kernel, processors) if found else None
 
     @cached_property
     def generated(self) -> GeneratedKernel:

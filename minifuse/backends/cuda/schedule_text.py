@@ -20,7 +20,9 @@ def describe_schedule(generated: GeneratedKernel, nest: LoopNest) -> str:
 
 def describe_split(plan: SplitPlan, find_schedule: FindSchedule | None = None) -> str:
     """Return how a reduction is split over the grid, and the schedule of each launch."""
-    chunks = ", ".join(f"i{x.axis} in {x.chunks} chunks of {x.length:,} elements" for x in plan.split.parts)
+    first = plan.parts[0].split
+    assert first is not None
+    chunks = ", ".join(f"i{x.axis} in {x.chunks} chunks of {x.length:,} elements" for x in first.parts)
     lines = [f"{len(plan.parts)} launches, {chunks} ({SPLIT_REASON})"]
     for k, part in enumerate(plan.parts, 1):
         lines.append(f"launch {k}: {describe_schedule(part.generate(find_schedule), part.step.loop_nest())}")

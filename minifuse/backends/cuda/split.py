@@ -28,7 +28,7 @@ from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class
 from ..base import Launcher
-from ..codegen.gpu_schedule import Split, choose_schedule, choose_split
+from ..codegen.gpu_schedule import ChunkedAxis, Split, choose_schedule, choose_split
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
 from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
@@ -69,22 +69,22 @@ class Part(NamedTuple):
         return generate_kernel(self.step.kernel, nest, (), True, axes, self.has_constants, find_schedule)
 
 
-def split_of(step: Step, kernel: Kernel, processors: int) -> Split | None:
-    """Return how to split the reductions of a kernel over the grid; None if it has rows enough for all multiprocessors."""
+def is_split(step: Step, kernel: Kernel, processors: int) -> bool:
+    """Return whether the reductions of a kernel are split over the grid: it has few rows for all multiprocessors."""
     if not step.dims or kernel.indexed_dtypes() or kernel.effects:
-        return None
+        return False
     loops = step.loop_nest()
     if match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
-        return None
+        return False
     nest = KernelNest(kernel, loops)
-    return choose_split(nest, choose_schedule(nest), processors)
+    return choose_split(nest, choose_schedule(nest), processors) is not None
 
 
 class SplitPlan:
     """The launches of a step whose reductions are split, and the bytes of their workspace."""
 
-    def __init__(self, step: Step, kernel: Kernel, split: Split) -> None:
-        self.step, self.kernel, self.split = step, kernel, split
+    def __init__(self, step: Step, kernel: Kernel, processors: int) -> None:
+        self.step, self.kernel, self.processors = step, kernel, processors
         self.workspace = 0
         self.parts: list[Part] = []
         self.results: dict[Expression, Expression] = {}  # reduction -> the load of its results
@@ -121,14 +121,16 @@ class SplitPlan:
         step, rows = self.step, self.rows
         group = [x for e in distinct_reductions(group) for x in e.states]
         chunks = [reduce_expr(e.operator, tuple(map(self.without_reductions, e.inputs)), None, e.dtype) for e in group]
-        partial = [self.array(self.split.chunks * rows * e.dtype.itemsize) for e in group]
         layout = row_major(self.row_shape).expand(*step.shape)
-        self.add(chunks, step.shape, step.dims, [layout] * len(group), list(partial), self.split)
+        reduced, sources = self.make_step(chunks, step.shape, step.dims, [layout] * len(group))
+        split = self.split_level(reduced)
+        partial = [self.array(split.chunks * rows * e.dtype.itemsize) for e in group]
+        self.parts.append(Part(reduced, [*partial, *sources], split))
         loads: dict[Expression, Load] = {e: self.load_of(array, e) for e, array in zip(group, partial, strict=True)}
         combined: dict[Expression, Expression] = {
             e: reduce_expr(e.operator, tuple(loads[x] for x in e.states), None, e.dtype) for e in group
         }
-        shape = (self.split.chunks, *self.row_shape)
+        shape = (split.chunks, *self.row_shape)
         result = Layout(shape, (0, *row_major(self.row_shape).strides), 0)
         stored: list[Expression] = []
         targets: list[WorkspaceArray | int] = []
@@ -142,8 +144,8 @@ class SplitPlan:
             for k, e in enumerate(self.kernel.row_outputs):
                 stored.append(replace(e, ReduceExpr, lambda x: combined.get(x) or self.results[x]))
                 targets.append(first + k)
-                layouts.append(self.row_layout(step.outputs[first + k][1]))
-        self.add(stored, shape, (0,), layouts, targets, None)
+                layouts.append(self.row_layout(step.outputs[first + k][1], split.chunks))
+        self.add(stored, shape, (0,), layouts, targets)
         if needs_results:
             self.results |= {e: self.load_of(array, e) for e, array in arrays.items()}
 
@@ -151,12 +153,20 @@ class SplitPlan:
         """Add the kernel of the pointwise outputs."""
         outputs = [self.without_reductions(e) for e in self.kernel.pointwise_outputs]
         layouts = [layout for _, layout in self.step.outputs[: len(outputs)]]
-        self.add(outputs, self.step.shape, (), layouts, list(range(len(outputs))), None)
+        self.add(outputs, self.step.shape, (), layouts, list(range(len(outputs))))
 
-    def row_layout(self, layout: Layout) -> Layout:
+    def split_level(self, step: Step) -> Split:
+        """Return how to split the reductions of one level: its loops may have fewer axes than those of the whole kernel."""
+        assert isinstance(step.kernel, Kernel)
+        nest = KernelNest(step.kernel, step.loop_nest())
+        axis = min(nest.reduced)
+        whole = Split((ChunkedAxis(axis, 1, nest.sizes[axis]),))
+        return choose_split(nest, choose_schedule(nest), self.processors) or whole
+
+    def row_layout(self, layout: Layout, chunks: int) -> Layout:
         """Return the layout of a value of each row in the loops over the chunks' results."""
         strides = tuple(0 if d in self.step.dims else s for d, s in enumerate(layout.strides))
-        return Layout((self.split.chunks, *self.row_shape), (0, *strides), 0)
+        return Layout((chunks, *self.row_shape), (0, *strides), 0)
 
     def add(
         self,
@@ -165,9 +175,18 @@ class SplitPlan:
         dims: tuple[int, ...],
         outputs: Sequence[Layout],
         targets: list[WorkspaceArray | int],
-        split: Split | None,
     ) -> None:
-        """Add a kernel that stores expressions, whose loads are numbered as inputs of the step or arrays after them."""
+        """Add a kernel that stores expressions in one sweep."""
+        step, sources = self.make_step(stored, shape, dims, outputs)
+        self.parts.append(Part(step, [*targets, *sources], None))
+
+    def make_step(
+        self, stored: Sequence[Expression], shape: Shape, dims: tuple[int, ...], outputs: Sequence[Layout]
+    ) -> tuple[Step, list[WorkspaceArray | int]]:
+        """Return a step that stores expressions, and the sources of its inputs and numbers.
+
+        Loads are numbered as inputs of the whole step, or arrays after them.
+        """
         expressions, old = renumber_operands(stored)
         kernel = Kernel((), expressions) if dims else Kernel(expressions, ())
         is_combined = len(shape) > len(self.step.shape)
@@ -186,13 +205,12 @@ class SplitPlan:
                     layouts.append(row_major(shape))
             else:
                 layout = self.step.inputs[k][1]
-                layouts.append(self.row_layout(layout) if is_combined else layout)
+                layouts.append(self.row_layout(layout, shape[0]) if is_combined else layout)
                 sources.append(count + k)
         numbers = self.kernel.find_all(KernelParameter)
         first = count + self.inputs
         of_numbers: list[WorkspaceArray | int] = [first + numbers.index(p) for p in kernel.find_all(KernelParameter)]
-        step = Step.of_layouts(kernel, shape, dims, list(outputs), layouts)
-        self.parts.append(Part(step, [*targets, *sources, *of_numbers], split))
+        return Step.of_layouts(kernel, shape, dims, list(outputs), layouts), [*sources, *of_numbers]
 
     def results_arrays(self) -> list[WorkspaceArray]:
         """Return the arrays with one result per row."""

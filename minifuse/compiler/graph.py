@@ -1,6 +1,6 @@
 """The graph that the passes of the compiler hand on: the nodes of a call, and all that is decided about them so far."""
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -226,9 +226,16 @@ class Graph:
 
     def may_change(self, run: "Pass") -> bool:
         """Return whether a pass may change this graph: whether the graph has all that the pass needs."""
-        kinds, ops, steps = NEEDS.get(run, NO_NEEDS)
-        has_kind = not kinds or not self.kinds.isdisjoint(kinds)
-        return has_kind and len(self.ops) >= ops and len(self.steps) >= steps
+        return self.find_change((run,), 0) == 0
+
+    def find_change(self, passes: Sequence["Pass"], first: int) -> int:
+        """Return the index of the next pass, from the first one on, that may change this graph; if none, their number."""
+        found, op_count, step_count = self.kinds, len(self.ops), len(self.steps)
+        for k in range(first, len(passes)):
+            kinds, ops, steps = NEEDS.get(passes[k], NO_NEEDS)
+            if (not kinds or not found.isdisjoint(kinds)) and op_count >= ops and step_count >= steps:
+                return k
+        return len(passes)
 
     def decide(self, **decisions: Unpack[Decisions]) -> "Graph":
         """Return this graph with more decisions. All that is known about its nodes is kept."""

@@ -112,9 +112,10 @@ def run_passes(graph: Graph, target: Backend, arguments: Sequence[str] = ()) -> 
 
 def compile_graph(graph: Graph, target: Backend) -> Graph:
     """Run all passes on a graph, but for those that cannot change it."""
-    for run in PASSES:
-        if graph.may_change(run):
-            graph = run(graph, target)
+    k = graph.find_change(PASSES, 0)
+    while k < len(PASSES):
+        graph = PASSES[k](graph, target)
+        k = graph.find_change(PASSES, k + 1)
     return graph
 
 

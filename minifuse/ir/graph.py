@@ -120,6 +120,10 @@ class Node(Array, metaclass=Interned):
         """Reshape. A node has no strides yet, so every reshape is possible."""
         return self.reshape(*shape)
 
+    def is_contiguous(self) -> bool:
+        """Return True. A node has no strides yet."""
+        return True
+
     def contiguous(self) -> "Node":
         """Return the node itself. A node has no strides yet."""
         return self

@@ -1,6 +1,6 @@
 """Rewrites of reductions: of those with several states, of two sweeps to one, of rows first, and of long ones to chunks."""
 
-from collections.abc import Callable, Container, Mapping
+from collections.abc import Callable, Container, Mapping, Sequence
 from itertools import islice
 from math import prod
 from typing import NamedTuple
@@ -67,12 +67,16 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
     return graph.rewrite(rule)
 
 
-def loads_rows_twice(reduction: Node, target: Backend) -> bool:
-    """Return whether a kernel would load the elements of a reduction in each of two sweeps, in row-major order."""
+def loads_rows_twice(reduction: Node, target: Backend, is_read_later: bool = False) -> bool:
+    """Return whether a kernel would load the elements of a reduction in each of two sweeps, in row-major order.
+
+    A kernel whose points depend on the result reads the row later, once more.
+    """
     x, dims = reduction.inputs[0], reduction.function.dims
     load = Load(0, x.dtype)
-    kernel = Kernel((), (reduce_expr(add, load - reduce_expr(add, load)),))
-    outputs = [row_major(reduction.shape).expand(*x.shape)]
+    total = reduce_expr(add, load - reduce_expr(add, load))
+    kernel = Kernel((load - total,), ()) if is_read_later else Kernel((), (total,))
+    outputs = [row_major(x.shape if is_read_later else reduction.shape).expand(*x.shape)]
     return bool(x.size) and not target.keeps_rows(Step.of_layouts(kernel, x.shape, dims, outputs, [row_major(x.shape)]))
 
 
@@ -135,10 +139,11 @@ def merge_sweeps(graph: Graph, target: Backend) -> Graph:
     changes: dict[Node, Change] = {}
     sums = [x for x in graph.nodes if isinstance(x.function, Reduce) and x.function.operator is add]
     nodes = set(graph.nodes) - graph.exact  # kernels of exact values run before all others
+    read_later = rows_read_later(graph, sums)
     for rule, candidates in ((merge_exp_sum, nodes), (merge_square_sum, nodes), (subtract_after_selection, changes)):
         for total in sums:
             found = rule(total, candidates)
-            if found and loads_rows_twice(total, target):
+            if found and loads_rows_twice(total, target, total in read_later):
                 changes |= found
     new: dict[Node, Node] = {}
 
@@ -147,6 +152,18 @@ def merge_sweeps(graph: Graph, target: Backend) -> Graph:
         return new[node]
 
     return graph.rebuild(change) if changes else graph
+
+
+def rows_read_later(graph: Graph, sums: Sequence[Node]) -> set[Node]:
+    """Return the sums of rows whose points depend on the sum: their kernel reads the row after it."""
+    candidates, behind, found = {*sums}, dict[Node, set[Node]](), set[Node]()
+    for node in graph.nodes:
+        is_reduction = isinstance(node.function, Reduce)
+        behind[node] = set() if is_reduction else set[Node]().union(*[behind[x] for x in node.inputs])
+        found.update(x for x in behind[node] if node.shape == x.inputs[0].shape)
+        if node in candidates:
+            behind[node] = {node}
+    return found
 
 
 def merge_exp_sum(total: Node, nodes: Container[Node]) -> dict[Node, Change]:

@@ -95,11 +95,16 @@ class CudaBackend(Backend):
         return super().compile(step)
 
     def keeps_rows(self, step: Step) -> bool:
-        """Return whether the schedule of a kernel has no loop along its rows: registers have all elements."""
-        assert isinstance(step.kernel, Kernel)
-        nest = KernelNest(step.kernel, step.loop_nest())
+        """Return whether registers have all elements of a row; or shared memory, if points need them after reductions."""
+        kernel = step.kernel
+        assert isinstance(kernel, Kernel)
+        nest = KernelNest(kernel, step.loop_nest())
         schedule = choose_schedule(nest)
-        return not any(schedule.tiles[a].serial for a in nest.reduced)
+        if not any(schedule.tiles[a].serial for a in nest.reduced):
+            return schedule.column is None or bool(kernel.pointwise_outputs)  # one sweep of columns is faster than two
+        (load, *_), (n, *others) = kernel.find_all(Load), [nest.sizes[a] for a in nest.reduced]
+        is_shared = bool(kernel.pointwise_outputs) and not others and schedule.column is None
+        return is_shared and n % 4 == 0 and n * load.dtype.itemsize <= self.device.max_shared_bytes
 
     def join_launches(self, launches: Sequence[Launcher], counts: Sequence[int]) -> Launcher | None:
         """Join all launches in one CUDA graph. Return None in the interpreter, or if they do more than run kernels."""

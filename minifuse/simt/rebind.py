@@ -299,6 +299,8 @@ def is_numba_cuda(module: ModuleType | CudaNamespace) -> bool:
 
 def find_equivalent(value: Any) -> object:
     """Return the interpreter's equivalent of an object of math, NumPy, Python or Numba, or MISSING."""
+    if value is MISSING:  # else it would be equal to whatever Numba lacks
+        return MISSING
     try:
         if value in EQUIVALENTS:
             return EQUIVALENTS[value]

@@ -148,9 +148,6 @@ def new_numpy(monkeypatch):
     with suppress(MissingPartError):
         compiler.numba_cuda()
     monkeypatch.setattr(np, "__version__", "2.5.1")
-    compiler.numba_cuda.cache_clear()
-    yield
-    compiler.numba_cuda.cache_clear()
 
 
 @pytest.mark.parametrize(("version", "fits"), [("2.0.0", True), ("2.4.9", True), ("2.5.0", False), ("3.0.0", False)])

@@ -49,9 +49,8 @@ class PtxKernel(NamedTuple):
     entry: str
 
 
-@cache
 def numba_cuda() -> ModuleType:
-    """Return the module numba.cuda of the package numba-cuda."""
+    """Return the module numba.cuda of the package numba-cuda. Never cached: a script may replace it."""
     try:
         import numba_cuda  # noqa: F401  # the package, not the module of the same name in old Numbas
         from numba import cuda

@@ -13,6 +13,7 @@ from importlib import import_module
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from pathlib import Path
+from threading import RLock
 from types import ModuleType, SimpleNamespace
 from typing import Any, NoReturn
 
@@ -284,13 +285,22 @@ class ImportGuard(MetaPathFinder):
         return None
 
 
+_lock = RLock()
+
+
 @contextmanager
 def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
     """Replace `numba.cuda` by `modules` for imports in a `with` block.
 
-    Afterwards `sys.modules` and `numba.cuda` are restored. Modules of the script's folder, and modules that imported the
-    replacement, are removed, so that a later import loads them again.
+    One thread at a time does so. Afterwards `sys.modules` and `numba.cuda` are restored. Modules of the script's folder, and
+    modules that imported the replacement, are removed, so that a later import loads them again.
     """
+    with _lock:
+        yield from substituted(modules, folder)
+
+
+def substituted(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
+    """Replace modules, and restore them after the caller is resumed."""
     numba: Any = import_module("numba")
     previous_modules, guard = dict(sys.modules), ImportGuard()
     real_modules = {name: module for name, module in previous_modules.items() if is_cuda_module(name)}

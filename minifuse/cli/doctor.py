@@ -191,7 +191,10 @@ def as_optional(part: DoctorFinding) -> DoctorFinding:
 
 def describe_gpu(index: int) -> str:
     """Return the name and compute capability of a GPU, from the library of the driver."""
-    library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    try:
+        library = ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
+    except OSError as error:
+        return f"does not answer: {error}"
     device, text, number = ctypes.c_int(), ctypes.create_string_buffer(128), ctypes.c_int()
     status = library.cuInit(0) or library.cuDeviceGet(ctypes.byref(device), index)
     if status or library.cuDeviceGetName(text, len(text), device):

@@ -139,6 +139,14 @@ def test_doctor_names_the_version_of_minifuse():
     assert next(iter(doctor.describe_machine())) == doctor.DoctorFinding("minifuse", mf.__version__)
 
 
+def test_doctor_reports_a_library_of_the_driver_that_cannot_be_loaded(monkeypatch):
+    def refuse(name):
+        raise OSError(f"{name}: cannot open shared object file")
+
+    monkeypatch.setattr(doctor.ctypes, "CDLL", refuse)
+    assert doctor.describe_gpu(0).startswith("does not answer: ")
+
+
 # NumPy 2.5
 
 

@@ -194,7 +194,7 @@ def test_without_numba_the_error_names_the_extra(monkeypatch):
 
     monkeypatch.setattr(builtins, "__import__", without)
     with pytest.raises(MissingPartError, match=r'numba-cuda is not installed.*pip install "minifuse\[cuda13\]"'):
-        compiler.numba_cuda.__wrapped__()
+        compiler.numba_cuda()
 
 
 # What decides the machine code

@@ -18,6 +18,7 @@ from .schedule import LoopSchedule, Tile
 PROCESSORS = 132  # multiprocessors of the GPU
 BUSY_THREADS = PROCESSORS * 2048  # threads that fill the GPU
 MAX_ROW_BYTES = 128  # bytes of a row that a thread keeps in registers
+MAX_ROW_ELEMENTS = 16  # elements of a row, or vectors, that a thread keeps in registers
 MAX_LONG_ROW_THREADS = 1024
 MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread computes one vector only
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
@@ -29,6 +30,8 @@ MAX_TURNED_THREADS = 512  # threads of a block that has threads along the axes o
 MAX_LOADED = 64  # elements that a thread loads before it computes
 MAX_STREAMS = 2  # outputs, above which a block stores to one row only
 MAX_TILE_BYTES = 46 * 1024  # of all tiles of a block in shared memory
+SECTOR = 8  # adjacent elements of 4 bytes that memory moves together
+POWERS = (512, 256, 128, 64, 32, 16, 8, 4, 2)
 IN_FLIGHT = 32  # bytes that a thread should load before it waits
 
 
@@ -95,14 +98,19 @@ def schedule_points(facts: Facts, tiles: list[Tile]) -> LoopSchedule:
     return LoopSchedule(tuple(tiles), tuple(order), lanes, tail, why="each thread computes its points alone")
 
 
-def least_waste(n: int, threads: int, registers: int, vector: int) -> tuple[int, int]:
-    """Return threads and registers that leave few threads idle at the end of rows, and do not halve the registers."""
+def least_waste(n: int, threads: int, registers: int, vector: int, narrowest: int = WARP) -> tuple[int, int]:
+    """Return threads and registers that leave few threads idle at the end of rows, and do not halve the registers.
 
-    def cost(t: int, r: int) -> float:
-        length = t * r * vector
-        return ceil_div(n, length) * length / n * (1 + 0.1 * (registers / r - 1))
+    Of those that cost about as much, it returns the most threads.
+    """
 
-    options = [(t, r) for t in (256, 128, 64, 32) for r in range(registers, 0, -1) if t <= threads]
+    def cost(t: int, r: int) -> int:
+        length, adjacent = t * r * vector, t * vector
+        waste = ceil_div(n, length) * length / n
+        narrow = 0.3 if adjacent < SECTOR else 0.1 if adjacent < WARP else 0
+        return round(20 * waste * (1 + 0.1 * (registers / r - 1) + narrow))
+
+    options = [(t, r) for t in POWERS for r in range(registers, 0, -1) if narrowest <= t <= threads]
     return min(options, key=lambda x: cost(*x)) if options else (threads, registers)
 
 
@@ -142,9 +150,10 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     why = "adjacent threads share a row"
     if kept and len(facts.long) == 1:
         groups = ceil_div(n, vector)
-        limit = max(MAX_ROW_BYTES // (1 if vector > 1 else 2) // kept // vector, 1)
+        limit = row_registers(kept, vector)
         most = limit if rows >= 1024 else max(limit // 4, 1)
-        least = min(power_of_two(groups), 8 if vector > 1 else WARP)
+        has_stages = max(facts.nest.depth.values()) > 1  # then exchanges between threads take longer than narrow loads
+        least = min(power_of_two(groups), 8 if vector > 1 or has_stages else WARP)
         threads = min(max(power_of_two(ceil_div(groups, most)), least), 512)
         if vector == 1 and threads == 512 and ceil_div(groups, threads) > min(limit, 12):
             threads = MAX_LONG_ROW_THREADS
@@ -182,12 +191,12 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     others = [a for a in facts.outer if a != lanes]
     tail = lanes if n % vector else None
     if others and rows < 4 * PROCESSORS and not fits:
-        registers = tiles[lanes].registers
-        steps = {x: x * registers * vector for x in (128, 64) if x <= threads}
-        x = next((x for x, step in steps.items() if ceil_div(n, step) * step < 1.1 * n), min(threads, WARP))
-        y = max(others, key=lambda a: facts.sizes[a])
+        registers, y = tiles[lanes].registers, max(others, key=lambda a: facts.sizes[a])
+        most = 512 if registers * vector == 1 else 256
+        widest = WARP if facts.turned_operands(lanes) else most  # threads along both axes load the same sectors
+        x, registers = least_waste(n, widest, registers, vector, narrowest=2)
         tiles[lanes] = Tile(x, registers, vector, serial=True)
-        tiles[y] = Tile(threads=min(512 // x, power_of_two(facts.sizes[y])), serial=True)
+        tiles[y] = Tile(threads=min(most // x, power_of_two(facts.sizes[y])), serial=True)
         if tiles[y].threads > 1:
             order.append(y)
         return LoopSchedule(tuple(tiles), tuple(order), None, tail, why="all threads share the points of a row")
@@ -200,11 +209,16 @@ def schedule_rows(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedule:
     return LoopSchedule(tuple(tiles), tuple(order), None, tail, why=why)
 
 
+def row_registers(kept: int, vector: int) -> int:
+    """Return how many vectors of a row a thread keeps, each element of which has some bytes."""
+    return max(min(MAX_ROW_BYTES // kept, MAX_ROW_ELEMENTS * vector) // vector, 1)
+
+
 def keep_rows_of_two_axes(facts: Facts, tiles: list[Tile], lanes: int, vector: int) -> bool:
     """Distribute rows of two axes to threads that keep them in registers. Return False if the rows are too long."""
     (across,) = [a for a in facts.long if a != lanes]
     groups, n = ceil_div(facts.sizes[lanes], vector), facts.sizes[across]
-    limit = max(MAX_ROW_BYTES // (1 if vector > 1 else 2) // facts.kept_bytes() // vector, 1)
+    limit = row_registers(facts.kept_bytes(), vector)
     x = min(power_of_two(groups), 256)
     registers = ceil_div(groups, x)
     least = ceil_div(n, max(limit // registers, 1))
@@ -277,7 +291,8 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
             return LoopSchedule(tuple(tiles), (lanes, main), lanes, why=why)
     columns = facts.rows // vector // prod(facts.sizes[a] for a in facts.small)
     x = min(WARP, power_of_two(ceil_div(n, vector)))
-    share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), 512 // x, power_of_two(max(length // 8, 1)))
+    most = 512 if columns >= x * PROCESSORS else 256  # there are more blocks if the columns are split over the grid
+    share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), most // x, power_of_two(max(length // 8, 1)))
     share = max(share, 1)
     if share == 1:
         x = min(128, power_of_two(ceil_div(n, vector)))

@@ -8,7 +8,7 @@ Not supported: returning indices; inputs without a batch dim (write x[None]).
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
 from ..core.errors import ShapeError
@@ -109,7 +109,7 @@ def pool_max(
 ) -> A:
     """Check the arguments, and compute the maximum over windows of the last dims as one composite op."""
     size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, dilation, ceil_mode)
-    return apply(BoundFunction(_pool_max, (size, geometry, x.is_contiguous())), x)
+    return pool(_pool_max, x, size, geometry)
 
 
 def avg_pool1d(
@@ -173,7 +173,7 @@ def pool_mean(
     """Check the arguments, and compute the mean over windows of the last dims as one composite op."""
     size, geometry = check_pooling_arguments(name, dims, x, kernel_size, stride, padding, 1, False)
     require_floats(name, x)
-    return apply(BoundFunction(_pool_mean, (size, geometry, x.is_contiguous(), bool(count_include_pad))), x)
+    return pool(_pool_mean, x, size, geometry, bool(count_include_pad))
 
 
 def adaptive_avg_pool1d(x: A, output_size: int | None) -> A:
@@ -234,7 +234,12 @@ def pool_adaptively(name: str, dims: int, x: A, output_size: int | Sequence[int 
         raise ShapeError(f"{name}: got x of shape {x.shape}, expected at least 1 element along each of its last {dims} dims")
     requested_sizes = tuple(output_size) if isinstance(output_size, tuple | list) else (output_size,) * dims
     sizes = [image[d] if size is None and d < dims else size for d, size in enumerate(requested_sizes)]
-    return apply(BoundFunction(_pool_adaptively, (per_dim(name, "output_size", sizes, dims, 1), x.is_contiguous())), x)
+    return pool(_pool_adaptively, x, per_dim(name, "output_size", sizes, dims, 1))
+
+
+def pool(body: Callable[..., Array], x: A, *options: Hashable) -> A:
+    """Run the body of a pooling as one composite op. It gets the images, whether they are contiguous, and the options."""
+    return apply(BoundFunction(body, (x.is_contiguous(), *options)), x)
 
 
 # Checks of arguments.
@@ -298,7 +303,7 @@ def compute_window_geometry(
 # Composite ops.
 
 
-def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_contiguous: bool) -> Array:
+def _pool_max(x: Array, is_contiguous: bool, size: tuple[int, ...], geometry: WindowGeometry) -> Array:
     z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
         shape, slices = padded_shape(z, geometry.padding)
@@ -308,7 +313,7 @@ def _pool_max(x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_cont
 
 
 def _pool_mean(
-    x: Array, size: tuple[int, ...], geometry: WindowGeometry, is_contiguous: bool, counts_padding: bool
+    x: Array, is_contiguous: bool, size: tuple[int, ...], geometry: WindowGeometry, counts_padding: bool
 ) -> Array:
     z = images_in_memory_order(x, is_contiguous)
     if any(map(any, geometry.padding)):
@@ -323,7 +328,7 @@ def _pool_mean(
     return batch_first(y, dims)
 
 
-def _pool_adaptively(x: Array, sizes: tuple[int, ...], is_contiguous: bool) -> Array:
+def _pool_adaptively(x: Array, is_contiguous: bool, sizes: tuple[int, ...]) -> Array:
     z = images_in_memory_order(x, is_contiguous)
     for d, part_count in enumerate(sizes, z.ndim - len(sizes) - 1):
         if z.shape[d] % part_count:

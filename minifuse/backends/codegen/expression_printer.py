@@ -159,6 +159,7 @@ def literal(value: float, dtype: DType) -> str:
     return text if dtype is bool_ else f"{dtype.short}({text})"
 
 
-def operand_name(e: Load) -> str:
-    """Return the name in the kernel of an input's array or, for index values, of the first value."""
-    return f"{'base' if isinstance(e, IndexValue) else 'in'}{e.index}"
+def operand_name(e: Expression) -> str:
+    """Return the name in the kernel of the array that a leaf reads or, for index values, of the first value."""
+    assert isinstance(e, Load | ReadOutput)
+    return f"{'out' if isinstance(e, ReadOutput) else 'base' if isinstance(e, IndexValue) else 'in'}{e.index}"

@@ -7,7 +7,8 @@ from math import prod
 from ...core.dtypes import bool_
 from ...core.rounding import ceil_div
 from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput
-from .nest import KernelNest, leaf_operand
+from .expression_printer import operand_name
+from .nest import KernelNest
 from .schedule import LoopSchedule
 
 WARP = 32
@@ -84,7 +85,7 @@ class Facts:
         for e in self.nest.kernel.find_all(IndexedLoad):
             index = self.nest.contiguous_index(e)
             for x in [] if index is None else Kernel((index,), ()).find_all(IndexValue):
-                strides = self.nest.strides[leaf_operand(x)]
+                strides = self.nest.strides[operand_name(x)]
                 axis = min((a for a in score if strides[a]), key=lambda a: abs(strides[a]), default=None)
                 if axis is not None and abs(strides[axis]) <= MAX_LANE_STRIDE:
                     score[axis] += e.dtype.itemsize * prod(self.sizes[a] for a in self.nest.axes_of[e])

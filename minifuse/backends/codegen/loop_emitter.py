@@ -122,7 +122,7 @@ class LoopEmitter(ExpressionPrinter):
     def last_axis_stride_kind(self, e: Expression) -> str:
         """Return the stride kind of a leaf along the last axis."""
         if not isinstance(e, IndexedLoad):
-            return self.stride_kinds[self.operand(e)][-1]
+            return self.stride_kinds[operand_name(e)][-1]
         index = self.contiguous_index(e)
         others = Kernel(tuple(x for x in e.inputs if x is not index), ())
         varies = others.find_all(ReadOutput) or any(
@@ -150,14 +150,9 @@ class LoopEmitter(ExpressionPrinter):
         """Return the position of an operand's element at the current point of the loops."""
         return position_text(name, [f"i{a}" for a in range(self.axes)], self.stride_kinds[name])
 
-    def operand(self, e: Expression) -> str:
-        """Return the name of the operand that a leaf reads."""
-        assert isinstance(e, Load | ReadOutput)
-        return operand_name(e) if isinstance(e, Load) else f"out{e.index}"
-
     def element_read(self, e: Expression) -> str:
         """Return the element that a leaf reads."""
-        return f"raw{e.index}[{self.indexed_position(e)}]" if isinstance(e, IndexedAccess) else self.place(self.operand(e))
+        return f"raw{e.index}[{self.indexed_position(e)}]" if isinstance(e, IndexedAccess) else self.place(operand_name(e))
 
     def indexed_position(self, e: IndexedAccess) -> str:
         """Return the position of an indexed access in its operand."""

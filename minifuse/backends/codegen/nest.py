@@ -14,7 +14,7 @@ from ...ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
-from .expression_printer import operand_name as operand_name
+from .expression_printer import operand_name
 
 Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes
 
@@ -61,7 +61,7 @@ class KernelNest:
     def find_axes(self, e: Expression) -> frozenset[int]:
         """Return the axes that an expression depends on, given those of its inputs."""
         if isinstance(e, Load | ReadOutput):
-            return frozenset(a for a, stride in enumerate(self.strides[leaf_operand(e)]) if stride)
+            return frozenset(a for a, stride in enumerate(self.strides[operand_name(e)]) if stride)
         axes = frozenset[int]().union(*[self.axes_of[x] for x in e.inputs])
         return axes - self.axes_reduced_by(e) if isinstance(e, ReduceExpr) else axes
 
@@ -112,11 +112,6 @@ class KernelNest:
         outputs = [(f"out{k}", e.dtype.itemsize) for k, e in enumerate(self.kernel.outputs)]
         loads = [(f"in{e.index}", e.dtype.itemsize) for e in self.kernel.find_all(Load) if not isinstance(e, IndexValue)]
         return outputs + loads
-
-
-def leaf_operand(e: Load | ReadOutput) -> str:
-    """Return the name of the operand that a leaf reads."""
-    return operand_name(e) if isinstance(e, Load) else f"out{e.index}"
 
 
 def cost_of(expressions: Sequence[Expression]) -> int:

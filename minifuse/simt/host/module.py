@@ -296,10 +296,10 @@ def substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator
     modules that imported the replacement, are removed, so that a later import loads them again.
     """
     with _lock:
-        yield from substituted(modules, folder)
+        yield from _substitute_modules(modules, folder)
 
 
-def substituted(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
+def _substitute_modules(modules: dict[str, ModuleType], folder: Path) -> Iterator[None]:
     """Replace modules, and restore them after the caller is resumed."""
     numba: Any = import_module("numba")
     previous_modules, guard = dict(sys.modules), ImportGuard()

@@ -17,7 +17,8 @@ from ....ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
-from ...codegen.nest import KernelNest, leaf_operand
+from ...codegen.expression_printer import operand_name
+from ...codegen.nest import KernelNest
 from ...codegen.schedule import LoopSchedule, Tile
 from .dialect import CudaDialect, CudaPrinter, storage_of
 from .padded_loads import is_padded_load
@@ -96,7 +97,7 @@ class AxisPrinter(CudaPrinter):
         kernel = self.launched
         operands = [(f"out{k}", f"*{storage_of(e.dtype)}") for k, e in enumerate(kernel.outputs)]
         operands += [
-            (leaf_operand(e), e.dtype.short if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}")
+            (operand_name(e), e.dtype.short if isinstance(e, IndexValue) else f"*{storage_of(e.dtype)}")
             for e in kernel.find_all(Load)
         ]
         operands += [(f"raw{k}", f"*{storage_of(dtype)}") for k, dtype in enumerate(kernel.indexed_dtypes())]
@@ -307,7 +308,7 @@ class AxisPrinter(CudaPrinter):
         if isinstance(e, IndexedLoad):
             return self.dialect.load(f"raw{e.index}[{self.indexed_position(e)}]", e.dtype)
         assert isinstance(e, Load | ReadOutput)
-        name = leaf_operand(e)
+        name = operand_name(e)
         if isinstance(e, IndexValue):
             address = self.address(name)
             text = f"({name} + {address})" if address != "0" else name

@@ -20,11 +20,10 @@ from ....core.dtypes import bool_
 from ....core.interning import toposort
 from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from ....ir.segment_sum import SegmentSum
-from ...codegen.expression_printer import literal
+from ...codegen.expression_printer import literal, operand_name
 from ...codegen.gpu_facts import WARP
 from ...codegen.gpu_schedule import IN_FLIGHT, MAX_REPEATED_COST
 from ...codegen.loop_emitter import LoopEmitter, replace_index
-from ...codegen.nest import operand_name
 from .dialect import CudaDialect, CudaPrinter, accumulator_of, storage_of
 from .point_function import Point
 
@@ -55,7 +54,7 @@ class CudaSource(CudaPrinter, LoopEmitter):
         if self.form != "points" or not self.is_wide or self.kernel.cost() > MAX_REPEATED_COST:
             return int(self.is_wide)
         leaves = {
-            self.operand(e): e.dtype
+            operand_name(e): e.dtype
             for e in self.order
             if isinstance(e, Load | ReadOutput) and not isinstance(e, IndexValue)
         }

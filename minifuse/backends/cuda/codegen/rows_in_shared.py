@@ -13,9 +13,9 @@ from ....core.dtypes import bool_
 from ....core.interning import toposort
 from ....ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput, ReduceExpr
 from ....ir.segment_sum import match_masked_sum
+from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_schedule import MAX_REPEATED_COST
 from ...codegen.loop_emitter import LoopEmitter
-from ...codegen.nest import operand_name
 from .base import CudaSource
 from .dialect import storage_of
 

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from ....ir.kernel_ir import Expression, Kernel, Load, ReduceExpr
 from ....ir.segment_sum import SegmentSum
-from ...codegen.nest import operand_name
+from ...codegen.expression_printer import operand_name
 from .rows_in_shared import RowSource
 
 KEYS_PER_LANE = 2  # keys that a lane loads in one iteration: a vote has 32 bits, and two votes fit in a 64-bit number

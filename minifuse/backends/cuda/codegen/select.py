@@ -19,9 +19,10 @@ from ....ir.kernel_ir import (
     stride_kinds_of,
 )
 from ....ir.segment_sum import match_segment_sum
+from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_facts import Facts
 from ...codegen.gpu_schedule import choose_schedule
-from ...codegen.nest import KernelNest, Reductions, nested_reductions, operand_name
+from ...codegen.nest import KernelNest, Reductions, nested_reductions
 from ...codegen.schedule import LoopSchedule
 from .base import CudaSource
 from .indexed import RawSource

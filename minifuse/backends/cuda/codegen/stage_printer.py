@@ -17,7 +17,7 @@ from ....ir.kernel_ir import (
     ReadOutput,
     ReduceExpr,
 )
-from ...codegen.nest import leaf_operand
+from ...codegen.expression_printer import operand_name
 from .axis_printer import Axes, Value
 from .dialect import storage_of
 from .padded_loads import is_padded_load
@@ -119,7 +119,7 @@ class StagePrinter(TilePrinter):
         """Return whether a load is a vector load in a stage over some axes."""
         if not isinstance(e, Load | ReadOutput) or isinstance(e, IndexValue):
             return False
-        a = self.vector_axis(leaf_operand(e))
+        a = self.vector_axis(operand_name(e))
         return a is not None and a in axes
 
     def stage(self, axes: tuple[int, ...], kept: Sequence[Expression], sinks: Sequence[Sink]) -> None:
@@ -132,18 +132,18 @@ class StagePrinter(TilePrinter):
         if not axes:
             self.define_scalars(kept, sinks)
             return
-        along = {e: self.vector_axis(leaf_operand(e)) for e in vectors}
+        along = {e: self.vector_axis(operand_name(e)) for e in vectors}
         for a in dict.fromkeys(along.values()):
             with self.element_loops(axes, a):
                 for e in [e for e in vectors if along[e] == a]:
-                    name = leaf_operand(e)
+                    name = operand_name(e)
                     target = f"{self.values[e].name}, {self.element(axes, a)}"
                     self.line(f"put4({target}, load4({self.memory(name)}, {self.address(name, is_vector=True)}))")
         if scalars:
             with self.element_loops(axes):
                 for e in scalars:
                     assert isinstance(e, Load | ReadOutput)
-                    name = leaf_operand(e)
+                    name = operand_name(e)
                     self.line(f"{self.values[e].name}[{self.element(axes)}] = {self.memory(name)}[{self.address(name)}]")
         others = [e for e in kept if e not in loads]
         gathers = [e for e in others if self.is_gather(e)]

@@ -6,7 +6,7 @@ from math import prod
 
 from ....core.rounding import ceil_div
 from ....ir.kernel_ir import Load
-from ...codegen.nest import leaf_operand
+from ...codegen.expression_printer import operand_name
 from .axis_printer import AxisPrinter, StagedTile
 from .dialect import storage_of
 
@@ -31,7 +31,7 @@ class TilePrinter(AxisPrinter):
         for a in reversed(axes[:-1]):
             pitches[a] = size
             size *= self.schedule.span(a)
-        dtype = next(e.dtype for e in self.kernel.find_all(Load) if leaf_operand(e) == name)
+        dtype = next(e.dtype for e in self.kernel.find_all(Load) if operand_name(e) == name)
         self.declarations.append(f"{name}_tile = cuda.shared.array({size}, {storage_of(dtype)})")
         steps = ceil_div(self.tile_count(axes), self.schedule.threads)
         self.declarations.append(f"{name}_next = cuda.local.array({steps}, {storage_of(dtype)})")

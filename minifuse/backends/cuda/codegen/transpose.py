@@ -8,6 +8,7 @@ barrier, it computes and stores along the last axis, along which the output is c
 from collections.abc import Sequence
 
 from ....ir.kernel_ir import Expression, IndexedAccess, IndexValue, Kernel, Load, LoopNest, ReduceExpr
+from ...codegen.expression_printer import operand_name
 from ...codegen.loop_emitter import replace_index
 from ..intrinsics.base import PITCH
 from .base import CudaSource
@@ -130,7 +131,7 @@ class TileSource(CudaSource):
 
     def load_beside(self, e: Expression, letter: str) -> list[str]:
         """Return four adjacent elements of a row; in a tile they are PITCH apart."""
-        operand = self.operand(e)
+        operand = operand_name(e)
         if operand not in self.tiled:
             return super().load_beside(e, letter)
         name = f"x{operand.removeprefix('in')}"

@@ -186,14 +186,14 @@ class HookEmitter(CudaSource):
 
     def element(self, e: Load | ReadOutput, shift: int = 0) -> str:
         """Return an operand's element, or its index if it is an index value."""
-        name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
+        name = operand_name(e)
         if isinstance(e, IndexValue):
             return f"{name} + {self.index(name, shift)}"
         return self.dialect.load(f"{name}[{self.index(name, shift)}]", e.dtype)
 
     def load_four(self, e: Load | ReadOutput, short: str) -> list[str]:
         """Return four adjacent elements: one load if they are contiguous or equal."""
-        name = f"out{e.index}" if isinstance(e, ReadOutput) else operand_name(e)
+        name = operand_name(e)
         if self.stride_kinds_of_operand[name][COL] == "0":
             self.line(f"{short} = {self.element(e)}")
             return [short] * 4

@@ -1,12 +1,13 @@
 """Rewrites of reductions: of those with several states, of two sweeps to one, of rows first, and of long ones to chunks."""
 
 from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache, partial
 from itertools import islice
 from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.dtypes import float32, float64, int64
+from ..core.dtypes import DType, float32, float64, int64
 from ..core.indexing import Shape
 from ..core.layout import row_major
 from ..core.operators import Operator, add, div, eq, maximum, mul, sub, where
@@ -53,31 +54,32 @@ def lower_monoids(graph: Graph, target: Backend) -> Graph:
     """
 
     def rule(node: Node) -> Node:
-        if not isinstance(node.function, Reduce):
-            return node
-        operator, dims = node.function.operator, node.function.dims
-        if not isinstance(operator, MonoidState) or operator.monoid.definition is None or len(node.inputs) == 1:
-            return node
-        if loads_rows_twice(node, target) and target.supports(reduction_step(node)) is None:
-            return node
-        states = operator.monoid.definition(lambda one, x: Reduce(one, dims)(x), *node.inputs)
-        found: Node = states[operator.states.index(operator)]
-        return found
+        match node:
+            case Node(Reduce(operator=MonoidState() as operator, dims=dims), (x, _, *_)) if (
+                definition := operator.monoid.definition
+            ):
+                if not loads_rows_twice(target, x.shape, dims, x.dtype) or target.supports(reduction_step(node)) is not None:
+                    states = definition(lambda one, x: Reduce(one, dims)(x), *node.inputs)
+                    found: Node = states[operator.states.index(operator)]
+                    return found
+        return node
 
     return graph.rewrite(rule)
 
 
-def loads_rows_twice(reduction: Node, target: Backend, is_read_later: bool = False) -> bool:
-    """Return whether a kernel would load the elements of a reduction in each of two sweeps, in row-major order.
+def loads_rows_twice(
+    target: Backend, shape: Shape, dims: tuple[int, ...], dtype: DType, is_read_later: bool = False
+) -> bool:
+    """Return whether a kernel would load an array that it reduces in each of two sweeps, in row-major order.
 
     A kernel whose points depend on the result reads the row later, once more.
     """
-    x, dims = reduction.inputs[0], reduction.function.dims
-    load = Load(0, x.dtype)
+    load = Load(0, dtype)
     total = reduce_expr(add, load - reduce_expr(add, load))
     kernel = Kernel((load - total,), ()) if is_read_later else Kernel((), (total,))
-    outputs = [row_major(x.shape if is_read_later else reduction.shape).expand(*x.shape)]
-    return bool(x.size) and not target.keeps_rows(Step.of_layouts(kernel, x.shape, dims, outputs, [row_major(x.shape)]))
+    rows = shape if is_read_later else tuple(1 if d in dims else n for d, n in enumerate(shape))
+    step = Step.of_layouts(kernel, shape, dims, [row_major(rows).expand(*shape)], [row_major(shape)])
+    return 0 not in shape and not target.keeps_rows(step)
 
 
 def reduction_step(node: Node) -> Step:
@@ -139,11 +141,12 @@ def merge_sweeps(graph: Graph, target: Backend) -> Graph:
     changes: dict[Node, Change] = {}
     sums = [x for x in graph.nodes if isinstance(x.function, Reduce) and x.function.operator is add]
     nodes = set(graph.nodes) - graph.exact  # kernels of exact values run before all others
+    loads_twice = cache(partial(loads_rows_twice, target))  # asked once for all rows of one shape
     read_later = rows_read_later(graph, sums)
     for rule, candidates in ((merge_exp_sum, nodes), (merge_square_sum, nodes), (subtract_after_selection, changes)):
         for total in sums:
-            found = rule(total, candidates)
-            if found and loads_rows_twice(total, target, total in read_later):
+            found, (x,) = rule(total, candidates), total.inputs
+            if found and loads_twice(x.shape, total.function.dims, x.dtype, total in read_later):
                 changes |= found
     new: dict[Node, Node] = {}
 

@@ -32,7 +32,7 @@ def text(function, *inputs, **more):
 @pytest.fixture
 def in_shared_memory(monkeypatch):
     """Rows are cached in shared memory, as those that no registers can hold."""
-    monkeypatch.setattr(select, "generate_scheduled", lambda *operands, **options: None)
+    monkeypatch.setattr(select, "schedule_by_closed_form", lambda *operands, **options: None)
 
 
 # The schedules

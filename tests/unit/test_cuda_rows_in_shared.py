@@ -38,8 +38,8 @@ CASES = {softmax: "x", softmax_backward: "xx", layer_norm: "xww", lambda x: x.lo
 
 def templates_only(patch):
     """Select no schedules and no split: rows of any length have the templates of rows that no registers can hold."""
-    patch.setattr(select, "generate_scheduled", lambda *operands, **options: None)
-    patch.setattr(executables, "is_split", lambda *operands: False)
+    patch.setattr(select, "schedule_by_closed_form", lambda *operands, **options: None)
+    patch.setattr(executables, "plan_split", lambda *operands: None)
 
 
 @pytest.fixture(params=["registers", "shared memory"])

@@ -62,13 +62,13 @@ def test_values_are_added_in_the_order_of_keys(count, columns, dtype, kind):
 
 def test_where_notes_are_full_the_rest_is_added_later(monkeypatch):
     monkeypatch.setattr(segment_sum_blocked, "NOTES", 256)
-    select._generate_kernel.cache_clear()
+    select.fill_template.cache_clear()
     g, index = given(1500, 35)
     index[100:1400] = 7
     a, i = mf.tensor(g, backend=BACKEND), mf.tensor(index, backend=BACKEND)
     assert "notes = cuda.shared.array(256" in bound(a, i).text.text
     assert np.allclose(put(a, i).numpy(), sums(g.astype("f8"), index), atol=1e-3)
-    select._generate_kernel.cache_clear()
+    select.fill_template.cache_clear()
 
 
 def test_there_is_no_hazard():

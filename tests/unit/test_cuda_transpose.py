@@ -20,7 +20,7 @@ RANDOM = np.random.default_rng(0)
 def small_tiles():
     """Matrices of any size have tiles: the interpreter takes long for large ones."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(select, "generate_scheduled", lambda *operands, **options: None)
+        patch.setattr(select, "schedule_by_closed_form", lambda *operands, **options: None)
         yield
 
 

@@ -101,6 +101,13 @@ def exact(function, x):
 # The entry
 
 
+def test_the_target_is_asked_once_for_all_rows_of_one_shape(no_row_is_kept, monkeypatch):
+    asked = []
+    monkeypatch.setattr(BACKEND, "keeps_rows", lambda step: asked.append(step.shape))
+    Plan(lambda x: (logsumexp(x), logsumexp(x * 2), x.var(1), logsumexp(x[:, 1:])), [mf.zeros(3, 40, backend=BACKEND)])
+    assert sorted(asked) == [(3, 39), (3, 40)]
+
+
 @given(*[st.tuples(NUMBERS, st.sampled_from([1.0, 2.0]))] * 3)
 def test_online_sums_are_a_commutative_monoid(a, b, c):
     combine = ONLINE_EXP_SUM[exp].combine

@@ -38,7 +38,7 @@ from .matmul.launches import plan_matmul
 from .matmul.operands import GpuGemmPlan
 from .multi_tensor import CudaMultiTensorLauncher
 from .schedule_text import describe_schedule, describe_split
-from .split import SplitLauncher, SplitPlan, is_split
+from .split import SplitLauncher, SplitPlan, plan_split
 
 if TYPE_CHECKING:
     from ..base import Backend
@@ -80,9 +80,7 @@ class CudaKernel(Executable):
         """The launches, if the reductions are split over the grid."""
         if self.functions or not self.nest.points or self.kernel.is_nested:
             return None
-        processors = self.device.multiprocessors
-        found = is_split(self.step, self.kernel, processors)
-        return SplitPlan(self.step, self.kernel, processors) if found else None
+        return plan_split(self.step, self.kernel, self.device.multiprocessors)
 
     @cached_property
     def generated(self) -> GeneratedKernel:

@@ -69,15 +69,19 @@ class Part(NamedTuple):
         return generate_kernel(self.step.kernel, nest, (), True, axes, self.has_constants, find_schedule)
 
 
-def is_split(step: Step, kernel: Kernel, processors: int) -> bool:
-    """Return whether the reductions of a kernel are split over the grid: it has few rows for all multiprocessors."""
+def plan_split(step: Step, kernel: Kernel, processors: int) -> "SplitPlan | None":
+    """Return the launches of a kernel that has few rows for all multiprocessors; None for any other kernel."""
     if not step.dims or kernel.indexed_dtypes() or kernel.effects:
-        return False
+        return None
     loops = step.loop_nest()
     if match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
-        return False
-    nest = KernelNest(kernel, loops)
-    return choose_split(nest, choose_schedule(nest), processors) is not None
+        return None
+    return None if find_split(KernelNest(kernel, loops), processors) is None else SplitPlan(step, kernel, processors)
+
+
+def find_split(nest: KernelNest, processors: int) -> Split | None:
+    """Return how the reductions of a kernel are split over the grid; None if there are blocks enough without it."""
+    return choose_split(nest, choose_schedule(nest), processors)
 
 
 class SplitPlan:
@@ -160,8 +164,7 @@ class SplitPlan:
         assert isinstance(step.kernel, Kernel)
         nest = KernelNest(step.kernel, step.loop_nest())
         axis = min(nest.reduced)
-        whole = Split((ChunkedAxis(axis, 1, nest.sizes[axis]),))
-        return choose_split(nest, choose_schedule(nest), self.processors) or whole
+        return find_split(nest, self.processors) or Split((ChunkedAxis(axis, 1, nest.sizes[axis]),))
 
     def row_layout(self, layout: Layout, chunks: int) -> Layout:
         """Return the layout of a value of each row in the loops over the chunks' results."""

@@ -81,47 +81,34 @@ def generate_kernel(
     find_schedule : function, optional
         Replaces the schedule of the closed form.
     """
-    scheduled = generate_scheduled(kernel, nest, indexed, is_aligned, split, has_constants, find_schedule)
-    if scheduled is not None:
-        return scheduled
     raws = stride_kinds_of(indexed)
-    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
-    is_band = found is not None and is_banded(kernel, nest, found[1])
-    return _generate_kernel(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, is_band)
+    found = schedule_by_closed_form(kernel, nest, raws, is_aligned, split, has_constants)
+    if found is None:
+        return generate_by_template(kernel, nest, raws)
+    described, schedule = found
+
+    def generate(schedule: LoopSchedule) -> GeneratedKernel:
+        constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
+        reductions, bits = nested_reductions(described, nest), index_bits(nest, indexed, schedule)
+        return print_scheduled(described, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule, bits)
+
+    generated = generate(schedule)
+    better = find_schedule(generated, nest, is_aligned) if find_schedule else None
+    return generated if better is None else generate(better)
 
 
-def generate_scheduled(
-    kernel: Kernel,
-    nest: LoopNest,
-    indexed: Sequence[Layout] = (),
-    is_aligned: bool = True,
-    split: tuple[int, ...] = (),
-    has_constants: bool = True,
-    find_schedule: FindSchedule | None = None,
-) -> GeneratedKernel | None:
-    """Generate a kernel by a schedule, with the parameters of `generate_kernel`; None for those that have a template."""
-    raws = stride_kinds_of(indexed)
+def schedule_by_closed_form(
+    kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_aligned: bool, split: tuple[int, ...], has_constants: bool
+) -> tuple[Kernel, LoopSchedule] | None:
+    """Return the kernel that is printed and its schedule; None for a kernel that has a template."""
     is_general = kernel.is_nested or kernel.has_states  # no template prints it
     if not is_general and has_template(kernel, nest, raws, is_aligned):
         return None
     described = describe_nest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
-    if split:
-        schedule = schedule._replace(split=split)
-    elif not is_general and is_read_again(described, schedule):
+    if not split and not is_general and is_read_again(described, schedule):
         return None
-
-    def generate(schedule: LoopSchedule) -> GeneratedKernel:
-        constants = tuple(n if tile.is_constant else 0 for n, tile in zip(nest.sizes, schedule.tiles, strict=True))
-        reductions = nested_reductions(described.kernel, nest)
-        bits = index_bits(nest, indexed, schedule)
-        return print_scheduled(
-            described.kernel, nest.row_axes, patterns_of(nest), raws, reductions, constants, schedule, bits
-        )
-
-    generated = generate(schedule)
-    better = find_schedule(generated, nest, is_aligned) if find_schedule else None
-    return generated if better is None else generate(better)
+    return described.kernel, schedule._replace(split=split)
 
 
 def describe_nest(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> KernelNest:
@@ -226,15 +213,18 @@ def picked_wide(source: CudaSource) -> tuple[str, ...]:
     return tuple(dict.fromkeys([f"raw{e.index}" for e in found] + places))
 
 
+def generate_by_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...]) -> GeneratedKernel:
+    """Generate a kernel by its template."""
+    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
+    is_band = found is not None and is_banded(kernel, nest, found[1])
+    return fill_template(kernel, nest.row_axes, nest.stride_kinds, axis_across(kernel, nest), raws, is_band)
+
+
 @lru_cache(1024)
-def _generate_kernel(
-    kernel: Kernel,
-    rows: int,
-    classes: tuple[str, ...],
-    across: int | None,
-    raws: tuple[str, ...],
-    is_band: bool,
+def fill_template(
+    kernel: Kernel, rows: int, classes: tuple[str, ...], across: int | None, raws: tuple[str, ...], is_band: bool
 ) -> GeneratedKernel:
+    """Generate a kernel by the template of its variant: tiles, if there is an axis across, or another one."""
     if across is None:
         source = source_of(kernel, rows, classes, raws, is_band)
         operands = {name: c for name, c in source.stride_kinds.items() if not name.startswith("base")}

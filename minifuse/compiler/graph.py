@@ -220,6 +220,11 @@ class Graph:
         contents = {node for _, node in self.contents if self.late}
         return SliceUpdates(self.nodes, set(map(strip_views, self.roots)), self.required_layouts, contents)
 
+    @cached_property
+    def read_once(self) -> frozenset[Node]:
+        """The nodes that exactly one other node reads, and that the call does not return."""
+        return frozenset(x for x, users in self.slice_updates.users.items() if len(users) == 1).difference(self.roots)
+
     def has(self, *kinds: type) -> bool:
         """Return whether a node has a function of one of these kinds."""
         return not self.kinds.isdisjoint(kinds)

@@ -24,7 +24,7 @@ from ..ir.array_functions import Cast, CompositeOutput, Copy, Full, Iota, Matmul
 from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Argument, Node, is_identity, literal, strip_views
 from .graph import Graph, needs
-from .reindexing import drop_ones
+from .reindexing import find_kept_dims
 from .slice_updates import is_update, slice_ranges, strip_fill
 
 SEPARATE_READERS = (Matmul, CompositeOutput, ScatterReduce, GatherND)
@@ -336,14 +336,11 @@ def shift_through(view: View, shifts: tuple[Shift, ...], shape: Shape, view_shap
     if view.method == "slice" and all(step == 1 or size == 1 for _, step, size in view.parameters):
         pairs = zip(shifts, view.parameters, strict=True)
         return tuple(shift._replace(offset=shift.offset + start * shift.step) for shift, (start, _, _) in pairs)
-    if view.method == "permute":
-        return tuple(shifts[view.parameters.index(d)] for d in range(len(shape)))
     if view.method == "expand":
         added = len(view_shape) - len(shape)
         return tuple(Shift(None, 0) if n == 1 else shifts[d + added] for d, n in enumerate(shape))
-    if view.method in ("reshape", "unflatten") and drop_ones(shape) == drop_ones(view_shape):
-        kept = iter([shift for shift, n in zip(shifts, view_shape, strict=True) if n != 1])
-        return tuple(Shift(None, 0) if n == 1 else next(kept) for n in shape)
+    if (dims := find_kept_dims(view, shape, view_shape)) is not None:
+        return tuple(shifts[dims[d]] if d in dims else Shift(None, 0) for d in range(len(shape)))
     raise NotInlinedError(NO_SHIFTED_INDEX)
 
 

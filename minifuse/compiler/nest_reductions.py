@@ -10,19 +10,18 @@ from math import prod
 from typing import NamedTuple
 
 from ..backends.base import Backend
-from ..core.indexing import Shape
 from ..core.layout import row_major
-from ..core.operators import Operator, add
-from ..ir.array_functions import PadSlice, Reduce, View
+from ..core.operators import Operator
+from ..ir.array_functions import Reduce, View
 from ..ir.graph import Node, strip_views
 from ..ir.kernel_ir import Kernel, Load, cast, reduce_expr
-from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce, with_leading_dims
+from ..ir.nested_reduce import LIFTABLE_VIEWS, NestedReduce
 from ..ir.steps import Step
 from .fusibility import MAX_CACHED_ROW, MAX_SHARED_AXIS, NESTED_HAS_STATES, NESTED_NEEDS_VIEWS, why_not_nested
 from .fusible_region import iter_inlined
 from .graph import Graph, needs
 from .iteration_space import IterationSpace, reduction_space
-from .reindexing import Views, drop_ones, is_computable, is_unflatten, layout_of_views
+from .reindexing import Views, is_computable, layout_of_views
 
 MAX_READS = 64  # reads of a reduction that are followed: keeps the pass linear
 MAX_INLINED = 64  # nodes that a nested reduction is computed from
@@ -45,119 +44,9 @@ class NestedCost(NamedTuple):
     """Bytes that are neither stored nor loaded, less those of arrays that are loaded again; negative if these are more."""
 
 
-@needs(Reduce)
-def merge_reductions(graph: Graph, target: Backend) -> Graph:
-    """Make one reduction of two with views or padding in between, if that costs less and the target wants it.
-
-        max(windows(max(windows(x))))  ->  max(windows(windows(x)))
-        sum(pad_slice(sum(x)))         ->  sum(pad_slice(x))
-
-    An element of x may be read more often then: the kernels of the target must read it from a cache.
-
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import maximum
-    >>> from minifuse.ir.graph import Argument
-    >>> class Inlining(PythonBackend):
-    ...     inlines_padding = True
-    >>> x = Node(Argument(0), (), (64, 64), float32)
-    >>> rows = Reduce(maximum, (2,))(x.unfold(0, 3, 1))
-    >>> print(merge_reductions(Graph((Reduce(maximum, (3,))(rows.unfold(1, 3, 1)),)), Inlining()))
-    sliding_windows0 = sliding_windows(x0, 0, 3, 1, 1)
-    permute0 = permute(sliding_windows0, 2, 0, 1)
-    reshape0 = reshape(permute0, 3, 62, 64, 1)
-    sliding_windows1 = sliding_windows(reshape0, 2, 3, 1, 1)
-    max0 = max(sliding_windows1, dim=0, 4)
-    reshape1 = reshape(max0, 62, 62, 1, 1)
-    """
-    if not target.inlines_padding or len(find_reductions(graph)) < 2:
-        return graph
-
-    def rule(node: Node, new: Node) -> Node:
-        if not has_one_state(node):
-            return new
-        user, (x,) = node, node.inputs
-        while isinstance(x.function, View | PadSlice) and graph.slice_updates.is_read_once(x, user):
-            user, (x,) = x, x.inputs
-        return merge_reduction(new) if has_one_state(x) and graph.slice_updates.is_read_once(x, user) else new
-
-    return graph.rebuild(rule)
-
-
 def find_reductions(graph: Graph) -> list[Node]:
     """Return the reductions of a graph, inputs first."""
     return [x for x in graph.nodes if isinstance(x.function, Reduce)]
-
-
-def has_one_state(node: Node) -> bool:
-    """Return whether a node is a reduction of one input."""
-    return isinstance(node.function, Reduce) and len(node.inputs) == 1
-
-
-def merge_reduction(outer: Node) -> Node:
-    """Return a reduction of views or padding of another reduction as one, if that is possible and costs less."""
-    chain, (inner,), operator = list[View | PadSlice](), outer.inputs, outer.function.operator
-    while not isinstance(inner.function, Reduce):
-        chain.append(inner.function)
-        (inner,) = inner.inputs
-    (x,), dims, order = inner.inputs, inner.function.dims, inlined_nodes(inner)
-    if inner.function.operator is not operator or order is None:
-        return outer
-    repeated = max(outer.inputs[0].size - inner.size, 0)
-    ops, saved = repeated * row_size(inner) * count_ops(order), 2 * inner.size * inner.dtype.itemsize
-    if why_not_nested(row_size(inner) * row_size(outer), outer.size, 2, ops, saved) is not None:
-        return outer
-    sizes = tuple(x.shape[d] for d in dims)
-    y: Node = x.permute(*dims, *[d for d in range(x.ndim) if d not in dims]).reshape(*sizes, *inner.shape)
-    for function in reversed(chain):
-        lifted = with_leading_dims(function, sizes)
-        if isinstance(lifted, PadSlice):
-            y = pad(lifted, y)
-            is_padded_twice = isinstance(strip_views(*strip_views(y).inputs).function, PadSlice)
-            if operator is not add or is_padded_twice or any(step < 1 for _, step, _ in lifted.ranges):
-                return outer
-        elif lifted is None or (lifted.method == "reshape" and not is_unflatten(y.shape, lifted.parameters)):
-            return outer
-        else:
-            y = lifted(y)
-    reduced = Reduce(operator, (*range(len(sizes)), *[d + len(sizes) for d in outer.function.dims]))(y)
-    merged: Node = reduced.reshape(outer.shape)
-    return merged
-
-
-def pad(padding: PadSlice, x: Node) -> Node:
-    """Return a padded array. If the array is a view of another padded one, both are one padded array, if possible."""
-    moved, views, source = padding, list[tuple[View, Shape]](), x
-    while isinstance(source.function, View) and (before := move_before_view(moved, source)) is not None:
-        views.append((source.function, moved.shape))
-        moved, (source,) = before, source.inputs
-    if not isinstance(source.function, PadSlice):
-        return padding(x)
-    pairs = zip(moved.ranges, source.function.ranges, strict=True)
-    ranges = tuple((a + s * b, s * t, n) for (a, s, _), (b, t, n) in pairs)
-    y: Node = PadSlice(moved.shape, ranges)(*source.inputs)
-    for view, shape in reversed(views):
-        y = y.reshape(shape) if view.method == "reshape" else view(y)
-    return y
-
-
-def move_before_view(padding: PadSlice, x: Node) -> PadSlice | None:
-    """Return the padding of the array that x is a view of, with which the view is x with padding; None if there is none."""
-    view, (source,) = x.function, x.inputs
-    dims: dict[int, int] = {}  # dim of the source -> dim of x
-    if view.method == "permute":
-        dims = {d: k for k, d in enumerate(view.parameters)}
-    elif view.method == "skew":
-        dims = {d: d for d in range(x.ndim) if d not in view.parameters[:2]}
-    elif view.method == "reshape" and drop_ones(source.shape) == drop_ones(x.shape):
-        found = iter(d for d, n in enumerate(x.shape) if n != 1)
-        dims = {d: next(found) for d, n in enumerate(source.shape) if n != 1}
-    padded = {d for d, n in enumerate(x.shape) if (padding.shape[d], padding.ranges[d]) != (n, (0, 1, n))}
-    if not padded <= {*dims.values()}:
-        return None
-    whole = {d: (n, (0, 1, n)) for d, n in enumerate(source.shape)}
-    moved = whole | {d: (padding.shape[k], padding.ranges[k]) for d, k in dims.items()}
-    return PadSlice(tuple(n for n, _ in moved.values()), tuple(r for _, r in moved.values()))
 
 
 @needs(Reduce)

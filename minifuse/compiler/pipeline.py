@@ -25,14 +25,15 @@ from .inline_padding import inline_padding
 from .materialize import choose_materialized
 from .materialize_operands import materialize_operands
 from .narrow_integers import narrow_integers
-from .nest_reductions import merge_reductions, nest_reductions
+from .nest_reductions import nest_reductions
 from .order_stores import order_stores, split_stores
 from .output_aliasing import assign_outputs
 from .reduction_rules import lower_monoids, merge_sweeps, reduce_rows_first, split_reductions
 from .refine_shapes import refine_shapes
 from .reorder import reorder
-from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients, slice_before_reduction
+from .rules import decompose, expand_powers, lower_gather, merge_slice_gradients
 from .trace_result import TracedGraph
+from .views_of_reductions import merge_reductions, slice_before_reduction
 
 REWRITES: tuple[Pass, ...] = (
     # Rewrite the graph: the same values, computed by ops that the target has kernels for.

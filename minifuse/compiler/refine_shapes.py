@@ -22,7 +22,7 @@ from ..ir.steps import BufferView
 from .fusibility import own_space
 from .graph import Graph, needs
 from .iteration_space import layout_through_views
-from .reindexing import drop_ones
+from .reindexing import drop_ones, is_reshape
 from .slice_updates import is_update
 
 
@@ -68,7 +68,7 @@ def find_refinements(graph: Graph) -> dict[Shape, Shape]:
             kept.add(old)  # a refinement has no dims of size 1 that could be reduced
         for x in node.inputs:
             source = x
-            while is_reshape(source):
+            while is_reshape(source.function):
                 (source,) = source.inputs
             is_computed = is_refinable(strip_views(x))
             if source is not x and (is_computed or needs_copy(x, graph.memory)):
@@ -100,7 +100,7 @@ class ShapeRefiner:
 
     def refine(self, node: Node) -> Node:
         """Return the node that replaces a node. The inputs of the node are replaced already."""
-        if is_reshape(node) and node.inputs[0] in self.sources:
+        if is_reshape(node.function) and node.inputs[0] in self.sources:
             return self.reshape(self.sources[node.inputs[0]], node.shape)
         old, function = own_space(node).shape, node.function
         if old not in self.refined or not is_refinable(node):
@@ -120,7 +120,7 @@ class ShapeRefiner:
 
     def reshape_input(self, x: Node, shape: Shape) -> Node:
         """Return an input in a refinement, without the reshapes that lead to it from a computed value."""
-        while x not in self.sources and is_reshape(x) and is_refinable(strip_views(x)):
+        while x not in self.sources and is_reshape(x.function) and is_refinable(strip_views(x)):
             (x,) = x.inputs
         y: Node = self.sources.get(x, x).reshape(shape)
         return y
@@ -139,11 +139,6 @@ def needs_copy(node: Node, memory: Mapping[Node, BufferView]) -> bool:
     except ShapeError:
         return True
     return False
-
-
-def is_reshape(node: Node) -> bool:
-    """Return whether a node is a view with the same elements in the same order."""
-    return isinstance(node.function, View) and node.function.method in ("reshape", "unflatten")
 
 
 def common_refinement(a: Shape, b: Shape) -> Shape | None:

@@ -99,6 +99,27 @@ def is_unflatten(old: Sequence[int], new: Sequence[int]) -> bool:
     return not rest
 
 
+def is_reshape(function: object) -> bool:
+    """Return whether a function is a view that has all elements of an array in the same order."""
+    return isinstance(function, View) and function.method in ("reshape", "unflatten")
+
+
+def find_kept_dims(view: View, shape: Shape, view_shape: Shape) -> dict[int, int] | None:
+    """Return each dim of an array -> the dim of a view with its elements; None if a view does not only move or drop dims.
+
+    A permutation keeps all dims. A reshape that only adds or drops dims of size 1 keeps all others.
+
+    >>> find_kept_dims(View("reshape", (3, 1, 4)), (1, 3, 4), (3, 1, 4))
+    {1: 0, 2: 2}
+    """
+    if view.method == "permute":
+        return {d: k for k, d in enumerate(view.parameters)}
+    if not is_reshape(view) or drop_ones(shape) != drop_ones(view_shape):
+        return None
+    found = iter([k for k, n in enumerate(view_shape) if n != 1])
+    return {d: next(found) for d, n in enumerate(shape) if n != 1}
+
+
 def drop_ones(shape: Sequence[int]) -> list[int]:
     """Return the sizes of a shape other than 1."""
     return [n for n in shape if n != 1]

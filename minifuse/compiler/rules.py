@@ -5,7 +5,6 @@ that a rule matches are named by `needs`: its pass does not run on a graph witho
 """
 
 from bisect import bisect, insort
-from collections import Counter
 from typing import NamedTuple
 
 from ..backends.base import Backend
@@ -13,13 +12,12 @@ from ..core.dtypes import int64
 from ..core.layout import row_major
 from ..core.operators import add, pow, sub, where  # noqa: A004
 from ..core.overlap import Interval, intersects, range_interval
-from ..ir.array_functions import Cast, CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, Reduce, SliceUpdate, View
+from ..ir.array_functions import Cast, CompositeOp, CompositeOutput, CustomVJP, Full, PadSlice, SliceUpdate, View
 from ..ir.gather import Gather, GatherND, ScatterAdd, ScatterReduce, fill_value
 from ..ir.graph import Literal, Node, literal
 from ..ir.step_kernels import CompositeKernel
 from ..ir.steps import Step
 from .graph import Graph, needs
-from .reindexing import drop_ones
 
 
 @needs(CompositeOutput, CustomVJP)
@@ -66,59 +64,6 @@ def composite_step(node: Node, op: CompositeOp) -> Step:
 def composite_kernel(node: Node, op: CompositeOp) -> CompositeKernel:
     """Return the kernel of a composite op, of which a node is an output."""
     return CompositeKernel(op, tuple(x.dtype for x in node.inputs), tuple(dtype for _, dtype in op.infer(*node.inputs)))
-
-
-@needs(Reduce)
-def slice_before_reduction(graph: Graph, _target: Backend) -> Graph:
-    """Reduce only the elements of a slice, where nothing reads the other results of a reduction.
-
-    A gradient of padding reads a slice of a sum over windows.
-
-    >>> from minifuse.backends.python import PythonBackend
-    >>> from minifuse.core.dtypes import float32
-    >>> from minifuse.core.operators import add
-    >>> from minifuse.ir.graph import Argument
-    >>> x = Node(Argument(0), (), (5, 9, 3), float32)
-    >>> graph = Graph((Reduce(add, (0,))(x * x).reshape(9, 3)[1:8],))
-    >>> print(graph)
-    mul0 = x0 * x0
-    sum0 = sum(mul0, dim=0)
-    reshape0 = reshape(sum0, 9, 3)
-    slice0 = slice(reshape0, 1:8, 0:3)
-    >>> print(slice_before_reduction(graph, PythonBackend()))
-    mul0 = x0 * x0
-    slice0 = slice(mul0, 0:5, 1:8, 0:3)
-    sum0 = sum(slice0, dim=0)
-    reshape0 = reshape(sum0, 7, 3)
-    """
-    reads = Counter([*graph.roots, *[x for node in graph.nodes for x in node.inputs]])
-
-    def is_read_once(x: Node) -> bool:
-        return reads[x] == 1
-
-    def rule(old: Node, node: Node) -> Node:
-        match node:
-            case Node(View(method="slice", parameters=ranges), (sliced,)) if node.size:
-                source, read = old.inputs[0], sliced
-                while is_reshape_of_ones(read) and is_read_once(source):
-                    source, read = source.inputs[0], read.inputs[0]
-                if type(read.function) is Reduce and all(map(is_read_once, (source, *source.inputs))):
-                    varying = iter([x for n, x in zip(sliced.shape, ranges, strict=True) if n != 1])
-                    kept = [
-                        (0, 1, n) if size == 1 else next(varying)
-                        for n, size in zip(read.inputs[0].shape, read.shape, strict=True)
-                    ]
-                    y: Node = read.function(*[View("slice", tuple(kept))(x) for x in read.inputs])
-                    return y.reshape(node.shape)
-        return node
-
-    return graph.rebuild(rule)
-
-
-def is_reshape_of_ones(node: Node) -> bool:
-    """Return whether a node is a reshape that only adds or drops dims of size 1."""
-    is_reshape = isinstance(node.function, View) and node.function.method == "reshape"
-    return is_reshape and drop_ones(node.shape) == drop_ones(node.inputs[0].shape)
 
 
 @needs(pow)

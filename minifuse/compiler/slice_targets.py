@@ -12,6 +12,7 @@ from ..ir.steps import BufferView, Step
 from .fusible_region import strip_identities
 from .graph import Graph
 from .kernel_builder import Emission, ParameterSource, lower_number
+from .reindexing import is_reshape
 from .slice_updates import UpdateChain, is_update
 
 
@@ -174,7 +175,7 @@ def invert_view(view: View, layout: Layout, shape: tuple[int, ...]) -> Layout | 
     """Return the layout of an array of a shape whose view has a given layout; None if strides cannot describe it."""
     if view.method == "permute":
         return layout.permute(*sorted(range(len(shape)), key=view.parameters.__getitem__))
-    if view.method in ("reshape", "unflatten"):
+    if is_reshape(view):
         try:
             return layout.reshape(*shape)
         except ShapeError:

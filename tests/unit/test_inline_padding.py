@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
 from minifuse.compiler.inline_padding import inline_padding
-from minifuse.compiler.nest_reductions import merge_reductions
 from minifuse.compiler.pipeline import initial_graph
+from minifuse.compiler.views_of_reductions import merge_reductions
 
 X = np.random.default_rng(5).standard_normal((6, 8))
 

@@ -1,4 +1,4 @@
-"""compiler.nest_reductions.merge_reductions: two reductions with views or padding in between are one."""
+"""compiler.views_of_reductions.merge_reductions: two reductions with views or padding in between are one."""
 
 import functools
 

@@ -1,4 +1,4 @@
-"""compiler.rules.slice_before_reduction: a reduction computes only the elements that are read."""
+"""compiler.views_of_reductions.slice_before_reduction: a reduction computes only the elements that are read."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ import pytest
 import minifuse as mf
 from minifuse.backends.python import PythonBackend
 from minifuse.compiler.graph import Graph
-from minifuse.compiler.rules import slice_before_reduction
+from minifuse.compiler.views_of_reductions import slice_before_reduction
 from minifuse.core.dtypes import float32
 from minifuse.core.operators import add
 from minifuse.ir.array_functions import Reduce
@@ -32,6 +32,8 @@ def total(dims, x=X):
         (total((0,)).reshape(9, 6)[1:9:2, 1:], 5 * 4 * 5),
         (total((0, 3)).reshape(1, 9, 1)[:, :4], 5 * 4 * 6),
         (total((1,))[1:2, :, :, 3:], 9 * 3),
+        (total((1,)).permute(3, 0, 1, 2)[2:4], 5 * 9 * 2),
+        (total((0,)).expand(2, 9, 1, 6)[:, 2:5], 5 * 9 * 6),
     ],
 )
 def test_only_elements_of_the_slice_are_reduced(value, size):
@@ -60,6 +62,22 @@ def test_an_empty_slice_is_not_changed():
 @pytest.mark.parametrize("operator", ["sum", "max", "argmax", "prod"])
 def test_results_are_those_of_the_whole_reduction(operator):
     x = np.random.default_rng(3).standard_normal((5, 9, 6))
-    reduce = lambda x: getattr(x * 2, operator)(0)[2:7, 1::2]  # noqa: E731
+    reduce = lambda x: getattr(x * 2, operator)(0)[2:7, 1::2] * 3  # noqa: E731
     found = mf.fuse(reduce)(mf.tensor(x)).numpy()
-    np.testing.assert_allclose(found, getattr(x * 2, operator)(0)[2:7, 1::2], 1e-12)
+    np.testing.assert_allclose(found, getattr(x * 2, operator)(0)[2:7, 1::2] * 3, 1e-12)
+
+
+@pytest.mark.parametrize("dim", [0, 1])
+@pytest.mark.parametrize("rows", [7, 40000])
+def test_a_slice_that_the_call_returns_has_the_strides_of_the_whole(dim, rows):
+    x = mf.ones(rows, 9, 6) if dim == 0 else mf.ones(9, rows, 6)
+    reduce = lambda x: (x * 2).sum(dim)[:, 1:4]  # noqa: E731
+    assert mf.fuse(reduce)(x).strides == reduce(x).strides == (6, 1)
+
+
+@pytest.mark.parametrize("dims", [(0,), (1,), (0, 3), (3,)])
+def test_memory_is_read_in_the_order_of_the_whole(dims):
+    (sliced,) = slice_before_reduction(Graph((total(dims)[:2, :4, :, :4],)), PythonBackend()).nodes[-1:]
+    while not isinstance(sliced.function, Reduce):
+        (sliced,) = sliced.inputs
+    assert (sliced.function.dims[-1] == sliced.inputs[0].ndim - 1) == (3 in dims)

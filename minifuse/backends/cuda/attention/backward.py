@@ -18,12 +18,11 @@ bitwise reproducible. Their loops are structured as in `forward`.
 from functools import cache
 
 from ..intrinsics.base import cuda, f32, i32, load4, u32
-from ..intrinsics.gemm import commit, copy_async, lane_indices, outer_products, store_tile, wait, zeros
+from ..intrinsics.gemm import commit, copy_async, outer_products, wait, zeros
 from ..intrinsics.rows import LOG2E, exponentials, mask_scores, softmax_gradients, store_transposed
-from ..matmul.epilogue import identity_epilogue, identity_epilogue4
 from ..matmul.tile_copies import tile_copier
 from ..tile_shapes import GpuKernel
-from .forward import LANES_ACROSS, LANES_DOWN, NO_LIMIT, PAD, UNROLLED_STEPS, AttentionTile, signature_of
+from .forward import LANES_DOWN, NO_LIMIT, PAD, UNROLLED_STEPS, AttentionTile, matrix_store, signature_of
 
 SHORT_TILE = AttentionTile(1, 16, 32, 4)  # the tile for few rows
 # Tiles by width of a row.
@@ -40,11 +39,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, outputs = (
-        lane_indices(WM // LANES_DOWN, LANES_DOWN),
-        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
-        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
-    )
+    rows, columns, outputs = tile.lanes(width)
     R, C, H = len(rows), len(columns), len(outputs)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # floats from row to row of transposed tiles of queries, and of keys
     start_g = width * pitch_m
@@ -60,7 +55,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
     multiply_rows = outer_products(rows, columns, UNROLLED_STEPS, pitch_m, pitch_n)
     multiply_k = outer_products(rows, outputs, UNROLLED_STEPS, pitch_m, width)
     apply_mask, weights_of, gradients_of = mask_scores(rows, columns), exponentials(R, C), softmax_gradients(R, C)
-    store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
+    store_scores, store = store_transposed(rows, columns, pitch_m), matrix_store(rows, outputs)
 
     def query_gradient(
         dq, q, k, v, g, sums, delta, M, N, D, max_ahead, scale, inner, wide,
@@ -136,25 +131,7 @@ def make_query_gradient(tile: AttentionTile, width: int, along: str = "x4") -> G
             if is_unmasked:
                 for c in range(0, BN, UNROLLED_STEPS):
                     acc = multiply_k(acc, S, start_s + m + c * pitch_m, S, start_n + n + c * width)
-        start = i * dq_inner + o * dq_outer
-        store(
-            dq,
-            start,
-            row0 + m,
-            n,
-            0,
-            0,
-            M,
-            D,
-            dq_row,
-            dq_col,
-            wide != 0,
-            acc,
-            scale,
-            identity_epilogue,
-            identity_epilogue4,
-            0,
-        )
+        store(dq, i * dq_inner + o * dq_outer, row0 + m, n, M, D, dq_row, dq_col, wide != 0, acc, scale)
 
     constants = (*tile, width, along)
     return GpuKernel("query_gradient", constants, query_gradient, signature_of(5, 2), threads, blocks, shared)
@@ -170,11 +147,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, outputs = (
-        lane_indices(WM // LANES_DOWN, LANES_DOWN),
-        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
-        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
-    )
+    rows, columns, outputs = tile.lanes(width)
     R, C, H = len(rows), len(columns), len(outputs)
     pitch_m, pitch_n = BM + PAD, BN + PAD  # floats from row to row of transposed tiles of keys, and of queries
     start_v = width * pitch_m
@@ -196,7 +169,7 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
         exponentials(R, C, "column"),
         softmax_gradients(R, C, "column"),
     )
-    store_scores, store = store_transposed(rows, columns, pitch_m), store_tile(rows, outputs, True)
+    store_scores, store = store_transposed(rows, columns, pitch_m), matrix_store(rows, outputs)
 
     def key_gradient(
         dk, dv, q, k, v, g, sums, delta, M, N, D, max_ahead, scale, inner, wide,
@@ -291,42 +264,8 @@ def make_key_gradient(tile: AttentionTile, width: int, along: str = "x4") -> Gpu
                     key_sums = multiply_down(key_sums, S, start_p + m + c * pitch_m, S, start_nq + n + c * width)
         row = row0 + m
         to_k, to_v = i * dk_inner + o * dk_outer, i * dv_inner + o * dv_outer
-        store(
-            dk,
-            to_k,
-            row,
-            n,
-            0,
-            0,
-            N,
-            D,
-            dk_row,
-            dk_col,
-            wide != 0,
-            key_sums,
-            scale,
-            identity_epilogue,
-            identity_epilogue4,
-            0,
-        )
-        store(
-            dv,
-            to_v,
-            row,
-            n,
-            0,
-            0,
-            N,
-            D,
-            dv_row,
-            dv_col,
-            wide != 0,
-            value_sums,
-            f32(1),
-            identity_epilogue,
-            identity_epilogue4,
-            0,
-        )
+        store(dk, to_k, row, n, N, D, dk_row, dk_col, wide != 0, key_sums, scale)
+        store(dv, to_v, row, n, N, D, dv_row, dv_col, wide != 0, value_sums, f32(1))
 
     constants = (*tile, width, along)
     return GpuKernel("key_gradient", constants, key_gradient, signature_of(6, 2), threads, blocks, shared)

@@ -18,6 +18,7 @@ References
 
 # (pyproject.toml exempts kernels from typing: their types are Numba's or the interpreter's)
 
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import NamedTuple
 
@@ -52,6 +53,11 @@ class AttentionTile(NamedTuple):
         """Return the number of rows of a block."""
         return self.warps * self.rows
 
+    def lanes(self, width: int) -> tuple[tuple[int, ...], ...]:
+        """Return the rows of a lane, its columns of a tile, and its columns of a result with `width` columns."""
+        across = [lane_indices(n // LANES_ACROSS, LANES_ACROSS) for n in (self.columns, width)]
+        return lane_indices(self.rows // LANES_DOWN, LANES_DOWN), *across
+
 
 SHORT_TILE = AttentionTile(1, 32, 32, 6)  # the tile for few rows
 # Tiles by width of a row.
@@ -65,6 +71,17 @@ def reduce_row(op, x):
     for distance in (16, 8, 4):
         x = op(x, cuda.shfl_xor_sync(ALL_LANES, x, distance))
     return x
+
+
+def matrix_store(rows: Sequence[int], columns: Sequence[int]) -> Callable[..., None]:
+    """Return a function that stores alpha times the sums of a lane in a matrix (M, D)."""
+    store = store_tile(rows, columns, True)
+
+    @device
+    def store_sums(out, start, i, j, M, D, row_step, col_step, wide, acc, alpha):
+        store(out, start, i, j, 0, 0, M, D, row_step, col_step, wide, acc, alpha, identity_epilogue, identity_epilogue4, 0)
+
+    return store_sums
 
 
 def signature_of(matrices: int, vectors: int) -> tuple[str, ...]:
@@ -92,11 +109,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     """
     _, WM, BN, blocks = tile
     BM, threads = tile.height, tile.threads
-    rows, columns, outputs = (
-        lane_indices(WM // LANES_DOWN, LANES_DOWN),
-        lane_indices(BN // LANES_ACROSS, LANES_ACROSS),
-        lane_indices(width // LANES_ACROSS, LANES_ACROSS),
-    )
+    rows, columns, outputs = tile.lanes(width)
     R, C, H = len(rows), len(columns), len(outputs)
     pitch_q, pitch_k, pitch_p = BM + PAD, BN + PAD, BM + PAD
     start_k = width * pitch_q
@@ -111,7 +124,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
     multiply_pv = outer_products(rows, outputs, UNROLLED_STEPS, pitch_p, width)
     apply_mask, update_maxima, weights_of = mask_scores(rows, columns), row_maxima(R, C), exponentials(R, C)
     add_sums, rescale, store_scores = add_rows(R, C), scale_rows(R, H), store_transposed(rows, columns, pitch_p)
-    store = store_tile(rows, outputs, True)
+    store = matrix_store(rows, outputs)
 
     def attention(
         out, sums, q, k, v, M, N, D, max_ahead, scale, inner, wide, out_row, sums_row, q_row, k_row, v_row,
@@ -193,24 +206,7 @@ def make_attention(tile: AttentionTile, width: int, along: str = "x4") -> GpuKer
                 sums[sums_start + row * sums_row] = maxima[r] * scale + log(totals[r])
         acc = rescale(acc, factors)
         start = i * out_inner + o * out_outer
-        store(
-            out,
-            start,
-            row0 + m,
-            n,
-            0,
-            0,
-            M,
-            D,
-            out_row,
-            out_col,
-            wide != 0,
-            acc,
-            f32(1),
-            identity_epilogue,
-            identity_epilogue4,
-            0,
-        )
+        store(out, start, row0 + m, n, M, D, out_row, out_col, wide != 0, acc, f32(1))
 
     constants = (*tile, width, along)
     return GpuKernel("attention", constants, attention, signature_of(4, 1), threads, blocks, shared)

@@ -28,12 +28,7 @@ _libraries = count()
 class MethodDef(ctypes.Structure):
     """PyMethodDef, the struct that describes a C function to Python. It must outlive the functions made from it."""
 
-    _fields_ = (
-        ("name", ctypes.c_char_p),
-        ("address", ctypes.c_void_p),
-        ("flags", ctypes.c_int),
-        ("doc", ctypes.c_char_p),
-    )
+    _fields_ = (("name", ctypes.c_char_p), ("address", ctypes.c_void_p), ("flags", ctypes.c_int), ("doc", ctypes.c_char_p))
 
     def as_function(self, owner: object) -> Callable[..., Any]:
         """Return the C function as a Python function. `owner` is passed to it as `self`, before its arguments."""

@@ -91,12 +91,11 @@ def find_only_root(graph: Graph) -> Node | None:
 
     So it is if all ops are pointwise, each of them is read without a view, and none is stored for another.
     """
-    roots = {*map(strip_views, graph.roots)}
-    if len(roots) != 1 or graph.phases != (EARLY,) or graph.materialized or len(graph.nodes) > MAX_OPS:
+    if len(graph.stored_roots) != 1 or graph.phases != (EARLY,) or graph.materialized or len(graph.nodes) > MAX_OPS:
         return None
     if len(graph.ops) > 1 and graph.has(View, GatherND):
         return None
-    (root,) = roots
+    (root,) = graph.stored_roots
     others = [x for x in graph.ops if not x.is_pointwise]
     return root if root.is_pointwise and root not in graph.memory and not others else None
 
@@ -107,7 +106,7 @@ class KernelSweep:
     def __init__(self, graph: Graph) -> None:
         self.graph, self.chains, self.log = graph, ViewChains(), active_log.log
         self.updates, self.has_gathers = graph.slice_updates, graph.has(GatherND)
-        self.outputs, self.saved = self.updates.roots, set(map(strip_views, graph.saved))
+        self.outputs, self.saved = graph.stored_roots, set(map(strip_views, graph.saved))
         self.materialized = dict(graph.materialized)
         self.memory = set(graph.memory)
         self.loaded = {*self.memory}  # nodes that kernels load, but for the kernel that computes them
@@ -224,7 +223,7 @@ class KernelSweep:
         def inputs(x: Node) -> Sequence[Node]:
             return self.region.root_inputs(x) if x is root else self.region.inlined_inputs(x)
 
-        for stored, reason in split_into_parts(order, inputs, [root]):
+        for stored, reason in split_into_parts(order, inputs):
             reads = self.store_first(root, [strip_views(x) for x in stored if x is not root], reason)
         return reads
 

@@ -215,15 +215,29 @@ class Graph:
         return tuple([x for x in self.nodes if x.inputs and not isinstance(x.function, View)])
 
     @cached_property
-    def slice_updates(self) -> SliceUpdates:
-        """The slice updates of the graph."""
-        contents = {node for _, node in self.contents if self.late}
-        return SliceUpdates(self.nodes, set(map(strip_views, self.roots)), self.required_layouts, contents)
+    def stored_roots(self) -> set[Node]:
+        """The roots without views. They are stored in any case."""
+        return set(map(strip_views, self.roots))
+
+    @cached_property
+    def users(self) -> dict[Node, dict[Node, None]]:
+        """The nodes that read each node, as ordered sets."""
+        users: dict[Node, dict[Node, None]] = {node: {} for node in self.nodes}
+        for node in self.nodes:
+            for x in node.inputs:
+                users[x][node] = None
+        return users
 
     @cached_property
     def read_once(self) -> frozenset[Node]:
         """The nodes that exactly one other node reads, and that the call does not return."""
-        return frozenset(x for x, users in self.slice_updates.users.items() if len(users) == 1).difference(self.roots)
+        return frozenset(x for x, users in self.users.items() if len(users) == 1).difference(self.roots)
+
+    @cached_property
+    def slice_updates(self) -> SliceUpdates:
+        """The slice updates of the graph."""
+        contents = {node for _, node in self.contents if self.late}
+        return SliceUpdates(self.users, self.stored_roots, self.required_layouts, contents)
 
     def has(self, *kinds: type) -> bool:
         """Return whether a node has a function of one of these kinds."""

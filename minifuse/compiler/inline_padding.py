@@ -101,7 +101,7 @@ class Inliner:
     """
 
     def __init__(self, graph: Graph) -> None:
-        self.updates = graph.slice_updates
+        self.graph, self.updates = graph, graph.slice_updates
         found = [x for x in graph.nodes if is_update(x)]
         excluded = {x for x in found if self.why_not_candidate(x, graph.memory) is not None}
         for last in found:
@@ -125,7 +125,7 @@ class Inliner:
         ranges, readers = slice_ranges(update), [*self.readers(update)]
         if ranges is None or any(step < 1 for _, step, _ in ranges):
             return NOT_ONE_SLICE
-        if isinstance(function, SliceUpdate) or update in self.updates.roots or any(map(is_update, readers)):
+        if isinstance(function, SliceUpdate) or update in self.graph.stored_roots or any(map(is_update, readers)):
             if any(step > 1 for _, step, _ in ranges):
                 return NOT_ONE_SLICE
             if 2 * prod(size for *_, size in ranges) < update.size:
@@ -136,7 +136,7 @@ class Inliner:
         """Yield the nodes that read an update, through views and identities or not."""
         pending = [update]
         for x in pending:
-            for user in self.updates.users.get(x, ()):
+            for user in self.graph.users[x]:
                 if isinstance(user.function, View) or is_identity(user):
                     pending.append(user)
                 else:
@@ -144,7 +144,7 @@ class Inliner:
 
     def is_stored(self, update: Node, excluded: Container[Node]) -> bool:
         """Return whether a kernel stores an update: the call returns it, or an update that is not inlined reads it."""
-        return update in self.updates.roots or any(is_update(x) and x in excluded for x in self.readers(update))
+        return update in self.graph.stored_roots or any(is_update(x) and x in excluded for x in self.readers(update))
 
     def inline(self, node: Node, rebuilt: Node) -> Node:
         """Return the selection that replaces an update, and any other node as it was rebuilt."""
@@ -155,7 +155,7 @@ class Inliner:
             except NotInlinedError:
                 result = rebuilt
             self.memory.add(result)  # as an array that is read at other indices
-        elif is_update(node) or node in self.updates.roots or node in self.stored:
+        elif is_update(node) or node in self.graph.stored_roots or node in self.stored:
             self.memory.add(rebuilt)
         return result
 
@@ -205,7 +205,7 @@ def choose_stored(graph: Graph, updates: Sequence[Node]) -> set[Node]:
     def count_stored(x: Node) -> int:
         """Return the number of elements that a kernel stores only so that others read a value at shifted indices."""
         source = strip_views(x)
-        is_in_memory = source in graph.memory or source in graph.slice_updates.roots
+        is_in_memory = source in graph.memory or source in graph.stored_roots
         return source.size if not is_in_memory and (source.is_pointwise or source in behind) else 0
 
     chosen: set[Node] = set()

@@ -247,7 +247,7 @@ class KernelBuilder:
             return default
         if self.matmul is not None and shape != self.matmul.shape:
             return default
-        if shape != self.space.shape and node in self.emission.graph.slice_updates.roots:
+        if shape != self.space.shape and node in self.emission.graph.stored_roots:
             return default  # a result that is reduced is row-major, as the tracer promises
         inputs = [layout for slot, layout in self.inputs if slot != NO_BUFFER]
         if self.nested is not None:
@@ -256,7 +256,7 @@ class KernelBuilder:
         read += [self.layout_of_gather(layout, indices, shape) for layout, indices in self.gathers]
         if read[:1] == [default]:
             return default
-        wanted = layout_for_readers(node, self.emission.graph.slice_updates.users) if len(shape) > 2 else None
+        wanted = layout_for_readers(node, self.emission.graph.users) if len(shape) > 2 else None
         return dense_like(read, shape, wanted)
 
     def layout_of_gather(self, layout: Layout, indices: Sequence[Expression], shape: tuple[int, ...]) -> Layout:

@@ -5,7 +5,6 @@ stored: each part stores the values that later parts load. The time to compile a
 limited length the total time stays linear, and equal parts are compiled once.
 """
 
-from bisect import bisect_left
 from collections.abc import Callable, Collection, Iterable, Sequence
 from itertools import accumulate
 from typing import NamedTuple
@@ -188,9 +187,7 @@ class KernelPart(NamedTuple):
     reason: str
 
 
-def split_into_parts(
-    order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]], required: Collection[Node]
-) -> list[KernelPart]:
+def split_into_parts(order: Sequence[Node], inputs_of: Callable[[Node], Sequence[Node]]) -> list[KernelPart]:
     """Split a kernel into parts that run one after the other, each with at most MAX_OPS ops and MAX_PASSES passes.
 
     Parameters
@@ -199,14 +196,12 @@ def split_into_parts(
         The nodes that the kernel would compute and load, inputs first.
     inputs_of : function
         Returns the nodes that a node is computed from; none for a node that is loaded.
-    required : collection of Node
-        The nodes of `order` that the kernel must store.
 
     Returns
     -------
     list of KernelPart
-        All parts but the last. Each stores the nodes that later parts need, and those in `required`. The
-        list is empty if the kernel need not be split.
+        All parts but the last. Each stores the nodes that later parts need. The list is empty if the kernel need not be
+        split.
     """
     inputs = [inputs_of(node) for node in order]
     reduction_count = sum(isinstance(node.function, Reduce) for node in order)
@@ -223,14 +218,12 @@ def split_into_parts(
         size_changes[k + 1] += order[k].size
         size_changes[min(end, len(order) - 1) + 1] -= order[k].size
     cut_sizes = list(accumulate(size_changes))  # elements that a cut before each node would store
-    required_indices = sorted(index[node] for node in required)
     parts, start = list[KernelPart](), 0
     while (stop := find_limit(order, inputs, index, start)) < len(order):
         cut = min(range((start + stop) // 2 + 1, stop + 1), key=lambda k: (cut_sizes[k], -k))
-        stored = {k for k in range(start, cut) if last_use[k] >= cut}
-        stored.update(required_indices[bisect_left(required_indices, start) : bisect_left(required_indices, cut)])
+        stored = [order[k] for k in range(start, cut) if last_use[k] >= cut and inputs[k]]
         reason = TOO_MANY_OPS if stop - start == MAX_OPS else TOO_MANY_PASSES
-        parts.append(KernelPart([order[k] for k in sorted(stored) if inputs[k]], reason))
+        parts.append(KernelPart(stored, reason))
         start = cut
     return [part for part in parts if part.stored]
 

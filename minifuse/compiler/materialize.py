@@ -12,10 +12,9 @@ from collections.abc import Collection, Mapping, Sequence
 from itertools import islice
 
 from ..backends.base import Backend
-from ..core.interning import toposort
 from ..ir.array_functions import Reduce, View
 from ..ir.gather import GatherND
-from ..ir.graph import Node, inputs_of, strip_views
+from ..ir.graph import Node, strip_views
 from .graph import Graph, needs
 from .kernel_depths import Consumer, Depths, Inputs, count_kernels, kernel_depths, pointwise_kernel, reducing_kernel
 from .materialize_reindexed import find_too_often_reindexed
@@ -51,8 +50,7 @@ def choose_materialized(graph: Graph, _target: Backend) -> Graph:
     reads = [x for node in graph.ops for x in node.inputs if x.inputs]
     if len({*reads}) == len(reads) and not graph.has(View, GatherND):
         return graph  # each value is read once, by a kernel that inlines it
-    roots = dict.fromkeys(map(strip_views, graph.roots))
-    return graph.decide(materialized=find_materialized(toposort(roots, inputs_of), roots))
+    return graph.decide(materialized=find_materialized(graph.nodes, graph.stored_roots))
 
 
 def find_materialized(order: Sequence[Node], roots: Collection[Node]) -> dict[Node, str]:

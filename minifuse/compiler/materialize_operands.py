@@ -18,7 +18,6 @@ from .fusibility import (
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph, needs
 from .reindexing import ViewChains
-from .slice_updates import SliceUpdates
 
 MAX_RECOMPUTED_COST = 8  # additions of an operator, above which the rows of a matmul's operand are not computed again
 
@@ -41,7 +40,7 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
     """
     updates, found = graph.slice_updates, dict[Node, str]()
     loaded = {x for x in graph.nodes if not (x.is_pointwise or isinstance(x.function, View))}
-    region = FusibleRegion(loaded | graph.materialized.keys() | updates.roots, ViewChains())
+    region = FusibleRegion(loaded | graph.materialized.keys() | graph.stored_roots, ViewChains())
     has_gathers = graph.has(GatherND)
     has_reductions = not target.is_host and graph.has(Reduce)  # a CPU computes a prologue once, while it packs the operand
     for node in graph.nodes:
@@ -52,7 +51,7 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 reasons = dict.fromkeys(gathered, GATHER_NOT_IN_MATMUL)
                 if has_reductions:
                     reasons |= {x: OPERAND_ENDS_ROWS for x in operands if ends_rows(x, region.walk([x]))}
-                reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(x, node, updates)}
+                reasons |= {x: OPERAND_IS_SHARED for x in operands if is_read_by_others(graph, x, node)}
                 reasons |= {x: OPERAND_IS_INDEX for x in operands if isinstance(x.function, Iota)}
             case PadSlice() | SliceUpdate() if node not in updates.inner:
                 reasons = dict.fromkeys(map(strip_views, updates.needed_inputs(node)), UPDATE_NEEDS_MEMORY)
@@ -74,13 +73,13 @@ def ends_rows(operand: Node, computed: Sequence[Node]) -> bool:
     return is_dear and any(x.inputs[0].shape == operand.shape for x in rows)
 
 
-def is_read_by_others(source: Node, matmul: Node, updates: SliceUpdates) -> bool:
+def is_read_by_others(graph: Graph, source: Node, matmul: Node) -> bool:
     """Return whether the call returns an operand of a matmul, or a node but the matmul reads it, through views or not."""
     pending = [source]
     for x in pending:
-        if x in updates.roots:
+        if x in graph.stored_roots:
             return True
-        for user in updates.users.get(x, ()):
+        for user in graph.users[x]:
             if isinstance(user.function, View):
                 pending.append(user)
             elif user is not matmul:

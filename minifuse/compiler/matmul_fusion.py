@@ -41,7 +41,6 @@ def emit_matmul(emission: Emission, group: KernelGroup) -> None:
     epilogue = [x for x in group.stored if x is not matmul]
     is_stored = not epilogue or len(epilogue) < len(group.stored)
     nodes = [*epilogue, *[matmul] * is_stored]
-    region, reason = emission.region, ""
     for has_prologue in (True, False):
         builder = begin_kernel(emission, group.space if epilogue else IterationSpace(matmul.shape, ()), nodes)
         expressions = [builder.expression(x, keep_layout) for x in epilogue]
@@ -57,9 +56,7 @@ def emit_matmul(emission: Emission, group: KernelGroup) -> None:
         for operand in prologue:
             emission.record_refusal(operand.source, matmul, reason)
             builder.note(RESTARTED, [operand.source], reason)
-            emission.open_members([operand.source])
-            emit_kernel(emission, IterationSpace(operand.source.shape, ()), [operand.source])
-        emission.region = region
+            emit_alone(emission, operand.source)
         if not prologue:
             break
     builder.note(RESTARTED, [matmul], reason)
@@ -102,12 +99,17 @@ def lower_operand(emission: Emission, x: Node, builder: KernelBuilder, has_prolo
             return LoweredOperand(strip_views(x), e, operand)
     source = strip_views(x)
     if source not in emission.buffers:  # computed from numbers only
-        region = emission.region
-        emission.open_members([source])
-        emit_kernel(emission, IterationSpace(source.shape, ()), [source])
-        emission.region = region
+        emit_alone(emission, source)
     operand = KernelBuilder(emission, IterationSpace(x.shape, ()))
     return LoweredOperand(source, operand.load(x, keep_layout), operand)
+
+
+def emit_alone(emission: Emission, node: Node) -> None:
+    """Add a kernel that stores one pointwise node."""
+    region = emission.region
+    emission.open_members([node])
+    emit_kernel(emission, IterationSpace(node.shape, ()), [node])
+    emission.region = region
 
 
 def merge_operands(

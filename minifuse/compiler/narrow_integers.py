@@ -39,17 +39,14 @@ def narrow_integers(graph: Graph, target: Backend) -> Graph:
     if not target.narrows_integers:
         return graph
     bounds: dict[Node, Bounds] = {}
-    users: dict[Node, list[Node]] = {x: [] for x in graph.nodes}
     for node in graph.nodes:
         found = bounds_of(node, bounds)
         if found is not None and found[0] >= -LIMIT and found[1] < LIMIT:
             bounds[node] = found
-        for x in node.inputs:
-            users[x].append(node)
     roots, narrowed = {*graph.roots}, set[Node]()
     for node in reversed(graph.nodes):
         is_known = node in bounds and not node.is_number and node not in roots
-        if is_known and all(x in narrowed or accepts_narrow(x, node, bounds) for x in users[node]):
+        if is_known and all(x in narrowed or accepts_narrow(x, node, bounds) for x in graph.users[node]):
             narrowed.add(node)
 
     def narrow(old: Node, node: Node) -> Node:

@@ -86,11 +86,10 @@ def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> 
 
     Consumers are visited first, because a reduction in a nested one is computed at all of its points.
     """
-    updates = graph.slice_updates
-    roots = updates.roots | {strip_views(node) for _, node in graph.contents}
+    roots = graph.stored_roots | {strip_views(node) for _, node in graph.contents}
     points, reasons = dict[Node, int](), dict[Node, str]()
     for node in reversed(reductions):
-        readers = find_readers(node, updates.users, roots, points)
+        readers = find_readers(node, graph.users, roots, points)
         if readers is None:
             continue
         reason = None if readers.has_liftable_views else NESTED_NEEDS_VIEWS

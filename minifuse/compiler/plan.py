@@ -353,7 +353,6 @@ class Plan:
             self.output_metas.append(TensorMeta(layout.without_offset(), node.dtype, self.backend, requires_grad))
         # In the text of the host program, Call is the class of the tape node of a recorded call.
         constants = {"Tensor": self.tensor, "Call": PlanBackward, "plan": self}
-        title = getattr(self.function, "__name__", str(self.function))
         self.steps, self.refusals = list(compiled.steps), list(compiled.refusals)
         self.host = HostProgram(
             self.graph,
@@ -363,7 +362,7 @@ class Plan:
             result_buffers,
             self.output_metas,
             constants,
-            title,
+            function_name(self.function),
             self.names,
         )
         self.text = self.host.text

@@ -58,8 +58,6 @@ def reorder_for_memory(steps: Sequence[Step], nbytes: Mapping[int, int], results
     results : container of int
         The slots of the buffers that are never freed.
     """
-    if len(steps) < 2:
-        return [*range(len(steps))]
     slots = [{slot for slot, _ in step.buffer_views() if slot != NO_BUFFER} for step in steps]
     dependents = find_dependents(steps, slots)
     predecessor_counts = Counter(later for later_steps in dependents for later in later_steps)

@@ -5,7 +5,7 @@ reads the intermediate arrays, the chain has one buffer. The buffer is filled on
 the slices leave no gap.
 """
 
-from collections.abc import Container, Mapping, Sequence
+from collections.abc import Collection, Container, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
@@ -66,8 +66,8 @@ class SliceUpdates:
 
     Parameters
     ----------
-    nodes : sequence of Node
-        All nodes of the graph, inputs before users.
+    users : dict
+        The nodes that read each node of the graph, inputs before users.
     roots : set of Node
         The nodes that the call returns, saves or stores in arguments, without views.
     required_layouts : mapping
@@ -77,25 +77,19 @@ class SliceUpdates:
 
     Attributes
     ----------
-    users : dict
-        The nodes that read each node.
     inner : set of Node
         The updates that share the buffer of a later update, which is their only user, and the identities between them.
     """
 
     def __init__(
         self,
-        nodes: Sequence[Node],
-        roots: set[Node],
+        users: Mapping[Node, Collection[Node]],
+        roots: Container[Node],
         required_layouts: Mapping[Node, Layout],
         contents: Container[Node],
     ) -> None:
-        self.roots, self.inner = roots, set[Node]()
-        self.users: dict[Node, dict[Node, None]] = {}
-        for node in nodes:
-            for x in node.inputs:
-                self.users.setdefault(x, {})[node] = None
-        for node in nodes:
+        self.users, self.roots, self.inner = users, roots, set[Node]()
+        for node in users:
             if isinstance(node.function, SliceUpdate):
                 passed, user, old = list[Node](), node, node.inputs[0]
                 layouts = {None, required_layouts.get(node)}
@@ -108,7 +102,7 @@ class SliceUpdates:
 
     def is_read_once(self, node: Node, user: Node) -> bool:
         """Return whether no node but `user` reads a node, and the call does not return it."""
-        return node not in self.roots and all(x is user for x in self.users.get(node, ()))
+        return node not in self.roots and all(x is user for x in self.users[node])
 
     def is_alias(self, node: Node) -> bool:
         """Return whether a node shares the buffer of a slice update: it has the same elements, and is its only reader."""

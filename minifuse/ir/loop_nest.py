@@ -19,11 +19,7 @@ class LoopNest:
     __slots__ = ("groups", "is_empty", "points", "row_axes", "shape", "sizes", "stride_kinds", "strides")
 
     def __init__(
-        self,
-        shape: Shape,
-        dims: Iterable[int],
-        layouts: Sequence[Layout],
-        reductions: Sequence[tuple[int, ...]] = (),
+        self, shape: Shape, dims: Iterable[int], layouts: Sequence[Layout], reductions: Sequence[tuple[int, ...]] = ()
     ) -> None:
         """Merge the dims of `shape`, of which `dims` are reduced.
 

@@ -3,17 +3,7 @@
 from collections.abc import Sequence
 from functools import cached_property
 
-from ...ir.kernel_ir import (
-    Expression,
-    IndexedLoad,
-    IndexValue,
-    Kernel,
-    Load,
-    LoopNest,
-    Op,
-    ReadOutput,
-    ReduceExpr,
-)
+from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, LoopNest, Op, ReadOutput, ReduceExpr
 from .expression_printer import operand_name
 
 Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes

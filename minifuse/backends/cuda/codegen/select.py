@@ -9,15 +9,7 @@ from math import prod
 from typing import NamedTuple
 
 from ....core.layout import Layout
-from ....ir.kernel_ir import (
-    IndexedLoad,
-    IndexValue,
-    Kernel,
-    Load,
-    LoopNest,
-    ReduceExpr,
-    stride_kinds_of,
-)
+from ....ir.kernel_ir import IndexedLoad, IndexValue, Kernel, Load, LoopNest, ReduceExpr, stride_kinds_of
 from ....ir.segment_sum import match_segment_sum
 from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_facts import Facts

@@ -6,17 +6,7 @@ from typing import NamedTuple
 
 from ....core.dtypes import DType
 from ....core.interning import toposort
-from ....ir.kernel_ir import (
-    Constant,
-    Expression,
-    IndexedLoad,
-    IndexValue,
-    KernelParameter,
-    Load,
-    Op,
-    ReadOutput,
-    ReduceExpr,
-)
+from ....ir.kernel_ir import Constant, Expression, IndexedLoad, IndexValue, KernelParameter, Load, Op, ReadOutput, ReduceExpr
 from ...codegen.expression_printer import operand_name
 from .axis_printer import Axes, Value
 from .dialect import storage_of

@@ -28,7 +28,4 @@ def fold_of_column(
     return total
 
 
-DEVICE_FUNCTIONS: dict[str, object] = {
-    "beside4": beside4,
-    "fold_of_column": fold_of_column,
-}
+DEVICE_FUNCTIONS: dict[str, object] = {"beside4": beside4, "fold_of_column": fold_of_column}

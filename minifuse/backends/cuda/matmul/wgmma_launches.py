@@ -100,11 +100,7 @@ def plan_wgmma(matmul: MatmulKernel, config: WgmmaConfig) -> Iterator[GpuGemmLau
 
 
 def pack_launch(
-    matmul: MatmulKernel,
-    config: WgmmaConfig,
-    operand: WgmmaOperand,
-    packed: OperandAddress,
-    source: OperandAddress,
+    matmul: MatmulKernel, config: WgmmaConfig, operand: WgmmaOperand, packed: OperandAddress, source: OperandAddress
 ) -> GpuGemmLaunch:
     """Return the launch that packs an operand and applies its prologue."""
     p = config.problem

@@ -187,7 +187,8 @@ def test_timing_prepared_rows_compiles_nothing(tmp_path):
     bench, prepared = prepared_rows(["mish", "RMS norm", "radix-2 stage of an FFT"], {}, tmp_path)
     before = mf.cache.stats()
     results = [time_row(row, bench) for row in prepared]
-    assert mf.cache.stats() == before
+    after = mf.cache.stats()  # other processes may write to the folder, and plans of other tests may be freed
+    assert (after.compiled, after.loaded) == (before.compiled, before.loaded)
     assert len(results) >= 5
     assert all("times" in result for result in results)
 

@@ -25,7 +25,6 @@ from ..inspect.provenance import (
     ProvenanceTree,
     all_stages,
     compute_cell,
-    earlier_results,
     trace_cell,
 )
 from .output import new_console, overview_table, print_json, print_report, report_error
@@ -107,7 +106,7 @@ def provenance_facts(origin: CellProvenance, inputs: dict[str, np.ndarray], valu
             "readers": len({(read.launch, read.thread) for read in reads}),
             "turns": max((read.read_index for read in reads), default=-1) + 1,
             "launches": len({node.launch for node in tree.nodes if node.operator} or origin.launches),
-            "pieces": len(earlier_results(tree)),
+            "pieces": len(tree.earlier_results),
             "value": value,
         },
         "DERIVED": {
@@ -213,6 +212,7 @@ def format_reader(origin: CellProvenance, launch: int, thread: tuple[int, int]) 
 
 def format_reads(origin: CellProvenance) -> Iterator[str]:
     """Iterate over lines of text: for each thread in turn, the runs of adjacent elements that it read."""
+    has_several_launches = len({read.launch for read in origin.reads}) > 1
     for (launch, thread), group in groupby(origin.reads, key=lambda read: (read.launch, read.thread)):
         runs: list[list[Any]] = []
         for read in group:
@@ -223,14 +223,14 @@ def format_reads(origin: CellProvenance) -> Iterator[str]:
                 runs.append([read.array, read.element, read.element])
         texts = [f"{a}[{first}]" if first == last else f"{a}[{first}..{last}]" for a, first, last in runs]
         rest = f" and {len(texts) - MAX_NUMBERS:,} more" if len(texts) > MAX_NUMBERS else ""
-        prefix = f"launch {launch + 1}, " if len({read.launch for read in origin.reads}) > 1 else ""
+        prefix = f"launch {launch + 1}, " if has_several_launches else ""
         yield f"  {prefix}{format_reader(origin, launch, thread)}: {', '.join(texts[:MAX_NUMBERS])}{rest}"
 
 
 def show_stage(stage: ProvenanceStage, origin: CellProvenance, values: list[np.floating], console: Console) -> None:
     """Print one stage of the tree: its first few values, and how they were computed."""
     tree = origin.tree
-    prefix = f"launch {stage.launch + 1}: " if earlier_results(tree) else ""
+    prefix = f"launch {stage.launch + 1}: " if tree.earlier_results else ""
     count = len(stage.nodes)
     console.print(Text(f"{prefix}{stage.title} ({count:,} number{'s' * (count != 1)})", "cyan"), soft_wrap=True)
     for k in stage.nodes[:MAX_NUMBERS]:
@@ -248,7 +248,7 @@ def format_part(origin: CellProvenance, k: int, values: list[np.floating]) -> st
             if node.is_element
             else f"{node.number:g}, from a thread that reads no element"
         )
-    names = {piece: f"piece{n}" for n, piece in enumerate(earlier_results(tree))}
+    names = {piece: f"piece{n}" for n, piece in enumerate(tree.earlier_results)}
     text = tree.text(k, MAX_TEXT, {} if k in names else names)
     if node.exchange:
         symbol, numbers = TABLE[node.operator].symbol, [f"{float(values[p]):.6g}" for p in node.operands]

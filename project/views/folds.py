@@ -25,7 +25,6 @@ from minifuse.inspect.provenance import (
     ProvenanceTree,
     all_stages,
     compute_cell,
-    earlier_results,
     trace_cell,
 )
 
@@ -115,12 +114,12 @@ class CellTrace:
     @cached_property
     def pieces(self) -> int:
         """The number of results of earlier launches that the last launch combines."""
-        return len(earlier_results(self.origin.tree))
+        return len(self.origin.tree.earlier_results)
 
     @cached_property
     def reads(self) -> tuple[CellRead, ...]:
         """The reads in order; for a reduction in pieces, those of the chosen piece."""
-        tree, pieces = self.origin.tree, earlier_results(self.origin.tree)
+        tree, pieces = self.origin.tree, self.origin.tree.earlier_results
         if not pieces:
             return self.origin.reads
         needed = {pieces[self.piece]}
@@ -180,7 +179,7 @@ def folded(subject: str, shape: Shape, backend: str, cell: int = 0, piece: int =
     cell, function = max(0, min(cell, expected.size - 1)), operation.of(shape)
     origin = trace_cell(function, arrays, backend, cell)
     values = tuple(float(value) for value in origin.tree.values(memory))
-    piece = max(0, min(piece, len(earlier_results(origin.tree)) - 1))
+    piece = max(0, min(piece, len(origin.tree.earlier_results) - 1))
     found = compute_cell(function, arrays, backend, cell)
     return CellTrace(subject, shape, origin, memory, values, found, float(expected.reshape(-1)[cell]), piece, expected.size)
 

@@ -16,7 +16,6 @@ from minifuse.cli.subjects import reduction_named
 from minifuse.core.errors import MinifuseError
 from minifuse.core.operators import TABLE
 from minifuse.inspect.provenance import BACKENDS, compute_cell, trace_cell
-from minifuse.inspect.provenance import earlier_results as given_to
 from minifuse.inspect.provenance.traced_values import FIRST_ID, ID_LIMIT, ProvenanceLog, all_stages, decode_id, split_stages
 
 FOLDS = ("sum", "prod", "max", "min")
@@ -148,7 +147,7 @@ def test_long_rows_are_reduced_in_pieces(backend):
     x = np.random.default_rng(0).uniform(0, 1, (2, 65536)).astype(np.float32)
     origin = trace_cell(folded("sum", 1), [x], backend, 1)
     assert sorted(read.element for read in origin.reads) == list(range(65536, 131072))
-    assert len(given_to(origin.tree)) == 4
+    assert len(origin.tree.earlier_results) == 4
     np.testing.assert_allclose(origin.tree.values({"in0": x.reshape(-1)})[-1], x[1].sum(dtype=np.float64), rtol=1e-12)
     assert "results of earlier launches" in [stage.title for stage in all_stages(origin.tree)]
 
@@ -167,7 +166,7 @@ def test_remainders_are_a_chunk():
     x = np.ones((1028, 256), np.float32)
     origin = trace_cell(folded("sum", 0), [x], "cuda", 5)
     assert len(origin.reads) == 1028
-    assert (len(given_to(origin.tree)), all_stages(origin.tree)[-1].title) == (4, "result of the launch")
+    assert (len(origin.tree.earlier_results), all_stages(origin.tree)[-1].title) == (4, "result of the launch")
 
 
 def test_chunks_are_those_of_the_driver(monkeypatch):

@@ -10,7 +10,7 @@ The visualizer and the command line use this package; tensors and backends do no
 """
 
 from .cell import BACKENDS, CellProvenance, CellRead, compute_cell, trace_cell
-from .traced_values import ProvenanceNode, ProvenanceStage, ProvenanceTree, all_stages, earlier_results
+from .traced_values import ProvenanceNode, ProvenanceStage, ProvenanceTree, all_stages
 
 __all__ = [
     "BACKENDS",
@@ -21,6 +21,5 @@ __all__ = [
     "ProvenanceTree",
     "all_stages",
     "compute_cell",
-    "earlier_results",
     "trace_cell",
 ]

@@ -8,6 +8,7 @@ registers, shuffles and memory like any other number. This module uses no backen
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from types import FrameType
 from typing import NamedTuple, SupportsFloat
 
@@ -198,6 +199,13 @@ class ProvenanceTree:
 
     nodes: tuple[ProvenanceNode, ...]
 
+    @cached_property
+    def earlier_results(self) -> Sequence[int]:
+        """The nodes that earlier launches passed to the last one; none if there is one launch."""
+        last = len(self.nodes) - 1
+        launch = self.nodes[last].launch
+        return [k for k in nodes_of_launch(self, last) if self.nodes[k].operator and self.nodes[k].launch != launch]
+
     def values(self, inputs: Mapping[str, np.ndarray], dtype: type[np.floating] = np.float64) -> list[np.floating]:
         """Compute the value of each node in the order of the tree; the inputs are flat."""
         values = list[np.floating]()
@@ -317,16 +325,9 @@ def crosses_warps(tree: ProvenanceTree, k: int) -> bool:
     return bool(node.exchange) and any(x.thread[1] // WARP_SIZE != node.thread[1] // WARP_SIZE for x in producers)
 
 
-def earlier_results(tree: ProvenanceTree) -> Sequence[int]:
-    """Return the nodes that earlier launches passed to the last one; none if there is one launch."""
-    last = len(tree.nodes) - 1
-    launch = tree.nodes[last].launch
-    return [k for k in nodes_of_launch(tree, last) if tree.nodes[k].operator and tree.nodes[k].launch != launch]
-
-
 def all_stages(tree: ProvenanceTree, index: int = 0) -> list[ProvenanceStage]:
     """Return the stages of the earlier result with this index, if there is any, then the stages of the last launch."""
-    earlier, last = earlier_results(tree), split_stages(tree)
+    earlier, last = tree.earlier_results, split_stages(tree)
     if not earlier:
         return last
     root, launch = earlier[min(index, len(earlier) - 1)], last[-1].launch

@@ -38,8 +38,8 @@ app: $(INSTALLED) ## the visualizer, at an address that it prints; ARGS="--port 
 test: bytecode ## the test suite with doctests and the examples of the pages; of tests with many slow cases, a part
 	@$(BIN)/python -m pytest --sample --numprocesses $(WORKERS) --dist loadfile --no-loadscope-reorder $(ARGS)
 
-thorough: bytecode ## the suites that take minutes: every test with the marker `thorough`, all cases of those with `sampled`
-	@$(BIN)/python -m pytest -m "thorough or sampled" --numprocesses $(WORKERS) --dist load $(ARGS)
+thorough: bytecode ## tests that take minutes: all that are marked `thorough` or `sampled`, and those of Hypothesis
+	@$(BIN)/python -m pytest -m "thorough or sampled or hypothesis" --numprocesses $(WORKERS) --dist load $(ARGS)
 
 test-lowest: ## the whole test suite with the lowest versions that pyproject.toml allows, in an environment of its own
 	@$(MAKE) --no-print-directory test VENV=.venv-lowest REQUIREMENTS=requirements-lowest.txt

@@ -17,12 +17,14 @@ os.environ.setdefault("OMP_WAIT_POLICY", "passive")
 os.environ.setdefault("MINIFUSE_COMPILE_WORKERS", "0")
 
 settings.register_profile("ci", derandomize=True, max_examples=50, deadline=None)
+settings.register_profile("sample", settings.get_profile("ci"), max_examples=20)
 settings.register_profile("thorough", max_examples=2000, deadline=None)
-settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Kernels go into pytest's own cache: shared by its processes, kept between runs, emptied by --cache-clear."""
+    default = "sample" if config.getoption("--sample") else "ci"
+    settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", default))
     if config.pluginmanager.hasplugin("cacheprovider"):
         os.environ.setdefault("MINIFUSE_CACHE", str(config.cache.mkdir("kernels")))
 

@@ -58,17 +58,21 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--sample`, keep one case of n of each test marked `sampled(n)`: at least one, always the same ones."""
+    """With `--sample`, keep one case of n of each test marked `sampled(n)`: at least one, always the same ones.
+
+    `sampled(n, each="name")` keeps one of n for each value of the parameter `name`.
+    """
     if not config.getoption("--sample"):
         return
-    cases = defaultdict[str, list[pytest.Item]](list)
+    cases = defaultdict[tuple[str, str], list[pytest.Item]](list)
     for item in items:
-        if item.get_closest_marker("sampled"):
-            cases[item.nodeid.partition("[")[0]].append(item)
-    dropped = set[pytest.Item]()
-    for test, found in cases.items():
-        marker = found[0].get_closest_marker("sampled")
-        kept = random.Random(test).sample(found, -(-len(found) // marker.args[0]))
+        if marker := item.get_closest_marker("sampled"):
+            values = [item.callspec.params[name] for name in marker.kwargs.values()]
+            cases[item.nodeid.partition("[")[0], repr(values)].append(item)
+    dropped, seeded = set[pytest.Item](), dict[str, random.Random]()
+    for (test, _), found in cases.items():
+        (n,) = found[0].get_closest_marker("sampled").args
+        kept = seeded.setdefault(test, random.Random(test)).sample(found, -(-len(found) // n))
         dropped |= {*found} - {*kept}
     config.hook.pytest_deselected(items=[item for item in items if item in dropped])
     items[:] = [item for item in items if item not in dropped]

@@ -8,8 +8,10 @@ from .. import conftest
 
 
 class Item:
-    def __init__(self, nodeid, n=None):
-        self.nodeid, self.marker = nodeid, pytest.mark.sampled(n).mark if n else None
+    def __init__(self, nodeid, n=None, **params):
+        each = {"each": next(iter(params))} if params else {}
+        self.nodeid, self.marker = nodeid, pytest.mark.sampled(n, **each).mark if n else None
+        self.callspec = SimpleNamespace(params=params)
 
     def get_closest_marker(self, name):
         return self.marker if name == "sampled" else None
@@ -33,6 +35,13 @@ def test_a_part_of_the_cases_of_each_marked_test_is_left():
     assert [name for name in left if "test_x" not in name] == ["a.py::test_y[1]", *(f"a.py::test_z[{k}]" for k in range(4))]
     assert sorted(left + deselected) == sorted(x.nodeid for x in ITEMS)
     assert sampled(ITEMS) == (left, deselected)
+
+
+def test_a_case_of_each_value_of_a_parameter_is_left():
+    items = [Item(f"a.py::test_x[{k}-{name}]", 4, name=name) for k in range(6) for name in "abc"]
+    left, _ = sampled(items)
+    assert sorted(name[-2] for name in left) == [*"aabbcc"]
+    assert len({name[-4] for name in left}) > 1
 
 
 def test_without_the_option_all_are_left():

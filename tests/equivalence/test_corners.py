@@ -100,6 +100,7 @@ PROGRAMS = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", PROGRAMS)
 @pytest.mark.parametrize("dtype", FLOATS)
 def test_fused_arithmetic_keeps_the_sign_of_zero(name, dtype, backend):

@@ -125,6 +125,7 @@ def test_every_choice_of_dims_in_every_layout(layout, name, backend):
             check(name, call(name, x, dims, keepdim), recipe(a), dims, keepdim)
 
 
+@pytest.mark.sampled(2, each="name")
 @every_fold
 @pytest.mark.parametrize("dtype", ["float64", "int32", "int64", "bool"])
 def test_every_dtype(name, dtype, backend):
@@ -162,6 +163,7 @@ def test_reductions_of_any_length(name, length, backend):
             check(name, call(name, mf.tensor(rows, backend=backend), (1,)), rows, (1,))
 
 
+@pytest.mark.sampled(2, each="name")
 @every_fold
 @pytest.mark.parametrize("shape", [(0,), (3, 0), (0, 4)], ids=str)
 def test_reductions_of_empty_arrays(name, shape, backend):
@@ -235,7 +237,7 @@ def differences(name, recipe, a, dims, weights):
     return found
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "recipe", "dims"), GRADIENTS, ids=str)
 def test_gradients(name, recipe, dims, backend):
     """Of the base that the views see: so those of the views are in it."""

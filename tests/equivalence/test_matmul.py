@@ -71,6 +71,7 @@ def check(got, a, b):
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("left", "right"), RANKS + EMPTY, ids=str)
 def test_every_rank_and_none_at_all(left, right, backend):
     a, b = sample(left), sample(right, seed=1)
@@ -85,6 +86,7 @@ def test_every_layout(left, right, backend):
     check(LEFT[left](mf.tensor(a)) @ RIGHT[right](mf.tensor(b)), LEFT[left](a), RIGHT[right](b))
 
 
+@pytest.mark.sampled(2, each="dtype")
 @pytest.mark.parametrize(("left", "right"), LARGE, ids=str)
 @pytest.mark.parametrize("backend", ["parallel", "stranger"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
@@ -95,6 +97,7 @@ def test_sizes_past_the_edges_of_vectors_and_tiles(left, right, backend, dtype):
     check(y.mT @ x.mT, np.swapaxes(b, -1, -2), np.swapaxes(a, -1, -2))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("a", ["float32", "float64", "int32", "int64", "bool"])
 @pytest.mark.parametrize("b", ["float32", "float64", "int32", "int64", "bool"])
 def test_dtypes_promote_as_numpy(a, b, backend):

@@ -18,6 +18,7 @@ NAMES = [dtype.name for dtype in DTYPES]
 BINARY = [entry for entry in OPERATORS if entry.arity == 2]
 
 
+@pytest.mark.sampled(4, each="entry")
 @pytest.mark.parametrize("entry", BINARY, ids=repr)
 @pytest.mark.parametrize("a", NAMES)
 @pytest.mark.parametrize("b", NAMES)
@@ -30,6 +31,7 @@ def test_operators_promote_as_numpy(entry, a, b):
         assert entry.result_dtype(BY_NUMPY[x.dtype], BY_NUMPY[y.dtype])[1].numpy == numpy_dtype(entry.name, x, y)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("a", NAMES)
 @pytest.mark.parametrize("b", NAMES)
 def test_values_of_mixed_dtypes(a, b, backend):
@@ -39,6 +41,7 @@ def test_values_of_mixed_dtypes(a, b, backend):
     np.testing.assert_array_equal(got.numpy(), x + y)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("number", [True, 3, 2.5, np.float64(2.5), np.int32(3)], ids=lambda x: f"{type(x).__name__}")
 def test_numbers_take_the_dtype_of_the_array_beside_them(name, number, backend):
@@ -57,6 +60,7 @@ def test_a_choice_promotes_its_values_alone(backend):
         np.testing.assert_array_equal(got.numpy(), np.where(condition, x, y))
 
 
+@pytest.mark.sampled(2, each="ufunc")
 @pytest.mark.parametrize(
     "ufunc", [f for f, entry in UFUNCS.items() if isinstance(entry, Operator)], ids=lambda f: f.__name__
 )

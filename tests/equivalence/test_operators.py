@@ -63,7 +63,7 @@ def slopes(name, arrays, k):
     return (judge(name, *up).astype(float) - judge(name, *down)) / (2 * STEP)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4)
 @every_operator
 @pytest.mark.parametrize("place", PLACES)
 def test_values_and_gradients_in_every_layout(entry, place, backend):
@@ -86,7 +86,7 @@ def test_values_and_gradients_in_every_layout(entry, place, backend):
             assert_close(grad, expected, "composed", what=f"the gradient of operand {k} of {entry.name}")
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @every_operator
 @every_dtype
 def test_every_dtype_at_its_extremes(entry, dtype, backend):
@@ -105,6 +105,7 @@ def test_every_dtype_at_its_extremes(entry, dtype, backend):
         check(entry, arrays, tensors)
 
 
+@pytest.mark.sampled(2, each="entry")
 @every_operator
 @pytest.mark.parametrize("backend", ["parallel", "stranger"])
 def test_more_elements_than_sixteen_bits_count(entry, backend):

@@ -60,7 +60,7 @@ def check(backend, run, program):
         assert_close(grad, differences(program, arrays, k), "difference", scale=LARGE, what=f"the gradient of x{k}")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(4, each="run")
 @every_backend
 @pytest.mark.parametrize("run", RUNS)
 @given(program=expressions())
@@ -126,6 +126,7 @@ ORDERS = {  # each side alone wraps around; a compiler that takes for granted th
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @every_backend
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
 @pytest.mark.parametrize("name", ORDERS)

@@ -75,6 +75,7 @@ def check(see, see_with_numpy, shape, backend):
             assert_close(x.grad, collected(places, weights, shape) * slope(a), "composed")
 
 
+@pytest.mark.sampled(2, each="index")
 @pytest.mark.parametrize("index", INDICES, ids=str)
 def test_indexing(index, backend):
     entries = index if isinstance(index, tuple) else (index,)
@@ -82,6 +83,7 @@ def test_indexing(index, backend):
     check(lambda x: x[index], lambda a: a[whole], (5, 4, 6), backend)
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", METHODS)
 def test_methods(name, backend):
     check(*METHODS[name], (5, 4, 6), backend)

@@ -21,6 +21,7 @@ def operands_of(other):
     return [other, kind[()], kind, np.array([other] * 3), mf.tensor(np.array([other] * 3))]
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", OPERATORS)
 @pytest.mark.parametrize("dtype", ["int64", "int32", "float32"])
 def test_an_alias_sees_the_change(name, dtype):

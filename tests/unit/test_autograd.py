@@ -537,6 +537,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", FORMS)
 @pytest.mark.parametrize("backend", ["python", "parallel"])
 def test_three_derivatives_one_after_the_other(name, backend):

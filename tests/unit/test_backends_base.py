@@ -94,6 +94,7 @@ def test_a_new_operand_is_row_major():
 # The four methods
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "expected"),
     [(op.exp, np.exp), (op.relu, lambda x: np.maximum(x, 0)), (op.gelu, None)],
@@ -105,6 +106,7 @@ def test_map_an_operator(backend, array, function, expected):
     np.testing.assert_allclose(out.array(), wanted, rtol=1e-14)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -134,6 +136,7 @@ def test_map_with_a_loop(backend):
     assert out.data.tolist() == [0, 1, 7, 16, 111, 118]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "expected"),
     [
@@ -151,6 +154,7 @@ def test_zip_any_function(backend, some_array, function, expected):
     np.testing.assert_allclose(out.array(), expected(some_array, other), rtol=1e-14, atol=1e-15)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("operator", "expected"), [(op.mul, np.multiply), (op.maximum, np.maximum)])
 def test_zip_an_operator(backend, array, operator, expected):
     other = another(array)
@@ -184,6 +188,7 @@ def product(a, b):
 product.identity = 1
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", [op.add, op.mul, op.maximum])
 def test_reduce_with_an_operator(backend, array, function):
     check_reduce(backend, array, function)

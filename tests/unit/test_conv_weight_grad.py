@@ -58,6 +58,7 @@ def gradient(case, given, z):
     return given.apply(BoundFunction(both, (function_of(case, given.dtype),)), given, z)
 
 
+@pytest.mark.sampled(2, each="case")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values(case, dtype):

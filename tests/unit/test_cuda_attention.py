@@ -78,6 +78,7 @@ def small_tiles(monkeypatch):
         )
 
 
+@pytest.mark.sampled(3, each="kind")
 @on_each
 @pytest.mark.parametrize("is_causal", [False, True])
 @pytest.mark.parametrize(("M", "N", "D"), [(1, 1, 16), (33, 66, 20), (40, 31, 17)])

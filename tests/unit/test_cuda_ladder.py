@@ -36,6 +36,7 @@ def check(out, a, b):
     assert (error <= bound).all(), f"error {error.max():.2e}, or elements that nobody wrote"
 
 
+@pytest.mark.sampled(3, each="name")
 @on_each_rung
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 5, 0), (2, 31, 3)], ids=str)
 def test_small_products(name, sizes):
@@ -224,6 +225,7 @@ def test_tile_shapes_match_each_other(element):
         assert 4 * shape.pad(element) * ITEMSIZE[element] % 16 == 0  # rows begin where four elements can be loaded
 
 
+@pytest.mark.sampled(3, each="modes")
 @pytest.mark.parametrize("stages", [2, 3, 4])
 @pytest.mark.parametrize("modes", [("k", "x4"), ("x4", "k"), ("x", "x")], ids=str)
 def test_a_kernel_of_another_shape(stages, modes):

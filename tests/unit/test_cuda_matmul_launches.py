@@ -120,6 +120,7 @@ def force(monkeypatch, name, shape=None, parts=1, is_transposed=False):
 # Products.
 
 
+@pytest.mark.sampled(3, each="batch")
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (5, 7, 9), (2, 40, 33)], ids=str)
 def test_products_of_every_batch(batch, sizes):
@@ -141,6 +142,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.sampled(3, each="left")
 @pytest.mark.parametrize("left", VIEWS)
 @pytest.mark.parametrize("right", VIEWS)
 def test_products_of_every_layout(left, right):
@@ -191,6 +193,7 @@ def test_outputs_of_every_layout(kind, monkeypatch):
     assert (memory == 77).all()
 
 
+@pytest.mark.sampled(2, each="dtype")
 @pytest.mark.parametrize("dtype", [dtype for dtype in DTYPES if dtype is not float32])
 @pytest.mark.parametrize(("left", "right"), [("plain", "sliced"), ("turned", "plain")])
 def test_other_element_types(dtype, left, right, monkeypatch):
@@ -215,7 +218,7 @@ FEW_ROWS = [(*kernel, sizes) for kernel in THIN for sizes in ((1, 5, 3), (1, 36,
 FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36, 1100), (1, 6, 2150))]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
 def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
@@ -234,6 +237,7 @@ def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
 FLOAT64 = [("plain", "plain", 20), ("turned", "turned", 20), ("plain", "unaligned", 18), ("sliced", "plain", 19)]
 
 
+@pytest.mark.sampled(2, each="parts")
 @pytest.mark.parametrize(("left", "right", "K"), FLOAT64, ids=str)
 @pytest.mark.parametrize("parts", [1, 2])
 def test_float64_by_tensor_cores(left, right, K, parts, monkeypatch):
@@ -307,7 +311,7 @@ def force_turns(monkeypatch, sides):
     monkeypatch.setattr(planning, "choose_config", chosen)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8, each="sides")
 @pytest.mark.parametrize("batch", ["none", "one", "b repeated", "across"])
 @pytest.mark.parametrize("sides", ["a", "b", "ab"])
 @pytest.mark.parametrize("K", [20, 67], ids=str)
@@ -375,6 +379,7 @@ def test_nan_and_infinity_stay_where_they_are(monkeypatch):
         assert np.array_equal(np.isinf(out), np.isinf(exact))
 
 
+@pytest.mark.sampled(2, each="sizes")
 @pytest.mark.parametrize(
     ("name", "sizes", "parts"),
     [

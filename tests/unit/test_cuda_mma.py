@@ -92,6 +92,7 @@ def test_operands_are_rounded_to_nearest(precision, monkeypatch):
     assert abs(error.mean()) < 0.1 * unit
 
 
+@pytest.mark.sampled(3, each="left")
 @pytest.mark.parametrize("left", VIEWS)
 @pytest.mark.parametrize("right", VIEWS)
 def test_every_layout(left, right, monkeypatch):

@@ -82,6 +82,7 @@ def reads(trace, name):
     return np.bincount(found)
 
 
+@pytest.mark.sampled(4, each="function")
 @pytest.mark.parametrize("shape", SHAPES)
 @pytest.mark.parametrize("function", CASES)
 def test_memory_is_read_once(function, shape, waiting):

@@ -124,6 +124,7 @@ def test_every_operand_mode(name, parts, tile, monkeypatch):
         assert names == [*before, "matmul_wgmma", *["add_parts"] * (parts > 1)]
 
 
+@pytest.mark.sampled(2, each="batch")
 @pytest.mark.parametrize("batch", BATCHES)
 @pytest.mark.parametrize("name", WAYS)
 def test_batches(batch, name, monkeypatch):
@@ -135,6 +136,7 @@ def test_batches(batch, name, monkeypatch):
     np.testing.assert_array_equal(out, a @ b)
 
 
+@pytest.mark.sampled(3, each="left")
 @pytest.mark.parametrize("left", VIEWS)
 @pytest.mark.parametrize("right", VIEWS)
 def test_bf16_takes_every_layout(left, right, monkeypatch):

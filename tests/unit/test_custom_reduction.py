@@ -36,6 +36,7 @@ def cases():
 # What is computed
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_a_norm(backend, shape, dim, keepdim):
@@ -46,6 +47,7 @@ def test_a_norm(backend, shape, dim, keepdim):
     assert np.allclose(y.numpy(), expected, rtol=1e-5)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_a_combine_that_is_in_no_table(backend, shape, dim):
     x = array(*shape)
@@ -53,6 +55,7 @@ def test_a_combine_that_is_in_no_table(backend, shape, dim):
     assert np.allclose(y.numpy(), np.log(np.exp(x.astype("f8")).sum(dim)), rtol=1e-4)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("look", [lambda x: x.T, lambda x: x[::-2, 1:], lambda x: x[:, :1].expand(9, 34), lambda x: x[3:4]])
 @pytest.mark.parametrize("dim", [0, 1, None])
 def test_in_any_layout(backend, look, dim):

@@ -69,6 +69,7 @@ def multiplied(case, *tensors):
     return tensors[0].apply(found, *tensors)
 
 
+@pytest.mark.sampled(2, each="case")
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_with_and_without_a_bias(case, dtype):

@@ -241,7 +241,7 @@ class RandomProgram:
 SEEDS = range(40)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("seed", "backend"), [*[(k, "python") for k in SEEDS], *[(k, "parallel") for k in SEEDS[14:22]]])
 def test_random_programs_agree_with_numpy(seed, backend, always):
     program = RandomProgram(seed)
@@ -249,6 +249,7 @@ def test_random_programs_agree_with_numpy(seed, backend, always):
     assert_close(mf.fuse(program)(*xs), program(*program.arrays()), "composed", n=200)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("seed", SEEDS[:20])
 def test_gradients_of_random_programs_agree_with_unfused_ones(seed, always):
     program = RandomProgram(seed)

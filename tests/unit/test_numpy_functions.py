@@ -245,6 +245,7 @@ def test_every_entry_is_called():
     assert not missing, f"entries without a line in CALLS: {missing}"
 
 
+@pytest.mark.sampled(3, each="call")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("call", CALLS)
 def test_a_function_equals_numpys(call, kind):
@@ -294,6 +295,7 @@ def test_the_names_of_the_table_find_their_ufuncs():
     assert sum(not isinstance(entry, Operator) for entry in UFUNCS.values()) > 30
 
 
+@pytest.mark.sampled(3, each="ufunc")
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("ufunc", [*OF_ONE, *OF_TWO], ids=lambda u: u.__name__)
 def test_a_ufunc_equals_numpys(ufunc, kind):
@@ -302,6 +304,7 @@ def test_a_ufunc_equals_numpys(ufunc, kind):
     check_ufunc(ufunc, operands, "python")
 
 
+@pytest.mark.sampled(2, each="ufunc")
 @pytest.mark.parametrize(("kind", "backend"), [("float64", "python"), ("float32", "python"), ("float32", "parallel")])
 @pytest.mark.parametrize(
     "ufunc", [u for u in [*OF_ONE, *OF_TWO] if not isinstance(UFUNCS[u], Operator)], ids=lambda u: u.__name__

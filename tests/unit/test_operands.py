@@ -82,6 +82,7 @@ def test_operators_take_scalars_on_either_side(name, backend):
                 assert outcome(function, scalar, x) == outcome(function, number, x), (dtype, scalar)
 
 
+@pytest.mark.sampled(2, each="name")
 @every_dtype
 @pytest.mark.parametrize("name", [f"i{name.rstrip('_')}" for name in [*ARITHMETIC, *BITS]])
 def test_augmented_assignments_take_scalars(name, dtype):
@@ -90,6 +91,7 @@ def test_augmented_assignments_take_scalars(name, dtype):
         assert outcome(function, of(dtype), scalar) == outcome(function, of(dtype), number), scalar
 
 
+@pytest.mark.sampled(4, each="name")
 @every_pair
 @pytest.mark.parametrize("name", TABLE)
 def test_functions_of_the_table_take_scalars(name, number, scalar):

@@ -84,7 +84,7 @@ def test_effects_run_point_by_point_in_their_order():
 
 
 @every_backend
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(60))
 def test_nested_reductions_agree_with_the_reference(seed, backend):
     program = nested_step(seed)

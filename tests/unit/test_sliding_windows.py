@@ -185,6 +185,7 @@ def test_in_place_change_of_windows_is_refused_only_if_they_overlap():
         assert how(x, 2, 3).tolist() == x.tolist() == [0, 2, 2, 6, 8, 5, 6]
 
 
+@pytest.mark.sampled(2, each="numbers")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("numbers", [(3, 1, 1), (2, 3, 1), (2, 2, 1), (3, 2, 2), (1, 2, 1), (7, 1, 1), (3, 1, 3), (2, 1, 3)])
 def test_gradients_of_overlapping_windows_are_added(backend, numbers):

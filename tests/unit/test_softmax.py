@@ -16,6 +16,7 @@ def exact(x, g, dim):
     return y, y * (g - (g * y).sum(dim, keepdims=True))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
 @pytest.mark.parametrize(("shape", "dim"), CASES)
 def test_values_and_gradients(backend, shape, dim):

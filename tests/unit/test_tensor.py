@@ -322,6 +322,7 @@ VIEWS = {
 }
 
 
+@pytest.mark.sampled(2, each="symbol")
 @pytest.mark.parametrize("view", VIEWS)
 @pytest.mark.parametrize("symbol", OPERATORS)
 def test_every_operator_in_place(symbol, view):
@@ -383,6 +384,7 @@ OVERLAPS = {
 }
 
 
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("name", OVERLAPS)
 @pytest.mark.parametrize("symbol", ["+=", "*=", "-=", "="])
 def test_overlapping_operands_are_read_before_they_are_written(name, symbol, backend):
@@ -430,6 +432,7 @@ VALUES = {
 }
 
 
+@pytest.mark.sampled(2, each="value")
 @pytest.mark.parametrize("value", VALUES)
 @pytest.mark.parametrize("is_tensor", [False, True])
 def test_a_store_of_anything_that_broadcasts(value, is_tensor, backend):

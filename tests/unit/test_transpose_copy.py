@@ -15,6 +15,7 @@ def numbers(shape, dtype):
     return np.random.default_rng(0).integers(-1000, 1000, shape).astype(dtype)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("rows", [4, 7, 8, 9, 15, 16, 17, 33, 70])
 def test_sizes_around_the_edges_of_squares(dtype, rows):
@@ -23,6 +24,7 @@ def test_sizes_around_the_edges_of_squares(dtype, rows):
         np.testing.assert_array_equal(mf.tensor(x).T.contiguous().numpy(), x.T)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("shape", [(3, 5, 18, 9), (33, 2, 17, 6), (2, 1, 40, 41), (9, 4, 4, 4)])
 @pytest.mark.parametrize("order", [(1, 2, 3, 0), (3, 0, 1, 2), (0, 3, 2, 1), (2, 3, 0, 1)])
 def test_more_axes_on_either_side(shape, order):

@@ -83,6 +83,23 @@ def test_a_value_that_is_the_same_along_the_row_is_computed_once_a_row(golden):
     golden(text)
 
 
+def test_the_size_of_short_rows_is_in_the_text(golden):
+    x = mf.ones(4096, 20).unfold(1, 4, 2)
+    (text,) = kernels(lambda x: x.sum(2), x)
+    golden(text)
+    assert "n2 = args" in kernels(lambda x: x.sum(2), x[:9])[0]
+
+
+def test_short_rows_have_the_right_results():
+    x = np.random.default_rng(0).standard_normal((3, 1999, 5)).astype(np.float32)
+    exact = np.exp(x.astype(np.float64))
+    exact /= exact.sum(2, keepdims=True)
+    for order in ((0, 1, 2), (2, 1, 0)):  # as it is, and with adjacent elements across rows
+        y = mf.from_numpy(np.transpose(np.transpose(x, order).copy(), order))
+        assert np.allclose(mf.fuse(lambda y: y.softmax(2))(y).numpy(), exact, rtol=1e-5)
+        assert np.array_equal(mf.fuse(lambda y: y.argmax(2))(y).numpy(), x.argmax(2))
+
+
 # What does not reach the text
 
 

@@ -5,12 +5,14 @@ earlier passes determine, and stores every pointwise output that they determine.
 sum, a store. Values that are constant along the row are computed once, between passes. A pointwise kernel has one pass.
 
 If memory is contiguous across rows (a sum over dim 0), the loops are interchanged: the inner loop runs over a block of
-columns, and each reduction has one accumulator per column.
+columns, and each reduction has one accumulator per column. If a row has few elements (a window, a point in space), the text
+contains its size. Then compilers unroll the loop along the row, and vectorize the loop over rows around it.
 """
 
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from math import prod
 
 from ...core.dtypes import DType, int32, int64
 from ...core.interning import toposort
@@ -24,6 +26,7 @@ from ...ir.kernel_ir import (
     IndexValue,
     Kernel,
     Load,
+    LoopNest,
     Op,
     ReadOutput,
     ReduceExpr,
@@ -34,7 +37,14 @@ from .expression_printer import ExpressionPrinter, literal, operand_name
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
 TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
 LANES = 64  # accumulators along a row of a reduction with several states: four vectors of 512 bits
+MAX_UNROLLED_ROW = 32  # elements of a row whose loop is unrolled
+MIN_VECTORIZED_ROWS = 8  # rows that fill a vector; with fewer, there is no loop to vectorize around the unrolled one
+MIN_UNROLLED_POINTS = 1 << 14  # with fewer, a text for each size of rows takes longer to compile than it saves
+MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
+
+
+Literals = tuple[tuple[str, int], ...]  # names in a text, and their values
 
 
 class Dialect:
@@ -80,13 +90,21 @@ class LoopEmitter(ExpressionPrinter):
         The syntax of loops and loads.
     raws : sequence of str
         The stride kinds of each indexed operand: one letter for each dim.
+    literals : pairs of str and int
+        The sizes and strides that are in the text, by their names; see `literals_of_short_rows`.
     """
 
     def __init__(
-        self, kernel: Kernel, rows: int, stride_kinds: Sequence[str], dialect: Dialect, raws: Sequence[str] = ()
+        self,
+        kernel: Kernel,
+        rows: int,
+        stride_kinds: Sequence[str],
+        dialect: Dialect,
+        raws: Sequence[str] = (),
+        literals: Literals = (),
     ) -> None:
         super().__init__(kernel, dialect.wrapping)
-        self.rows, self.dialect = rows, dialect
+        self.rows, self.dialect, self.literals = rows, dialect, dict(literals)
         self.axes = len(stride_kinds[0]) if stride_kinds else 1
         self.order, self.reductions = kernel.order, distinct_reductions(kernel.find_all(ReduceExpr))
         names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
@@ -101,7 +119,8 @@ class LoopEmitter(ExpressionPrinter):
                 self.varies[e] = bool(self.stride_kinds[operand_name(e)][rows:].strip("0"))
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
-        self.is_columns = dialect.reduces_columns and bool(self.reductions) and self.is_contiguous_across_rows()
+        can_interchange = dialect.reduces_columns and bool(self.reductions) and not literals
+        self.is_columns = can_interchange and self.is_contiguous_across_rows()
         tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if not name.startswith("base")}
         self.is_tiled = dialect.has_tiles and not self.reductions and "1s" in tails and bool(tails & {"s1", "01"})
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
@@ -322,7 +341,8 @@ class LoopEmitter(ExpressionPrinter):
 
         Compilers vectorize the loop over a row only if its reductions have one state, and else the loop over lanes.
         """
-        return isinstance(e, ReduceExpr) and (self.is_columns or (self.dialect.reduces_columns and len(e.inputs) > 1))
+        has_lanes = self.dialect.reduces_columns and not self.literals
+        return isinstance(e, ReduceExpr) and (self.is_columns or (has_lanes and len(e.inputs) > 1))
 
     def loop_over_lanes(self, axis: int) -> list[str]:
         """Return the lines that open the loops over a row, in steps of the number of lanes."""
@@ -376,6 +396,23 @@ class LoopEmitter(ExpressionPrinter):
         """Emit the initial values of some accumulators."""
         for e, name in totals.items():
             self.line(f"{name}{index} = {literal(e.identity, e.dtype)}")
+
+
+def literals_of_short_rows(kernel: Kernel, nest: LoopNest) -> Literals:
+    """Return the sizes and small strides of the axes along a row of few elements, and the strides across rows.
+
+    They are empty if the kernel has no reductions, a long row, or few rows.
+    """
+    rows, sizes = nest.row_axes, nest.sizes
+    has_rows = sizes[rows - 1] >= MIN_VECTORIZED_ROWS and nest.points >= MIN_UNROLLED_POINTS
+    if not (has_rows and prod(sizes[rows:]) <= MAX_UNROLLED_ROW and kernel.find_all(ReduceExpr)):
+        return ()
+    names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
+    literals = [(f"n{axis}", sizes[axis]) for axis in range(rows, len(sizes))]
+    for name, strides in zip(names, nest.strides, strict=True):
+        inner = [(axis, strides[axis]) for axis in range(rows - 1, len(sizes))]
+        literals += [(f"{name}_{axis}", s) for axis, s in inner if s not in (0, 1) and abs(s) <= MAX_LITERAL_STRIDE]
+    return tuple(literals)
 
 
 def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:

@@ -18,11 +18,10 @@ from typing import NamedTuple
 from ...core.interning import toposort
 from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr, distinct_reductions
 from .expression_printer import operand_name
-from .loop_emitter import COLUMNS_PER_BLOCK, Dialect, LoopEmitter
+from .loop_emitter import COLUMNS_PER_BLOCK, MAX_LITERAL_STRIDE, Dialect, LoopEmitter
 
 MAX_UNROLLED = 16  # indices of a row axis that may be moved into the loops of the reductions
 MAX_LITERAL_SIZE = 8  # elements of a nested reduction that is unrolled; larger sizes are arguments of the launch
-MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
 
 Axes = frozenset[int]  # axes of the loops
 
@@ -74,8 +73,6 @@ class NestedLoopEmitter(LoopEmitter):
         The axes along which each value varies.
     unrolled : Axes
         The last row axis, if it is moved into the loops of the reductions.
-    literals : dict of str to int
-        The sizes and strides that are in the text, by their names.
     """
 
     def __init__(self, kernel: Kernel, loops: NestedLoops, dialect: Dialect, raws: Sequence[str] = ()) -> None:
@@ -94,7 +91,7 @@ class NestedLoopEmitter(LoopEmitter):
         last = frozenset({loops.rows - 1})
         is_short = loops.rows > 1 and loops.sizes[loops.rows - 1] > 0
         self.unrolled: Axes = last if is_short and self.is_shared_along(last) else frozenset()
-        self.literals = {f"n{axis}": n for axis, n in enumerate(loops.sizes) if n}
+        self.literals |= {f"n{axis}": n for axis, n in enumerate(loops.sizes) if n}
         for (name, kinds), own_strides in zip(self.stride_kinds.items(), loops.strides, strict=True):
             pairs = enumerate(zip(kinds, own_strides, strict=True))
             self.literals |= {f"{name}_{axis}": stride for axis, (kind, stride) in pairs if kind == "s" and stride}

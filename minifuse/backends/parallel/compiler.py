@@ -9,7 +9,7 @@ this process. The kernel cache stores the object file, so a second process only 
 
 import linecache
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cache, lru_cache
 from hashlib import sha256
 from importlib import metadata
@@ -25,7 +25,7 @@ from ...core.errors import CompileError
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter
 from ...runtime.kernel_cache import cache as kernel_cache
 from ..codegen.expression_printer import operand_name
-from ..codegen.loop_emitter import Dialect, LoopEmitter
+from ..codegen.loop_emitter import Dialect, Literals, LoopEmitter
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
 from ..llvm_linker import VECTOR_BYTES, host_processor, link, needed_symbols
 from ..numba_type_cache import cached_operator_types
@@ -229,9 +229,11 @@ class SerialLoops(Dialect):
 
 
 @lru_cache(1024)
-def kernel_text(kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str] = ()) -> str:
+def kernel_text(
+    kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Sequence[str] = (), literals: Literals = ()
+) -> str:
     """Return the text of a kernel: its functions, the unpacking of its arguments, then the loops."""
-    emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws)
+    emitter = LoopEmitter(kernel, rows, stride_kinds, SerialLoops(), raws, literals)
     return begin_kernel(emitter, range(1, emitter.axes)) + emitter.emit()
 
 
@@ -239,13 +241,13 @@ def kernel_text(kernel: Kernel, rows: int, stride_kinds: Sequence[str], raws: Se
 def nested_kernel_text(kernel: Kernel, loops: NestedLoops, raws: Sequence[str] = ()) -> str:
     """Return the text of a kernel with nested reductions. It contains the sizes of short inner loops."""
     emitter = NestedLoopEmitter(kernel, loops, SerialLoops(), raws)
-    return begin_kernel(emitter, range(1, emitter.axes), emitter.literals) + emitter.emit()
+    return begin_kernel(emitter, range(1, emitter.axes)) + emitter.emit()
 
 
-def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int], literals: Mapping[str, int] | None = None) -> str:
+def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int]) -> str:
     """Return the first line of a kernel. Its functions and the unpacking of its arguments become the first body lines.
 
-    The sizes of `sized_axes` are passed as arguments. `literals` are values that are in the text instead, by name.
+    The sizes of `sized_axes` are passed as arguments. The text contains the literals of the emitter instead of arguments.
     """
     kernel = emitter.kernel
     numbers, positions = kernel.find_all(KernelParameter), {operand_name(e) for e in kernel.find_all(IndexValue)}
@@ -265,5 +267,5 @@ def begin_kernel(emitter: LoopEmitter, sized_axes: Iterable[int], literals: Mapp
     if any(p.dtype.is_float for p in numbers):
         emitter.line("numbers = pointer_f64(args)")
     for k, (name, value) in enumerate(unpack):
-        emitter.line(f"{name} = {(literals or {}).get(name, value.format(k))}")
+        emitter.line(f"{name} = {emitter.literals.get(name, value.format(k))}")
     return "def kernel(start, stop, args):\n"

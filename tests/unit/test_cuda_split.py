@@ -9,7 +9,7 @@ from minifuse.backends.codegen import gpu_schedule
 from minifuse.backends.cuda import split
 from minifuse.backends.cuda.split import SplitLauncher
 from minifuse.compiler.plan import Plan
-from minifuse.ir.gather import ScatterAdd
+from minifuse.ir.gather import Gather, ScatterAdd
 
 from ..cuda.simulated import simulated
 
@@ -85,13 +85,35 @@ def test_nan_and_infinity():
         check(lambda x: x.sum(1), a, rtol=1e-5)
 
 
-def test_segment_sums_are_not_split():
-    g, index = mf.ones(700, 70, backend=BACKEND), mf.zeros(700, dtype="int64", backend=BACKEND)
+@pytest.mark.parametrize(("count", "is_split"), [(5, True), (200, False)])
+def test_segment_sums_are_split_if_they_are_few(count, is_split):
+    """One of them may select most of the values; so many chunks select from few each."""
+    random = np.random.default_rng(7)
+    g, index = random.integers(-9, 9, (1100, 70)).astype("f4"), random.integers(-1, 5, 1100)
+    index[200:900] = 3
+    tensors = mf.tensor(g, backend=BACKEND), mf.tensor(index, backend=BACKEND)
 
     def summed(g, index):
-        return g.apply(ScatterAdd(0, 69), g, index)
+        return g.apply(ScatterAdd(0, count), g, index)
 
-    assert not isinstance(bound(summed, g, index), SplitLauncher)
+    assert isinstance(bound(summed, *tensors), SplitLauncher) == is_split
+    expected = np.zeros((count, 70), "f4")
+    np.add.at(expected, index[index >= 0], g[index >= 0])
+    np.testing.assert_array_equal(mf.fuse(summed)(*tensors).numpy(), expected)
+
+
+def test_a_split_kernel_loads_at_indices():
+    """The sums of a gathered and a shifted array have operands without a place in the loops."""
+    random = np.random.default_rng(8)
+    table, x = (random.integers(-9, 9, shape).astype("f4") for shape in ((6, 3), (9000, 3)))
+    index = random.integers(0, 6, 9000)
+    tensors = [mf.tensor(a, backend=BACKEND) for a in (table, index, x)]
+
+    def function(table, index, x):
+        return (table.apply(Gather(0), table, index) * x * 2.0).sum(0)
+
+    assert isinstance(bound(function, *tensors), SplitLauncher)
+    np.testing.assert_array_equal(mf.fuse(function)(*tensors).numpy(), (table[index] * x * 2).sum(0))
 
 
 @pytest.mark.parametrize("name", ["sum", "argmax"])

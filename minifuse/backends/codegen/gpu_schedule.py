@@ -25,6 +25,7 @@ THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
 MIN_STEPS_PER_CHUNK = 4
 WAVES = 4  # times that blocks of chunks fill the GPU: with one, a few blocks too many would double the time
+SEGMENT_WAVES = 16  # the same for segment sums
 MIN_NEIGHBORS = 5  # loads of a point, from which a block has several rows: threads of neighboring rows load the same lines
 MAX_TURNED_THREADS = 512  # threads of a block that has threads along the axes of an operand that it transposes
 MAX_LOADED = 64  # elements that a thread loads before it computes
@@ -339,19 +340,21 @@ def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> S
     """Return how to split serial axes over the grid; None if there are blocks enough without it.
 
     A chunk has at least MIN_STEPS_PER_CHUNK steps of the loops, and blocks fill the GPU WAVES times. If the longest axis has
-    too few steps for a quarter of the GPU, the next one is split, too.
+    too few steps for a quarter of the GPU, the next one is split, too. Segment sums have more blocks: one sum may select most
+    of the values.
     """
     serial = [a for a in nest.reduced if schedule.tiles[a].serial]
     if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:
         return None
     blocks = prod(grid_blocks(schedule, nest.sizes, nest.reduced).values())
     slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
-    if 2 * blocks >= slots:
+    waves = SEGMENT_WAVES if nest.has_segment_sums else WAVES
+    if blocks >= (waves * slots if nest.has_segment_sums else slots / 2):
         return None
     steps = {a: ceil_div(nest.sizes[a], schedule.span(a)) for a in serial}
     unrolled = prod(schedule.tiles[a].registers for a in nest.reduced if schedule.tiles[a].is_constant)
     least = ceil_div(MIN_STEPS_PER_CHUNK, unrolled)
-    count = min(max(WAVES * slots // blocks, 2), prod(steps.values()) // least)
+    count = min(max(waves * slots // blocks, 2), prod(steps.values()) // least)
     parts = list[ChunkedAxis]()
     for a in sorted(steps, key=lambda a: -steps[a]):
         if count < 2 or steps[a] < 2 or (parts and 4 * blocks >= slots):

@@ -20,10 +20,11 @@ from ...ir.kernel_ir import (
     Shape,
     distinct_reductions,
     reduce_expr,
+    renumber_indexed_operands,
     renumber_operands,
     replace,
+    stride_kinds_of,
 )
-from ...ir.segment_sum import match_segment_sum
 from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class
@@ -31,7 +32,7 @@ from ..base import Launcher
 from ..codegen.gpu_schedule import ChunkedAxis, Split, choose_schedule, choose_split
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
-from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
+from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel, has_many_sums
 from .launch_plan import LaunchPlan, ReadyLaunch
 from .launcher import CudaKernelLauncher
 
@@ -66,17 +67,17 @@ class Part(NamedTuple):
         """Generate the kernel of this launch."""
         assert isinstance(self.step.kernel, Kernel)
         axes, nest = () if self.split is None else self.split.axes, self.step.loop_nest()
-        return generate_kernel(self.step.kernel, nest, (), True, axes, self.has_constants, find_schedule)
+        indexed = self.step.indexed_layouts()
+        return generate_kernel(self.step.kernel, nest, indexed, True, axes, self.has_constants, find_schedule)
 
 
 def plan_split(step: Step, kernel: Kernel, processors: int) -> "SplitPlan | None":
     """Return the launches of a kernel that has few rows for all multiprocessors; None for any other kernel."""
-    if not step.dims or kernel.indexed_dtypes() or kernel.effects:
-        return None
     loops = step.loop_nest()
-    if match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
+    if not step.dims or kernel.effects or has_many_sums(kernel, loops):
         return None
-    return None if find_split(KernelNest(kernel, loops), processors) is None else SplitPlan(step, kernel, processors)
+    found = find_split(KernelNest(kernel, loops, stride_kinds_of(step.indexed_layouts())), processors)
+    return None if found is None else SplitPlan(step, kernel, processors)
 
 
 def find_split(nest: KernelNest, processors: int) -> Split | None:
@@ -162,7 +163,7 @@ class SplitPlan:
     def split_level(self, step: Step) -> Split:
         """Return how to split the reductions of one level: its loops may have fewer axes than those of the whole kernel."""
         assert isinstance(step.kernel, Kernel)
-        nest = KernelNest(step.kernel, step.loop_nest())
+        nest = KernelNest(step.kernel, step.loop_nest(), stride_kinds_of(step.indexed_layouts()))
         axis = min(nest.reduced)
         return find_split(nest, self.processors) or Split((ChunkedAxis(axis, 1, nest.sizes[axis]),))
 
@@ -191,7 +192,7 @@ class SplitPlan:
         Loads are numbered as inputs of the whole step, or arrays after them.
         """
         expressions, old = renumber_operands(stored)
-        kernel = Kernel((), expressions) if dims else Kernel(expressions, ())
+        kernel, indexed = renumber_indexed_operands(Kernel((), expressions) if dims else Kernel(expressions, ()))
         is_combined = len(shape) > len(self.step.shape)
         layouts: list[Layout] = []
         sources: list[WorkspaceArray | int] = []
@@ -210,10 +211,12 @@ class SplitPlan:
                 layout = self.step.inputs[k][1]
                 layouts.append(self.row_layout(layout, shape[0]) if is_combined else layout)
                 sources.append(count + k)
-        numbers = self.kernel.find_all(KernelParameter)
+        numbers, indexed_layouts = self.kernel.find_all(KernelParameter), self.step.indexed_layouts()
         first = count + self.inputs
-        of_numbers: list[WorkspaceArray | int] = [first + numbers.index(p) for p in kernel.find_all(KernelParameter)]
-        return Step.of_layouts(kernel, shape, dims, list(outputs), layouts), [*sources, *of_numbers]
+        sources += [first + k for k in indexed]
+        sources += [first + len(indexed_layouts) + numbers.index(p) for p in kernel.find_all(KernelParameter)]
+        raws = [indexed_layouts[k] for k in indexed]
+        return Step.of_layouts(kernel, shape, dims, list(outputs), layouts, raws), sources
 
     def results_arrays(self) -> list[WorkspaceArray]:
         """Return the arrays with one result per row."""
@@ -226,7 +229,8 @@ class SplitLauncher:
     def __init__(self, device: "CudaDevice", plan: SplitPlan) -> None:
         self.device = device
         self.nbytes = round_to_size_class(plan.workspace)
-        self.value_count = len(plan.step.outputs) + len(plan.step.inputs) + len(plan.kernel.find_all(KernelParameter))
+        operands = [*plan.step.outputs, *plan.step.inputs, *plan.step.indexed_layouts()]
+        self.value_count = len(operands) + len(plan.kernel.find_all(KernelParameter))
         loaded = load_all([partial(load_part, device, part) for part in plan.parts])
         self.launchers = [(launcher, part.sources) for launcher, part in zip(loaded, plan.parts, strict=True)]
 
@@ -290,6 +294,7 @@ def load_part(device: "CudaDevice", part: Part) -> CudaKernelLauncher:
     assert isinstance(step.kernel, Kernel)
     outputs, inputs = step.layouts()
     layouts, rows = [*outputs, *inputs], step.row_shape
+    indexed = step.indexed_layouts()
     return CudaKernelLauncher(
-        device, step.kernel, step.loop_nest(), layouts, rows, split=part.split, has_constants=part.has_constants
+        device, step.kernel, step.loop_nest(), layouts, rows, None, indexed, part.split, part.has_constants
     )

@@ -26,6 +26,8 @@ from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
 from .transpose import SIDE, TileSource, axis_across
 
+MIN_VOTED_SUMS = 128  # segment sums; fewer of them test all keys, which are split over the grid
+
 
 class GeneratedKernel(NamedTuple):
     """The text of a kernel, and the properties that its launch needs."""
@@ -93,12 +95,12 @@ def schedule_by_closed_form(
     kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_aligned: bool, split: tuple[int, ...], has_constants: bool
 ) -> tuple[Kernel, LoopSchedule] | None:
     """Return the kernel that is printed and its schedule; None for a kernel that has a template."""
-    is_general = kernel.is_nested or kernel.has_states  # no template prints it
+    is_general = bool(split) or kernel.is_nested or kernel.has_states  # no template prints it
     if not is_general and has_template(kernel, nest, raws, is_aligned):
         return None
     described = describe_nest(kernel, nest, raws)
     schedule = choose_schedule(described, 4 if is_aligned else 1, has_constants)
-    if not split and not is_general and is_read_again(described, schedule):
+    if not is_general and is_read_again(described, schedule):
         return None
     return described.kernel, schedule._replace(split=split)
 
@@ -129,9 +131,16 @@ def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_align
     across = axis_across(kernel, nest)
     if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
         return True
-    is_segment_sum = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None
+    if match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
+        return has_many_sums(kernel, nest)
     has_vectors = nest.sizes[-1] % 4 == 0 or not kernel.find_all(ReduceExpr)
-    return bool(kernel.effects) or (has_vectors and has_plain_gather(kernel, raws)) or is_segment_sum
+    return bool(kernel.effects) or (has_vectors and has_plain_gather(kernel, raws))
+
+
+def has_many_sums(kernel: Kernel, nest: LoopNest) -> bool:
+    """Return whether a kernel is a segment sum with so many sums that a template tests each key once for several of them."""
+    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
+    return found is not None and nest.sizes[found[1]] >= MIN_VOTED_SUMS
 
 
 def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:

@@ -24,9 +24,9 @@ from .transpose_operand import SIDE
 
 # Throughput of a multiprocessor with 1, 2, ... blocks, relative to 128 fma per cycle; the last entry is for more blocks.
 OCCUPANCY_THROUGHPUT = {LARGE: (0.66, 0.775), SMALL: (0.61, 0.69, 0.74, 0.76), NARROW: (0.31, 0.38, 0.44, 0.48)}
-OCCUPANCY_THROUGHPUT |= {MIDDLE: (0.36, 0.56, 0.62, 0.66)}
+OCCUPANCY_THROUGHPUT |= {MIDDLE: (0.38, 0.59, 0.66, 0.70)}
 OCCUPANCY_THROUGHPUT |= {WIDE: (0.2, 0.3, 0.35), SLIM: (0.15, 0.2, 0.25), FLOAT64_MMA: (0.45, 0.63)}
-GUARDED_FACTOR = 0.93  # factor on OCCUPANCY_THROUGHPUT if a kernel tests bounds
+GUARDED_FACTOR = 0.78  # factor on OCCUPANCY_THROUGHPUT if a kernel tests bounds
 MEMORY_BYTES_PER_CYCLE = 15.7  # memory bandwidth of one multiprocessor with 2 blocks
 ONE_BLOCK_BANDWIDTH_FACTOR = 0.7  # memory bandwidth with 1 block, relative to 2 blocks
 SCATTERED_FACTOR = 0.2  # factor on the memory bandwidth if each lane of a warp reads from a different sector

@@ -45,6 +45,29 @@ def link_text(text: str, exports: Iterable[str]) -> dict[str, int]:
     return link(library, exports)
 
 
+def copy_function(element: str) -> str:
+    """Return the text of a function that copies a few elements, such as i8. It calls no other function, such as memcpy."""
+    return f"""
+define internal void @copy(ptr %to, ptr %from, i64 %count) {{
+entry:
+  br label %look
+look:
+  %k = phi i64 [ 0, %entry ], [ %next, %one ]
+  %is_over = icmp sge i64 %k, %count
+  br i1 %is_over, label %return, label %one
+one:
+  %from_k = getelementptr {element}, ptr %from, i64 %k
+  %to_k = getelementptr {element}, ptr %to, i64 %k
+  %element = load {element}, ptr %from_k
+  store {element} %element, ptr %to_k
+  %next = add i64 %k, 1
+  br label %look
+return:
+  ret void
+}}
+"""
+
+
 def link(library: llvm.JITLibraryBuilder, exports: Iterable[str]) -> dict[str, int]:
     """Link a library, and return the addresses of its exported functions."""
     for name in exports:

@@ -8,11 +8,11 @@ from ..core.operators import Operator
 from ..ir.array_functions import Cast, CompositeOutput, CustomVJP, Matmul, Reduce, View
 from ..ir.format_expressions import (
     ATOM_PRECEDENCE,
-    REDUCTION_NAMES,
     FormattedExpression,
     format_binary,
     format_call,
     format_number,
+    reduction_name,
 )
 from ..ir.gather import Gather, ScatterAdd, ScatterReduce
 from ..ir.graph import Argument, Literal, Node
@@ -24,10 +24,8 @@ def node_name(node: Node) -> str:
     function = node.function
     if isinstance(function, Operator):
         return function.name
-    if isinstance(function, Reduce):
-        return REDUCTION_NAMES.get(function.operator.name, function.operator.name)
-    if isinstance(function, NestedReduce):
-        return f"nested_{REDUCTION_NAMES.get(function.operator.name, function.operator.name)}"
+    if isinstance(function, Reduce | NestedReduce):
+        return "nested_" * isinstance(function, NestedReduce) + reduction_name(function.operator.name)
     if isinstance(function, View):
         return function.method
     if isinstance(function, CompositeOutput):

@@ -45,7 +45,9 @@ class Traffic(NamedTuple):
 
 def step_traffic(step: Step, backend: Backend, alias_of: Mapping[int, int] | None = None) -> Traffic:
     """Return the traffic of a step on a backend. `alias_of` maps slots of one memory block to one common slot."""
-    outputs = [(slot, stored_layout(step, k, layout)) for k, (slot, layout) in enumerate(step.outputs)]
+    # A row output is stored with one element per row, even if the row is empty.
+    shapes = [step.stored_shape(k) for k in range(len(step.outputs))]
+    outputs = [(slot, Layout(shape, x.strides, x.offset)) for shape, (slot, x) in zip(shapes, step.outputs, strict=True)]
     dtypes = [e.dtype for e in step.kernel.outputs]
     writes = [OperandTraffic(*x, dtype, nbytes_of(x[1], dtype)) for x, dtype in zip(outputs, dtypes, strict=True)]
     launches, scratch, flops = backend.compile(step).cost()
@@ -80,11 +82,6 @@ def gathered_operands(step: Step) -> list[OperandTraffic]:
     for (slot, layout), dtype, count in zip(step.indexed_operands, step.kernel.indexed_dtypes(), counts, strict=True):
         operands.append(OperandTraffic(slot, layout, dtype, min(count * dtype.itemsize, nbytes_of(layout, dtype))))
     return operands
-
-
-def stored_layout(step: Step, k: int, layout: Layout) -> Layout:
-    """Return the layout of output k as it is stored: a row output has one element per row, even if the row is empty."""
-    return Layout(step.stored_shape(k), layout.strides, layout.offset)
 
 
 def nbytes_of(layout: Layout, dtype: DType) -> int:

@@ -78,7 +78,7 @@ def nest_reductions(graph: Graph, target: Backend) -> Graph:
         return graph
     points, reasons = choose_nested(graph, target, reductions)
     graph = graph.decide(not_nested=reasons) if reasons else graph
-    return rewrite_nested(graph, points) if points else graph
+    return graph.rebuild(lambda node, new: nested(node, new.inputs[0]) if node in points else new) if points else graph
 
 
 def choose_nested(graph: Graph, target: Backend, reductions: Sequence[Node]) -> tuple[dict[Node, int], dict[Node, str]]:
@@ -230,11 +230,6 @@ def probe(node: Node, reader: Node) -> Step:
     rows = tuple(1 if d in (*dims, len(shape) - 1) else n for d, n in enumerate(shape))
     layouts = [row_major(rows).expand(*shape)], [row_major(shape)]
     return Step.of_layouts(Kernel((), (outer,)), shape, (*dims, len(shape) - 1), *layouts)
-
-
-def rewrite_nested(graph: Graph, chosen: Container[Node]) -> Graph:
-    """Replace the chosen reductions."""
-    return graph.rebuild(lambda node, new: nested(node, new.inputs[0]) if node in chosen else new)
 
 
 def nested(node: Node, x: Node) -> Node:

@@ -386,7 +386,10 @@ class Plan:
         """Return the gradients of the inputs of one run. The gradient of an output that was not used is None."""
         backward = self.backward
         assert backward is not None
-        output_grads = [self.zeros(y) if g is None else g for y, g in zip(self.outputs, output_grads, strict=True)]
+        output_grads = [
+            self.tensor.full(y.shape, 0, y.dtype, self.backend) if g is None else g
+            for y, g in zip(self.outputs, output_grads, strict=True)
+        ]
         if backward.needs_overwritten_value:
             raise modified_error("an argument", self.function)
         count = len(backward.inputs)
@@ -408,10 +411,6 @@ class Plan:
             recorded.append(y.reshape(value.shape))
         input_grads = call(backward.differentiable, *inputs, *output_grads, *recorded)
         return input_grads
-
-    def zeros(self, node: Node) -> Array:
-        """Return the gradient of an output that was not used."""
-        return self.tensor.full(node.shape, 0, node.dtype, self.backend)
 
     def source(self) -> str:
         """Return the host program and every kernel. If the user's names are known, comments describe the kernels."""

@@ -11,11 +11,11 @@ from collections.abc import Sequence
 from ..core.interning import toposort
 from ..ir.format_expressions import (
     ATOM_PRECEDENCE,
-    REDUCTION_NAMES,
     FormattedExpression,
     format_binary,
     format_call,
     format_number,
+    reduction_name,
 )
 from ..ir.gather import match_clamped_load
 from ..ir.kernel_ir import (
@@ -96,8 +96,7 @@ class Formula:
         assert isinstance(e, Op | ReduceExpr)
         if isinstance(e, ReduceExpr):
             dims = f", dim={', '.join(map(str, e.reduced(self.step.dims)))}" * self.step.kernel.is_nested
-            name, operands = REDUCTION_NAMES.get(e.operator.name, e.operator.name), ", ".join(x for x, _ in xs)
-            return f"{name}({operands}{dims})", ATOM_PRECEDENCE
+            return f"{reduction_name(e.operator.name)}({', '.join(x for x, _ in xs)}{dims})", ATOM_PRECEDENCE
         if e.operator is None:
             return format_call(e.dtype.name, None, xs)
         return format_call(e.operator.name, e.operator.symbol, xs)

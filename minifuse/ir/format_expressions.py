@@ -11,6 +11,11 @@ PREFIX_PRECEDENCE, ATOM_PRECEDENCE = 7, 9  # precedence of -x, and of texts that
 FormattedExpression = tuple[str, int]  # a text, and the precedence of its outermost operator
 
 
+def reduction_name(operator: str) -> str:
+    """Return the name of a reduction with an operator: sum for add."""
+    return REDUCTION_NAMES.get(operator, operator)
+
+
 def format_call(name: str, symbol: str | None, xs: Sequence[FormattedExpression]) -> FormattedExpression:
     """Format a function of operands: as a binary operator, a prefix operator, or a call."""
     if symbol and len(xs) == 2:

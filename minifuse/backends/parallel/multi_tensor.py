@@ -8,7 +8,7 @@ from functools import cache
 from itertools import accumulate
 
 from ...ir.kernel_ir import KernelParameter
-from ..llvm_linker import link_text
+from ..llvm_linker import copy_function, link_text
 from .driver import count_chunks
 
 MULTI_TENSOR_TEXT = """
@@ -32,7 +32,7 @@ entry:
   %words = add i64 %width, %numbers
   %inner = alloca i64, i64 %words
   %inner_numbers = getelementptr i64, ptr %inner, i64 %width
-  call void @copy_words(ptr %inner_numbers, ptr %given, i64 %numbers)
+  call void @copy(ptr %inner_numbers, ptr %given, i64 %numbers)
   br label %array
 
 array:                                                   ; the part of the range that is in this tensor
@@ -52,7 +52,7 @@ cut:
 run:
   %offset = mul i64 %k, %width
   %own = getelementptr i64, ptr %table, i64 %offset
-  call void @copy_words(ptr %inner, ptr %own, i64 %width)
+  call void @copy(ptr %inner, ptr %own, i64 %width)
   %first = sub i64 %from, %begin
   %last = sub i64 %to, %begin
   call void %kernel(i64 %first, i64 %last, ptr %inner)
@@ -63,31 +63,13 @@ array_end:
 return:
   ret void
 }
-
-define internal void @copy_words(ptr %to, ptr %from, i64 %count) {
-entry:
-  br label %look
-look:
-  %k = phi i64 [ 0, %entry ], [ %next, %one ]
-  %is_over = icmp eq i64 %k, %count
-  br i1 %is_over, label %return, label %one
-one:
-  %from_k = getelementptr i64, ptr %from, i64 %k
-  %to_k = getelementptr i64, ptr %to, i64 %k
-  %word = load i64, ptr %from_k
-  store i64 %word, ptr %to_k
-  %next = add i64 %k, 1
-  br label %look
-return:
-  ret void
-}
 """
 
 
 @cache
 def multi_tensor_kernel() -> int:
     """Return the address of the kernel that runs another kernel over several tensors; linked at first use."""
-    return link_text(MULTI_TENSOR_TEXT, ["multi_tensor"])["multi_tensor"]
+    return link_text(MULTI_TENSOR_TEXT + copy_function("i64"), ["multi_tensor"])["multi_tensor"]
 
 
 def make_job(

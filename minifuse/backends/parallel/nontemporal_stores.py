@@ -10,7 +10,7 @@ from functools import cache
 from math import prod
 
 from ...ir.kernel_ir import Kernel, LoopNest, ReadOutput
-from ..llvm_linker import link_text
+from ..llvm_linker import copy_function, link_text
 
 MIN_STREAM_BYTES = 1 << 25  # outputs of this total size leave the cache before another kernel reads them
 BUFFER_BYTES = 2048  # size of the buffer of one output
@@ -134,25 +134,6 @@ after_lines:
   ret void
 }
 
-; Copies a few bytes.
-define internal void @copy(ptr %to, ptr %from, i64 %bytes) {
-entry:
-  br label %look
-look:
-  %k = phi i64 [ 0, %entry ], [ %next, %one ]
-  %is_over = icmp sge i64 %k, %bytes
-  br i1 %is_over, label %return, label %one
-one:
-  %from_k = getelementptr i8, ptr %from, i64 %k
-  %to_k = getelementptr i8, ptr %to, i64 %k
-  %byte = load i8, ptr %from_k
-  store i8 %byte, ptr %to_k
-  %next = add i64 %k, 1
-  br label %look
-return:
-  ret void
-}
-
 !0 = !{i32 1}
 """
 
@@ -178,4 +159,5 @@ def stream_arguments(kernel: Kernel, nest: LoopNest, address: int, argument_coun
 @cache
 def stream_kernel() -> int:
     """Return the address of the kernel that runs another kernel with non-temporal stores; linked at first use."""
-    return link_text(STREAM_TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)), ["stream"])["stream"]
+    text = STREAM_TEXT.replace("BUFFER_BYTES", str(BUFFER_BYTES)) + copy_function("i8")
+    return link_text(text, ["stream"])["stream"]

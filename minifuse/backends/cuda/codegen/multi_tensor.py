@@ -1,13 +1,5 @@
 """Multi-tensor template: a block looks up its array in a table, and then runs the code for a single array.
 
-    def kernel(arrays, table, p0):
-        row = 5 * arrays[cuda.blockIdx.x]  # where the table tells of this block's array
-        out0 = f32_at(table, row)
-        in0 = f32_at(table, row + 1)
-        n0, fours, before = table[row + 2], table[row + 3], table[row + 4]
-        block = cuda.blockIdx.x - before  # counted from the first one of the array
-        ...
-
 `arrays` contains the index of each block's array. `table` has a row for each array: its addresses, its sizes, and the number
 of blocks of the arrays before it. The text contains neither the number of arrays nor their sizes.
 """

@@ -321,7 +321,7 @@ def test_no_launch_has_a_hazard(name, seed):
     addresses = [
         slots[slot].address + offset if slot >= 0 else offset for slot, offset in step.address_offsets()
     ]  # or positions
-    trace = mf.simt.trace(bound.plan(*addresses, *[float(n) for n in step.numbers]), seed=seed)
+    trace = mf.simt.trace(bound.plans(*addresses, *[float(n) for n in step.numbers])[0], seed=seed)
     assert trace.is_complete
     assert trace.hazards() == []
     np.testing.assert_array_equal(out.numpy(), expected)
@@ -345,7 +345,7 @@ def test_unaligned_addresses_are_loaded_one_element_at_a_time():
         mf.simt.trace(
             BACKEND.compile(Plan(lambda x: x + 1, [v]).steps[0])
             .load()
-            .plan(mf.zeros(64, backend=BACKEND).address, v.address)
+            .plans(mf.zeros(64, backend=BACKEND).address, v.address)[0]
         )
         for v in (x[:60], x[1:61])
     ]
@@ -358,7 +358,7 @@ def test_unaligned_addresses_are_loaded_one_element_at_a_time():
 def test_a_launch_runs_its_launch_plan():
     x, out = mf.ones(100, backend=BACKEND), mf.zeros(100, backend=BACKEND)
     bound = BACKEND.compile(Plan(lambda x: x * 2.5, [x]).steps[0]).load()
-    plan = bound.plan(out.address, x.address, 2.5)
+    plan = bound.plans(out.address, x.address, 2.5)[0]
     assert plan.grid == bound.geometry.grid
     assert plan.block == bound.geometry.block
     assert out.tolist() == [0] * 100  # nothing has run yet

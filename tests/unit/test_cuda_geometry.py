@@ -88,7 +88,7 @@ def launch(function, *inputs, misaligned=False):
     bound = simulated().compile(step).load()
     count = len(step.outputs) + len(step.inputs)
     addresses = [(k + 1) << 20 | 4 * misaligned for k in range(count)]  # nobody looks what is there
-    return bound.plan(*addresses)
+    return bound.plans(*addresses)[0]
 
 
 def check(function, *inputs, times=1, misaligned=False):

@@ -167,7 +167,7 @@ def run(case, schedule, start=0):
         layouts = [*outputs, *case.inputs]
         bound_kernel = CudaKernelLauncher(BACKEND.device, case.kernel, nest, layouts, rows)
         addresses = [x.ctypes.data for x in found] + [x.ctypes.data + 4 * start for x in flats]
-        trace = simt.trace(bound_kernel.plan(*addresses), limit=None)
+        trace = simt.trace(bound_kernel.plans(*addresses)[0], limit=None)
     assert trace.hazards() == []
     views = [
         as_strided(x[start:], layout.shape, [4 * s for s in layout.strides]).astype("f8")
@@ -255,7 +255,7 @@ def test_no_thread_past_the_end_stores_the_last_vector_of_columns_again():
     _, launcher = bound(lambda x: x.sum(0), x)
     assert launcher.text.wide
     assert launcher.geometry.grid[0] * launcher.text.schedule.tiles[0].length > 516
-    trace = simt.trace(launcher.plan(out.ctypes.data, x.address), limit=None)
+    trace = simt.trace(launcher.plans(out.ctypes.data, x.address)[0], limit=None)
     assert trace.hazards() == []
     np.testing.assert_allclose(out, a.sum(0, dtype="f8"), rtol=1e-5)
 
@@ -267,7 +267,7 @@ def test_rows_that_are_not_aligned_are_computed_once(shape):
     tensors = mf.tensor(x, backend=BACKEND), mf.tensor(row, backend=BACKEND)
     out = np.full(shape, np.nan, "f4")
     _, launcher = bound(lambda x, row: mf.exp(x) + row, *tensors)
-    trace = simt.trace(launcher.plan(out.ctypes.data, *[t.address for t in tensors]), limit=None)
+    trace = simt.trace(launcher.plans(out.ctypes.data, *[t.address for t in tensors])[0], limit=None)
     assert trace.hazards() == []
     np.testing.assert_allclose(out, np.exp(x.astype("f8")) + row, rtol=1e-5, atol=1e-6)
     stores = trace.events.address[trace.events.kind == 1]
@@ -282,7 +282,7 @@ def test_contractions_in_chunks_of_shared_memory(m, n, k):
     _, launcher = bound(lambda x, y: abs(x.unsqueeze(1) - y).sum(2), x, y)
     assert launcher.text.schedule.staged
     out = np.full((m, n), np.nan, "f4")
-    trace = simt.trace(launcher.plan(out.ctypes.data, x.address, y.address), limit=None)
+    trace = simt.trace(launcher.plans(out.ctypes.data, x.address, y.address)[0], limit=None)
     assert trace.hazards() == []
     np.testing.assert_allclose(out, abs(a[:, None].astype("f8") - b).sum(2), rtol=1e-5)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from minifuse import simt
 from minifuse.backends.codegen.gpu_facts import MAX_GRID_YZ
+from minifuse.backends.cuda.launch_plan import LaunchPlan
 from minifuse.backends.cuda.matmul import launches as planning
 from minifuse.backends.cuda.matmul.element_types import MIN_TALL_PARTS
 from minifuse.backends.cuda.matmul.gemv import dot_tile, max_rows, row_tile
@@ -70,11 +71,17 @@ def plan_of(out, a, b, multiprocessors=4):
     )
 
 
+def launch_plan(launch, pointer):
+    """One launch of a matmul, for the interpreter."""
+    arguments = tuple(pointer(x) if isinstance(x, OperandAddress) else x for x in launch.arguments)
+    return LaunchPlan(launch.kernel.function, launch.grid, launch.block, arguments, launch.kernel.shared)
+
+
 def traces(plan, out, a, b, is_traced=False):
     """Do the launches of a plan; gives a trace of each, if asked for."""
     workspace = np.full(plan.workspace // out.itemsize, 77, out.dtype)
     pointer = pointers_to((out, a, b, workspace))
-    return [(simt.trace if is_traced else simt.run)(launch.make_plan(pointer)) for launch in plan.launches]
+    return [(simt.trace if is_traced else simt.run)(launch_plan(launch, pointer)) for launch in plan.launches]
 
 
 def empty_for(a, b):

@@ -95,7 +95,7 @@ def test_arrays_that_begin_anywhere_beside_such_that_do_not(monkeypatch):
     *_, bound = bound_step(lambda *xs: tuple(scaled(xs, 0.5, 2.5)), *xs)
     outs = [mf.zeros(x.size, backend=BACKEND) for x in sorted(xs, key=lambda x: -x.size)]
     pairs = zip(outs, sorted(xs, key=lambda x: -x.size), strict=True)
-    trace = simt.trace(bound.plan(*[x.address for pair in pairs for x in pair], 0.5, 2.5))
+    trace = simt.trace(bound.plans(*[x.address for pair in pairs for x in pair], 0.5, 2.5)[0])
     names = [info.name for info in trace.arrays]
     widths = {names[k]: set(trace.events.nbytes[trace.events.array == k]) for k in range(len(names))}
     assert [max(widths[f"in0[{k}]"]) for k in range(5)] == [4, 16, 4, 4, 16]  # 130, 129, 66, 65, 64
@@ -165,7 +165,7 @@ def test_no_hazard(seed):
     outs = [mf.zeros(x.size, backend=BACKEND) for x in xs]
     slots = [*xs, *outs]
     trace = simt.trace(
-        bound.plan(*[slots[slot].address + offset for slot, offset in step.address_offsets()], 0.5, 2.5), seed=seed
+        bound.plans(*[slots[slot].address + offset for slot, offset in step.address_offsets()], 0.5, 2.5)[0], seed=seed
     )
     assert trace.is_complete
     assert trace.hazards() == []
@@ -196,7 +196,7 @@ def test_the_interpreter_finds_a_size_that_is_wrong(place):
 def test_the_interpreter_finds_two_arrays_in_one_place():
     bound, _, _, addresses = bound_doubling((40, 40))
     same = (*addresses[:2], addresses[0], addresses[3])
-    trace = simt.trace(bound.plan(*same, 2.0))
+    trace = simt.trace(bound.plans(*same, 2.0)[0])
     assert any("race" in str(hazard) or type(hazard).__name__.startswith("Race") for hazard in trace.hazards())
 
 
@@ -252,7 +252,7 @@ def test_at_most_so_many_tables_are_cached():
 
 def test_a_launch_runs_its_launch_plan():
     bound, xs, outs, addresses = bound_doubling((5, 70))
-    plan = bound.plan(*addresses, 2.5)
+    plan = bound.plans(*addresses, 2.5)[0]
     assert (plan.grid, plan.block) == (bound.geometry.grid, bound.geometry.block)
     assert not any(out.numpy().any() for out in outs)
     simt.run(plan)

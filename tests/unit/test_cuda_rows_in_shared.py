@@ -68,7 +68,7 @@ def trace_of(function, arrays, **changes):
     bound = BACKEND.compile(step).load()
     out = np.full(step.shape, np.nan, arrays[0].dtype)
     numbers = [float(n) for n in step.numbers]
-    launch = bound.plan(out.ctypes.data, *[t.address for t in tensors], *numbers)
+    launch = bound.plans(out.ctypes.data, *[t.address for t in tensors], *numbers)[0]
     return simt.trace(launch._replace(**changes), limit=None), out
 
 
@@ -134,7 +134,7 @@ def test_other_types_wait_too(dtype, waiting):
 
     tensor = mf.tensor(a, backend=BACKEND)
     (step,) = Plan(largest, (tensor,)).steps
-    launch = BACKEND.compile(step).load().plan(np.zeros(a.shape, bool).ctypes.data, tensor.address)
+    launch = BACKEND.compile(step).load().plans(np.zeros(a.shape, bool).ctypes.data, tensor.address)[0]
     counts = reads(simt.trace(launch), "in0").reshape(a.shape)
     assert set(counts[: -1 if waiting == "registers" else None].ravel().tolist()) == {1}
     assert (largest(tensor).numpy() == largest(mf.tensor(a)).numpy()).all()

@@ -76,7 +76,7 @@ def test_there_is_no_hazard():
     g, index = given(300, 40)
     a, i = mf.tensor(g, backend=BACKEND), mf.tensor(index, backend=BACKEND)
     out = np.full((ROWS, 40), np.nan, "f4")
-    launch = bound(a, i).plan(out.ctypes.data, i.address, 0, a.address)
+    launch = bound(a, i).plans(out.ctypes.data, i.address, 0, a.address)[0]
     trace = simt.trace(launch, limit=None)
     assert trace.is_complete
     assert trace.hazards() == []

@@ -22,7 +22,7 @@ from minifuse.ir.step_kernels import MatmulKernel
 
 from ..cuda.cores import take
 from .test_cuda_matmul_fusion import whole
-from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, layout_of, pointers_to
+from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, launch_plan, layout_of, pointers_to
 
 A, B, DOT = Load(0, float32), Load(1, float32), Accumulator(float32)
 WAYS = {  # views of a and of b, and the names of the launches
@@ -101,7 +101,7 @@ def multiplied(kernel, a, b, out=None, multiprocessors=4):
             play(launch, memory)
         else:
             is_half = launch.kernel.signature[0] == "*i32"  # two bf16 in 32 bits
-            simt.run(launch.make_plan(pointers_to([*bases, room.view(np.int32) if is_half else room])))
+            simt.run(launch_plan(launch, pointers_to([*bases, room.view(np.int32) if is_half else room])))
     return out, [launch.kernel.name for launch in plan.launches]
 
 

@@ -282,7 +282,7 @@ def test_one_sweep_reads_a_row_once_for_both_reductions(no_row_is_kept, monkeypa
         x = mf.tensor(operands("x", (2, length))[0], backend=BACKEND)
         (step,) = Plan(function, (x,)).steps
         out = np.full((2, length), np.nan, "f4")
-        launch = BACKEND.compile(step).load().plan(out.ctypes.data, x.address, *map(float, step.numbers))
+        launch = BACKEND.compile(step).load().plans(out.ctypes.data, x.address, *map(float, step.numbers))[0]
         trace = simt.trace(launch, limit=None)
         assert trace.hazards() == []
         assert set(reads(trace, "in0").tolist()) == {2 if function is softmax else 1}

@@ -65,7 +65,7 @@ def test_each_neighbor_computes_the_same_without_a_race(name):
     assert near
     for schedule in near[::2]:
         result[...] = 0
-        launch = launcher.variant(True, lambda *_, schedule=schedule: schedule).plan(*values)
+        launch = launcher.variant(True, lambda *_, schedule=schedule: schedule).plans(*values)[0]
         assert not simt.trace(launch).hazards(), schedule
         simt.run(launch)
         np.testing.assert_allclose(result.numpy(), expected, rtol=1e-5, err_msg=f"{schedule}")

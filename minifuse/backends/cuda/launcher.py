@@ -37,7 +37,7 @@ from .geometry import (
     geometry_of,
     line_geometry,
 )
-from .launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
+from .launch_plan import CudaLauncher, DeviceLaunch, KernelArgument, ReadyLaunch
 from .matmul.launches import plan_matmul
 from .matmul.operands import (
     OUT,
@@ -61,7 +61,7 @@ ALL_ALIGNED = True, True, True
 Dim3 = tuple[int, int, int]
 
 
-class CudaKernelLauncher:
+class CudaKernelLauncher(CudaLauncher):
     """A kernel with all arguments of its launch that do not change from call to call."""
 
     def __init__(
@@ -118,15 +118,6 @@ class CudaKernelLauncher:
         loaded = device.load(text.text, lambda: self.kernel, self.argument_types, threads, blocks, use_cache=not functions)
         self.run = device.prepare(loaded, self.geometry, self.shared)
 
-    def __call__(self, *values: Any) -> None:
-        """Launch with the addresses of outputs and inputs, and with numbers."""
-        launcher = self.launcher_for(values)
-        arguments = launcher.arguments(values)
-        try:
-            launcher.run(*arguments)
-        except Exception as error:
-            launcher.device.recover(launcher.run, arguments, error)
-
     def launcher_for(self, values: Sequence[Any]) -> "CudaKernelLauncher":
         """Return this launcher, or one without vectors if an address is not aligned for them."""
         return self.unaligned() if self.unaligned and not self.is_aligned(values) else self
@@ -145,12 +136,6 @@ class CudaKernelLauncher:
         arguments += [IF_ALIGNED] * (self.vectorized_count is not None)
         launch = self.device.fast_entry([(self.run, arguments)], kinds, self, self.vector_operands, self.vectorized_count)
         return self if launch is None else launch
-
-    def plan(self, *values: Any) -> LaunchPlan:
-        """Return the launch without running it."""
-        launcher = self.launcher_for(values)
-        grid, block = launcher.geometry
-        return LaunchPlan(launcher.kernel, grid, block, tuple(launcher.arguments(values)), launcher.shared)
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph."""
@@ -239,7 +224,7 @@ def prepare_kernels(device: "CudaDevice", kernels: Iterable[tuple[GpuKernel, Dim
     return load_all(partial(prepare_kernel, device, *x) for x in kernels)
 
 
-class CudaMatmulLauncher:
+class CudaMatmulLauncher(CudaLauncher):
     """A matrix product with its prologue and epilogue.
 
     Its kernels also depend on whether addresses are multiples of 16 bytes.
@@ -270,14 +255,6 @@ class CudaMatmulLauncher:
         prepared = prepare_kernels(device, [(x.kernel, x.grid, x.block) for x in plan.launches])
         runs = list(zip(prepared, plan.launches, strict=True))
         self.prepared[aligned] = runs, plan.workspace
-
-    def __call__(self, *values: Any) -> None:
-        """Launch with the addresses of outputs and inputs, and with numbers."""
-        for run, _, arguments, _ in self.ready_launches(*values):
-            try:
-                run(*arguments)
-            except Exception as error:
-                self.device.recover(run, arguments, error)
 
     def fast_entry(self) -> Launcher:
         """Return the fast launch path. Launches that may not run twice have none."""
@@ -361,11 +338,6 @@ class CudaMatmulLauncher:
             arguments = [launch_argument(x, kind, pointer, numbers) for x, kind in zip(resolved, kinds, strict=True)]
             ready.append(ReadyLaunch(run, kinds, arguments, (owner, *maps.values()) if maps else owner))
         return ready
-
-    def plans(self, *values: Any) -> list[LaunchPlan]:
-        """Return the launches without running them."""
-        numbers = self.convert_numbers(values)
-        return [launch.make_plan(pointer, numbers) for _, launch, pointer, _ in self.bound_launches(values)]
 
     def convert_numbers(self, values: Sequence[Number]) -> list[int | np.generic]:
         """Convert the numbers of a call to the types of the kernel's parameters."""

@@ -27,7 +27,7 @@ from .codegen.multi_tensor import generate_multi_tensor_kernel
 from .compiler import kernel_from_text
 from .geometry import THREADS, VECTOR_WIDTH, LaunchGeometry, line_geometry
 from .intrinsics.pointer_table import DEVICE_FUNCTIONS
-from .launch_plan import KernelArgument, LaunchPlan, ReadyLaunch
+from .launch_plan import CudaLauncher, KernelArgument, ReadyLaunch
 from .launcher import ALIGNMENT_MASK, to_kernel_number
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ MAX_CACHED_TABLES = 8  # one table per set of addresses
 VECTORIZED_COUNT_INDEX = 1  # index, in a row of `array_sizes`, of the number of elements processed four at a time
 
 
-class CudaMultiTensorLauncher:
+class CudaMultiTensorLauncher(CudaLauncher):
     """A pointwise kernel over several arrays, the largest first, bound to everything except addresses and numbers."""
 
     def __init__(
@@ -68,22 +68,12 @@ class CudaMultiTensorLauncher:
         self.tables: dict[tuple[int, ...], MemoryBuffer] = {}  # in order of last use
         self.lock = Lock()
 
-    def __call__(self, *values: Any) -> None:
-        """Launch with the addresses of outputs and inputs of each array in turn, and with numbers."""
-        self.launch(self.ready_launches(*values)[0].arguments)
-
-    def launch(self, arguments: Sequence[KernelArgument]) -> None:
-        """Launch with all arguments of the kernel."""
-        try:
-            self.run(*arguments)
-        except Exception as error:
-            self.device.recover(self.run, arguments, error)
-
     def fast_entry(self) -> Launcher:
         """Return the fast launch path. It still looks up the table of the addresses."""
 
         def fallback(arrays: int, table: int, *numbers: Number) -> None:
-            self.launch([arrays, table, *self.to_kernel_numbers(numbers)])
+            given: list[KernelArgument] = [arrays, table, *self.to_kernel_numbers(numbers)]
+            self.run_launches([ReadyLaunch(self.run, self.argument_types, given)])
 
         arguments, count = list(map(CallValue, range(len(self.argument_types)))), len(self.spans)
         launch = self.device.fast_entry([(self.run, arguments)], self.argument_types, fallback)
@@ -95,11 +85,6 @@ class CudaMultiTensorLauncher:
             launch(self.arrays.address, table.address, *values[count:])
 
         return launch_with_table
-
-    def plan(self, *values: Any) -> LaunchPlan:
-        """Return the launch without running it."""
-        arguments = tuple(self.ready_launches(*values)[0].arguments)
-        return LaunchPlan(self.kernel, self.geometry.grid, self.geometry.block, arguments)
 
     def ready_launches(self, *values: Any) -> list[ReadyLaunch]:
         """Return the launch for use in a graph, which keeps the table allocated."""

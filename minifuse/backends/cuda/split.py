@@ -33,7 +33,7 @@ from ..codegen.gpu_schedule import ChunkedAxis, Split, choose_schedule, choose_s
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
 from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel, has_many_sums
-from .launch_plan import LaunchPlan, ReadyLaunch
+from .launch_plan import CudaLauncher, ReadyLaunch
 from .launcher import CudaKernelLauncher
 
 if TYPE_CHECKING:
@@ -223,7 +223,7 @@ class SplitPlan:
         return [self.arrays[e.index - self.inputs] for e in self.results.values() if isinstance(e, Load)]
 
 
-class SplitLauncher:
+class SplitLauncher(CudaLauncher):
     """The launches of a step whose reductions are split over the grid."""
 
     def __init__(self, device: "CudaDevice", plan: SplitPlan) -> None:
@@ -233,12 +233,6 @@ class SplitLauncher:
         self.value_count = len(operands) + len(plan.kernel.find_all(KernelParameter))
         loaded = load_all([partial(load_part, device, part) for part in plan.parts])
         self.launchers = [(launcher, part.sources) for launcher, part in zip(loaded, plan.parts, strict=True)]
-
-    def __call__(self, *values: Any) -> None:
-        """Launch with the addresses of outputs and inputs, and with numbers."""
-        workspace = self.device.pool.allocate(self.nbytes)
-        for launcher, arguments in self.resolve(values, workspace.address):
-            launcher(*arguments)
 
     def resolve(self, values: Sequence[Any], workspace: int) -> list[tuple[CudaKernelLauncher, list[Any]]]:
         """Return each launcher with its values."""
@@ -281,11 +275,6 @@ class SplitLauncher:
         buffer = self.device.pool.allocate(self.nbytes)
         resolved = self.resolve(values, buffer.address)
         return [x._replace(owner=buffer) for launcher, arguments in resolved for x in launcher.ready_launches(*arguments)]
-
-    def plans(self, *values: Any) -> list[LaunchPlan]:
-        """Return the launches without running them."""
-        buffer = self.device.pool.allocate(self.nbytes)
-        return [launcher.plan(*arguments) for launcher, arguments in self.resolve(values, buffer.address)]
 
 
 def load_part(device: "CudaDevice", part: Part) -> CudaKernelLauncher:

@@ -18,7 +18,7 @@ from ....simt import Pointer
 from ...base import Launcher
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...fast_call import CallValue, encode_argument
-from ..launch_plan import DeviceLaunch, KernelArgument, LaunchPlan, ReadyLaunch
+from ..launch_plan import CudaLauncher, DeviceLaunch, KernelArgument, ReadyLaunch
 from ..launcher import ALIGNMENT_MASK, prepare_kernels
 from ..tile_shapes import GpuKernel
 from . import backward, forward
@@ -148,7 +148,7 @@ def attention_cost(function: CompositeOp, outputs: Sequence[Layout], inputs: Seq
     return len(plan_attention(function, outputs, inputs)), flops
 
 
-class CudaAttentionLauncher:
+class CudaAttentionLauncher(CudaLauncher):
     """A launcher of a composite function. Which kernel it launches also depends on the alignment of the addresses."""
 
     def __init__(
@@ -165,14 +165,6 @@ class CudaAttentionLauncher:
         prepared = prepare_kernels(self.device, [(x.kernel, x.grid, x.block) for x in launches])
         self.prepared[is_aligned] = list(zip(prepared, launches, strict=True))
 
-    def __call__(self, *addresses: int) -> None:
-        """Launch with the addresses of outputs and inputs."""
-        for run, _, arguments, _ in self.ready_launches(*addresses):
-            try:
-                run(*arguments)
-            except Exception as error:
-                self.device.recover(run, arguments, error)
-
     def fast_entry(self) -> Launcher:
         """Return the fast launch path, which requires that all addresses are multiples of 16."""
         count, launches = len(self.spans), []
@@ -187,13 +179,6 @@ class CudaAttentionLauncher:
         """Return the launches for use in a graph."""
         runs = self.prepared_launches(addresses)
         return [ReadyLaunch(run, launch.kernel.signature, self.arguments(launch, addresses)) for run, launch in runs]
-
-    def plans(self, *addresses: int) -> list[LaunchPlan]:
-        """Return the launches without running them."""
-        return [
-            LaunchPlan(x.kernel.function, x.grid, x.block, tuple(self.arguments(x, addresses)), x.kernel.shared)
-            for _, x in self.prepared_launches(addresses)
-        ]
 
     def prepared_launches(self, addresses: Sequence[int]) -> list[tuple[DeviceLaunch, AttentionLaunch]]:
         """Return the prepared launches for the alignment of these addresses."""

@@ -7,8 +7,6 @@ from collections.abc import Callable, Sequence
 from math import prod
 from typing import NamedTuple
 
-import numpy as np
-
 from ....core.dtypes import int64
 from ....core.layout import Layout
 from ....core.rounding import ceil_div
@@ -19,7 +17,6 @@ from ...codegen.expression_printer import operand_name
 from ...codegen.gpu_facts import MAX_GRID_YZ
 from ...matmul.problem import MatmulOperand, MatmulProblem, matmul_problem
 from ..device.tensor_maps import TensorMapBox
-from ..launch_plan import KernelArgument, LaunchPlan
 from ..tile_shapes import GpuKernel
 from .element_types import MAX_TALL_BLOCKS, MIN_TALL_PARTS, SUM_PARTS_BLOCK, make_sum_parts
 from .epilogue import AXES, GemmHooks, build_hooks, hook_expressions
@@ -59,20 +56,6 @@ class GpuGemmLaunch(NamedTuple):
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
     arguments: tuple[Argument, ...]  # of the types in the kernel's signature
-
-    def make_plan(self, pointer: PointerOf, numbers: Sequence[int | np.generic] = ()) -> LaunchPlan:
-        """Return the launch plan; `pointer` converts each operand address to an address or an interpreter's pointer."""
-        arguments = tuple(
-            numbers[x.position] if isinstance(x, NumberArgument) else resolve_argument(x, pointer) for x in self.arguments
-        )
-        return LaunchPlan(self.kernel.function, self.grid, self.block, arguments, self.kernel.shared)
-
-
-def resolve_argument(x: OperandAddress | TensorMapArgument | float, pointer: PointerOf) -> KernelArgument:
-    """Replace an operand's address or tensor map by a pointer. Other arguments are returned unchanged."""
-    if isinstance(x, TensorMapArgument):
-        return pointer(x.address)
-    return pointer(x) if isinstance(x, OperandAddress) else x
 
 
 class GpuGemmPlan(NamedTuple):

@@ -27,6 +27,7 @@ from minifuse.core.layout import Layout, row_major
 from minifuse.core.operators import add, maximum
 from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, reduce_expr
 from minifuse.ir.monoids import FIRST_EXTREME
+from minifuse.ir.steps import Step
 from project.benchmarks.fusion_corpus import TWENTY
 
 from ..cuda.simulated import simulated
@@ -158,14 +159,12 @@ def run(case, schedule, start=0):
     flats = [np.concatenate([np.zeros(start), random.integers(-9, 9, x.span()[1])]).astype("f4") for x in case.inputs]
     outputs = layouts_of_outputs(case.kernel, case.shape, case.dims)
     found = [np.full(layout.span()[1], np.nan, "f4") for layout in outputs]
-    rows = tuple(1 if d in case.dims else n for d, n in enumerate(case.shape))
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(select, "choose_schedule", lambda *facts: schedule)
         patch.setattr(select, "has_template", lambda *facts: False)
         patch.setattr(select, "is_read_again", lambda *facts: False)
-        nest = nest_of(case.kernel, case.shape, case.dims, case.inputs)
-        layouts = [*outputs, *case.inputs]
-        bound_kernel = CudaKernelLauncher(BACKEND.device, case.kernel, nest, layouts, rows)
+        step = Step.of_layouts(case.kernel, case.shape, case.dims, outputs, list(case.inputs))
+        bound_kernel = CudaKernelLauncher(BACKEND.device, step)
         addresses = [x.ctypes.data for x in found] + [x.ctypes.data + 4 * start for x in flats]
         trace = simt.trace(bound_kernel.plans(*addresses)[0], limit=None)
     assert trace.hazards() == []

@@ -56,12 +56,6 @@ class CudaKernel(Executable):
         self.device, self.kernel, self.functions = device, kernel, functions
 
     @cached_property
-    def layouts(self) -> list[Layout]:
-        """The layouts of outputs and inputs."""
-        outputs, inputs = self.step.layouts()
-        return [*outputs, *inputs]
-
-    @cached_property
     def nest(self) -> LoopNest:
         """The loops."""
         return self.step.loop_nest()
@@ -130,14 +124,14 @@ class CudaKernel(Executable):
             return do_nothing
         if not self.nest.points:
             return self.load_empty_reduction()
-        rows, indexed_layouts = self.step.row_shape, self.step.indexed_layouts()
         if self.split is not None:
             return SplitLauncher(self.device, self.split)
-        return CudaKernelLauncher(self.device, self.kernel, self.nest, self.layouts, rows, self.functions, indexed_layouts)
+        return CudaKernelLauncher(self.device, self.step, self.functions)
 
     def load_empty_reduction(self) -> Launcher:
         """Load a kernel whose rows are empty: each reduction is its identity, and the rest is computed once per row."""
-        kernel, layouts, indexed_layouts = self.kernel, self.layouts, self.step.indexed_layouts()
+        kernel, (outputs, inputs), indexed_layouts = self.kernel, self.step.layouts(), self.step.indexed_layouts()
+        layouts = [*outputs, *inputs]
         expressions, input_indices = renumber_operands(
             [replace(e, ReduceExpr, identity_of_reduction) for e in kernel.row_outputs]
         )

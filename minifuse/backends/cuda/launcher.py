@@ -16,6 +16,7 @@ from ...core.layout import Layout
 from ...core.rounding import ceil_div
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter, Load, LoopNest, ReadOutput
 from ...ir.step_kernels import MatmulKernel
+from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import MemoryBuffer, round_to_size_class
 from ...simt import Pointer
@@ -67,22 +68,21 @@ class CudaKernelLauncher(CudaLauncher):
     def __init__(
         self,
         device: "CudaDevice",
-        kernel: Kernel,
-        nest: LoopNest,
-        layouts: Sequence[Layout],
-        rows: tuple[int, ...],
+        step: Step,
         functions: dict[str, Callable[..., Number]] | None = None,
-        raws: Sequence[Layout] = (),
         split: Split | None = None,
         has_constants: bool = True,
         is_aligned: bool = True,
         find_schedule: FindSchedule | None = None,
     ) -> None:
-        axes = () if split is None else split.axes
+        kernel, nest, raws, rows = step.kernel, step.loop_nest(), step.indexed_layouts(), step.row_shape
+        assert isinstance(kernel, Kernel)
+        (outputs, inputs), axes = step.layouts(), () if split is None else split.axes
+        layouts = [*outputs, *inputs]
         self.generation = kernel, nest, raws, is_aligned, axes, has_constants
         self.text = text = generate_kernel(*self.generation, find_schedule or device.find_schedule)
-        fixed = device, kernel, nest, layouts, rows, functions, raws, split, has_constants
-        self.variant = partial(CudaKernelLauncher, *fixed)  # for other addresses, or with another schedule
+        # For other addresses, or with another schedule:
+        self.variant = partial(CudaKernelLauncher, device, step, functions, split, has_constants)
         self.unaligned = cache(partial(self.variant, False)) if text.schedule and text.wide else None
         self.geometry = kernel_geometry(text, nest, split)
         self.dtypes = [*[e.dtype for e in (*kernel.outputs, *kernel.find_all(Load))], *kernel.indexed_dtypes()]

@@ -231,7 +231,7 @@ class SplitLauncher(CudaLauncher):
         self.nbytes = round_to_size_class(plan.workspace)
         operands = [*plan.step.outputs, *plan.step.inputs, *plan.step.indexed_layouts()]
         self.value_count = len(operands) + len(plan.kernel.find_all(KernelParameter))
-        loaded = load_all([partial(load_part, device, part) for part in plan.parts])
+        loaded = load_all([partial(CudaKernelLauncher, device, x.step, None, x.split, x.has_constants) for x in plan.parts])
         self.launchers = [(launcher, part.sources) for launcher, part in zip(loaded, plan.parts, strict=True)]
 
     def resolve(self, values: Sequence[Any], workspace: int) -> list[tuple[CudaKernelLauncher, list[Any]]]:
@@ -275,15 +275,3 @@ class SplitLauncher(CudaLauncher):
         buffer = self.device.pool.allocate(self.nbytes)
         resolved = self.resolve(values, buffer.address)
         return [x._replace(owner=buffer) for launcher, arguments in resolved for x in launcher.ready_launches(*arguments)]
-
-
-def load_part(device: "CudaDevice", part: Part) -> CudaKernelLauncher:
-    """Load one launch of a sequence."""
-    step = part.step
-    assert isinstance(step.kernel, Kernel)
-    outputs, inputs = step.layouts()
-    layouts, rows = [*outputs, *inputs], step.row_shape
-    indexed = step.indexed_layouts()
-    return CudaKernelLauncher(
-        device, step.kernel, step.loop_nest(), layouts, rows, None, indexed, part.split, part.has_constants
-    )

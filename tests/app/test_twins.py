@@ -246,6 +246,7 @@ CHOICES = {
 }
 
 
+@pytest.mark.sampled(2, each="module")
 @pytest.mark.parametrize(
     ("module", "choices"),
     [

@@ -113,6 +113,7 @@ def test_long_reductions_show_several_reads_per_frame():
         assert sum(kind == LOAD for frame in frames for _, kind in frame.kinds) == 512
 
 
+@pytest.mark.sampled(3, each="subject")
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize(("subject", "shape", "pieces"), [(ROWS, LONG, 4), (LARGEST, LONG, 4), (COLUMNS, TALL, 16)])
 def test_large_reductions_have_pieces_and_a_second_stage(subject, shape, pieces, backend):
@@ -157,6 +158,7 @@ def test_source_counts_reads_at_their_line():
         assert text in next(iter(counted))
 
 
+@pytest.mark.sampled(3, each="subject")
 @pytest.mark.parametrize("backend", folds.BACKENDS)
 @pytest.mark.parametrize("subject", folds.SUBJECTS)
 @pytest.mark.parametrize("shape", [(), (4, 12), (1, 1)])

@@ -45,6 +45,7 @@ def test_example_functions_have_the_expected_kernel_counts():
     assert {example.name: len(example_parts(example.name).parts) for example in functions.FUSED} == COUNTS
 
 
+@pytest.mark.sampled(3, each="example")
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 33])
@@ -64,6 +65,7 @@ def test_picture_agrees_with_explain(example, backend, rows):
         assert refusal.reason in cell.label
 
 
+@pytest.mark.sampled(3, each="example")
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 33, 1024])
@@ -230,6 +232,7 @@ def assert_steps_reach_kernels(found: FunctionParts) -> None:
         assert [f"%{k}" for k in ends] == [value.partition(" = ")[0] for value in (no.producer, no.consumer)]
 
 
+@pytest.mark.sampled(3, each="example")
 @EACH
 @pytest.mark.parametrize("backend", fusion.BACKENDS)
 @pytest.mark.parametrize("rows", [1, 8, 256])

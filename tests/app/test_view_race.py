@@ -260,6 +260,7 @@ def test_damaged_results_file_is_an_error_with_its_path(tmp_path, name, text):
         race.load_results(name, tmp_path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", race.result_files())
 def test_page_shows_each_saved_file(page, name):
     at = page.run()

@@ -24,7 +24,7 @@ def programs(longest=30, **options):
 
 def share(part):
     """Settings for a part of the profile's examples: those that are cheap more often, those that compile less."""
-    return settings(max_examples=max(1, int(EXAMPLES * part)))
+    return settings(max_examples=max(6, int(EXAMPLES * part)))
 
 
 def check(program, backend="python", gradients=0, seeds=(1, 2)):

@@ -179,6 +179,7 @@ def test_reductions_of_empty_arrays(name, shape, backend):
         check(name, call(name, x, (dim,)), a, (dim,))
 
 
+@pytest.mark.sampled(2, each="name")
 @every_fold
 def test_special_values(name, backend):
     """NaN, infinities, ties and zeros of both signs, a row each."""

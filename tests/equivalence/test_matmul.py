@@ -143,6 +143,7 @@ def test_gradients_of_every_rank(left, right, backend):
     check_gradients(lambda a, b: a @ b, a, b)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("left", "right"), [("sliced", "permuted"), ("flipped", "expanded"), ("one row repeated", "flipped")]
 )

@@ -87,6 +87,7 @@ SQUARES = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @every_backend
 @pytest.mark.parametrize("name", SQUARES)
 def test_rows_and_columns_of_a_square_are_not_mixed_up(backend, name):

@@ -38,6 +38,7 @@ COINCIDENCES = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", COINCIDENCES)
 def test_the_same_tensor_twice_then_two_tensors(name, backend):

@@ -316,12 +316,14 @@ FOUND = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(2, each="function")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("function", FOUND, ids=lambda f: f.__name__)
 def test_earlier_failures_stay_fixed(function, backend):
     agree(function, np.random.default_rng(0).uniform(-2, 2, (4, 5)).astype("float32"), backend=backend)
 
 
+@pytest.mark.sampled(2, each="backend")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("part", [np.s_[1:], np.s_[:-1, ::-1], np.s_[::2, 1:], np.s_[...], np.s_[::-1]], ids=str)
 def test_arguments_that_overlap(part, backend):

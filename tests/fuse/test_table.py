@@ -360,6 +360,7 @@ SEVERAL = {
 }
 
 
+@pytest.mark.sampled(2, each="case")
 @on_each_backend
 @pytest.mark.parametrize("case", SEVERAL)
 def test_several_reductions_over_equal_dims_are_one_kernel(case, backend):
@@ -413,6 +414,7 @@ EPILOGUES = {
 }
 
 
+@pytest.mark.sampled(2, each="case")
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
 @pytest.mark.parametrize("case", EPILOGUES)
 def test_a_product_and_its_epilogue_are_one_kernel(case, backend):

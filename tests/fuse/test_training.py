@@ -140,6 +140,7 @@ def whole_step(model, optimizer, x, y):
     return loss
 
 
+@pytest.mark.sampled(2, each="model")
 @pytest.mark.parametrize("optimizer", OPTIMIZERS)
 @pytest.mark.parametrize("model", MODELS, ids=lambda m: m.__name__)
 def test_a_complete_training_step(model, optimizer):

@@ -32,6 +32,7 @@ LAYOUTS = {
 }
 
 
+@pytest.mark.sampled(3, each="layout")
 @pytest.mark.parametrize("layout", LAYOUTS)
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i1", "u2", "i4", "i8", "u8", "?", "c8"])
 def test_strided_arrays_are_read_and_written_in_place(layout, dtype):

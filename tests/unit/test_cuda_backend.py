@@ -171,6 +171,7 @@ def result(shape, dtype=float64):
     return Operand.empty(shape, dtype)
 
 
+@pytest.mark.sampled(3, each="function")
 @every_view
 @pytest.mark.parametrize(
     ("function", "expected"),
@@ -203,6 +204,7 @@ def test_map_a_function_with_a_loop():
     assert out.data.tolist() == [0, 1, 7, 16, 111, 118]
 
 
+@pytest.mark.sampled(3, each="function")
 @every_view
 @pytest.mark.parametrize(
     ("function", "expected"),
@@ -229,6 +231,7 @@ def product(a, b):
 product.identity = 1
 
 
+@pytest.mark.sampled(3, each="function")
 @every_view
 @pytest.mark.parametrize(
     ("function", "numpy"), [(op.add, np.sum), (op.maximum, np.max), (product, np.prod)], ids=["add", "maximum", "own"]
@@ -307,6 +310,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", CASES)
 @pytest.mark.parametrize("seed", [0, 1])
 def test_no_launch_has_a_hazard(name, seed):

@@ -154,6 +154,7 @@ def test_tensor_cores(name, precision):
     check(bound, [x + 4096 for x in addresses])
 
 
+@pytest.mark.sampled(3, each="name")
 @pytest.mark.parametrize("precision", ["", HIGH, MEDIUM])
 @pytest.mark.parametrize("moved", [(4, 0, 0), (0, 4, 0), (0, 0, 8), (12, 4, 8)], ids=str)
 @pytest.mark.parametrize("name", ["tiles", "K is cut", "an operand is turned over"])

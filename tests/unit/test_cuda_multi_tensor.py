@@ -77,6 +77,7 @@ def bound_step(function, *inputs, targets=()):
     return plan, step, BACKEND.compile(step).load()
 
 
+@pytest.mark.sampled(2, each="dtype")
 @pytest.mark.parametrize("first", [0, 1, 4])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 def test_the_same_bits_as_a_launch_for_each(monkeypatch, dtype, first):

@@ -55,7 +55,7 @@ def test_a_combine_that_is_in_no_table(backend, shape, dim):
     assert np.allclose(y.numpy(), np.log(np.exp(x.astype("f8")).sum(dim)), rtol=1e-4)
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("look", [lambda x: x.T, lambda x: x[::-2, 1:], lambda x: x[:, :1].expand(9, 34), lambda x: x[3:4]])
 @pytest.mark.parametrize("dim", [0, 1, None])
 def test_in_any_layout(backend, look, dim):
@@ -357,7 +357,7 @@ variance = mf.reduction(
 spread = mf.reduction(map=lambda x: (x, x), combine=wider, finish=lambda a, b: b - a, identity=(math.inf, -math.inf))
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("keepdim", [False, True])
 @pytest.mark.parametrize(("shape", "dim"), cases())
 def test_several_states_are_combined_together(backend, shape, dim, keepdim):

@@ -58,6 +58,7 @@ def reasons(function, *inputs):
 # Values and gradients
 
 
+@pytest.mark.sampled(2, each="shapes")
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_values_and_gradients_along_each_dim(backend, shapes):
     shape, of_index = shapes
@@ -95,6 +96,7 @@ def test_layouts(backend):
     assert np.allclose(put(row[:1].expand(9), once, 6).numpy(), [0, 0, 0, 9 * a[0, 0, 0], 0, 0])
 
 
+@pytest.mark.sampled(2, each="dtype")
 @pytest.mark.parametrize("dtype", [mf.float32, mf.float64, mf.int32, mf.int64, mf.bool_], ids=str)
 def test_element_types(backend, dtype):
     a = RANDOM.integers(0, 2, (5, 3))

@@ -74,6 +74,7 @@ def test_views_that_change_nothing_are_no_nodes():
     assert array(1, 3).permute(0, 1) is array(1, 3)
 
 
+@pytest.mark.sampled(3, each="function")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32"])
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
 @pytest.mark.parametrize(

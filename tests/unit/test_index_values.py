@@ -47,6 +47,7 @@ def run(name, kernel, shape, dims, inputs):
     return [np.array(backend.to_numpy(*x)) for x in outputs]
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize(
     ("shape", "strides", "first"),
@@ -75,6 +76,7 @@ def test_each_thread_knows_where_it_is():
     assert np.array_equal(found, place_of(shape, strides, 5))
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("strides", [(0, 1), (1, 0), (9, 1), (2, 3)])
 @pytest.mark.parametrize("turned", [False, True])
@@ -90,6 +92,7 @@ def test_it_mixes_with_operands_of_any_layout(name, strides, turned):
     assert np.array_equal(z, np.where(np.maximum(p, 4) < 9, x, np.float32(0.5)))
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", BACKENDS)
 @pytest.mark.parametrize("dims", [(0,), (1,), (0, 1)])
 @pytest.mark.parametrize("strides", [(0, 1), (1, 0), (3, 5)])

@@ -45,6 +45,7 @@ def test_a_histogram(backend):
     assert np.array_equal(bins.numpy(), 2 * np.bincount(value.ravel(), minlength=7))
 
 
+@pytest.mark.sampled(2, each="dtype")
 @pytest.mark.parametrize("dtype", NUMBERS, ids=str)
 def test_nothing_that_is_added_is_lost(backend, dtype):
     @mf.elementwise(raw="total")

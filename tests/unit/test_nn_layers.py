@@ -15,6 +15,7 @@ from tests.nn.agreement import near, ways
 BACKENDS = "python", "parallel"
 
 
+@pytest.mark.sampled(3, each="shape")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("bias", [True, False])

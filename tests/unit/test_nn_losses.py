@@ -45,6 +45,7 @@ def test_losses_of_classes_are_those_of_torch(name, backend):
     compared(name, getattr(nn, kind)(**settings), backend, "int32" if "none" in name else "int64")
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", [name for name in NUMBERS if "bce" in name])
 def test_losses_of_yes_and_no_are_those_of_torch(name, backend):

@@ -20,6 +20,7 @@ LOSSES = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("name", [name for name in NUMBERS if "bce" not in name])
 def test_losses_are_those_of_torch(name, backend):

@@ -27,6 +27,7 @@ def flat(params):
     return np.concatenate([p.grad.numpy().reshape(-1).astype(np.float64) for p in params])
 
 
+@pytest.mark.sampled(2, each="limit")
 @pytest.mark.parametrize("norm_type", [2.0, math.inf])
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])
 @pytest.mark.parametrize("limit", [0.5, 1e9, 0.0])

@@ -86,6 +86,7 @@ def schedule_of(optimizer, kind):
     return mf.optim.CosineSchedule(optimizer, STEPS - 4, WARMUP, MINIMUM) if kind == "warmup" else None
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("dtype", FOLLOWS)
 @each_case
 def test_steps_follow_pytorch(name, dtype):
@@ -97,6 +98,7 @@ def test_fused_steps_follow_pytorch(name):
     Run(name, is_fused=True).go(0, STEPS).check(name, 0, STEPS)
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("is_fused", [False, True], ids=["eager", "fused"])
 @pytest.mark.parametrize(("backend", "dtype"), [("python", "float64"), ("cuda", "float32")])
 @pytest.mark.parametrize("name", ["nesterov", "warmup", "largest", "value"])

@@ -282,6 +282,7 @@ EDGES = [  # M, N, K around panels, strips and blocks
 ]
 
 
+@pytest.mark.sampled(2, each="epilogue")
 @pytest.mark.parametrize("orders", ["CCC", "FCC", "CFF"])
 @pytest.mark.parametrize("epilogue", ["bias and relu", "mask alone", "sums and relu", "in place"])
 def test_epilogues_at_the_edges_of_panels_strips_and_blocks(epilogue, orders):
@@ -293,6 +294,7 @@ def test_epilogues_at_the_edges_of_panels_strips_and_blocks(epilogue, orders):
         check(kernel, outputs, operands)
 
 
+@pytest.mark.sampled(2, each="sides")
 @pytest.mark.parametrize("orders", ["CCC", "FCC", "CFC", "CCF"])
 @pytest.mark.parametrize("sides", [("relu", "a"), ("a", "relu"), ("masked", "cast"), ("of a bool", "masked")])
 def test_prologues_at_the_edges_of_panels_and_blocks(sides, orders):
@@ -315,6 +317,7 @@ WAYS = {  # sizes, orders of a and b, prologue; which micro-kernel then runs
 }
 
 
+@pytest.mark.sampled(2, each="way")
 @pytest.mark.parametrize("epilogue", ["sums and relu", "mask alone"])
 @pytest.mark.parametrize("way", WAYS)
 def test_each_micro_kernel_has_stages(way, epilogue):

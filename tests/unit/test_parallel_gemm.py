@@ -108,6 +108,7 @@ def test_any_strides_equal_numpy_and_nothing_else_is_written(case):
     assert (memory == memory.dtype.type(GUARD)).all()
 
 
+@pytest.mark.sampled(2, each="transposed")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("transposed", ["", "a", "b", "ab", "out", "a b out"])
 def test_sizes_around_the_edges_of_panels_and_blocks(dtype, transposed):

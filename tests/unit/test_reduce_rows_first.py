@@ -26,6 +26,7 @@ FUNCTIONS = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", FUNCTIONS)
 @pytest.mark.parametrize("backend", ["python", "parallel", BACKEND], ids=["python", "parallel", "cuda"])
 def test_fused_reductions_equal_eager_ones_in_float64(name, backend):

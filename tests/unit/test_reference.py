@@ -95,6 +95,7 @@ def test_nested_reductions_agree_with_the_reference(seed, backend):
         np.testing.assert_allclose(got[slot], expected[slot], rtol=1e-9, atol=1e-9)
 
 
+@pytest.mark.sampled(3, each="backend")
 @every_backend
 @pytest.mark.parametrize("seed", range(10))
 def test_empty_nested_reductions_are_identities(seed, backend):

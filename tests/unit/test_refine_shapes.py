@@ -103,6 +103,7 @@ ONE_KERNEL = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @on_backends
 @pytest.mark.parametrize("name", ONE_KERNEL)
 def test_one_kernel_computes_both_sides_of_a_reshape(name, backend):

@@ -42,6 +42,7 @@ def test_a_long_chain_of_differences_is_an_exponent_like_any_other():
     assert len(powers(X**exponent)) == 1
 
 
+@pytest.mark.sampled(3, each="dtype")
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("exponent", [3, 4])
 @pytest.mark.parametrize("backend", ["python", "parallel", "cuda"])

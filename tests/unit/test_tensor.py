@@ -532,6 +532,7 @@ STORES = {
 }
 
 
+@pytest.mark.sampled(2, each="name")
 @pytest.mark.parametrize("name", STORES)
 def test_results_are_computed_before_their_inputs_are_overwritten(name, backend):
     function, count = STORES[name]

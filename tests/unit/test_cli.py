@@ -33,6 +33,7 @@ def simulated():
 
 def test_the_demo_learns_and_compares(monkeypatch):
     monkeypatch.setattr(demo, "COMPARED_DIGITS", 8)
+    monkeypatch.setattr(demo, "SIMULATED_DIGITS", 2)
     result = invoke("demo", "--epochs", "8", "--json")
     assert result.exit_code == 0, result.output
     facts = json.loads(result.stdout)
@@ -45,7 +46,7 @@ def test_the_demo_learns_and_compares(monkeypatch):
     raced = {name: row["times_as_fast"] for name, row in rows.items() if not row["is_simulated"]}
     assert raced["python"] == 1 < raced["parallel"]
     assert rows["parallel"]["digits"] == 8
-    assert rows["cuda"]["digits"] == (4 if is_simulated("cuda") else 8)
+    assert rows["cuda"]["digits"] == (2 if is_simulated("cuda") else 8)
 
 
 def test_the_demo_reports_that_cuda_is_simulated(simulated, monkeypatch):
@@ -66,6 +67,7 @@ def test_the_demo_reports_that_cuda_is_simulated(simulated, monkeypatch):
 
 def test_the_demo_fits_a_terminal(monkeypatch):
     monkeypatch.setattr(demo, "COMPARED_DIGITS", 5)
+    monkeypatch.setattr(demo, "SIMULATED_DIGITS", 1)
     result = invoke("demo", "--epochs", "1", "--digits", "100")
     assert result.exit_code == 0, result.output
     assert max(map(len, result.stdout.splitlines())) <= 80

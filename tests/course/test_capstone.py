@@ -46,6 +46,7 @@ def fresh(tmp_path):
     return tmp_path / "mine"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_can_be_done_alone(module, fresh):
     tasks = [task for task in TASKS if task.module == module and task.id != "4.5"]

@@ -48,6 +48,7 @@ def test_twice_the_steps_cost_at_most_three_times_as_much(name):
     assert len("".join(more)) <= 3 * len("".join(texts))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", [name for name in reindexing.PROGRAMS if "gradient" not in name])
 def test_results_are_those_of_numpy(name):
     function, array = reindexing.PROGRAMS[name](12)

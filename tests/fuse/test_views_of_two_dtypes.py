@@ -186,6 +186,7 @@ def changes_one_or_the_other(x, y, what):
 KINDS = ["", "y", "x", "x y", "y view", "view"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("backend", BACKENDS)
 @pytest.mark.parametrize("place", ["same bytes", "some bytes"])
 def test_other_traces_do_not_change_what_is_accepted(place, backend):

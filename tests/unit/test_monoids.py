@@ -136,7 +136,7 @@ def test_states_of_no_elements_are_identities(name):
 
 
 @every_backend
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(20))
 def test_nested_reductions_with_states_agree_with_the_reference(name, seed):
     program = nested_step(1000 + seed, has_states=True, sizes=(0, 1, 2, 3, 7) if seed % 2 else (1, 2, 3, 5))
@@ -177,7 +177,7 @@ def position(x, method, dim, backend):
 
 
 @every_backend
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64", "bool"])
 @pytest.mark.parametrize("shape", SHAPES, ids=str)
 def test_positions_equal_numpy(either_way, name, shape, dtype):

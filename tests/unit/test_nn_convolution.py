@@ -58,7 +58,7 @@ def plain(x, w, stride, padding, dilation, groups):
 # What it gives
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("backend", "name"), RUNS)
 def test_values_and_gradients_are_those_of_torch(backend, name):
     table, function, settings = table_of(name), function_of(name), CONVOLUTIONS[name][2]
@@ -118,6 +118,7 @@ def test_sizes_past_the_edges_of_tiles(padding):
         np.testing.assert_allclose((leaf.grad * leaf).sum().item(), (wanted**2).sum(), 1e-4)
 
 
+@pytest.mark.sampled(2, each="how")
 @pytest.mark.parametrize(
     ("shapes", "settings"),
     [

@@ -29,7 +29,7 @@ def random(*shape, requires_grad=True):
 # What it gives
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("backend", "name"), RUNS)
 def test_values_and_gradients_are_those_of_torch(backend, name):
     table, (function, _, settings) = table_of(name), POOLINGS[name]

@@ -88,13 +88,18 @@ def exponent_and_remainder(x: LlvmValue) -> tuple[LlvmValue, LlvmValue]:
 
 
 def exponential(x: LlvmValue, largest: float | None = None) -> LlvmValue:
-    """Return e ** min(x, largest). 2 ** n is multiplied in as two factors, since 2 ** n may not be a normal number."""
+    """Return e ** min(x, largest). 2 ** n is multiplied in as two factors, since 2 ** n may not be a normal number.
+
+    The 0 of a very negative x, such as a masked score, is selected: processors take some 100 cycles for a product that
+    underflows.
+    """
     low, high = (-105.0, 89.0) if x.type is f32 else (-746.0, 710.0)  # outside, the result is 0 or inf
-    high = largest or high
-    x = select(x < low, low, x)  # NaN passes this select and the next one
+    high, is_zero = largest or high, x < low
+    x = select(is_zero, 0.0, x)  # NaN passes this select and the next one
     n, r = exponent_and_remainder(select(x > high, high, x))
     half = n >> 1
-    return horner(r, (*EXPM1[x.type], 1.0, 1.0)) * power_of_two(half, x.format) * power_of_two(n - half, x.format)
+    result = horner(r, (*EXPM1[x.type], 1.0, 1.0)) * power_of_two(half, x.format) * power_of_two(n - half, x.format)
+    return select(is_zero, 0.0, result)
 
 
 def exponential_less_one(x: LlvmValue) -> LlvmValue:

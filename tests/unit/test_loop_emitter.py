@@ -100,6 +100,22 @@ def test_short_rows_have_the_right_results():
         assert np.array_equal(mf.fuse(lambda y: y.argmax(2))(y).numpy(), x.argmax(2))
 
 
+def test_transposed_operands_have_the_right_elements():
+    x, y = (np.random.default_rng(k).standard_normal((3, 67, 131)).astype(np.float32) for k in range(2))
+    operands = [
+        mf.from_numpy(np.ascontiguousarray(z.transpose(0, 2, 1)).transpose(0, 2, 1)) for z in (y, y > 0, y.astype("f8"))
+    ]
+    for t in operands:
+        z = mf.fuse(lambda x, t: mf.exp(x) * t + t)(mf.from_numpy(x), t)
+        assert np.allclose(z.numpy(), np.exp(x) * t.numpy() + t.numpy(), rtol=1e-5)
+
+
+def test_strides_of_few_elements_are_in_the_text():
+    pairs, x = mf.ones(2, 9001), mf.ones(9001, 2)
+    assert "in1_1 = 2\n" in kernels(lambda a, b: a + b, pairs, x.T)[0]
+    assert "n1 = 2\n" in kernels(lambda a, b: a + b, x, pairs.T)[0]
+
+
 # What does not reach the text
 
 

@@ -12,9 +12,8 @@ contains its size. Then compilers unroll the loop along the row, and vectorize t
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from math import prod
 
-from ...core.dtypes import DType, int32, int64
+from ...core.dtypes import DType, bool_, int32, int64
 from ...core.interning import toposort
 from ...core.operators import Operator
 from ...ir.kernel_ir import (
@@ -26,25 +25,19 @@ from ...ir.kernel_ir import (
     IndexValue,
     Kernel,
     Load,
-    LoopNest,
     Op,
     ReadOutput,
     ReduceExpr,
     distinct_reductions,
 )
 from .expression_printer import ExpressionPrinter, literal, operand_name
+from .short_axes import Literals
 
 COLUMNS_PER_BLOCK = 1024  # columns of the inner loop, if loops are interchanged
-TILE_SIZE = 16  # rows and columns of a tile, if one operand is transposed relative to another
+TILE_ROWS, TILE_COLUMNS = 16, 64  # of a tile, if an operand is transposed relative to others; as large as a block
+MAX_STAGED = 8  # operands of which a tile is copied: the copies of more would not fit in the first cache
 LANES = 64  # accumulators along a row of a reduction with several states: four vectors of 512 bits
-MAX_UNROLLED_ROW = 32  # elements of a row whose loop is unrolled
-MIN_VECTORIZED_ROWS = 8  # rows that fill a vector; with fewer, there is no loop to vectorize around the unrolled one
-MIN_UNROLLED_POINTS = 1 << 14  # with fewer, a text for each size of rows takes longer to compile than it saves
-MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
 MAX_RECOMPUTED_COST = 8  # cost of an operator in additions; above, its value may be spilled for a later pass
-
-
-Literals = tuple[tuple[str, int], ...]  # names in a text, and their values
 
 
 class Dialect:
@@ -91,7 +84,7 @@ class LoopEmitter(ExpressionPrinter):
     raws : sequence of str
         The stride kinds of each indexed operand: one letter for each dim.
     literals : pairs of str and int
-        The sizes and strides that are in the text, by their names; see `literals_of_short_rows`.
+        The sizes and strides that are in the text, by their names; see `short_literals`.
     """
 
     def __init__(
@@ -119,10 +112,15 @@ class LoopEmitter(ExpressionPrinter):
                 self.varies[e] = bool(self.stride_kinds[operand_name(e)][rows:].strip("0"))
             elif isinstance(e, ReadOutput) or (isinstance(e, IndexedAccess) and kernel.effects):
                 self.varies[e] = True
-        can_interchange = dialect.reduces_columns and bool(self.reductions) and not literals
+        self.is_unrolled = any(name.startswith("n") for name in self.literals)
+        can_interchange = dialect.reduces_columns and bool(self.reductions) and not self.is_unrolled
         self.is_columns = can_interchange and self.is_contiguous_across_rows()
-        tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if not name.startswith("base")}
-        self.is_tiled = dialect.has_tiles and not self.reductions and "1s" in tails and bool(tails & {"s1", "01"})
+        strided = {
+            name for name in self.stride_kinds if f"{name}_{self.axes - 1}" in self.literals or name.startswith("base")
+        }
+        tails = {kinds[-2:] for name, kinds in self.stride_kinds.items() if name not in strided}
+        has_rows = dialect.has_tiles and not (self.reductions or self.is_unrolled)
+        self.is_tiled = has_rows and "1s" in tails and bool(tails & {"s1", "01"})
         self.spilled: dict[int, Expression] = {}  # output -> the value that is spilled to its memory
 
     def is_contiguous_across_rows(self) -> bool:
@@ -204,28 +202,49 @@ class LoopEmitter(ExpressionPrinter):
         """Return the text of the body."""
         last = self.rows - 1
         axes = range(self.rows - self.is_columns - self.is_tiled)
-        rows = [line for axis in axes for line in self.dialect.loop(axis, True, self)]
-        with self.block(*rows, *self.tiles()):
+        with self.block(*[line for axis in axes for line in self.dialect.loop(axis, True, self)]):
             if self.is_columns:
                 start, stop = ("start", "stop") if last == 0 else ("0", f"n{last}")
                 with self.block(f"for block in range({start}, {stop}, {COLUMNS_PER_BLOCK}):"):
                     self.line(f"width = min({COLUMNS_PER_BLOCK}, {stop} - block)")
                     self.row()
+            elif self.is_tiled:
+                self.tiles()
             else:
                 self.row()
         return "\n".join(self.lines) + "\n"
 
-    def tiles(self) -> list[str]:
-        """Return the loops over the tiles of the last two axes, and over the rows of a tile."""
-        if not self.is_tiled:
-            return []
+    def tiles(self) -> None:
+        """Emit the loops over the tiles of the last two axes. Of transposed operands, a tile is copied to a block first."""
         a, b = self.axes - 2, self.axes - 1
         start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
-        return [
-            f"for tile{a} in range({start}, {stop}, {TILE_SIZE}):",
-            f"for tile{b} in range(0, n{b}, {TILE_SIZE}):",
-            f"for i{a} in range(tile{a}, min(tile{a} + {TILE_SIZE}, {stop})):",
-        ]
+        along_rows = f"for i{a} in range(tile{a}, min(tile{a} + {TILE_ROWS}, {stop})):"
+        loads = {self.operand(e): e for e in self.kernel.find_all(Load) if self.last_axis_stride_kind(e) == "s"}
+        staged = {
+            name: e
+            for name, e in loads.items()
+            if self.stride_kinds[name][-2] == "1"
+            and name.startswith("in")
+            and e.dtype is not bool_
+            and not self.kernel.effects
+        }
+        tile = f"for tile{a} in range({start}, {stop}, {TILE_ROWS}):", f"for tile{b} in range(0, n{b}, {TILE_COLUMNS}):"
+        with self.block(*tile):
+            for name, e in [*staged.items()][:MAX_STAGED]:
+                block, first = f"block_{name}", [*[f"i{axis}" for axis in range(a)], f"tile{a}", f"tile{b}"]
+                source = f"shift({name}, {position_text(name, first, self.stride_kinds[name])})"
+                sizes = f"min({TILE_ROWS}, {stop} - tile{a}), min({TILE_COLUMNS}, n{b} - tile{b})"
+                self.line(f"{block} = block_of_{e.dtype.short}()")
+                self.line(f"turn_tile({block}, {TILE_COLUMNS}, {source}, {name}_{b}, {sizes})")
+                place = f"{block}[(i{a} - tile{a}) * {TILE_COLUMNS} + i{b} - tile{b}]"
+                self.names[e] = self.dialect.load(place, e.dtype)
+            with self.block(along_rows):
+                self.row()
+
+    def loop_along_tile(self) -> str:
+        """Return the line that opens the loop along a row of a tile."""
+        b = self.axes - 1
+        return f"for i{b} in range(tile{b}, min(tile{b} + {TILE_COLUMNS}, n{b})):"
 
     @contextmanager
     def columns(self) -> Iterator[None]:
@@ -298,7 +317,7 @@ class LoopEmitter(ExpressionPrinter):
         self.start(states)
         loops = [line for a in range(self.rows, self.axes) for line in self.dialect.loop(a, False, self)]
         if self.is_tiled:
-            loops = [f"for i{self.rows} in range(tile{self.rows}, min(tile{self.rows} + {TILE_SIZE}, n{self.rows})):"]
+            loops = [self.loop_along_tile()]
         elif not self.is_columns and any(self.is_in_block(e) for e in reductions):
             loops[-1:] = self.loop_over_lanes(self.axes - 1)
         with self.block(*loops), self.columns():
@@ -341,7 +360,7 @@ class LoopEmitter(ExpressionPrinter):
 
         Compilers vectorize the loop over a row only if its reductions have one state, and else the loop over lanes.
         """
-        has_lanes = self.dialect.reduces_columns and not self.literals
+        has_lanes = self.dialect.reduces_columns and not self.is_unrolled
         return isinstance(e, ReduceExpr) and (self.is_columns or (has_lanes and len(e.inputs) > 1))
 
     def loop_over_lanes(self, axis: int) -> list[str]:
@@ -396,23 +415,6 @@ class LoopEmitter(ExpressionPrinter):
         """Emit the initial values of some accumulators."""
         for e, name in totals.items():
             self.line(f"{name}{index} = {literal(e.identity, e.dtype)}")
-
-
-def literals_of_short_rows(kernel: Kernel, nest: LoopNest) -> Literals:
-    """Return the sizes and small strides of the axes along a row of few elements, and the strides across rows.
-
-    They are empty if the kernel has no reductions, a long row, or few rows.
-    """
-    rows, sizes = nest.row_axes, nest.sizes
-    has_rows = sizes[rows - 1] >= MIN_VECTORIZED_ROWS and nest.points >= MIN_UNROLLED_POINTS
-    if not (has_rows and prod(sizes[rows:]) <= MAX_UNROLLED_ROW and kernel.find_all(ReduceExpr)):
-        return ()
-    names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
-    literals = [(f"n{axis}", sizes[axis]) for axis in range(rows, len(sizes))]
-    for name, strides in zip(names, nest.strides, strict=True):
-        inner = [(axis, strides[axis]) for axis in range(rows - 1, len(sizes))]
-        literals += [(f"{name}_{axis}", s) for axis, s in inner if s not in (0, 1) and abs(s) <= MAX_LITERAL_STRIDE]
-    return tuple(literals)
 
 
 def position_text(name: str, indices: Sequence[str], stride_kinds: Sequence[str]) -> str:

@@ -18,7 +18,8 @@ from typing import NamedTuple
 from ...core.interning import toposort
 from ...ir.kernel_ir import Expression, IndexedLoad, Kernel, Load, LoopNest, Op, ReduceExpr, distinct_reductions
 from .expression_printer import operand_name
-from .loop_emitter import COLUMNS_PER_BLOCK, MAX_LITERAL_STRIDE, Dialect, LoopEmitter
+from .loop_emitter import COLUMNS_PER_BLOCK, Dialect, LoopEmitter
+from .short_axes import MAX_LITERAL_STRIDE
 
 MAX_UNROLLED = 16  # indices of a row axis that may be moved into the loops of the reductions
 MAX_LITERAL_SIZE = 8  # elements of a nested reduction that is unrolled; larger sizes are arguments of the launch

@@ -30,8 +30,9 @@ from ...ir.kernel_tracing import trace
 from ...ir.step_kernels import BatchedKernel, CompositeKernel, MatmulKernel
 from ...ir.steps import Step
 from ..base import Backend, Operand, ScalarFunction, as_load, empty_reduction_error, identity_for
-from ..codegen.loop_emitter import COLUMNS_PER_BLOCK, literals_of_short_rows
+from ..codegen.loop_emitter import COLUMNS_PER_BLOCK
 from ..codegen.nested_loops import NestedLoops
+from ..codegen.short_axes import short_literals
 from ..executable import Cost, Executable, Launcher, count_rows_launches, do_nothing, matmul_flops
 from ..fallback import FallbackMatmul
 from . import conv_weight_grad, implicit_gemm_conv, nontemporal_stores, numba_fallback, split_launches, transpose_copy
@@ -84,7 +85,7 @@ class CpuKernel(Executable):
             return self.segment_sum.source
         if self.transposed_axes is not None:
             return transpose_copy.source(self.kernel)
-        literals = literals_of_short_rows(self.kernel, self.nest)
+        literals = short_literals(self.kernel, self.nest)
         return kernel_text(self.kernel, self.nest.row_axes, self.nest.stride_kinds, self.indexed_kinds, literals)
 
     def cost(self) -> Cost:

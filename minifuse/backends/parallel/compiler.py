@@ -25,8 +25,9 @@ from ...core.errors import CompileError
 from ...ir.kernel_ir import IndexValue, Kernel, KernelParameter
 from ...runtime.kernel_cache import cache as kernel_cache
 from ..codegen.expression_printer import operand_name
-from ..codegen.loop_emitter import Dialect, Literals, LoopEmitter
+from ..codegen.loop_emitter import Dialect, LoopEmitter
 from ..codegen.nested_loops import NestedLoopEmitter, NestedLoops
+from ..codegen.short_axes import Literals
 from ..llvm_linker import VECTOR_BYTES, host_processor, link, needed_symbols
 from ..numba_type_cache import cached_operator_types
 
@@ -40,6 +41,8 @@ DECORATOR = f"""
        fastmath={{"reassoc", "contract", "arcp", "afn"}})
 """
 VOCABULARY_MODULE = "minifuse.backends.parallel.vector_math"
+MICRO_KERNEL_MODULE = "minifuse.backends.parallel.micro_kernel"
+MICRO_KERNEL_NAMES = {"shift", "turn_tile"}
 BUILTIN_NAMES = {"range", "len", "min", "max", "int", "float", "bool"}  # Python's builtins, which Numba compiles
 NUMBA_SETTINGS = """NUMBA_CPU_NAME NUMBA_CPU_FEATURES NUMBA_OPT NUMBA_LOOP_VECTORIZE NUMBA_SLP_VECTORIZE NUMBA_ENABLE_AVX
 NUMBA_DISABLE_INTEL_SVML NUMBA_BOUNDSCHECK"""  # environment variables that change the machine code
@@ -85,8 +88,11 @@ def complete_source(text: str) -> str:
     imported = {symbol.get_name() for symbol in module.get_symbols() if symbol.is_imported()}
     tables = [function, *function.get_children()]
     read = {symbol.get_name() for table in tables for symbol in table.get_symbols() if symbol.is_global()}
-    names = sorted(read - imported - BUILTIN_NAMES)
-    imports = IMPORT + (f"\nfrom {VOCABULARY_MODULE} import {', '.join(names)}\n" if names else "")
+    names = read - imported - BUILTIN_NAMES
+    imports = IMPORT
+    for source, known in ((MICRO_KERNEL_MODULE, MICRO_KERNEL_NAMES), (VOCABULARY_MODULE, names - MICRO_KERNEL_NAMES)):
+        words = sorted(known.intersection(names))
+        imports += f"\nfrom {source} import {', '.join(words)}\n" if words else ""
     before, definition, body = text.partition("def kernel(")
     return imports + before.lstrip("\n") + DECORATOR + definition + body
 

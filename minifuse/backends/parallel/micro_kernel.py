@@ -365,6 +365,26 @@ def turn(v: VectorEmitter, out: Value, step: Value, x: Value, x_step: Value, row
     Memory past the last element is not accessed. Rows past the last one are stored at the address of the last row, which
     overwrites them.
     """
+    copy_square(v, out, step, x, x_step, rows, columns)
+
+
+@emitted_function
+def turn_tile(v: VectorEmitter, out: Value, step: Value, x: Value, x_step: Value, rows: Value, columns: Value) -> None:
+    """Copy out[i * step + j] = x[j * x_step + i] for all rows i and columns j, one square after the other."""
+    b, side = v.builder, const_i64(v.lanes)
+
+    def copy_squares(j: Value) -> None:
+        def copy_next(i: Value) -> None:
+            target, source = b.gep(v.advance(out, (i, step)), [j]), b.gep(v.advance(x, (j, x_step)), [i])
+            copy_square(v, target, step, source, x_step, b.sub(rows, i), b.sub(columns, j))
+
+        v.for_range(rows, side, copy_next)
+
+    v.for_range(columns, side, copy_squares)
+
+
+def copy_square(v: VectorEmitter, out: Value, step: Value, x: Value, x_step: Value, rows: Value, columns: Value) -> None:
+    """Emit the transposing copy of a square of at most as many rows and columns as a vector has lanes."""
     loaded, stored = v.first_lanes(rows), v.first_lanes(columns)
     square = [v.load(line, loaded) for line in v.row_pointers(x, x_step, columns, v.lanes)]
     for row, line in reversed([*zip(v.transpose(square), v.row_pointers(out, step, rows, v.lanes), strict=True)]):

@@ -1,0 +1,40 @@
+"""Choose the sizes and strides that the text of a CPU kernel contains as constants; all others are arguments of the launch.
+
+Compilers unroll a loop of few elements if its size is a constant, and vectorize the loop around it.
+"""
+
+from math import prod
+
+from ...ir.kernel_ir import Kernel, Load, LoopNest, ReduceExpr
+from .expression_printer import operand_name
+
+MAX_UNROLLED_ROW = 32  # elements of a row whose loop is unrolled
+MAX_UNROLLED_AXIS = 8  # the same for a row without reductions
+MIN_VECTORIZED_ROWS = 8  # rows that fill a vector; with fewer, there is no loop to vectorize around the unrolled one
+MIN_UNROLLED_POINTS = 1 << 14  # with fewer, a text for each size of rows takes longer to compile than it saves
+MAX_LITERAL_STRIDE = 64  # larger strides are arguments of the launch
+MAX_VECTOR_STRIDE = 8  # the same along long rows
+
+Literals = tuple[tuple[str, int], ...]  # names in a text, and their values
+
+
+def short_literals(kernel: Kernel, nest: LoopNest) -> Literals:
+    """Return the sizes of the axes along a row of few elements, and small strides along the row and across rows.
+
+    If a row is long or there are few rows, only the smallest strides along its last axis are returned: with such a constant,
+    compilers load vectors and pick elements, instead of loading each element.
+    """
+    rows, sizes = nest.row_axes, nest.sizes
+    if nest.points < MIN_UNROLLED_POINTS:
+        return ()
+    max_size = MAX_UNROLLED_ROW if kernel.find_all(ReduceExpr) else MAX_UNROLLED_AXIS
+    is_short = rows > 0 and prod(sizes[rows:]) <= max_size and sizes[rows - 1] >= MIN_VECTORIZED_ROWS
+    axes, max_stride = (
+        (range(rows - 1, len(sizes)), MAX_LITERAL_STRIDE) if is_short else (range(len(sizes))[-1:], MAX_VECTOR_STRIDE)
+    )
+    names = [f"out{k}" for k in range(len(kernel.outputs))] + [operand_name(e) for e in kernel.find_all(Load)]
+    literals = [(f"n{axis}", sizes[axis]) for axis in axes if is_short and axis >= rows]
+    for name, strides in zip(names, nest.strides, strict=True):
+        inner = [(axis, strides[axis]) for axis in axes]
+        literals += [(f"{name}_{axis}", s) for axis, s in inner if s not in (0, 1) and abs(s) <= max_stride]
+    return tuple(literals)

@@ -340,8 +340,8 @@ def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> S
     """Return how to split serial axes over the grid; None if there are blocks enough without it.
 
     A chunk has at least MIN_STEPS_PER_CHUNK steps of the loops, and blocks fill the GPU WAVES times. If the longest axis has
-    too few steps for a quarter of the GPU, the next one is split, too. Segment sums have more blocks, since one sum may select
-    most of the values.
+    too few steps for a quarter of the GPU, the next one is split, too. Segment sums have more blocks, since one of them may
+    select most of the values.
     """
     serial = [a for a in nest.reduced if schedule.tiles[a].serial]
     if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:

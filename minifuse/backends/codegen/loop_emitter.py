@@ -219,7 +219,7 @@ class LoopEmitter(ExpressionPrinter):
         a, b = self.axes - 2, self.axes - 1
         start, stop = ("start", "stop") if a == 0 else ("0", f"n{a}")
         along_rows = f"for i{a} in range(tile{a}, min(tile{a} + {TILE_ROWS}, {stop})):"
-        loads = {self.operand(e): e for e in self.kernel.find_all(Load) if self.last_axis_stride_kind(e) == "s"}
+        loads = {operand_name(e): e for e in self.kernel.find_all(Load) if self.last_axis_stride_kind(e) == "s"}
         staged = {
             name: e
             for name, e in loads.items()

@@ -24,6 +24,7 @@ UPDATE_NEEDS_MEMORY = "a slice update writes a part of an array, so the array mu
 COLUMNS_ARE_STRIDED = "the loops of a kernel that reduces columns would store other values with large strides"
 COMPOSITE_IS_ONE_CALL = "the backend computes this composite op with a kernel of its own"
 SCATTER_ADD_ENDS_KERNEL = "a scatter-add is complete only when its kernel ends"
+VALUE_IS_SELECTED = "a thread of a sum by index waits for each value that it selects, so the values are computed before"
 GATHER_NEEDS_MEMORY = "a gather may read any element, so its source must be in memory first"
 GATHER_NOT_IN_MATMUL = "a matmul copies whole tiles of its operands, and gathered elements are not adjacent"
 

@@ -1,11 +1,11 @@
-"""Find pointwise operands that must be in memory: of matmuls, slice updates and composite ops."""
+"""Find pointwise operands that must be in memory: of matmuls, slice updates, composite ops and sums by index."""
 
 from collections.abc import Sequence
 
 from ..backends.base import Backend
 from ..core.operators import Operator
 from ..ir.array_functions import CompositeOutput, Iota, Matmul, PadSlice, Reduce, SliceUpdate, View
-from ..ir.gather import GatherND
+from ..ir.gather import GatherND, ScatterReduce
 from ..ir.graph import Node, strip_views
 from .fusibility import (
     COMPOSITE_IS_ONE_CALL,
@@ -14,15 +14,16 @@ from .fusibility import (
     OPERAND_IS_INDEX,
     OPERAND_IS_SHARED,
     UPDATE_NEEDS_MEMORY,
+    VALUE_IS_SELECTED,
 )
 from .fusible_region import FusibleRegion, is_inlinable
 from .graph import Graph, needs
 from .reindexing import ViewChains
 
-MAX_RECOMPUTED_COST = 8  # additions of an operator, above which the rows of a matmul's operand are not computed again
+MAX_RECOMPUTED_COST = 8  # additions, above which rows of a matmul's operand, or values of a sum by index, are stored
 
 
-@needs(Matmul, PadSlice, SliceUpdate, CompositeOutput)
+@needs(Matmul, PadSlice, SliceUpdate, CompositeOutput, ScatterReduce)
 def materialize_operands(graph: Graph, target: Backend) -> Graph:
     """Mark pointwise operands that a kernel stores, because a matmul or another separate step loads them.
 
@@ -57,6 +58,10 @@ def materialize_operands(graph: Graph, target: Backend) -> Graph:
                 reasons = dict.fromkeys(map(strip_views, updates.needed_inputs(node)), UPDATE_NEEDS_MEMORY)
             case CompositeOutput():
                 reasons = dict.fromkeys(map(strip_views, node.inputs), COMPOSITE_IS_ONE_CALL)
+            case ScatterReduce() if not target.is_host:
+                value = strip_views(node.inputs[0].inputs[1])
+                costs = [x.function.cost for x in region.walk([value]) if isinstance(x.function, Operator)]
+                reasons = {value: VALUE_IS_SELECTED} if sum(costs) > MAX_RECOMPUTED_COST else {}
             case _:
                 continue
         found |= {x: reason for x, reason in reasons.items() if is_inlinable(x)}

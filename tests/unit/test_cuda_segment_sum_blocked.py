@@ -19,7 +19,6 @@ LEAST, ROWS = 40, 69  # the last band is not whole
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Bands for fewer rows: the interpreter takes long for thousands."""
-    monkeypatch.setattr(select, "MIN_VOTED_SUMS", 1)
     monkeypatch.setattr(segment_sum_blocked, "MIN_BLOCKED_ROWS", LEAST)
 
 

@@ -432,13 +432,24 @@ def test_adjacent_elements_are_loaded_four_at_a_time():
 
 def test_keys_are_looked_at_before_a_value_is_loaded():
     g, index = mf.zeros(6, 40), mf.tensor([0, 1, 1, 4, 0, 2])
-    source = mf.fuse(lambda g, i: put(g, i, 200)).source(g, index, backend="cuda")
+    source = mf.fuse(lambda g, i: put(g, i, 5)).source(g, index, backend="cuda")
     assert "own0 = i2 < n2 and in0[i2] == t0" in source
     assert "i2 = first + cuda.ffs(own) - 1" in source
-    source = mf.fuse(lambda g, i: put(g, i, 200)).source(g[:, 0], index, backend="cuda")
+    source = mf.fuse(lambda g, i: put(g, i, 5)).source(g[:, 0], index, backend="cuda")
     assert "if in0[i1] == t0:\n                fold0 += in2[i1 * in2_1]" in source
-    source = mf.fuse(lambda g, i: put(g, i, 5)).source(g, index, backend="cuda")  # few sums: every thread tests all keys
-    assert "if in0[r2] == (base1 + i0):\n                sum0 += in2[i1 + r2 * in2_2]" in source
+
+
+@pytest.mark.parametrize(("value", "count"), [(lambda g: g * 2, 1), (lambda g: mf.tanh(g) / g, 2)])
+def test_a_gpu_computes_dear_values_before_their_sum(value, count):
+    """A thread waits for each value that it selects; a CPU computes it where it adds it."""
+
+    def function(g, index):
+        return put(value(g), index, 5)
+
+    g, index = mf.ones(6, 40), mf.tensor([0, 1, 1, 4, 0, 2])
+    reports = [mf.fuse(function).explain(x, index.to(x.backend)).forward for x in (g, g.to("cuda"))]
+    assert [len(report.kernels) for report in reports] == [1, count]
+    assert np.allclose(mf.fuse(function)(g.to("cuda"), index.to("cuda")).numpy(), function(g, index).numpy())
 
 
 @pytest.mark.parametrize("count", [1, 31, 32, 33, 64, 65, 130, 257])

@@ -6,9 +6,9 @@ from math import prod
 
 from ...core.dtypes import bool_
 from ...core.rounding import ceil_div
-from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, ReadOutput
+from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, Op, ReadOutput
 from .expression_printer import operand_name
-from .nest import KernelNest
+from .nest import KernelNest, cost_of
 from .schedule import LoopSchedule
 
 WARP = 32
@@ -19,6 +19,7 @@ MIN_CONTRACTED_LENGTH = 16
 MAX_GRID_YZ = 65535  # blocks along y, and along z
 MAX_SMALL_AXIS = 4
 MIN_COMPUTE_BOUND = 64  # points for each element moved, above which arithmetic takes longer than memory
+MAX_CHEAP_COST = 8  # additions, above which a value is computed once for several elements
 MAX_LANE_STRIDE = 4  # elements between those that adjacent threads load, where caches still help
 
 
@@ -144,6 +145,12 @@ class Facts:
         kept = self.kept_bytes() // 4 * prod(schedule.tiles[a].elements for a in self.long) if is_kept else 0
         threads = 1536 if not is_kept else 2048 if kept <= 12 else 1024
         return max(threads // schedule.threads, 1)
+
+    def has_dear_row_values(self, lanes: int) -> bool:
+        """Return whether a value that costs more than a few additions is the same for all lanes."""
+        axes = self.nest.axes_of
+        found = [e for e in self.nest.kernel.order if isinstance(e, Op) and axes[e] and lanes not in axes[e]]
+        return cost_of(found) > MAX_CHEAP_COST
 
     def loaded_bytes(self, a: int) -> int:
         """Return the bytes that one element along an axis loads."""

@@ -24,8 +24,9 @@ MAX_REPEATED_COST = 64  # cost of a point in additions, above which a thread com
 THREADS_PER_PROCESSOR = 1024  # that keep a multiprocessor busy with loads
 MIN_POINTS_TO_SPLIT = 1 << 16  # points below which one more launch costs more than idle multiprocessors
 MIN_STEPS_PER_CHUNK = 4
+CHUNK_THREADS = 256  # smaller blocks are not more chunks: another launch reads a result of each
 WAVES = 4  # times that blocks of chunks fill the GPU: with one, a few blocks too many would double the time
-SEGMENT_WAVES = 16  # the same for segment sums
+MAX_SHARE = 4  # threads of a block that share a column which is split over the grid
 MIN_NEIGHBORS = 5  # loads of a point, from which a block has several rows: threads of neighboring rows load the same lines
 MAX_TURNED_THREADS = 512  # threads of a block that has threads along the axes of an operand that it transposes
 MAX_LOADED = 64  # elements that a thread loads before it computes
@@ -291,15 +292,18 @@ def schedule_columns(facts: Facts, tiles: list[Tile], lanes: int) -> LoopSchedul
             why = "threads share columns and keep them in registers, since several stages need them"
             return LoopSchedule(tuple(tiles), (lanes, main), lanes, why=why)
     columns = facts.rows // vector // prod(facts.sizes[a] for a in facts.small)
-    x = min(WARP, power_of_two(ceil_div(n, vector)))
-    most = 512 if columns >= x * PROCESSORS else 256  # there are more blocks if the columns are split over the grid
-    share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), most // x, power_of_two(max(length // 8, 1)))
-    share = max(share, 1)
+    x, across = min(WARP, power_of_two(ceil_div(n, vector))), 1
+    is_split = columns < x * PROCESSORS  # the axis is split over the grid, so few threads of a block share a column
+    if is_split and vector == 1 and facts.has_dear_row_values(lanes):
+        x, across = least_waste(n, 4 * WARP, 2, 1)  # computed once for two columns
+    share = min(power_of_two(BUSY_THREADS / max(columns, 1) / 2), power_of_two(max(length // 8, 1)))
+    most = 512 // x if not is_split else 256 // x if x < WARP else MAX_SHARE
+    share = max(min(share, most), 1)
     if share == 1:
         x = min(128, power_of_two(ceil_div(n, vector)))
     count = sum(1 for e in facts.loads() if nest.axes_of[e] & nest.reduced)
     registers = 4 if length >= 4 * share and count * vector <= 8 else 2 if length >= 2 * share else 1
-    tiles[lanes] = Tile(threads=x, vector=vector)
+    tiles[lanes] = Tile(x, across, vector)
     tiles[main] = Tile(threads=share, registers=registers, serial=True)
     order = [lanes, *([main] if share > 1 else [])]
     if x * share < 64:
@@ -340,21 +344,20 @@ def choose_split(nest: KernelNest, schedule: LoopSchedule, processors: int) -> S
     """Return how to split serial axes over the grid; None if there are blocks enough without it.
 
     A chunk has at least MIN_STEPS_PER_CHUNK steps of the loops, and blocks fill the GPU WAVES times. If the longest axis has
-    too few steps for a quarter of the GPU, the next one is split, too. Segment sums have more blocks, since one of them may
-    select most of the values.
+    too few steps for a quarter of the GPU, the next one is split, too.
     """
     serial = [a for a in nest.reduced if schedule.tiles[a].serial]
     if not serial or prod(nest.sizes) < MIN_POINTS_TO_SPLIT:
         return None
     blocks = prod(grid_blocks(schedule, nest.sizes, nest.reduced).values())
     slots = processors * max(2 * THREADS_PER_PROCESSOR // schedule.threads, 1)  # blocks that run at the same time
-    waves = SEGMENT_WAVES if nest.has_segment_sums else WAVES
-    if blocks >= (waves * slots if nest.has_segment_sums else slots / 2):
+    if 2 * blocks >= slots:
         return None
     steps = {a: ceil_div(nest.sizes[a], schedule.span(a)) for a in serial}
     unrolled = prod(schedule.tiles[a].registers for a in nest.reduced if schedule.tiles[a].is_constant)
     least = ceil_div(MIN_STEPS_PER_CHUNK, unrolled)
-    count = min(max(waves * slots // blocks, 2), prod(steps.values()) // least)
+    wanted = WAVES * processors * (2 * THREADS_PER_PROCESSOR // max(schedule.threads, CHUNK_THREADS)) // blocks
+    count = min(max(wanted, 2), prod(steps.values()) // least)
     parts = list[ChunkedAxis]()
     for a in sorted(steps, key=lambda a: -steps[a]):
         if count < 2 or steps[a] < 2 or (parts and 4 * blocks >= slots):

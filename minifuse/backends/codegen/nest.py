@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ...ir.kernel_ir import Expression, IndexedLoad, IndexValue, Kernel, Load, LoopNest, Op, ReadOutput, ReduceExpr
-from ...ir.segment_sum import match_masked_sum
 from .expression_printer import operand_name
 
 Reductions = tuple[tuple[tuple[int, ...], frozenset[int]], ...]  # the dims of nested reductions, and their axes
@@ -64,12 +63,6 @@ class KernelNest:
     def reductions(self) -> list[ReduceExpr]:
         """All reductions, inputs first."""
         return self.kernel.find_all(ReduceExpr)
-
-    @cached_property
-    def has_segment_sums(self) -> bool:
-        """Whether a reduction adds the values whose key equals the index of the result, which may be many or none."""
-        found = [match_masked_sum(e) for e in self.reductions]
-        return any(x is not None and not self.axes_of[x.position] & self.reduced for x in found)
 
     def output_axes(self, k: int) -> frozenset[int]:
         """Return the axes along which output k has different elements."""

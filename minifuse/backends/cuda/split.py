@@ -25,6 +25,7 @@ from ...ir.kernel_ir import (
     replace,
     stride_kinds_of,
 )
+from ...ir.segment_sum import match_segment_sum
 from ...ir.steps import Step
 from ...runtime.kernel_cache import load_all
 from ...runtime.memory_pool import round_to_size_class
@@ -32,7 +33,7 @@ from ..base import Launcher
 from ..codegen.gpu_schedule import ChunkedAxis, Split, choose_schedule, choose_split
 from ..codegen.nest import KernelNest
 from ..fast_call import CallValue
-from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel, has_many_sums
+from .codegen.select import FindSchedule, GeneratedKernel, generate_kernel
 from .launch_plan import CudaLauncher, ReadyLaunch
 from .launcher import CudaKernelLauncher
 
@@ -74,7 +75,7 @@ class Part(NamedTuple):
 def plan_split(step: Step, kernel: Kernel, processors: int) -> "SplitPlan | None":
     """Return the launches of a kernel that has few rows for all multiprocessors; None for any other kernel."""
     loops = step.loop_nest()
-    if not step.dims or kernel.effects or has_many_sums(kernel, loops):
+    if not step.dims or kernel.effects or match_segment_sum(kernel, loops.row_axes, loops.stride_kinds) is not None:
         return None
     found = find_split(KernelNest(kernel, loops, stride_kinds_of(step.indexed_layouts())), processors)
     return None if found is None else SplitPlan(step, kernel, processors)

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 
 from ....core.dtypes import bool_
 from ....ir.kernel_ir import Expression, IndexValue, ReduceExpr, distinct_reductions
-from ....ir.segment_sum import match_masked_sum
 from ...codegen.expression_printer import literal
 from ...codegen.gpu_facts import WARP
 from ...codegen.schedule import Tile
@@ -120,16 +119,19 @@ class LoopNestPrinter(StagePrinter):
         if serial:
             self.hoist(roots, frozenset(serial))
 
-        def sink_of(e: ReduceExpr) -> Sink:
-            points = over.union(*[self.nest.axes_of[x] for x in e.inputs])
-            return self.accumulating_sink(e, points, lambda: [places_in_scope(x) for x in e.states])
+        def accumulate(e: ReduceExpr) -> Callable[[], None]:
+            return lambda: self.accumulate(e, [places_in_scope(x) for x in e.states])
 
         def places_in_scope(e: ReduceExpr) -> str:
             if lanes is not None and self.tiles[lanes].vector == 1 and not is_scalar:  # in the loop over the rest
                 return f"{totals[e]}[{self.accumulator_index(elements, None) if count > 1 else '0'}]"
             return places[e]
 
-        self.loops(serial, lambda: self.compute([sink_of(e) for e in group]))
+        def body() -> None:
+            axes = [over.union(*[self.nest.axes_of[x] for x in e.inputs]) for e in group]
+            self.compute([Sink(e.inputs, own, accumulate(e)) for e, own in zip(group, axes, strict=True)])
+
+        self.loops(serial, body)
         for e in group:
             self.finish_reduction(e, [totals[x] for x in e.states], elements, count, lanes, over)
 
@@ -154,25 +156,9 @@ class LoopNestPrinter(StagePrinter):
         width = self.tiles[lanes].vector
         return f"{width} * {f'({index})' if ' ' in index else index} + v{lanes}" if index else f"v{lanes}"
 
-    def accumulating_sink(self, e: ReduceExpr, axes: Axes, places: Callable[[], list[str]]) -> Sink:
-        """Return the sink that accumulates one value of a reduction. A sum of selected values loads only these."""
-        selected = match_masked_sum(e)
-        if selected is None or any(isinstance(x, ReduceExpr) for x in self.needed([selected.value])):
-            return Sink(e.inputs, axes, lambda: self.accumulate(e, places(), e.inputs))
-        condition = e.inputs[0].inputs[0]
-
-        def emit() -> None:
-            saved = dict(self.names)
-            with self.block(f"if {self.bare(condition)}:"):
-                self.define([selected.value])
-                self.accumulate(e, places(), [selected.value])
-            self.names = saved
-
-        return Sink((condition,), axes, emit)
-
-    def accumulate(self, e: ReduceExpr, places: Sequence[str], inputs: Sequence[Expression]) -> None:
+    def accumulate(self, e: ReduceExpr, places: Sequence[str]) -> None:
         """Emit the accumulation of one value of a reduction. `places` are the accumulators of its states."""
-        place, values, symbol = ", ".join(places), ", ".join(map(self.bare, inputs)), self.symbol(e)
+        place, values, symbol = ", ".join(places), ", ".join(map(self.bare, e.inputs)), self.symbol(e)
         if symbol is None:
             self.line(f"{place} = {self.operator_name(e)}({place}, {values})")
         elif e.dtype.is_float:

@@ -26,8 +26,6 @@ from .segment_sum import SegmentSumSource
 from .segment_sum_blocked import BandSource, is_banded
 from .transpose import SIDE, TileSource, axis_across
 
-MIN_VOTED_SUMS = 128  # segment sums; fewer of them test all keys, which are split over the grid
-
 
 class GeneratedKernel(NamedTuple):
     """The text of a kernel, and the properties that its launch needs."""
@@ -131,16 +129,9 @@ def has_template(kernel: Kernel, nest: LoopNest, raws: tuple[str, ...], is_align
     across = axis_across(kernel, nest)
     if is_aligned and across is not None and min(nest.sizes[across], nest.sizes[-1]) >= SIDE:
         return True
-    if match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None:
-        return has_many_sums(kernel, nest)
+    is_segment_sum = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds) is not None
     has_vectors = nest.sizes[-1] % 4 == 0 or not kernel.find_all(ReduceExpr)
-    return bool(kernel.effects) or (has_vectors and has_plain_gather(kernel, raws))
-
-
-def has_many_sums(kernel: Kernel, nest: LoopNest) -> bool:
-    """Return whether a kernel is a segment sum with so many sums that a template tests each key once for several of them."""
-    found = match_segment_sum(kernel, nest.row_axes, nest.stride_kinds)
-    return found is not None and nest.sizes[found[1]] >= MIN_VOTED_SUMS
+    return bool(kernel.effects) or (has_vectors and has_plain_gather(kernel, raws)) or is_segment_sum
 
 
 def has_plain_gather(kernel: Kernel, raws: tuple[str, ...]) -> bool:

@@ -290,7 +290,7 @@ def test_memory_does_not_grow_with_use(page):
 
     def play(rounds):
         for _ in range(rounds):
-            for key, value in found[:5]:
+            for key, value in found[:3]:
                 if key in controls(app) and value in values_to_try(controls(app)[key]):
                     set_control(app, key, value)
             without_exception(app.run())

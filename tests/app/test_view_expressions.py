@@ -2,11 +2,12 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from project.views import expressions
 from project.views.expressions import Call, Index, InputError, format_steps, parse_chain, parse_shape
+from tests.examples import share
 
 BOUNDS = st.none() | st.integers(-9, 9)
 ENTRIES = st.integers(-9, 9) | st.builds(slice, BOUNDS, BOUNDS, st.none() | st.integers(-4, 4)) | st.none()
@@ -21,14 +22,14 @@ STEPS = CALLS | st.builds(Index, st.lists(ENTRIES | st.just(Ellipsis), max_size=
 
 
 @given(st.lists(st.integers(0, 10**9 - 1), max_size=8), st.booleans())
-@settings(derandomize=True, max_examples=60, deadline=None)
+@share(1.2)
 def test_shape_round_trips_through_text(sizes, is_tuple):
     text = str(tuple(sizes)) if is_tuple else ", ".join(map(str, sizes))
     assert parse_shape(text) == tuple(sizes)
 
 
 @given(st.lists(STEPS, max_size=5))
-@settings(derandomize=True, max_examples=150, deadline=None)
+@share(3)
 def test_chain_round_trips_through_text(steps):
     assert parse_chain("".join(format_steps(steps))) == tuple(steps)
 
@@ -93,7 +94,7 @@ def test_syntax_errors_name_the_problem_and_its_position(read, text, at, what):
 
 
 @given(st.text(st.sampled_from("0123456789-.,:()[] \n\tTxpermutflisqhakcongdw\u0663\u00b2_'\"\\")) | st.text(max_size=250))
-@settings(derandomize=True, max_examples=500, deadline=None)
+@share(10)
 def test_any_text_parses_or_raises_input_error(text):
     for read in (parse_shape, parse_chain):
         try:

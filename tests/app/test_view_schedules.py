@@ -1,12 +1,13 @@
 """The model of schedules that are dealt by hand: texts, traces and owners, and the schedules that no kernel has."""
 
 import pytest
-from hypothesis import event, given, settings
+from hypothesis import event, given
 from hypothesis import strategies as some
 
 from minifuse.core.errors import MinifuseError
 from minifuse.simt.record import LOAD
 from project.views.schedules import COMPUTATIONS, EXAMPLES, Tile, deal, owner_of
+from tests.examples import share
 
 SIZES = {"row sum": (64, 256), "row softmax": (64, 256), "pairwise distance": (32, 64, 16)}
 CASES = [(name, example) for name, examples in EXAMPLES.items() for example in examples]
@@ -41,7 +42,7 @@ def some_schedules(draw):
     return name, sizes, tiles, draw(some.sampled_from(with_threads or axes))
 
 
-@settings(derandomize=True, max_examples=80, deadline=None)
+@share(1.6)
 @given(some_schedules())
 def test_schedule_is_refused_or_right(schedule):
     try:

@@ -20,7 +20,7 @@ from tests.sources import ROOT
 
 pytestmark = pytest.mark.usefixtures("any_speed")
 
-SOME = Effort(examples=25)  # test_tasks.py asks each task at length
+SOME = Effort(examples=10)  # test_tasks.py asks each task at length
 FEW = Effort(examples=5)  # where only the training is looked at
 
 
@@ -46,7 +46,7 @@ def fresh(tmp_path):
     return tmp_path / "mine"
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("module", MODULES)
 def test_a_module_can_be_done_alone(module, fresh):
     tasks = [task for task in TASKS if task.module == module and task.id != "4.5"]

@@ -139,7 +139,7 @@ def parallel_zip(fn, out, a, b):
 
 def test_a_right_solution_that_uses_sizes_as_arrays_passes(tmp_path):
     folder = with_more(tmp_path, "parallel.py", ARRAYS)
-    result = judge(folder, BY_ID["3.1"], Effort(20))
+    result = judge(folder, BY_ID["3.1"], Effort(5))
     assert result.verdict == "passed", format_result(BY_ID["3.1"], result)
 
 

@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 import minifuse as mf
 from minifuse.compiler.plan import call
 from minifuse.testing import Program, assert_close, expressions, gradcheck
 from minifuse.testing.programs import BINARY, UNARY, ProgramStep, reduce_operation, view_operation
+from tests.examples import share
 
 from .meanings import BACKENDS
 
@@ -166,7 +167,7 @@ def test_values_in_float32_and_between(backend, program):
         assert_close(y.to(mf.float32), right, "program", scale=LARGE)
 
 
-@settings(max_examples=12)
+@share(0.25)
 @given(program=expressions(depth=5, max_dims=2, max_side=4))
 def test_second_derivatives(program):
     xs = [mf.tensor(a, requires_grad=True) for a in sample(program)]

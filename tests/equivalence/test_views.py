@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.compiler.plan import call
 from minifuse.testing import assert_close, layouts, shapes
+from tests.examples import share
 
 from .meanings import BACKENDS, collected
 
@@ -90,14 +91,14 @@ def test_methods(name, backend):
 
 
 @every_backend
-@settings(max_examples=15)
+@share(0.3)
 @given(st.data())
 def test_chains_of_views(backend, data):
     recipe = data.draw(shapes(max_dims=3).flatmap(layouts))
     check(recipe, recipe, recipe.base, backend)
 
 
-@settings(max_examples=300)
+@share(6)
 @given(shapes().flatmap(layouts))
 def test_views_equal_numpys(recipe):
     """Without kernels, and so of many more."""
@@ -109,7 +110,7 @@ def test_views_equal_numpys(recipe):
 
 
 @every_backend
-@settings(max_examples=15)
+@share(0.3)
 @given(st.data())
 def test_second_derivatives_through_views(backend, data):
     """Of the sum of cubes of what is seen: 6 x, as often as it is seen."""

@@ -2,17 +2,17 @@
 
 import numpy as np
 import pytest
-from hypothesis import assume, given, note, settings
+from hypothesis import assume, given, note
 from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.core.pytree import tree_leaves
 from minifuse.testing import assert_close
 
+from ..examples import share
 from .agreement import Nature, Subject, against_numpy, compare, identities, nature, sharing, weighted
 from .growth import grow
 
-EXAMPLES = settings().max_examples
 LARGE = 66_000  # more than 16 bits count
 BACKENDS = ["python", "parallel", "cuda"]
 
@@ -20,11 +20,6 @@ BACKENDS = ["python", "parallel", "cuda"]
 def programs(longest=30, **options):
     """Random programs, by a seed and their length."""
     return st.builds(lambda seed, count: grow(seed, count, **options), st.integers(0, 2**32 - 1), st.integers(1, longest))
-
-
-def share(part):
-    """Settings for a part of the profile's examples: those that are cheap more often, those that compile less."""
-    return settings(max_examples=max(6, int(EXAMPLES * part)))
 
 
 def check(program, backend="python", gradients=0, seeds=(1, 2)):

@@ -5,7 +5,7 @@ from textwrap import dedent
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -13,12 +13,13 @@ from minifuse.backends.base import Backend
 from minifuse.compiler.buffer_assignment import ALIGNMENT, Arena, assign_offsets
 from minifuse.compiler.graph import Lifetime
 from minifuse.compiler.plan import Plan
+from tests.examples import share
 
 SIZES = st.integers(0, 3000)
 
 
 @given(st.lists(st.tuples(SIZES, st.integers(0, 5)), max_size=60))
-@settings(max_examples=300, deadline=None)
+@share(6)
 def test_allocated_blocks_never_overlap(requests):
     arena, used = Arena(), []
     most = in_use = 0
@@ -52,7 +53,7 @@ def test_the_smallest_free_block_that_fits_is_allocated():
 
 
 @given(st.lists(st.tuples(st.integers(0, 20), st.integers(0, 20), SIZES), max_size=40))
-@settings(max_examples=300, deadline=None)
+@share(6)
 def test_buffers_overlap_only_if_their_lifetimes_do_not(drawn):
     lifetimes = [Lifetime(min(a, b), max(a, b), nbytes) for a, b, nbytes in drawn]
     offsets, nbytes = assign_offsets(lifetimes)

@@ -29,6 +29,7 @@ from minifuse.ir.kernel_ir import Kernel, Load, LoopNest, reduce_expr
 from minifuse.ir.monoids import FIRST_EXTREME
 from minifuse.ir.steps import Step
 from project.benchmarks.fusion_corpus import TWENTY
+from tests.examples import share
 
 from ..cuda.simulated import simulated
 
@@ -181,13 +182,13 @@ def run(case, schedule, start=0):
         np.testing.assert_array_equal(y, np.broadcast_to(right, layout.shape))
 
 
-@settings(max_examples=150, phases=[Phase.explicit, Phase.generate], deadline=None)
+@settings(share(3), phases=[Phase.explicit, Phase.generate])
 @given(cases())
 def test_any_legal_schedule_computes_the_same(case):
     run(case, case.schedule)
 
 
-@settings(max_examples=40, phases=[Phase.explicit, Phase.generate], deadline=None)
+@settings(share(0.8), phases=[Phase.explicit, Phase.generate])
 @given(cases())
 def test_the_chosen_schedule_computes_the_same(case):
     nest = KernelNest(case.kernel, nest_of(case.kernel, case.shape, case.dims, case.inputs))

@@ -4,7 +4,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse import simt
@@ -30,6 +30,7 @@ from minifuse.ir.kernel_ir import (
     constant,
 )
 from minifuse.ir.step_kernels import MatmulKernel
+from tests.examples import share
 
 from ..cuda.simulated import simulated
 from .test_cuda_matmul_launches import BATCHES, VIEWS, address_of, force, layout_of, sample
@@ -499,7 +500,7 @@ def cases(draw):
     return Case(make, [VIEWS[draw(views)](a)], [VIEWS[draw(views)](b)], [VIEWS[draw(views)](other)])
 
 
-@settings(derandomize=True, max_examples=12, deadline=None)
+@share(0.24)
 @given(cases())
 def test_any_product(case):
     case.run()

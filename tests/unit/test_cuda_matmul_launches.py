@@ -4,7 +4,7 @@ from itertools import product as choices
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse import simt
@@ -32,6 +32,7 @@ from minifuse.core.dtypes import BY_NUMPY, DTYPES, float32, float64
 from minifuse.core.layout import Layout, row_major
 from minifuse.core.rounding import ceil_div
 from minifuse.ir.step_kernels import plain_matmul
+from tests.examples import share
 
 H200 = GpuLimits(132, 227 * 1024)
 BATCHES = {
@@ -225,7 +226,7 @@ FEW_ROWS = [(*kernel, sizes) for kernel in THIN for sizes in ((1, 5, 3), (1, 36,
 FEW_ROWS += [("matmul_dots", 8, "turned", sizes) for sizes in ((1, 5, 3), (1, 36, 1100), (1, 6, 2150))]
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16, each="kernel")
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize(("kernel", "shared", "right", "sizes"), FEW_ROWS, ids=str)
 def test_few_rows(dtype, kernel, shared, right, sizes, monkeypatch):
@@ -432,7 +433,7 @@ def operands(draw):
     return a, b, draw(st.sampled_from([1, 4, 132]))
 
 
-@settings(derandomize=True, max_examples=25, deadline=None)
+@share(0.5)
 @given(operands())
 def test_any_product(found):
     a, b, multiprocessors = found

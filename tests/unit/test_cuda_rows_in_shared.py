@@ -177,7 +177,7 @@ def test_rows_that_wait_leave_room_for_many_threads(last, nbytes):
 
 def test_many_short_rows_of_many_operands():
     """What takes the whole shared memory of a multiprocessor is one long row, never short ones that share a block."""
-    arrays = operands("xxxxww", (1030, 256))
+    arrays = operands("xxxxww", (260, 256))
     tensors = [mf.tensor(a, backend=BACKEND) for a in arrays]
 
     def function(x, y, u, v, w, b):

@@ -10,6 +10,7 @@ from minifuse import simt
 from minifuse.backends.cuda.codegen import select
 from minifuse.inspect.dry_run import launches_of
 from minifuse.testing import assert_close
+from tests.examples import share
 
 from ..cuda.simulated import simulated
 
@@ -61,7 +62,7 @@ SEARCH = [Phase.explicit, Phase.generate]  # to shrink would take minutes in the
 edges = st.sampled_from([16, 17, 20, 31, 32, 33, 60, 63, 64, 65, 68, 96, 129])
 
 
-@settings(max_examples=16, phases=SEARCH)
+@settings(share(0.32), phases=SEARCH)
 @given(edges, edges)
 def test_sizes_past_all_edges(a, b):
     trace = check(lambda x, y: x * 2 + y.T, normal(a, b), normal(b, a))
@@ -69,7 +70,7 @@ def test_sizes_past_all_edges(a, b):
     assert len(np.unique(stores)) == len(stores)  # every element once
 
 
-@settings(max_examples=6, phases=SEARCH)
+@settings(share(0.12), phases=SEARCH)
 @given(st.integers(1, 3), st.integers(1, 3), st.sampled_from([16, 33, 68]), st.sampled_from([17, 64, 72]))
 def test_batches(a, b, m, n):
     """Batch dims lie before the matrix, between its dims, and on both sides."""

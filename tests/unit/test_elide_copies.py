@@ -2,12 +2,13 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.compiler.fusion_log import record_fusion
 from minifuse.ir.kernel_ir import Constant, Load
+from tests.examples import share
 
 X = np.random.default_rng(3).standard_normal((6, 8))
 
@@ -202,7 +203,7 @@ updates = st.tuples(
 
 
 @given(st.lists(updates, min_size=1, max_size=6), st.sampled_from(["clone", "zeros", "exp", "product", "argument"]))
-@settings(max_examples=200, deadline=None)
+@share(4)
 def test_random_updates_of_two_arrays_that_read_each_other(steps, start):
     def function(x):
         first = {

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -33,6 +33,7 @@ from minifuse.ir.array_functions import Iota
 from minifuse.ir.graph import strip_views
 from minifuse.ir.kernel_ir import Kernel
 from minifuse.ir.step_kernels import MatmulKernel
+from tests.examples import share
 
 X = np.random.default_rng(0).normal(size=(6, 5))
 W = np.random.default_rng(1).normal(size=(5, 4))
@@ -381,7 +382,7 @@ STEPS = st.sampled_from(["points", "sums", "rows", "all", "turned", "cut", "prod
 TABLES = st.lists(st.tuples(STEPS, st.integers(0, 9), st.integers(0, 9)), min_size=1, max_size=9)
 
 
-@settings(derandomize=True, max_examples=150, deadline=None)
+@share(3)
 @given(TABLES, st.booleans())
 def test_the_log_contains_each_kernels_operators_and_stores(steps, has_gradients):
     """A replay of the log has the steps of the plan. Each reads values that it computes or that are in memory by then."""

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -19,6 +19,7 @@ from minifuse.inspect.dry_run import launches_of
 from minifuse.ir.gather import Gather, ScatterAdd
 from minifuse.ir.kernel_ir import LoopNest
 from minifuse.testing import gradcheck
+from tests.examples import share
 
 RANDOM = np.random.default_rng(0)
 # (shape, shape of the index): dims all different, past a warp and a block, of size 1, without elements, and no dims
@@ -322,7 +323,7 @@ def test_a_training_step_equals_numpys(backend):
 
 
 @given(st.data())
-@settings(max_examples=15)
+@share(0.3)
 def test_random_indices(data):
     """Fused and one by one, forward and back, against NumPy."""
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))

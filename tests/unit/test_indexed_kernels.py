@@ -4,13 +4,14 @@ import threading
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
 from minifuse.backends.parallel.compiler import complete_source
 from minifuse.core.errors import BackendError, DTypeError, FuseError, GradientError, IndexingError, OverlapError, ShapeError
 from minifuse.runtime.kernel_cache import cache
+from tests.examples import share
 
 NUMBERS = [mf.int32, mf.int64, mf.float32, mf.float64]
 
@@ -99,7 +100,7 @@ def test_raw_arguments_have_any_layout(backend, look):
     assert np.array_equal(z.numpy(), x.numpy().T)
 
 
-@settings(max_examples=30)
+@share(0.6)
 @given(data=st.data())
 def test_any_gather_is_numpys(data):
     shape = tuple(data.draw(st.lists(st.integers(1, 5), min_size=1, max_size=3)))

@@ -6,12 +6,13 @@ from math import nan, prod
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from minifuse.core.errors import IndexingError, MinifuseError, ShapeError
 from minifuse.core.indexing import infer_shape, normalize_dim, normalize_dims, parse_index, shape_of, sizes_of
 from minifuse.core.layout import row_major
+from tests.examples import share
 
 
 class Size(IntEnum):
@@ -55,7 +56,7 @@ def shapes_and_indices(draw):
     return shape, entries[0] if len(entries) == 1 and draw(st.booleans()) else tuple(entries)
 
 
-@settings(derandomize=True, max_examples=400, deadline=None)
+@share(8)
 @given(shapes_and_indices())
 def test_an_index_selects_or_fails_as_in_numpy(case):
     shape, index = case
@@ -152,7 +153,7 @@ def test_shapes_of_one_dim_and_of_none():
 sizes = st.sampled_from([-2, -1, -1, 0, 1, 2, 3, 4, 6])
 
 
-@settings(derandomize=True, max_examples=300, deadline=None)
+@share(6)
 @given(st.sampled_from([0, 1, 6, 24, 25]), st.lists(sizes, max_size=5))
 def test_minus_one_is_inferred_as_in_numpy(size, shape):
     try:

@@ -4,7 +4,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -12,6 +12,7 @@ from minifuse.backends.python import PythonBackend
 from minifuse.compiler.inline_padding import inline_padding
 from minifuse.compiler.pipeline import initial_graph
 from minifuse.compiler.views_of_reductions import merge_reductions
+from tests.examples import share
 
 X = np.random.default_rng(5).standard_normal((6, 8))
 
@@ -161,7 +162,7 @@ KINDS = {
     ),
     st.sampled_from(["clone", "zeros", "exp", "product"]),
 )
-@settings(max_examples=200, deadline=None)
+@share(4)
 def test_random_updates_of_two_arrays_that_read_each_other(steps, start):
     def function(x):
         starts = {

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -17,6 +17,7 @@ from minifuse.ir.monoid import Monoid
 from minifuse.ir.monoids import FIRST_EXTREME, index_dtype
 from minifuse.ir.reference import run_step
 from minifuse.ir.steps import Step
+from tests.examples import share
 from tests.nested_steps import NUMBERS, nested_step
 
 every_backend = pytest.mark.parametrize("name", backends())
@@ -192,7 +193,7 @@ def test_positions_equal_numpy(either_way, name, shape, dtype):
 
 
 @every_backend
-@settings(max_examples=15)
+@share(0.3)
 @given(data=st.data())
 def test_any_array_gives_the_position_that_numpy_gives(name, data):
     kind = data.draw(st.sampled_from("fib"))

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -13,6 +13,7 @@ from minifuse.compiler.plan import Plan
 from minifuse.core.dtypes import float32
 from minifuse.core.layout import row_major
 from minifuse.ir.graph import Argument, Node, strip_views
+from tests.examples import share
 
 SIZE = 6
 OPS = {
@@ -58,7 +59,7 @@ def test_each_pass_has_an_example(run):
     assert ">>>" in run.__doc__
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@share(1.2)
 @given(PROGRAMS, st.booleans())
 def test_kernels_run_after_those_whose_results_they_load(steps, has_gradients):
     reports, _ = compiled(steps, has_gradients)
@@ -71,7 +72,7 @@ def test_kernels_run_after_those_whose_results_they_load(steps, has_gradients):
     assert {graph.locate(node)[0] for node in graph.results} <= written
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@share(1.2)
 @given(PROGRAMS, st.booleans())
 def test_no_pass_changes_its_argument(steps, has_gradients):
     plan, inputs = plan_of(steps, has_gradients)
@@ -87,7 +88,7 @@ def test_no_pass_changes_its_argument(steps, has_gradients):
         graph = after
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@share(1.2)
 @given(PROGRAMS, st.booleans())
 def test_a_pass_that_is_not_needed_would_change_nothing(steps, has_gradients):
     plan, inputs = plan_of(steps, has_gradients)
@@ -121,7 +122,7 @@ def test_kernels_of_short_calls(function, count):
     assert len(Plan(function, inputs).steps) == count
 
 
-@settings(derandomize=True, max_examples=60, deadline=None)
+@share(1.2)
 @given(PROGRAMS)
 def test_each_stored_node_belongs_to_one_kernel(steps):
     reports, _ = compiled(steps)

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 import minifuse as mf
@@ -15,6 +15,7 @@ from minifuse.core.operators import detach
 from minifuse.ir.array_functions import SliceUpdate, View
 from minifuse.ir.graph import Argument, Node
 from minifuse.ir.kernel_ir import Constant, Load
+from tests.examples import share
 
 ROWS, COLUMNS, WIDTH = 4, 6, 3
 rng = np.random.default_rng(8)
@@ -61,7 +62,7 @@ bounds = st.tuples(st.integers(0, 3), st.integers(1, 4), st.integers(0, 5), st.i
     st.lists(st.tuples(st.sampled_from(sorted(VALUES)), bounds), min_size=1, max_size=5),
     st.sampled_from(["zeros", "copy", "sum", "product"]),
 )
-@settings(max_examples=250, deadline=None)
+@share(5)
 def test_random_slices_in_any_order(parts, start):
     def function(a, b, w):
         y = {"zeros": lambda: mf.zeros(ROWS, COLUMNS, dtype=mf.float64), "copy": lambda: a * 1, "sum": lambda: a + a}.get(
